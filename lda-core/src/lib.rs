@@ -4,5 +4,6 @@
 //! until the counts settle; what remains is a topic model.
 
 pub mod corpus;
+pub mod simd;
 
 pub use corpus::Corpus;

@@ -1,0 +1,319 @@
+//! Two 256-bit registers a vector, the lower lanes in the first.
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, LANES, Lanes};
+
+/// Proof that the machine has AVX2.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// `Some` where the machine has the instructions.
+    pub fn detect() -> Option<Self> {
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        all.then_some(Self(()))
+    }
+}
+
+/// Runs a kernel compiled with the wide instructions.
+pub(super) fn run<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn wide<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {
+        kernel.run(lanes)
+    }
+    // SAFETY: an `Avx2` exists only where `detect` found every feature named above.
+    unsafe { wide(lanes, kernel) }
+}
+
+macro_rules! registers {
+    ($e:expr) => {{
+        // SAFETY: registers only; `self` proves that the machine has the instruction.
+        #[allow(unused_unsafe)]
+        unsafe {
+            $e
+        }
+    }};
+}
+
+type Floats = (__m256, __m256);
+type Words = (__m256i, __m256i);
+
+/// One intrinsic on both halves.
+macro_rules! both {
+    ($f:ident, $a:expr, $b:expr) => {{
+        let (a, b) = ($a, $b);
+        registers!(($f(a.0, b.0), $f(a.1, b.1)))
+    }};
+}
+
+/// A word as a float: the halves are exact, their sum rounds once.
+#[inline(always)]
+fn word_to_float(x: __m256i) -> __m256 {
+    registers!({
+        let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(x));
+        let low = _mm256_cvtepi32_ps(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)));
+        _mm256_add_ps(_mm256_mul_ps(high, _mm256_set1_ps(65536.0)), low)
+    })
+}
+
+/// Bit i of `mask`, spread over lane i: all ones or all zeros.
+#[inline(always)]
+fn spread(mask: u16) -> Words {
+    registers!({
+        let all = _mm256_set1_epi32(i32::from(mask));
+        let low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let high = _mm256_slli_epi32::<8>(low);
+        (
+            _mm256_cmpeq_epi32(_mm256_and_si256(all, low), low),
+            _mm256_cmpeq_epi32(_mm256_and_si256(all, high), high),
+        )
+    })
+}
+
+impl Lanes for Avx2 {
+    type F = Floats;
+    type U = Words;
+
+    #[inline(always)]
+    fn splat_f(self, x: f32) -> Self::F {
+        registers!((_mm256_set1_ps(x), _mm256_set1_ps(x)))
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        registers!((_mm256_set1_epi32(x as i32), _mm256_set1_epi32(x as i32)))
+    }
+    #[inline(always)]
+    fn load_f(self, from: &[f32; LANES]) -> Self::F {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe { (_mm256_loadu_ps(from.as_ptr()), _mm256_loadu_ps(from.as_ptr().add(8))) }
+    }
+    #[inline(always)]
+    fn store_f(self, to: &mut [f32; LANES], x: Self::F) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), x.0);
+            _mm256_storeu_ps(to.as_mut_ptr().add(8), x.1);
+        }
+    }
+    #[inline(always)]
+    fn load_u(self, from: &[u32; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe {
+            (
+                _mm256_loadu_si256(from.as_ptr().cast()),
+                _mm256_loadu_si256(from.as_ptr().add(8).cast()),
+            )
+        }
+    }
+    #[inline(always)]
+    fn store_u(self, to: &mut [u32; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe {
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), x.0);
+            _mm256_storeu_si256(to.as_mut_ptr().add(8).cast(), x.1);
+        }
+    }
+    #[inline(always)]
+    fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U {
+        // SAFETY: the reference covers the 32 bytes read.
+        unsafe {
+            (
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().cast())),
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().add(4).cast())),
+            )
+        }
+    }
+    #[inline(always)]
+    fn load_halves(self, from: &[u16; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 32 bytes read.
+        unsafe {
+            (
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().cast())),
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().add(8).cast())),
+            )
+        }
+    }
+    #[inline(always)]
+    fn store_halves(self, to: &mut [u16; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 32 bytes written.
+        unsafe {
+            let low = _mm256_set1_epi32(0xffff);
+            let packed =
+                _mm256_packus_epi32(_mm256_and_si256(x.0, low), _mm256_and_si256(x.1, low));
+            let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(packed);
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), packed);
+        }
+    }
+    #[inline(always)]
+    fn load_f64(self, from: &[f64; LANES]) -> Self::F {
+        // SAFETY: the reference covers the 128 bytes read.
+        unsafe {
+            let quarter = |i: usize| _mm256_cvtpd_ps(_mm256_loadu_pd(from.as_ptr().add(4 * i)));
+            (_mm256_set_m128(quarter(1), quarter(0)), _mm256_set_m128(quarter(3), quarter(2)))
+        }
+    }
+    #[inline(always)]
+    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_add_ps, a, b)
+    }
+    #[inline(always)]
+    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_sub_ps, a, b)
+    }
+    #[inline(always)]
+    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_mul_ps, a, b)
+    }
+    #[inline(always)]
+    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_div_ps, a, b)
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_add_epi32, a, b)
+    }
+    #[inline(always)]
+    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_sub_epi32, a, b)
+    }
+    #[inline(always)]
+    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_and_si256, a, b)
+    }
+    #[inline(always)]
+    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_or_si256, a, b)
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_xor_si256, a, b)
+    }
+    #[inline(always)]
+    fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
+        registers!({
+            let n = _mm_cvtsi32_si128(N as i32);
+            (_mm256_sll_epi32(a.0, n), _mm256_sll_epi32(a.1, n))
+        })
+    }
+    #[inline(always)]
+    fn shr_u<const N: u32>(self, a: Self::U) -> Self::U {
+        registers!({
+            let n = _mm_cvtsi32_si128(N as i32);
+            (_mm256_srl_epi32(a.0, n), _mm256_srl_epi32(a.1, n))
+        })
+    }
+    #[inline(always)]
+    fn min_u(self, a: Self::U, b: Self::U) -> Self::U {
+        both!(_mm256_min_epu32, a, b)
+    }
+    #[inline(always)]
+    fn to_f(self, x: Self::U) -> Self::F {
+        (word_to_float(x.0), word_to_float(x.1))
+    }
+    #[inline(always)]
+    fn truncate(self, x: Self::F) -> Self::U {
+        registers!((_mm256_cvttps_epi32(x.0), _mm256_cvttps_epi32(x.1)))
+    }
+    #[inline(always)]
+    fn gt_f(self, a: Self::F, b: Self::F) -> u16 {
+        registers!({
+            let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.0, b.0));
+            let high = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.1, b.1));
+            (low | high << 8) as u16
+        })
+    }
+    #[inline(always)]
+    fn eq_u(self, a: Self::U, b: Self::U) -> u16 {
+        registers!({
+            let low = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.0, b.0)));
+            let high = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.1, b.1)));
+            (low | high << 8) as u16
+        })
+    }
+    #[inline(always)]
+    fn select_f(self, mask: u16, yes: Self::F, no: Self::F) -> Self::F {
+        let mask = spread(mask);
+        registers!((
+            _mm256_blendv_ps(no.0, yes.0, _mm256_castsi256_ps(mask.0)),
+            _mm256_blendv_ps(no.1, yes.1, _mm256_castsi256_ps(mask.1)),
+        ))
+    }
+    #[inline(always)]
+    fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U {
+        let mask = spread(mask);
+        registers!((
+            _mm256_blendv_epi8(no.0, yes.0, mask.0),
+            _mm256_blendv_epi8(no.1, yes.1, mask.1),
+        ))
+    }
+    #[inline(always)]
+    fn gather_f(self, from: &[f32], index: Self::U) -> Self::F {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        let index = self.min_u(index, self.splat_u(from.len() as u32 - 1));
+        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        unsafe {
+            (
+                _mm256_i32gather_ps::<4>(from.as_ptr(), index.0),
+                _mm256_i32gather_ps::<4>(from.as_ptr(), index.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn gather_u(self, from: &[u32], index: Self::U) -> Self::U {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        let index = self.min_u(index, self.splat_u(from.len() as u32 - 1));
+        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        unsafe {
+            (
+                _mm256_i32gather_epi32::<4>(from.as_ptr().cast(), index.0),
+                _mm256_i32gather_epi32::<4>(from.as_ptr().cast(), index.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
+        let last = to.len() - 1;
+        let (mut at, mut value) = ([0; LANES], [0; LANES]);
+        self.store_u(&mut at, index);
+        self.store_u(&mut value, x);
+        for (i, x) in at.into_iter().zip(value) {
+            to[(i as usize).min(last)] = x;
+        }
+    }
+    #[inline(always)]
+    fn prefix(self, x: Self::F) -> Self::F {
+        registers!({
+            let in_group = |x: __m256| {
+                let by1 = _mm256_castsi256_ps(_mm256_slli_si256::<4>(_mm256_castps_si256(x)));
+                let x = _mm256_add_ps(x, by1);
+                let by2 = _mm256_castsi256_ps(_mm256_slli_si256::<8>(_mm256_castps_si256(x)));
+                _mm256_add_ps(x, by2)
+            };
+            let (low, high) = (in_group(x.0), in_group(x.1));
+            let g_low = _mm256_permute_ps::<0xff>(low);
+            let g_high = _mm256_permute_ps::<0xff>(high);
+            // Groups are 0 1 | 2 3; each moves up by 1, 2 and 3 places, zeros come in below.
+            let zero = _mm256_setzero_ps();
+            let up1_low = _mm256_permute2f128_ps::<0x08>(g_low, g_low);
+            let up1_high = _mm256_permute2f128_ps::<0x21>(g_low, g_high);
+            let up2_high = g_low;
+            let up3_high = up1_low;
+            (
+                _mm256_add_ps(low, _mm256_add_ps(_mm256_add_ps(up1_low, zero), zero)),
+                _mm256_add_ps(high, _mm256_add_ps(_mm256_add_ps(up1_high, up2_high), up3_high)),
+            )
+        })
+    }
+    #[inline(always)]
+    fn prefetch<T>(self, at: &[T], index: usize) {
+        if let Some(at) = at.get(index) {
+            // SAFETY: a prefetch never faults, and the address is inside the slice anyway.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
+        }
+    }
+}

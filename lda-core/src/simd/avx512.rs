@@ -1,0 +1,225 @@
+//! One 512-bit register a vector.
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, LANES, Lanes};
+
+/// Proof that the machine has AVX-512 F, BW, DQ and VL.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// `Some` where the machine has the instructions.
+    pub fn detect() -> Option<Self> {
+        let all = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        all.then_some(Self(()))
+    }
+}
+
+/// Runs a kernel compiled with the wide instructions.
+pub(super) fn run<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
+    fn wide<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
+        kernel.run(lanes)
+    }
+    // SAFETY: an `Avx512` exists only where `detect` found every feature named above.
+    unsafe { wide(lanes, kernel) }
+}
+
+// SAFETY of every block below that has no comment of its own: the intrinsic touches registers only,
+// and `self` proves that the machine has the instruction.
+macro_rules! registers {
+    ($e:expr) => {{
+        // SAFETY: registers only; `self` proves that the machine has the instruction.
+        #[allow(unused_unsafe)]
+        unsafe {
+            $e
+        }
+    }};
+}
+
+impl Lanes for Avx512 {
+    type F = __m512;
+    type U = __m512i;
+
+    #[inline(always)]
+    fn splat_f(self, x: f32) -> Self::F {
+        registers!(_mm512_set1_ps(x))
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        registers!(_mm512_set1_epi32(x as i32))
+    }
+    #[inline(always)]
+    fn load_f(self, from: &[f32; LANES]) -> Self::F {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+    #[inline(always)]
+    fn store_f(self, to: &mut [f32; LANES], x: Self::F) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), x) }
+    }
+    #[inline(always)]
+    fn load_u(self, from: &[u32; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+    #[inline(always)]
+    fn store_u(self, to: &mut [u32; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), x) }
+    }
+    #[inline(always)]
+    fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U {
+        // SAFETY: the reference covers the 32 bytes read.
+        unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn load_halves(self, from: &[u16; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 32 bytes read.
+        unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn store_halves(self, to: &mut [u16; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 32 bytes written.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi16(x)) }
+    }
+    #[inline(always)]
+    fn load_f64(self, from: &[f64; LANES]) -> Self::F {
+        // SAFETY: the reference covers the 128 bytes read.
+        unsafe {
+            let low = _mm512_cvtpd_ps(_mm512_loadu_pd(from.as_ptr()));
+            let high = _mm512_cvtpd_ps(_mm512_loadu_pd(from.as_ptr().add(8)));
+            _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
+        }
+    }
+    #[inline(always)]
+    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
+        registers!(_mm512_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
+        registers!(_mm512_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
+        registers!(_mm512_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
+        registers!(_mm512_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_and_si512(a, b))
+    }
+    #[inline(always)]
+    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_or_si512(a, b))
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_xor_si512(a, b))
+    }
+    #[inline(always)]
+    fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
+        registers!(_mm512_slli_epi32::<N>(a))
+    }
+    #[inline(always)]
+    fn shr_u<const N: u32>(self, a: Self::U) -> Self::U {
+        registers!(_mm512_srli_epi32::<N>(a))
+    }
+    #[inline(always)]
+    fn min_u(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!(_mm512_min_epu32(a, b))
+    }
+    #[inline(always)]
+    fn to_f(self, x: Self::U) -> Self::F {
+        registers!(_mm512_cvtepu32_ps(x))
+    }
+    #[inline(always)]
+    fn truncate(self, x: Self::F) -> Self::U {
+        registers!(_mm512_cvttps_epi32(x))
+    }
+    #[inline(always)]
+    fn gt_f(self, a: Self::F, b: Self::F) -> u16 {
+        registers!(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn eq_u(self, a: Self::U, b: Self::U) -> u16 {
+        registers!(_mm512_cmpeq_epi32_mask(a, b))
+    }
+    #[inline(always)]
+    fn select_f(self, mask: u16, yes: Self::F, no: Self::F) -> Self::F {
+        registers!(_mm512_mask_blend_ps(mask, no, yes))
+    }
+    #[inline(always)]
+    fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U {
+        registers!(_mm512_mask_blend_epi32(mask, no, yes))
+    }
+    #[inline(always)]
+    fn gather_f(self, from: &[f32], index: Self::U) -> Self::F {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        unsafe {
+            let index = _mm512_min_epu32(index, _mm512_set1_epi32(from.len() as i32 - 1));
+            _mm512_i32gather_ps::<4>(index, from.as_ptr())
+        }
+    }
+    #[inline(always)]
+    fn gather_u(self, from: &[u32], index: Self::U) -> Self::U {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        unsafe {
+            let index = _mm512_min_epu32(index, _mm512_set1_epi32(from.len() as i32 - 1));
+            _mm512_i32gather_epi32::<4>(index, from.as_ptr().cast())
+        }
+    }
+    #[inline(always)]
+    fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
+        assert!(!to.is_empty() && to.len() <= i32::MAX as usize);
+        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        unsafe {
+            let index = _mm512_min_epu32(index, _mm512_set1_epi32(to.len() as i32 - 1));
+            _mm512_i32scatter_epi32::<4>(to.as_mut_ptr().cast(), index, x)
+        }
+    }
+    #[inline(always)]
+    fn prefix(self, x: Self::F) -> Self::F {
+        registers!({
+            let by1 = _mm512_castsi512_ps(_mm512_bslli_epi128::<4>(_mm512_castps_si512(x)));
+            let x = _mm512_add_ps(x, by1);
+            let by2 = _mm512_castsi512_ps(_mm512_bslli_epi128::<8>(_mm512_castps_si512(x)));
+            let x = _mm512_add_ps(x, by2);
+            let last = _mm512_permute_ps::<0xff>(x);
+            // Groups move up by 1, 2 and 3 places; zeros come in below.
+            let up1 = _mm512_maskz_shuffle_f32x4::<0b10_01_00_00>(0xfff0, last, last);
+            let up2 = _mm512_maskz_shuffle_f32x4::<0b01_00_00_00>(0xff00, last, last);
+            let up3 = _mm512_maskz_shuffle_f32x4::<0b00_00_00_00>(0xf000, last, last);
+            _mm512_add_ps(x, _mm512_add_ps(_mm512_add_ps(up1, up2), up3))
+        })
+    }
+    #[inline(always)]
+    fn prefetch<T>(self, at: &[T], index: usize) {
+        if let Some(at) = at.get(index) {
+            // SAFETY: a prefetch never faults, and the address is inside the slice anyway.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
+        }
+    }
+}

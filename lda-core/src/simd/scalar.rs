@@ -1,0 +1,170 @@
+//! The definition of every operation, one lane after the other.
+
+use super::{LANES, Lanes};
+
+/// Sixteen lanes in plain arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct Scalar;
+
+#[inline(always)]
+fn map2<A: Copy, B: Copy, C: Copy + Default>(
+    a: [A; LANES],
+    b: [B; LANES],
+    f: impl Fn(A, B) -> C,
+) -> [C; LANES] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+#[inline(always)]
+fn mask(f: impl Fn(usize) -> bool) -> u16 {
+    (0..LANES).fold(0, |bits, i| bits | (u16::from(f(i)) << i))
+}
+
+impl Lanes for Scalar {
+    type F = [f32; LANES];
+    type U = [u32; LANES];
+
+    #[inline(always)]
+    fn splat_f(self, x: f32) -> Self::F {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn load_f(self, from: &[f32; LANES]) -> Self::F {
+        *from
+    }
+    #[inline(always)]
+    fn store_f(self, to: &mut [f32; LANES], x: Self::F) {
+        *to = x;
+    }
+    #[inline(always)]
+    fn load_u(self, from: &[u32; LANES]) -> Self::U {
+        *from
+    }
+    #[inline(always)]
+    fn store_u(self, to: &mut [u32; LANES], x: Self::U) {
+        *to = x;
+    }
+    #[inline(always)]
+    fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U {
+        std::array::from_fn(|i| (from[i / 2] >> (16 * (i % 2))) & 0xffff)
+    }
+    #[inline(always)]
+    fn load_halves(self, from: &[u16; LANES]) -> Self::U {
+        from.map(u32::from)
+    }
+    #[inline(always)]
+    fn store_halves(self, to: &mut [u16; LANES], x: Self::U) {
+        *to = x.map(|x| x as u16);
+    }
+    #[inline(always)]
+    fn load_f64(self, from: &[f64; LANES]) -> Self::F {
+        from.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
+        map2(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
+        map2(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
+        map2(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
+        map2(a, b, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, u32::wrapping_sub)
+    }
+    #[inline(always)]
+    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, |a, b| a ^ b)
+    }
+    #[inline(always)]
+    fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
+        a.map(|a| a << N)
+    }
+    #[inline(always)]
+    fn shr_u<const N: u32>(self, a: Self::U) -> Self::U {
+        a.map(|a| a >> N)
+    }
+    #[inline(always)]
+    fn min_u(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, u32::min)
+    }
+    #[inline(always)]
+    fn to_f(self, x: Self::U) -> Self::F {
+        x.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn truncate(self, x: Self::F) -> Self::U {
+        x.map(|x| x as i32 as u32)
+    }
+    #[inline(always)]
+    fn gt_f(self, a: Self::F, b: Self::F) -> u16 {
+        mask(|i| a[i] > b[i])
+    }
+    #[inline(always)]
+    fn eq_u(self, a: Self::U, b: Self::U) -> u16 {
+        mask(|i| a[i] == b[i])
+    }
+    #[inline(always)]
+    fn select_f(self, mask: u16, yes: Self::F, no: Self::F) -> Self::F {
+        std::array::from_fn(|i| if mask >> i & 1 == 1 { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U {
+        std::array::from_fn(|i| if mask >> i & 1 == 1 { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    fn gather_f(self, from: &[f32], index: Self::U) -> Self::F {
+        let last = from.len() - 1;
+        index.map(|i| from[(i as usize).min(last)])
+    }
+    #[inline(always)]
+    fn gather_u(self, from: &[u32], index: Self::U) -> Self::U {
+        let last = from.len() - 1;
+        index.map(|i| from[(i as usize).min(last)])
+    }
+    #[inline(always)]
+    fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
+        let last = to.len() - 1;
+        for (i, x) in index.into_iter().zip(x) {
+            to[(i as usize).min(last)] = x;
+        }
+    }
+    #[inline(always)]
+    fn prefix(self, x: Self::F) -> Self::F {
+        let in_group = |x: [f32; LANES], by: usize| -> [f32; LANES] {
+            std::array::from_fn(|i| if i % 4 >= by { x[i] + x[i - by] } else { x[i] + 0.0 })
+        };
+        let x = in_group(in_group(x, 1), 2);
+        let group = |g: usize, back: usize| if g >= back { x[4 * (g - back) + 3] } else { 0.0 };
+        std::array::from_fn(|i| {
+            let g = i / 4;
+            x[i] + ((group(g, 1) + group(g, 2)) + group(g, 3))
+        })
+    }
+    #[inline(always)]
+    fn prefetch<T>(self, _at: &[T], _index: usize) {}
+}
