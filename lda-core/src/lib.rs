@@ -4,6 +4,10 @@
 //! until the counts settle; what remains is a topic model.
 
 pub mod corpus;
+pub mod counts;
+pub mod layout;
+pub mod random;
+pub mod sampler;
 pub mod simd;
 
 pub use corpus::Corpus;

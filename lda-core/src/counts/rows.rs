@@ -1,0 +1,439 @@
+//! Rows of counts: the document-topic matrix C_d and the word-topic matrix C_w, one axis each.
+//!
+//! A row takes the form that its length allows, fixed when the rows are made:
+//!
+//! * **Sparse**, for rows with few tokens beside K: a list of (topic, count) entries with no hole,
+//!   sixteen a chunk. The first entry is the header: its topic field holds the number of entries,
+//!   its count is 0, so that a scan may treat it like any other entry. Slots past the end are
+//!   zeros. With 16-bit topics an entry is one 32-bit word (topic above, count below; a sparse row
+//!   has fewer than 65,536 tokens), so the whole row of a document of up to 15 topics is *one cache
+//!   line*. With 32-bit topics a chunk is a line of topics and a line of counts.
+//! * **Dense**, K counts of 16 or 32 bits, where that takes no more memory.
+//!
+//! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
+//! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
+//! list without holes has that property by itself, and a vector compare finds a topic in it sixteen
+//! entries at a time; `cargo bench -p lda-benches --bench rows` holds the two against each other.
+//!
+//! Memory: sparse 4 (16-bit topics) or 8 bytes an entry of capacity min(K, tokens) + 1, rounded up
+//! to a chunk; dense 2 or 4 bytes a topic; 4 bytes a row for its place.
+//!
+//! The order of entries in a sparse row depends on the row's history (removal swaps the last entry
+//! in). It decides which of two equal draws comes first, so it belongs to a sampler's state.
+
+use std::marker::PhantomData;
+
+use crate::counts::topic::TopicIndex;
+use crate::simd::{LANES, Line};
+
+/// Where a row lies and what form it has: two bits of form, thirty of line number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place(u32);
+
+const PLACE_BITS: u32 = 30;
+
+impl Place {
+    fn new(form: Form, line: usize) -> Option<Self> {
+        (line < 1 << PLACE_BITS).then_some(Self((form as u32) << PLACE_BITS | line as u32))
+    }
+
+    #[inline(always)]
+    fn form(self) -> Form {
+        match self.0 >> PLACE_BITS {
+            0 => Form::Sparse,
+            1 => Form::Dense16,
+            _ => Form::Dense32,
+        }
+    }
+
+    #[inline(always)]
+    fn line(self) -> usize {
+        (self.0 & ((1 << PLACE_BITS) - 1)) as usize
+    }
+}
+
+/// The form of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// List of (topic, count).
+    Sparse = 0,
+    /// K counts of 16 bits.
+    Dense16 = 1,
+    /// K counts of 32 bits.
+    Dense32 = 2,
+}
+
+/// When a row is dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    /// Where the dense form takes no more memory than the sparse one.
+    Auto,
+    /// Always.
+    Dense,
+}
+
+/// All rows of one axis, or of one range of it.
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    places: Vec<Place>,
+    lines: Vec<Line>,
+    topics: usize,
+    topic_index: PhantomData<T>,
+}
+
+/// Rows would need more than 2³⁰ cache lines (64 GiB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the count rows of one range would need more than 64 GiB; cut the corpus into more ranges")]
+pub struct RowsTooLarge;
+
+impl<T: TopicIndex> Rows<T> {
+    /// The form of a row of up to `tokens` tokens over `topics` topics.
+    pub fn form(topics: usize, tokens: u64, density: Density) -> Form {
+        let entries = (topics as u64).min(tokens) + 1;
+        let sparse = entries.div_ceil(LANES as u64) * T::LINES as u64;
+        let wide = if tokens < 1 << 16 { Form::Dense16 } else { Form::Dense32 };
+        let dense = Self::dense_lines(topics, wide) as u64;
+        // An entry of 16-bit topics counts to 65,535.
+        let must = T::LINES == 1 && tokens >= 1 << 16;
+        if must || density == Density::Dense || dense <= sparse { wide } else { Form::Sparse }
+    }
+
+    fn dense_lines(topics: usize, form: Form) -> usize {
+        match form {
+            Form::Dense16 => topics.div_ceil(2 * LANES),
+            _ => topics.div_ceil(LANES),
+        }
+    }
+
+    fn lines_of(topics: usize, tokens: u64, density: Density) -> (Form, usize) {
+        let form = Self::form(topics, tokens, density);
+        let lines = match form {
+            Form::Sparse => {
+                ((topics as u64).min(tokens) + 1).div_ceil(LANES as u64) as usize * T::LINES
+            }
+            dense => Self::dense_lines(topics, dense),
+        };
+        (form, lines)
+    }
+
+    /// Bytes that [`new`](Self::new) would take.
+    pub fn bytes(topics: usize, tokens: impl Iterator<Item = u64>, density: Density) -> u64 {
+        tokens.map(|n| 4 + 64 * Self::lines_of(topics, n, density).1 as u64).sum()
+    }
+
+    /// Empty rows; row i can hold up to `tokens[i]` tokens.
+    ///
+    /// # Errors
+    /// If they would need more than 64 GiB.
+    pub fn new(
+        topics: usize,
+        tokens: impl Iterator<Item = u64>,
+        density: Density,
+    ) -> Result<Self, RowsTooLarge> {
+        let mut places = Vec::with_capacity(tokens.size_hint().0);
+        let mut line = 0;
+        for tokens in tokens {
+            let (form, lines) = Self::lines_of(topics, tokens, density);
+            places.push(Place::new(form, line).ok_or(RowsTooLarge)?);
+            line += lines;
+        }
+        let lines = vec![Line::default(); line];
+        Ok(Self { places, lines, topics, topic_index: PhantomData })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Topics K.
+    pub fn topics(&self) -> usize {
+        self.topics
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> u64 {
+        (self.places.len() * size_of::<Place>() + self.lines.len() * size_of::<Line>()) as u64
+    }
+
+    /// Asks for row `row`'s first line ahead of its use.
+    #[inline(always)]
+    pub fn prefetch<L: crate::simd::Lanes>(&self, l: L, row: usize) {
+        l.prefetch(&self.lines, self.places[row].line());
+    }
+
+    /// Form of row `row`.
+    #[inline(always)]
+    pub fn form_of(&self, row: usize) -> Form {
+        self.places[row].form()
+    }
+
+    /// Row `row`, to read and write.
+    #[inline(always)]
+    pub fn row_mut(&mut self, row: usize) -> RowMut<'_, T> {
+        let place = self.places[row];
+        // The slice ends with the arena and not with the row: a row's own end would need a second
+        // dependent load. Headers and K bound every access inside a row.
+        let lines = &mut self.lines[place.line()..];
+        match place.form() {
+            Form::Sparse => RowMut::Sparse(SparseMut::new(lines)),
+            Form::Dense16 => RowMut::Dense16(&mut lines[..self.topics.div_ceil(2 * LANES)]),
+            Form::Dense32 => RowMut::Dense32(&mut lines[..self.topics.div_ceil(LANES)]),
+        }
+    }
+
+    /// Calls `f(topic, count)` for the non-zeros of row `row`: ascending where the row is dense, in
+    /// the row's own order where it is sparse.
+    pub fn for_each(&self, row: usize, mut f: impl FnMut(u32, u32)) {
+        let place = self.places[row];
+        let lines = &self.lines[place.line()..];
+        match place.form() {
+            Form::Sparse => {
+                for i in 1..=T::entry(lines, 0).0 as usize {
+                    let (topic, count) = T::entry(lines, i);
+                    f(topic, count);
+                }
+            }
+            Form::Dense16 => {
+                for topic in 0..self.topics {
+                    let count = dense16(lines, topic);
+                    if count > 0 {
+                        f(topic as u32, count);
+                    }
+                }
+            }
+            Form::Dense32 => {
+                for topic in 0..self.topics {
+                    let count = lines[topic / LANES].0[topic % LANES];
+                    if count > 0 {
+                        f(topic as u32, count);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Count of `topic` in row `row`.
+    pub fn get(&self, row: usize, topic: u32) -> u32 {
+        let mut found = 0;
+        self.for_each(row, |t, count| {
+            if t == topic {
+                found = count;
+            }
+        });
+        found
+    }
+
+    /// Adds one token of `topic` to row `row`.
+    ///
+    /// # Panics
+    /// If the row is full: it was made for fewer tokens.
+    pub fn increment(&mut self, row: usize, topic: u32) {
+        debug_assert!((topic as usize) < self.topics);
+        match self.row_mut(row) {
+            RowMut::Sparse(mut sparse) => sparse.increment(topic),
+            RowMut::Dense16(lines) => dense16_add(lines, topic as usize, 1),
+            RowMut::Dense32(lines) => lines[topic as usize / LANES].0[topic as usize % LANES] += 1,
+        }
+    }
+
+    /// Empties row `row`.
+    pub fn clear(&mut self, row: usize) {
+        match self.row_mut(row) {
+            RowMut::Sparse(mut sparse) => sparse.clear(),
+            RowMut::Dense16(lines) | RowMut::Dense32(lines) => lines.fill(Line::default()),
+        }
+    }
+
+    /// Empties all rows.
+    pub fn clear_all(&mut self) {
+        self.lines.fill(Line::default());
+    }
+}
+
+/// Count of `topic` in a 16-bit dense row.
+#[inline(always)]
+pub fn dense16(lines: &[Line], topic: usize) -> u32 {
+    let word = lines[topic / (2 * LANES)].0[topic / 2 % LANES];
+    word >> (16 * (topic % 2)) & 0xffff
+}
+
+/// Adds `by`, which may be −1 as a wrapping word, to the count of `topic` in a 16-bit dense row.
+#[inline(always)]
+pub fn dense16_add(lines: &mut [Line], topic: usize, by: u32) {
+    let word = &mut lines[topic / (2 * LANES)].0[topic / 2 % LANES];
+    // The halves do not disturb each other while no count leaves 0..65,536.
+    *word = word.wrapping_add(by << (16 * (topic % 2)));
+}
+
+/// One row.
+#[derive(Debug)]
+pub enum RowMut<'a, T> {
+    /// List of (topic, count).
+    Sparse(SparseMut<'a, T>),
+    /// Two topics a word, the lower half first.
+    Dense16(&'a mut [Line]),
+    /// One topic a word.
+    Dense32(&'a mut [Line]),
+}
+
+/// A sparse row. Entries are numbered from 1; entry 0 is the header.
+#[derive(Debug)]
+pub struct SparseMut<'a, T> {
+    /// From the row's first line on; the row ends where its capacity does.
+    pub(crate) lines: &'a mut [Line],
+    topic_index: PhantomData<T>,
+}
+
+impl<'a, T: TopicIndex> SparseMut<'a, T> {
+    #[inline(always)]
+    fn new(lines: &'a mut [Line]) -> Self {
+        Self { lines, topic_index: PhantomData }
+    }
+
+    /// Number of entries.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        T::entry(self.lines, 0).0 as usize
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Chunks of sixteen that hold the header and all entries, at least 1.
+    #[inline(always)]
+    pub fn chunks(&self) -> usize {
+        self.len() / LANES + 1
+    }
+
+    /// Entry `i`, from 1 on.
+    #[inline(always)]
+    pub fn entry(&self, i: usize) -> (u32, u32) {
+        T::entry(self.lines, i)
+    }
+
+    /// Sets entry `i`, from 1 on.
+    #[inline(always)]
+    pub fn set(&mut self, i: usize, topic: u32, count: u32) {
+        T::set_entry(self.lines, i, topic, count);
+    }
+
+    /// Takes one token from entry `i`; an entry that reaches 0 gives its place to the last one.
+    #[inline(always)]
+    pub fn decrement_at(&mut self, i: usize) {
+        let (topic, count) = self.entry(i);
+        if count > 1 {
+            self.set(i, topic, count - 1);
+        } else {
+            let last = self.len();
+            let (moved, tokens) = self.entry(last);
+            self.set(i, moved, tokens);
+            self.set(last, 0, 0);
+            self.set(0, last as u32 - 1, 0);
+        }
+    }
+
+    /// Appends an entry with one token.
+    #[inline(always)]
+    pub fn append(&mut self, topic: u32) {
+        let last = self.len() + 1;
+        self.set(last, topic, 1);
+        self.set(0, last as u32, 0);
+    }
+
+    /// Adds one token of `topic`, scanning for it.
+    pub fn increment(&mut self, topic: u32) {
+        for i in 1..=self.len() {
+            let (t, count) = self.entry(i);
+            if t == topic {
+                return self.set(i, topic, count + 1);
+            }
+        }
+        self.append(topic);
+    }
+
+    /// Empties the row.
+    pub fn clear(&mut self) {
+        let lines = self.chunks() * T::LINES;
+        self.lines[..lines].fill(Line::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Random increments and removals against a plain array.
+    fn against_model<T: TopicIndex>(topics: usize, density: Density, ops: &[(u32, bool)]) {
+        let capacity = ops.len() as u64;
+        // A neighbour on each side shows writes that leave the row.
+        let mut rows = Rows::<T>::new(topics, [3, capacity, 3].into_iter(), density).unwrap();
+        for row in [0, 2] {
+            rows.increment(row, 0);
+        }
+        let mut model = vec![0u32; topics];
+        for &(topic, add) in ops {
+            let topic = topic as usize % topics;
+            if add {
+                model[topic] += 1;
+                rows.increment(1, topic as u32);
+            } else if model[topic] > 0 {
+                model[topic] -= 1;
+                match rows.row_mut(1) {
+                    RowMut::Sparse(mut row) => {
+                        let i = (1..=row.len()).find(|&i| row.entry(i).0 == topic as u32);
+                        row.decrement_at(i.expect("a counted topic has an entry"));
+                    }
+                    RowMut::Dense16(lines) => dense16_add(lines, topic, 1u32.wrapping_neg()),
+                    RowMut::Dense32(lines) => lines[topic / LANES].0[topic % LANES] -= 1,
+                }
+            }
+        }
+        let mut seen = vec![0; topics];
+        rows.for_each(1, |topic, count| seen[topic as usize] += count);
+        assert_eq!(seen, model);
+        for topic in 0..topics {
+            assert_eq!(rows.get(1, topic as u32), model[topic]);
+        }
+        rows.clear(1);
+        rows.for_each(1, |topic, count| panic!("{count} tokens of {topic} left"));
+        assert_eq!((rows.get(0, 0), rows.get(2, 0)), (1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_follow_a_plain_array(
+            topics in 1usize..90,
+            dense in any::<bool>(),
+            ops in prop::collection::vec((any::<u32>(), prop::bool::weighted(0.6)), 1..400),
+        ) {
+            let density = if dense { Density::Dense } else { Density::Auto };
+            against_model::<u16>(topics, density, &ops);
+            against_model::<u32>(topics, density, &ops);
+        }
+    }
+
+    #[test]
+    fn a_document_of_fifteen_topics_is_one_line() {
+        let rows = Rows::<u16>::new(1000, [15, 16].into_iter(), Density::Auto).unwrap();
+        assert_eq!(rows.memory(), 2 * 4 + (1 + 2) * 64);
+    }
+
+    #[test]
+    fn form_follows_memory_and_width() {
+        assert_eq!(Rows::<u16>::form(1000, 100, Density::Auto), Form::Sparse);
+        assert_eq!(Rows::<u16>::form(1000, 600, Density::Auto), Form::Dense16);
+        assert_eq!(Rows::<u16>::form(1000, 70_000, Density::Auto), Form::Dense32);
+        assert_eq!(Rows::<u32>::form(1_000_000, 70_000, Density::Auto), Form::Sparse);
+        assert_eq!(Rows::<u16>::form(1000, 1, Density::Dense), Form::Dense16);
+    }
+}

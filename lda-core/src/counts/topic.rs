@@ -1,0 +1,104 @@
+//! Topic ids in storage: 16 bits while K ≤ 65,536, else 32.
+//!
+//! Half the width is half the memory of the assignments and one cache line instead of two for a
+//! short document's counts. Code is compiled for both widths; the choice is made once a run.
+
+use crate::simd::{LANES, Lanes, Line};
+
+/// A topic id as it is stored.
+pub trait TopicIndex: Copy + Default + Eq + Ord + Send + Sync + std::fmt::Debug + 'static {
+    /// Largest number of topics this width can name.
+    const MAX_TOPICS: u64;
+    /// Cache lines that hold sixteen (topic, count) entries.
+    const LINES: usize;
+
+    /// Stores a topic id.
+    fn new(topic: u32) -> Self;
+    /// The id.
+    fn get(self) -> u32;
+
+    /// Entry `i` of the entries that start at `lines[0]`: (topic, count).
+    fn entry(lines: &[Line], i: usize) -> (u32, u32);
+    /// Sets entry `i`.
+    fn set_entry(lines: &mut [Line], i: usize, topic: u32, count: u32);
+    /// Chunk `c`: the topics and the counts of sixteen entries.
+    fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U);
+
+    /// Reads sixteen ids.
+    fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U;
+    /// Writes sixteen ids.
+    fn store<L: Lanes>(l: L, to: &mut [Self; LANES], x: L::U);
+}
+
+impl TopicIndex for u16 {
+    const MAX_TOPICS: u64 = 1 << 16;
+    const LINES: usize = 1;
+
+    #[inline(always)]
+    fn new(topic: u32) -> Self {
+        topic as u16
+    }
+    #[inline(always)]
+    fn get(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline(always)]
+    fn entry(lines: &[Line], i: usize) -> (u32, u32) {
+        let word = lines[i / LANES].0[i % LANES];
+        (word >> 16, word & 0xffff)
+    }
+    #[inline(always)]
+    fn set_entry(lines: &mut [Line], i: usize, topic: u32, count: u32) {
+        lines[i / LANES].0[i % LANES] = topic << 16 | count;
+    }
+    #[inline(always)]
+    fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U) {
+        let words = l.load_u(&lines[c].0);
+        (l.shr_u::<16>(words), l.and_u(words, l.splat_u(0xffff)))
+    }
+    #[inline(always)]
+    fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U {
+        l.load_halves(from)
+    }
+    #[inline(always)]
+    fn store<L: Lanes>(l: L, to: &mut [Self; LANES], x: L::U) {
+        l.store_halves(to, x);
+    }
+}
+
+impl TopicIndex for u32 {
+    const MAX_TOPICS: u64 = 1 << 31;
+    const LINES: usize = 2;
+
+    #[inline(always)]
+    fn new(topic: u32) -> Self {
+        topic
+    }
+    #[inline(always)]
+    fn get(self) -> u32 {
+        self
+    }
+    #[inline(always)]
+    fn entry(lines: &[Line], i: usize) -> (u32, u32) {
+        let c = i / LANES * 2;
+        (lines[c].0[i % LANES], lines[c + 1].0[i % LANES])
+    }
+    #[inline(always)]
+    fn set_entry(lines: &mut [Line], i: usize, topic: u32, count: u32) {
+        let c = i / LANES * 2;
+        lines[c].0[i % LANES] = topic;
+        lines[c + 1].0[i % LANES] = count;
+    }
+    #[inline(always)]
+    fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U) {
+        (l.load_u(&lines[2 * c].0), l.load_u(&lines[2 * c + 1].0))
+    }
+    #[inline(always)]
+    fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U {
+        l.load_u(from)
+    }
+    #[inline(always)]
+    fn store<L: Lanes>(l: L, to: &mut [Self; LANES], x: L::U) {
+        l.store_u(to, x);
+    }
+}

@@ -1,0 +1,249 @@
+//! The token axis: one slot a token, in (document range, word, document) order.
+
+use std::ops::Range;
+
+use crate::corpus::Corpus;
+use crate::layout::{WordRanges, deal};
+
+/// One word's tokens in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Local row of the word in its range.
+    pub row: u32,
+    /// End of its slots, counted from the block's first; they begin where the visit before ends.
+    pub end: u32,
+}
+
+/// Where a block's visits and slots lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockBounds {
+    /// Indices into the visits.
+    pub visits: Range<usize>,
+    /// Slots.
+    pub slots: Range<usize>,
+}
+
+/// Layout of one set of documents.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    /// Position → document id; positions of a range stand together, shorter documents first.
+    documents: Vec<u32>,
+    /// Position → tokens.
+    lengths: Vec<u32>,
+    /// Range → its first position; one more entry at the end.
+    starts: Vec<u32>,
+    /// Block (document range · G + word range) → its first visit; one more entry at the end.
+    visit_starts: Vec<usize>,
+    /// The same for slots.
+    slot_starts: Vec<usize>,
+    visits: Vec<Visit>,
+    /// Slot → position of its document, counted from its range's start.
+    partner: Vec<u32>,
+}
+
+impl Slots {
+    /// Lays out the tokens of `documents` (ids into `corpus`; empty ones are left out). There are
+    /// as many document ranges as `words` has ranges.
+    pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges) -> Self {
+        let ranges = words.num_ranges();
+        let held: Vec<u32> =
+            documents.iter().copied().filter(|&d| !corpus.document(d as usize).is_empty()).collect();
+        let length = |i: u32| corpus.document(held[i as usize] as usize).len();
+        let bins = deal((0..held.len() as u32).map(length), ranges);
+        let mut slots = Self {
+            documents: Vec::with_capacity(held.len()),
+            lengths: Vec::with_capacity(held.len()),
+            starts: vec![0],
+            visit_starts: vec![0],
+            slot_starts: vec![0],
+            visits: Vec::new(),
+            partner: Vec::new(),
+        };
+        for bin in bins {
+            // Dealt longest first; positions grow with length.
+            for &i in bin.iter().rev() {
+                slots.documents.push(held[i as usize]);
+                slots.lengths.push(length(i) as u32);
+            }
+            slots.starts.push(slots.documents.len() as u32);
+        }
+        let tokens: u64 = slots.lengths.iter().map(|&n| u64::from(n)).sum();
+        slots.partner = vec![0; tokens as usize];
+        let mut cursor = vec![0u32; words.num_words()];
+        for range in 0..ranges {
+            slots.place_range(corpus, words, range, &mut cursor);
+        }
+        slots
+    }
+
+    /// Counting sort of one document range by word position.
+    fn place_range(
+        &mut self,
+        corpus: &Corpus,
+        words: &WordRanges,
+        range: usize,
+        cursor: &mut [u32],
+    ) {
+        cursor.fill(0);
+        let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
+        for &d in &self.documents[documents.clone()] {
+            let document = corpus.document(d as usize);
+            for (&word, &count) in document.words.iter().zip(document.counts) {
+                cursor[words.position(word) as usize] += count;
+            }
+        }
+        let base = *self.slot_starts.last().expect("starts with 0");
+        let mut next = 0;
+        for word_range in 0..words.num_ranges() {
+            let block = next;
+            let first = words.start(word_range);
+            for local in 0..words.words(word_range).len() as u32 {
+                let tokens = &mut cursor[(first + local) as usize];
+                if *tokens > 0 {
+                    self.visits.push(Visit { row: local, end: next - block + *tokens });
+                }
+                (*tokens, next) = (next, next + *tokens);
+            }
+            self.visit_starts.push(self.visits.len());
+            self.slot_starts.push(base + next as usize);
+        }
+        for (local, &d) in self.documents[documents].iter().enumerate() {
+            let document = corpus.document(d as usize);
+            for (&word, &count) in document.words.iter().zip(document.counts) {
+                let at = &mut cursor[words.position(word) as usize];
+                let slots = base + *at as usize..base + (*at + count) as usize;
+                self.partner[slots].fill(local as u32);
+                *at += count;
+            }
+        }
+    }
+
+    /// Number of ranges G on each axis.
+    pub fn num_ranges(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Number of tokens.
+    pub fn num_tokens(&self) -> usize {
+        self.partner.len()
+    }
+
+    /// Document ids of range `range`, by local position.
+    pub fn documents(&self, range: usize) -> &[u32] {
+        &self.documents[self.starts[range] as usize..self.starts[range + 1] as usize]
+    }
+
+    /// Tokens of each document of range `range`, by local position, ascending.
+    pub fn lengths(&self, range: usize) -> &[u32] {
+        &self.lengths[self.starts[range] as usize..self.starts[range + 1] as usize]
+    }
+
+    /// Slots of document range `range`.
+    pub fn range_slots(&self, range: usize) -> Range<usize> {
+        let ranges = self.num_ranges();
+        self.slot_starts[range * ranges]..self.slot_starts[(range + 1) * ranges]
+    }
+
+    /// Bounds of the block of document range `range` and word range `word_range`.
+    pub fn block(&self, range: usize, word_range: usize) -> BlockBounds {
+        let b = range * self.num_ranges() + word_range;
+        BlockBounds {
+            visits: self.visit_starts[b]..self.visit_starts[b + 1],
+            slots: self.slot_starts[b]..self.slot_starts[b + 1],
+        }
+    }
+
+    /// All visits; [`block`](Self::block) says which are whose.
+    pub fn visits(&self) -> &[Visit] {
+        &self.visits
+    }
+
+    /// Local document position of each slot.
+    pub fn partner(&self) -> &[u32] {
+        &self.partner
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> u64 {
+        (self.documents.len() * 8
+            + self.starts.len() * 4
+            + (self.visit_starts.len() + self.slot_starts.len()) * 8
+            + self.visits.len() * size_of::<Visit>()
+            + self.partner.len() * 4) as u64
+    }
+
+    /// Walks range `range` document by document: `f(local position, word id, slots)` for each pair,
+    /// words in the corpus's ascending order. Slots count from the start of the range.
+    pub fn for_each_pair(
+        &self,
+        corpus: &Corpus,
+        words: &WordRanges,
+        range: usize,
+        mut f: impl FnMut(usize, u32, Range<u32>),
+    ) {
+        let mut cursor = vec![0u32; words.num_words()];
+        let base = self.range_slots(range).start;
+        for word_range in 0..words.num_ranges() {
+            let bounds = self.block(range, word_range);
+            let mut slot = (bounds.slots.start - base) as u32;
+            let block = slot;
+            for visit in &self.visits[bounds.visits] {
+                cursor[(words.start(word_range) + visit.row) as usize] = slot;
+                slot = block + visit.end;
+            }
+        }
+        for (local, &d) in self.documents(range).iter().enumerate() {
+            let document = corpus.document(d as usize);
+            for (&word, &count) in document.words.iter().zip(document.counts) {
+                let at = &mut cursor[words.position(word) as usize];
+                f(local, word, *at..*at + count);
+                *at += count;
+            }
+        }
+    }
+}
+
+/// For each document the slots of its tokens, ascending (LDA* Fig. 4; CSC positions by document).
+#[derive(Clone, Debug)]
+pub struct InverseIndex {
+    /// Range by range, document by document; counted from the range's first slot.
+    slots: Vec<u32>,
+    /// Range → its first entry; one more at the end.
+    starts: Vec<usize>,
+}
+
+impl InverseIndex {
+    /// Builds the index of `slots` by one pass over the partners.
+    pub fn new(slots: &Slots) -> Self {
+        let mut inverse = vec![0; slots.num_tokens()];
+        let mut starts = vec![0];
+        let mut cursor = Vec::new();
+        for range in 0..slots.num_ranges() {
+            let bounds = slots.range_slots(range);
+            cursor.clear();
+            cursor.extend(slots.lengths(range).iter().scan(0u32, |next, &n| {
+                let start = *next;
+                *next += n;
+                Some(start)
+            }));
+            let to = &mut inverse[bounds.clone()];
+            for (slot, &local) in slots.partner()[bounds.clone()].iter().enumerate() {
+                let at = &mut cursor[local as usize];
+                to[*at as usize] = slot as u32;
+                *at += 1;
+            }
+            starts.push(bounds.end);
+        }
+        Self { slots: inverse, starts }
+    }
+
+    /// Slots of range `range`, documents one after the other.
+    pub fn range(&self, range: usize) -> &[u32] {
+        &self.slots[self.starts[range]..self.starts[range + 1]]
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> u64 {
+        (self.slots.len() * 4 + self.starts.len() * 8) as u64
+    }
+}

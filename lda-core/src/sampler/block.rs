@@ -1,0 +1,129 @@
+//! What a driver lends to a sampler, and what it gets back.
+
+use crate::counts::{Rows, TopicIndex};
+use crate::layout::Visit;
+
+/// Names a block, and so its random streams: the work, never the worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BlockKey {
+    /// Set of documents: shard of a distributed job, or one of a hybrid's two token sets.
+    pub shard: u16,
+    /// Document range.
+    pub documents: u16,
+    /// Word range.
+    pub words: u16,
+}
+
+impl BlockKey {
+    /// The key as one number.
+    pub fn number(self) -> u64 {
+        u64::from(self.shard) << 32 | u64::from(self.documents) << 16 | u64::from(self.words)
+    }
+}
+
+/// Work lent to a sampler; the variant is the pass's [`Shape`](super::Shape).
+#[derive(Debug)]
+pub enum Block<'a, T> {
+    /// A document range × a word range, with both kinds of rows.
+    Grid(GridBlock<'a, T>),
+    /// Whole words.
+    Words(WordBlock<'a, T>),
+    /// Whole documents.
+    Documents(DocumentBlock<'a, T>),
+}
+
+/// Tokens of one document range and one word range, by word; both count rows are complete.
+#[derive(Debug)]
+pub struct GridBlock<'a, T> {
+    /// Name.
+    pub key: BlockKey,
+    /// Words, in order.
+    pub visits: &'a [Visit],
+    /// Local document of each token.
+    pub partner: &'a [u32],
+    /// Topic of each token; as long as `partner`.
+    pub z: &'a mut [T],
+    /// C_w rows, by local word.
+    pub words: &'a mut Rows<T>,
+    /// C_d rows, by local document.
+    pub documents: &'a mut Rows<T>,
+}
+
+/// All tokens of a range of words, in as many columns as there are document ranges.
+#[derive(Debug)]
+pub struct WordBlock<'a, T> {
+    /// Name.
+    pub key: BlockKey,
+    /// Number of words in the range; local ids are below it.
+    pub num_words: usize,
+    /// The tokens to resample.
+    pub columns: Vec<Column<'a, T>>,
+    /// Further tokens of the same words, sampled by another sampler: they count, and proposals may
+    /// be drawn from them, but they do not move.
+    pub others: Vec<OtherTokens<'a, T>>,
+    /// Where to write the new C_w rows, if anybody needs them.
+    pub rows: Option<&'a mut Rows<T>>,
+}
+
+/// One document range's share of a [`WordBlock`].
+#[derive(Debug)]
+pub struct Column<'a, T> {
+    /// Words, ascending by local id.
+    pub visits: &'a [Visit],
+    /// 1 + M values a token: its topic, then its pending proposals.
+    pub tokens: &'a mut [T],
+}
+
+/// Tokens that count and do not move.
+#[derive(Debug)]
+pub struct OtherTokens<'a, T> {
+    /// Words, ascending by local id.
+    pub visits: &'a [Visit],
+    /// Topic of each token.
+    pub z: &'a [T],
+}
+
+/// All tokens of a range of documents.
+#[derive(Debug)]
+pub struct DocumentBlock<'a, T> {
+    /// Name.
+    pub key: BlockKey,
+    /// Tokens of each document.
+    pub lengths: &'a [u32],
+    /// Slots of each document's tokens, documents one after the other.
+    pub inverse: &'a [u32],
+    /// 1 + M values a slot: its topic, then its pending proposals.
+    pub tokens: &'a mut [T],
+}
+
+/// What sampling a block did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Change of C_k: (topic, tokens gained), each topic once, no zeros needed; sums to 0.
+    pub totals: Vec<(u32, i32)>,
+    /// Tokens sampled.
+    pub tokens: u64,
+    /// Tokens whose topic changed.
+    pub changed: u64,
+    /// Metropolis-Hastings proposals judged.
+    pub proposed: u64,
+    /// Those accepted, the ones that proposed the current topic left out of both.
+    pub accepted: u64,
+}
+
+impl<'a, T: TopicIndex> Block<'a, T> {
+    pub(crate) fn into_grid(self) -> GridBlock<'a, T> {
+        match self {
+            Block::Grid(block) => block,
+            other => panic!("a grid pass was lent {}", other.shape()),
+        }
+    }
+
+    fn shape(&self) -> &'static str {
+        match self {
+            Block::Grid(_) => "a grid block",
+            Block::Words(_) => "a range of words",
+            Block::Documents(_) => "a range of documents",
+        }
+    }
+}

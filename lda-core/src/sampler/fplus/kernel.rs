@@ -1,0 +1,312 @@
+//! The walk over a block. See the [parent module](super) for the algorithm.
+
+use super::FPlusScratch;
+use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
+use crate::layout::Visit;
+use crate::random::{Purpose, Xoshiro256PlusPlus};
+use crate::sampler::gibbs::{DenseRow, Full, Half, Reset};
+use crate::sampler::{Context, GridBlock, Outcome};
+use crate::simd::{Kernel, LANES, Lanes, Line};
+
+/// Documents whose rows are asked for ahead.
+const AHEAD: usize = 8;
+
+/// One block.
+pub(super) struct SampleBlock<'a, 'b, T> {
+    pub pass: u32,
+    pub cx: &'a Context<'a>,
+    pub scratch: &'a mut FPlusScratch,
+    pub block: GridBlock<'b, T>,
+}
+
+impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
+    type Output = Outcome;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) -> Outcome {
+        let Self { pass, cx, scratch, block } = self;
+        let rng = cx.stream(pass, block.key, Purpose::Draw).stream();
+        let beta = cx.beta as f32;
+        let mut walk = Walk { l, cx, beta, scratch: &mut *scratch, rng, changed: 0 };
+        walk.begin_block();
+        let mut start = 0;
+        let tokens = block.z.len();
+        for &Visit { row, end } in block.visits {
+            let slots = start..end as usize;
+            start = end as usize;
+            walk.enter(block.words, row as usize);
+            for i in slots {
+                if let Some(&ahead) = block.partner.get(i + AHEAD) {
+                    block.documents.prefetch(l, ahead as usize);
+                }
+                let own = block.z[i].get();
+                let new = match block.documents.row_mut(block.partner[i] as usize) {
+                    RowMut::Sparse(row) => walk.sparse(row, own),
+                    RowMut::Dense16(lines) => walk.dense(Half(lines), own),
+                    RowMut::Dense32(lines) => walk.dense(Full(lines), own),
+                };
+                block.z[i] = T::new(new);
+            }
+            walk.leave(block.words, row as usize);
+        }
+        let changed = walk.changed;
+        Outcome {
+            totals: scratch.live.totals_delta(cx),
+            tokens: tokens as u64,
+            changed,
+            ..Outcome::default()
+        }
+    }
+}
+
+/// A token taken out: what its old topic's counts and leaf are without it.
+#[derive(Clone, Copy)]
+struct TakenOut {
+    count: u32,
+    total: u32,
+    inverse: f32,
+    leaf: f32,
+}
+
+struct Walk<'a, L> {
+    l: L,
+    cx: &'a Context<'a>,
+    beta: f32,
+    scratch: &'a mut FPlusScratch,
+    rng: Xoshiro256PlusPlus,
+    changed: u64,
+}
+
+impl<L: Lanes> Walk<'_, L> {
+    /// Totals are the wave's; leaves and sums follow.
+    #[inline(always)]
+    fn begin_block(&mut self) {
+        let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
+        match live.begin_block(self.cx) {
+            Reset::Topics(topics) if *at_base => {
+                for topic in topics {
+                    let k = topic as usize;
+                    tree.set_leaf(k, self.beta * live.inverse[k]);
+                }
+            }
+            _ => *at_base = false,
+        }
+        // Sums are re-added from the leaves in every block that needs them: carried from block to
+        // block they would depend on which thread had which.
+        *sums_valid = false;
+        self.to_base();
+    }
+
+    /// Sets all leaves to β/(C_k + Vβ) where they are not, after a dense row.
+    #[inline(always)]
+    fn to_base(&mut self) {
+        let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
+        if *at_base {
+            return;
+        }
+        live.clear_dense();
+        for (leaf, inverse) in tree.leaves[..self.cx.topics].iter_mut().zip(&live.inverse) {
+            *leaf = self.beta * inverse;
+        }
+        *at_base = true;
+        *sums_valid = false;
+    }
+
+    /// Loads a word.
+    #[inline(always)]
+    fn enter<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+        if matches!(rows.form_of(row), Form::Sparse) {
+            self.to_base();
+        }
+        let l = self.l;
+        let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
+        if live.load(l, rows, row) {
+            let few = live.nonzeros.len() * 8 <= self.cx.topics;
+            if *sums_valid && few {
+                for &topic in &live.nonzeros {
+                    let k = topic as usize;
+                    let leaf = (live.counts[k] as f32 + self.beta) * live.inverse[k];
+                    tree.update(k, leaf, self.cx.alpha[k]);
+                }
+            } else {
+                for &topic in &live.nonzeros {
+                    let k = topic as usize;
+                    tree.set_leaf(k, (live.counts[k] as f32 + self.beta) * live.inverse[k]);
+                }
+                *sums_valid = false;
+            }
+        } else {
+            let (counts, _) = live.counts.as_chunks::<LANES>();
+            let (inverse, _) = live.inverse.as_chunks::<LANES>();
+            let (leaves, _) = tree.leaves.as_chunks_mut::<LANES>();
+            let beta = l.splat_f(self.beta);
+            // Leaves past K get a value too: α is zero there, and no row has a count.
+            for ((leaf, counts), inverse) in leaves.iter_mut().zip(counts).zip(inverse) {
+                let sum = l.add_f(l.to_f(l.load_u(counts)), beta);
+                l.store_f(leaf, l.mul_f(sum, l.load_f(inverse)));
+            }
+            *at_base = false;
+            *sums_valid = false;
+        }
+    }
+
+    /// Unloads a word.
+    #[inline(always)]
+    fn leave<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+        let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
+        live.store(rows, row);
+        if !*at_base {
+            return;
+        }
+        if live.nonzeros.len() * 8 > self.cx.topics {
+            *sums_valid = false;
+        }
+        for &topic in &live.nonzeros {
+            let k = topic as usize;
+            let leaf = self.beta * live.inverse[k];
+            if *sums_valid {
+                tree.update(k, leaf, self.cx.alpha[k]);
+            } else {
+                tree.set_leaf(k, leaf);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_out(&self, own: usize) -> TakenOut {
+        let live = &self.scratch.live;
+        let (count, total) = (live.counts[own] - 1, live.totals[own] - 1);
+        let inverse = 1.0 / (total as f32 + live.norm);
+        TakenOut { count, total, inverse, leaf: (count as f32 + self.beta) * inverse }
+    }
+
+    /// Carries out what [`take_out`](Self::take_out) foresaw.
+    #[inline(always)]
+    fn commit_removal(&mut self, own: usize, out: TakenOut, sums: bool) {
+        let FPlusScratch { live, tree, .. } = &mut *self.scratch;
+        live.counts[own] = out.count;
+        live.set_total(own, out.total, out.inverse);
+        if sums {
+            tree.update(own, out.leaf, self.cx.alpha[own]);
+        } else {
+            tree.set_leaf(own, out.leaf);
+        }
+    }
+
+    /// Puts the token back with topic `new`.
+    #[inline(always)]
+    fn put_back(&mut self, new: usize, sums: bool) {
+        let FPlusScratch { live, tree, at_base, .. } = &mut *self.scratch;
+        let count = live.counts[new] + 1;
+        if *at_base && count == 1 {
+            live.nonzeros.push(new as u32);
+        }
+        live.counts[new] = count;
+        let total = live.totals[new] + 1;
+        let inverse = 1.0 / (total as f32 + live.norm);
+        live.set_total(new, total, inverse);
+        let leaf = (count as f32 + self.beta) * inverse;
+        if sums {
+            tree.update(new, leaf, self.cx.alpha[new]);
+        } else {
+            tree.set_leaf(new, leaf);
+        }
+    }
+
+    /// Resamples a token of a document with a sparse row.
+    #[inline(always)]
+    fn sparse<T: TopicIndex>(&mut self, mut row: SparseMut<'_, T>, own: u32) -> u32 {
+        let l = self.l;
+        if !self.scratch.sums_valid {
+            self.scratch.tree.rebuild(l, self.cx.alpha);
+            self.scratch.sums_valid = true;
+        }
+        let o = own as usize;
+        let out = self.take_out(o);
+        let FPlusScratch { tree, draw, .. } = &mut *self.scratch;
+        let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), &tree.leaves, own, out.leaf);
+        let document = f64::from(scan.sum);
+        let prior = tree.total() + tree.difference(o, out.leaf, self.cx.alpha[o]);
+        let u = self.rng.next_f64() * (document + prior);
+        if u < document {
+            let at = draw.locate(l, &scan, u);
+            let (new, count) = row.entry(at);
+            if new == own {
+                return own;
+            }
+            row.set(at, new, count + 1);
+            row.decrement_at(scan.own);
+            self.commit_removal(o, out, true);
+            self.put_back(new as usize, true);
+            self.changed += 1;
+            new
+        } else {
+            self.commit_removal(o, out, true);
+            let new = self.scratch.tree.locate(l, self.cx.alpha, u - document) as u32;
+            self.put_back(new as usize, true);
+            if new != own {
+                self.changed += 1;
+                row.decrement_at(scan.own);
+                match find::<L, T>(l, row.lines, row.chunks(), new) {
+                    Some(at) => {
+                        let count = row.entry(at).1;
+                        row.set(at, new, count + 1);
+                    }
+                    None => row.append(new),
+                }
+            }
+            new
+        }
+    }
+
+    /// Resamples a token of a document with a dense row.
+    #[inline(always)]
+    fn dense(&mut self, mut row: impl DenseRow, own: u32) -> u32 {
+        let l = self.l;
+        let o = own as usize;
+        let out = self.take_out(o);
+        row.add(o, 1u32.wrapping_neg());
+        let FPlusScratch { tree, draw, .. } = &mut *self.scratch;
+        let kept = tree.leaves[o];
+        tree.set_leaf(o, out.leaf);
+        let chunks = self.cx.topics.div_ceil(LANES);
+        let leaves = &tree.leaves.as_chunks::<LANES>().0[..chunks];
+        let alpha = &self.cx.alpha.as_chunks::<LANES>().0[..chunks];
+        let uniform = self.rng.next_f64();
+        let new = draw.draw_dense(
+            l,
+            chunks,
+            |c| {
+                let counts = l.add_f(l.to_f(row.chunk(l, c)), l.load_f(&alpha[c]));
+                l.mul_f(counts, l.load_f(&leaves[c]))
+            },
+            uniform,
+        );
+        row.add(new, 1);
+        if new == o {
+            tree.set_leaf(o, kept);
+            return own;
+        }
+        // Longer documents follow shorter ones: no sparse row needs the sums in this visit any
+        // more.
+        self.scratch.sums_valid = false;
+        self.commit_removal(o, out, false);
+        self.put_back(new, false);
+        self.changed += 1;
+        new as u32
+    }
+}
+
+/// Entry of `topic` in a sparse row.
+#[inline(always)]
+fn find<L: Lanes, T: TopicIndex>(l: L, lines: &[Line], chunks: usize, topic: u32) -> Option<usize> {
+    let (topic, zero) = (l.splat_u(topic), l.splat_f(0.0));
+    for c in 0..chunks {
+        let (topics, counts) = T::chunk(l, lines, c);
+        let hit = l.eq_u(topics, topic) & l.gt_f(l.to_f(counts), zero);
+        if hit != 0 {
+            return Some(c * LANES + hit.trailing_zeros() as usize);
+        }
+    }
+    None
+}

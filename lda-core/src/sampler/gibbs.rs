@@ -1,0 +1,221 @@
+//! What the Gibbs samplers that walk by word share: one word's counts in a dense scratch, and the
+//! totals of the wave plus the block's own changes.
+//!
+//! Entering a word spreads its C_w row over `counts`; leaving writes it back. Neither costs more
+//! than the row has non-zeros while the row is sparse.
+
+use crate::counts::{RowMut, Rows, TopicIndex, dense16, dense16_add};
+use crate::sampler::{Context, padded};
+use crate::simd::{LANES, Lanes, Line};
+
+/// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
+#[derive(Debug)]
+pub(super) struct Live {
+    /// C_w of the word being visited; zero elsewhere.
+    pub counts: Vec<u32>,
+    /// C_k: the wave's plus the block's own changes.
+    pub totals: Vec<u32>,
+    /// 1 / (C_k + Vβ), kept up with `totals`.
+    pub inverse: Vec<f32>,
+    /// Topics that `counts` may hold, while a sparse row is loaded.
+    pub nonzeros: Vec<u32>,
+    /// Topics whose total moved in this block, and whether a topic is among them.
+    moved: Vec<u32>,
+    has_moved: Vec<bool>,
+    /// Wave that `totals` belongs to.
+    wave: Option<u64>,
+    /// Vβ.
+    pub norm: f32,
+}
+
+impl Live {
+    pub fn new(topics: usize) -> Self {
+        let len = padded(topics);
+        Self {
+            counts: vec![0; len],
+            totals: vec![0; len],
+            inverse: vec![0.0; len],
+            nonzeros: Vec::new(),
+            moved: Vec::new(),
+            has_moved: vec![false; len],
+            wave: None,
+            norm: 0.0,
+        }
+    }
+
+    /// Starts a block: totals are the wave's again. Calls `reset(topic)` for each topic whose total
+    /// changed since the block before, or `all` where every one may have.
+    pub fn begin_block(&mut self, cx: &Context<'_>) -> Reset {
+        self.norm = cx.beta_bar as f32;
+        let reset = if self.wave == Some(cx.wave) {
+            Reset::Topics(std::mem::take(&mut self.moved))
+        } else {
+            self.moved.clear();
+            self.wave = Some(cx.wave);
+            self.totals.copy_from_slice(cx.totals);
+            for (inverse, &total) in self.inverse.iter_mut().zip(cx.totals) {
+                *inverse = 1.0 / (total as f32 + self.norm);
+            }
+            self.has_moved.fill(false);
+            Reset::All
+        };
+        if let Reset::Topics(moved) = &reset {
+            for &topic in moved {
+                let k = topic as usize;
+                self.totals[k] = cx.totals[k];
+                self.inverse[k] = 1.0 / (self.totals[k] as f32 + self.norm);
+                self.has_moved[k] = false;
+            }
+        }
+        reset
+    }
+
+    /// Ends a block: the change of each total.
+    pub fn totals_delta(&self, cx: &Context<'_>) -> Vec<(u32, i32)> {
+        let delta =
+            |&k: &u32| (k, self.totals[k as usize].wrapping_sub(cx.totals[k as usize]) as i32);
+        self.moved.iter().map(delta).filter(|&(_, by)| by != 0).collect()
+    }
+
+    /// Sets C_k of `topic`, and the reciprocal that the caller has at hand.
+    #[inline(always)]
+    pub fn set_total(&mut self, topic: usize, total: u32, inverse: f32) {
+        self.totals[topic] = total;
+        self.inverse[topic] = inverse;
+        if !self.has_moved[topic] {
+            self.has_moved[topic] = true;
+            self.moved.push(topic as u32);
+        }
+    }
+
+    /// Enters a word: its row goes into `counts`. Returns whether the row is sparse, and then lists
+    /// its topics in `nonzeros`.
+    #[inline(always)]
+    pub fn load<L: Lanes, T: TopicIndex>(&mut self, l: L, rows: &mut Rows<T>, row: usize) -> bool {
+        match rows.row_mut(row) {
+            RowMut::Sparse(sparse) => {
+                self.nonzeros.clear();
+                for i in 1..=sparse.len() {
+                    let (topic, count) = sparse.entry(i);
+                    self.counts[topic as usize] = count;
+                    self.nonzeros.push(topic);
+                }
+                true
+            }
+            RowMut::Dense16(lines) => {
+                let (counts, _) = self.counts.as_chunks_mut::<LANES>();
+                for (to, from) in counts.iter_mut().zip(halves(lines)) {
+                    l.store_u(to, l.load_u16(from));
+                }
+                false
+            }
+            RowMut::Dense32(lines) => {
+                let (counts, _) = self.counts.as_chunks_mut::<LANES>();
+                for (to, from) in counts.iter_mut().zip(lines) {
+                    l.store_u(to, l.load_u(&from.0));
+                }
+                false
+            }
+        }
+    }
+
+    /// Leaves a word: writes the row back. `counts` is zero again where the row is sparse; a dense
+    /// row leaves its counts behind for [`clear_dense`](Self::clear_dense) or the next dense load.
+    /// Calls `left(topic)` for each topic of a sparse row after its count went to zero.
+    #[inline(always)]
+    pub fn store<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+        match rows.row_mut(row) {
+            RowMut::Sparse(mut sparse) => {
+                let before = sparse.len();
+                let mut len = 0;
+                for &topic in &self.nonzeros {
+                    // A topic that went to zero and came back is listed twice; the second time its
+                    // count has been taken.
+                    let count = std::mem::take(&mut self.counts[topic as usize]);
+                    if count > 0 {
+                        len += 1;
+                        sparse.set(len, topic, count);
+                    }
+                }
+                for i in len + 1..=before {
+                    sparse.set(i, 0, 0);
+                }
+                sparse.set(0, len as u32, 0);
+            }
+            RowMut::Dense16(lines) => {
+                let (counts, _) = self.counts.as_chunks::<2>();
+                for (pair, to) in counts.iter().zip(lines.iter_mut().flat_map(|line| &mut line.0)) {
+                    *to = pair[0] | pair[1] << 16;
+                }
+            }
+            RowMut::Dense32(lines) => {
+                let (counts, _) = self.counts.as_chunks::<LANES>();
+                for (counts, line) in counts.iter().zip(lines) {
+                    line.0 = *counts;
+                }
+            }
+        }
+    }
+
+    /// Zeroes `counts` after a dense row.
+    pub fn clear_dense(&mut self) {
+        self.counts.fill(0);
+    }
+}
+
+/// What [`Live::begin_block`] set back.
+#[derive(Debug)]
+pub(super) enum Reset {
+    /// Every topic.
+    All,
+    /// These.
+    Topics(Vec<u32>),
+}
+
+/// Lines of a 16-bit dense row, sixteen counts at a time.
+#[inline(always)]
+pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> {
+    lines.iter().flat_map(|line| line.0.as_chunks::<{ LANES / 2 }>().0)
+}
+
+/// A dense row of either width.
+pub(super) trait DenseRow {
+    fn get(&self, topic: usize) -> u32;
+    fn add(&mut self, topic: usize, by: u32);
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U;
+}
+
+pub(super) struct Half<'a>(pub &'a mut [Line]);
+pub(super) struct Full<'a>(pub &'a mut [Line]);
+
+impl DenseRow for Half<'_> {
+    #[inline(always)]
+    fn get(&self, topic: usize) -> u32 {
+        dense16(self.0, topic)
+    }
+    #[inline(always)]
+    fn add(&mut self, topic: usize, by: u32) {
+        dense16_add(self.0, topic, by);
+    }
+    #[inline(always)]
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
+        l.load_u16(&self.0[c / 2].0.as_chunks::<{ LANES / 2 }>().0[c % 2])
+    }
+}
+
+impl DenseRow for Full<'_> {
+    #[inline(always)]
+    fn get(&self, topic: usize) -> u32 {
+        self.0[topic / LANES].0[topic % LANES]
+    }
+    #[inline(always)]
+    fn add(&mut self, topic: usize, by: u32) {
+        let count = &mut self.0[topic / LANES].0[topic % LANES];
+        *count = count.wrapping_add(by);
+    }
+    #[inline(always)]
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
+        l.load_u(&self.0[c].0)
+    }
+}
+
