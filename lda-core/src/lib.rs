@@ -5,9 +5,12 @@
 
 pub mod corpus;
 pub mod counts;
+pub mod eval;
 pub mod layout;
+pub mod prior;
 pub mod random;
 pub mod sampler;
 pub mod simd;
+mod special;
 
 pub use corpus::Corpus;

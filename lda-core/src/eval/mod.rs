@@ -1,0 +1,18 @@
+//! How good a state of the counts, or a finished model, is.
+//!
+//! Nothing here knows a sampler: evaluation sees counts, priors and corpora, so every sampler is
+//! judged by the same code, in training and after it.
+//!
+//! | question | answer | cost |
+//! |---|---|---|
+//! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
+//!
+//! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
+//! rows, each chunk is summed in order, and so are the chunks.
+
+pub mod likelihood;
+mod sum;
+pub mod view;
+
+pub use likelihood::{LogJoint, log_joint};
+pub use view::{DocumentCounts, Visit, WordCounts};

@@ -1,0 +1,203 @@
+//! The Dirichlet priors: α over a document's topics, β over a topic's words.
+//!
+//! α is one number for all topics or one a topic; β is one number for all words. Both are
+//! pseudo-counts: α_k = 0.1 weighs as much as a tenth of a token. A prior must be finite and above
+//! zero, for with a zero some topics could never be drawn and lnΓ has a pole there.
+//!
+//! The usual symmetric choice is α = 50/K and β = 0.01 (Griffiths & Steyvers 2004).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What is wrong with a prior.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum PriorError {
+    /// A value that is zero, negative, infinite or no number.
+    #[error("{parameter} is {value}: give a finite number above 0")]
+    NotPositive {
+        /// Which value: `alpha`, `alpha[k]` (topic k) or `beta`.
+        parameter: Cow<'static, str>,
+        /// What it was.
+        value: f64,
+    },
+    /// As many α as there are topics were expected.
+    #[error("alpha has {found} values for {num_topics} topics: give one a topic, or one for all")]
+    WrongLength {
+        /// How many there were.
+        found: usize,
+        /// Number of topics K.
+        num_topics: usize,
+    },
+    /// Each value is finite, but their sum, over topics or words, is not.
+    #[error("{parameter} summed over all {terms} entries overflows: give smaller values")]
+    SumOverflows {
+        /// `alpha` or `beta`.
+        parameter: &'static str,
+        /// Number of topics (α) or words (β).
+        terms: usize,
+    },
+}
+
+/// The prior of a document's topics, α.
+///
+/// In serialised form a number (symmetric) or a list of numbers (one a topic).
+///
+/// ```
+/// use lda_core::prior::Alpha;
+///
+/// let symmetric = Alpha::Symmetric(0.5);
+/// assert_eq!((symmetric.get(3), symmetric.sum(4)), (0.5, 2.0));
+///
+/// let per_topic = Alpha::from(vec![0.5, 1.5]);
+/// assert_eq!((per_topic.get(1), per_topic.sum(2)), (1.5, 2.0));
+/// assert!(per_topic.check(3).is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Alpha {
+    /// The same α_k for every topic.
+    Symmetric(f64),
+    /// α_k of topic k at place k.
+    PerTopic(Vec<f64>),
+}
+
+impl Alpha {
+    /// α_k of one topic.
+    ///
+    /// # Panics
+    /// If α is given per topic and `topic` is not below their number.
+    #[inline]
+    pub fn get(&self, topic: usize) -> f64 {
+        match self {
+            Self::Symmetric(alpha) => *alpha,
+            Self::PerTopic(alphas) => alphas[topic],
+        }
+    }
+
+    /// ᾱ, the sum of α_k over `num_topics` topics.
+    ///
+    /// The same bits at every call: the values are added in order of topics.
+    pub fn sum(&self, num_topics: usize) -> f64 {
+        match self {
+            Self::Symmetric(alpha) => alpha * num_topics as f64,
+            Self::PerTopic(alphas) => alphas.iter().take(num_topics).sum(),
+        }
+    }
+
+    /// Whether this is a prior for `num_topics` topics.
+    ///
+    /// # Errors
+    /// [`PriorError`] names the first value at fault: zero, negative, infinite or NaN; or says that
+    /// there are not `num_topics` of them, or that their sum is no longer finite.
+    pub fn check(&self, num_topics: usize) -> Result<(), PriorError> {
+        match self {
+            Self::Symmetric(alpha) => check_value(*alpha, || Cow::Borrowed("alpha"))?,
+            Self::PerTopic(alphas) => {
+                if alphas.len() != num_topics {
+                    return Err(PriorError::WrongLength { found: alphas.len(), num_topics });
+                }
+                for (topic, &alpha) in alphas.iter().enumerate() {
+                    check_value(alpha, || Cow::Owned(format!("alpha[{topic}]")))?;
+                }
+            }
+        }
+        check_sum("alpha", self.sum(num_topics), num_topics)
+    }
+}
+
+impl From<f64> for Alpha {
+    fn from(alpha: f64) -> Self {
+        Self::Symmetric(alpha)
+    }
+}
+
+impl From<Vec<f64>> for Alpha {
+    fn from(alphas: Vec<f64>) -> Self {
+        Self::PerTopic(alphas)
+    }
+}
+
+/// Whether `beta` is a prior for the words of a vocabulary of `num_words`.
+///
+/// # Errors
+/// [`PriorError`], if it is not finite and above zero, or β̄ = V·β is not finite.
+///
+/// ```
+/// use lda_core::prior::check_beta;
+///
+/// assert!(check_beta(0.01, 7_000).is_ok());
+/// let refused = check_beta(f64::NAN, 7_000).unwrap_err();
+/// assert_eq!(refused.to_string(), "beta is NaN: give a finite number above 0");
+/// ```
+pub fn check_beta(beta: f64, num_words: usize) -> Result<(), PriorError> {
+    check_value(beta, || Cow::Borrowed("beta"))?;
+    check_sum("beta", beta * num_words as f64, num_words)
+}
+
+fn check_value(
+    value: f64,
+    parameter: impl FnOnce() -> Cow<'static, str>,
+) -> Result<(), PriorError> {
+    if value.is_finite() && value > 0.0 {
+        Ok(())
+    } else {
+        Err(PriorError::NotPositive { parameter: parameter(), value })
+    }
+}
+
+fn check_sum(parameter: &'static str, sum: f64, terms: usize) -> Result<(), PriorError> {
+    if sum.is_finite() { Ok(()) } else { Err(PriorError::SumOverflows { parameter, terms }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_not_finite_and_positive() {
+        for value in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let symmetric = Alpha::Symmetric(value).check(2).unwrap_err();
+            assert!(symmetric.to_string().starts_with(&format!("alpha is {value}")), "{symmetric}");
+            let second = Alpha::PerTopic(vec![0.1, value]).check(2).unwrap_err();
+            assert!(second.to_string().starts_with("alpha[1] is "), "{second}");
+            let beta = check_beta(value, 2).unwrap_err();
+            assert!(beta.to_string().starts_with("beta is "), "{beta}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_wrong_length_and_an_infinite_sum() {
+        assert_eq!(
+            Alpha::PerTopic(vec![0.1; 3]).check(4),
+            Err(PriorError::WrongLength { found: 3, num_topics: 4 })
+        );
+        assert_eq!(
+            Alpha::Symmetric(f64::MAX).check(2),
+            Err(PriorError::SumOverflows { parameter: "alpha", terms: 2 })
+        );
+        assert_eq!(
+            check_beta(f64::MAX, 2),
+            Err(PriorError::SumOverflows { parameter: "beta", terms: 2 })
+        );
+    }
+
+    #[test]
+    fn accepts_the_smallest_prior_and_one_topic() {
+        assert_eq!(Alpha::Symmetric(f64::from_bits(1)).check(1), Ok(()));
+        assert_eq!(Alpha::PerTopic(vec![50.0]).check(1), Ok(()));
+        assert_eq!(check_beta(f64::MIN_POSITIVE, 1), Ok(()));
+    }
+
+    #[test]
+    fn is_a_number_or_a_list_in_json() {
+        for (alpha, json) in
+            [(Alpha::Symmetric(0.05), "0.05"), (Alpha::PerTopic(vec![0.5, 1.5]), "[0.5,1.5]")]
+        {
+            assert_eq!(serde_json::to_string(&alpha).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Alpha>(json).unwrap(), alpha);
+        }
+    }
+}
