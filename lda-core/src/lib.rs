@@ -4,5 +4,7 @@
 //! until the counts settle; what remains is a topic model.
 
 pub mod corpus;
+pub mod discrete;
+pub mod special;
 
 pub use corpus::Corpus;
