@@ -5,12 +5,14 @@
 
 pub mod corpus;
 pub mod counts;
+pub mod discrete;
 pub mod eval;
 pub mod layout;
 pub mod prior;
 pub mod random;
 pub mod sampler;
 pub mod simd;
-mod special;
+pub mod special;
+pub mod train;
 
 pub use corpus::Corpus;

@@ -242,6 +242,34 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
+    /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts.
+    ///
+    /// # Panics
+    /// If the row is too small for them: it was made for fewer tokens.
+    pub fn write(&mut self, row: usize, entries: impl Iterator<Item = (u32, u32)>) {
+        self.clear(row);
+        match self.row_mut(row) {
+            RowMut::Sparse(mut sparse) => {
+                let mut len = 0;
+                for (topic, count) in entries {
+                    len += 1;
+                    sparse.set(len, topic, count);
+                }
+                sparse.set(0, len as u32, 0);
+            }
+            RowMut::Dense16(lines) => {
+                for (topic, count) in entries {
+                    dense16_add(lines, topic as usize, count);
+                }
+            }
+            RowMut::Dense32(lines) => {
+                for (topic, count) in entries {
+                    lines[topic as usize / LANES].0[topic as usize % LANES] = count;
+                }
+            }
+        }
+    }
+
     /// Empties row `row`.
     pub fn clear(&mut self, row: usize) {
         match self.row_mut(row) {

@@ -1,0 +1,261 @@
+//! Cuts passes into blocks, hands them to the pool, merges what comes back.
+//!
+//! In a **grid** pass, wave s runs the blocks (i, (i + s) mod G) for all document ranges i: they
+//! share no document row and no word row, so rows are borrowed mutably and nothing is locked. C_k is
+//! frozen at the wave's start; each block sees its own changes on top, and all are added, in block
+//! order, when the wave ends. What a block does depends on the state at the wave's start and on its
+//! own streams only, so thread count and timing cannot enter.
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use crate::counts::TopicIndex;
+use crate::sampler::{
+    Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
+    Shape, WordBlock,
+};
+use crate::train::state::{State, TokenSet};
+
+/// Scratch that is free to use; each running block holds one.
+#[derive(Debug)]
+pub(crate) struct Scratches<S>(Mutex<Vec<S>>);
+
+impl<S> Default for Scratches<S> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<S> Scratches<S> {
+    /// Runs `f` with a scratch. One whose `f` panicked is dropped, not put back.
+    fn with<R>(&self, make: impl FnOnce() -> S, f: impl FnOnce(&mut S) -> R) -> R {
+        let kept = self.lock().pop();
+        let mut scratch = kept.unwrap_or_else(make);
+        let result = f(&mut scratch);
+        self.lock().push(scratch);
+        result
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<S>> {
+        // Nothing can panic while it is held.
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What all blocks of a pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PassReport {
+    pub tokens: u64,
+    pub changed: u64,
+    pub proposed: u64,
+    pub accepted: u64,
+}
+
+impl PassReport {
+    pub fn add(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.changed += other.changed;
+        self.proposed += other.proposed;
+        self.accepted += other.accepted;
+    }
+}
+
+/// What a pass needs beside the state: constant through the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    pub alpha: &'a [f32],
+    pub alpha_sum: f64,
+    pub alpha_symmetric: bool,
+    pub beta: f64,
+    pub seed: u64,
+    pub epoch: u32,
+    pub mh_steps: usize,
+    pub isa: crate::simd::Isa,
+}
+
+impl<'a> Job<'a> {
+    fn context(&self, topics: usize, words: usize, totals: &'a [u32], wave: u64) -> Context<'a> {
+        Context {
+            topics,
+            alpha: self.alpha,
+            alpha_sum: self.alpha_sum,
+            alpha_symmetric: self.alpha_symmetric,
+            beta: self.beta,
+            beta_bar: self.beta * words as f64,
+            totals,
+            wave,
+            seed: self.seed,
+            epoch: self.epoch,
+            mh_steps: self.mh_steps,
+            isa: self.isa,
+        }
+    }
+}
+
+/// Runs pass number `pass` of `sampler` over token set `set`. `wave` counts waves through the run.
+pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
+    sampler: &S,
+    scratches: &Scratches<S::Scratch>,
+    job: &Job<'_>,
+    state: &mut State<T>,
+    set: usize,
+    pass: usize,
+    wave: &mut u64,
+) -> PassReport {
+    let waves = match sampler.passes()[pass].shape {
+        Shape::Grid => state.words.num_ranges(),
+        Shape::WordRanges | Shape::DocumentRanges => 1,
+    };
+    let mut report = PassReport::default();
+    for step in 0..waves {
+        *wave += 1;
+        let totals = std::mem::take(&mut state.totals);
+        let topics = state.topics;
+        let cx = job.context(topics, state.words.num_words(), &totals, *wave);
+        let blocks = match sampler.passes()[pass].shape {
+            Shape::Grid => grid_blocks(state, set, step),
+            Shape::WordRanges => word_blocks(state, set, sampler.requires().word_rows),
+            Shape::DocumentRanges => document_blocks(state, set),
+        };
+        let outcomes: Vec<Outcome> = blocks
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|block| {
+                scratches.with(
+                    || sampler.scratch(topics),
+                    |scratch| sampler.sample(pass, &cx, scratch, block),
+                )
+            })
+            .collect();
+        state.totals = totals;
+        for outcome in outcomes {
+            for (topic, by) in outcome.totals {
+                let total = &mut state.totals[topic as usize];
+                *total = total.wrapping_add_signed(by);
+            }
+            report.add(PassReport {
+                tokens: outcome.tokens,
+                changed: outcome.changed,
+                proposed: outcome.proposed,
+                accepted: outcome.accepted,
+            });
+        }
+    }
+    report
+}
+
+/// Cuts `tokens` into the document ranges of its set.
+fn by_range<'a, T>(set: &SetShape<'_>, mut tokens: &'a mut [T]) -> Vec<&'a mut [T]> {
+    (0..set.slots.num_ranges())
+        .map(|range| {
+            let len = set.slots.range_slots(range).len() * set.stride;
+            tokens.split_off_mut(..len).expect("ranges cover the tokens")
+        })
+        .collect()
+}
+
+/// The parts of a token set that say how its tokens lie.
+struct SetShape<'a> {
+    slots: &'a crate::layout::Slots,
+    stride: usize,
+}
+
+fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> Vec<Block<'_, T>> {
+    let TokenSet { shard, slots, tokens, stride, rows, .. } = &mut state.sets[set];
+    let slots = &*slots;
+    let mut word_rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();
+    let ranges = slots.num_ranges();
+    by_range(&SetShape { slots, stride: *stride }, tokens)
+        .into_iter()
+        .zip(rows)
+        .enumerate()
+        .map(|(range, (z, documents))| {
+            let word_range = (range + step) % ranges;
+            let bounds = slots.block(range, word_range);
+            let base = slots.range_slots(range).start;
+            Block::Grid(GridBlock {
+                key: BlockKey {
+                    shard: *shard,
+                    documents: range as u16,
+                    words: word_range as u16,
+                },
+                visits: &slots.visits()[bounds.visits],
+                partner: &slots.partner()[bounds.slots.clone()],
+                z: &mut z[bounds.slots.start - base..bounds.slots.end - base],
+                words: word_rows[word_range].take().expect("a wave takes each word range once"),
+                documents,
+            })
+        })
+        .collect()
+}
+
+fn word_blocks<T: TopicIndex>(
+    state: &mut State<T>,
+    set: usize,
+    write_rows: bool,
+) -> Vec<Block<'_, T>> {
+    let ranges = state.words.num_ranges();
+    let (before, rest) = state.sets.split_at_mut(set);
+    let (this, after) = rest.split_first_mut().expect("the set exists");
+    let TokenSet { shard, slots, tokens, stride, .. } = this;
+    let slots = &*slots;
+    let mut columns: Vec<Vec<Column<'_, T>>> = (0..ranges).map(|_| Vec::new()).collect();
+    for (range, mut tokens) in
+        by_range(&SetShape { slots, stride: *stride }, tokens).into_iter().enumerate()
+    {
+        for (word_range, columns) in columns.iter_mut().enumerate() {
+            let bounds = slots.block(range, word_range);
+            let len = bounds.slots.len() * *stride;
+            columns.push(Column {
+                visits: &slots.visits()[bounds.visits],
+                tokens: tokens.split_off_mut(..len).expect("blocks cover their range"),
+            });
+        }
+    }
+    let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
+    let mut rows: Vec<_> = state.word_rows.iter_mut().map(|rows| write_rows.then_some(rows)).collect();
+    rows.resize_with(ranges, || None);
+    columns
+        .into_iter()
+        .zip(rows)
+        .enumerate()
+        .map(|(word_range, (columns, rows))| {
+            let others = others
+                .iter()
+                .flat_map(|set| (0..ranges).map(move |range| (set, range)))
+                .map(|(set, range)| {
+                    let bounds = set.slots.block(range, word_range);
+                    OtherTokens {
+                        visits: &set.slots.visits()[bounds.visits],
+                        z: &set.tokens[bounds.slots],
+                    }
+                })
+                .collect();
+            Block::Words(WordBlock {
+                key: BlockKey { shard: *shard, documents: 0, words: word_range as u16 },
+                num_words: state.words.words(word_range).len(),
+                columns,
+                others,
+                rows,
+            })
+        })
+        .collect()
+}
+
+fn document_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block<'_, T>> {
+    let TokenSet { shard, slots, tokens, stride, inverse, .. } = &mut state.sets[set];
+    let (slots, inverse) = (&*slots, inverse.as_ref().expect("the sampler asked for the index"));
+    by_range(&SetShape { slots, stride: *stride }, tokens)
+        .into_iter()
+        .enumerate()
+        .map(|(range, tokens)| {
+            Block::Documents(DocumentBlock {
+                key: BlockKey { shard: *shard, documents: range as u16, words: 0 },
+                lengths: slots.lengths(range),
+                inverse: inverse.range(range),
+                tokens,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,4 @@
+//! Training.
+
+mod driver;
+mod state;

@@ -1,0 +1,309 @@
+//! The state of a run: assignments z and the counts that cache them.
+
+use crate::corpus::Corpus;
+use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use crate::layout::{InverseIndex, Slots, Visit, WordRanges};
+use crate::random::{Purpose, StreamKey};
+use crate::sampler::{Requires, padded};
+
+/// Documents that one sampler works on, and their tokens.
+#[derive(Debug)]
+pub(crate) struct TokenSet<T> {
+    /// Keeps the streams of two sets apart.
+    pub shard: u16,
+    pub slots: Slots,
+    /// 1 + M values a slot: its topic, then its pending proposals.
+    pub tokens: Vec<T>,
+    /// 1 + M.
+    pub stride: usize,
+    /// C_d, one arena a document range; none where the sampler recounts documents itself.
+    pub rows: Vec<Rows<T>>,
+    pub inverse: Option<InverseIndex>,
+}
+
+/// All counts and assignments.
+#[derive(Debug)]
+pub(crate) struct State<T> {
+    pub topics: usize,
+    pub words: WordRanges,
+    /// C_w, one arena a word range; none where the sampler recounts words itself.
+    pub word_rows: Vec<Rows<T>>,
+    /// C_k, padded with zeros.
+    pub totals: Vec<u32>,
+    pub sets: Vec<TokenSet<T>>,
+}
+
+impl<T: TopicIndex> TokenSet<T> {
+    fn new(
+        shard: u16,
+        corpus: &Corpus,
+        documents: &[u32],
+        words: &WordRanges,
+        topics: usize,
+        requires: Requires,
+        mh_steps: usize,
+    ) -> Result<Self, RowsTooLarge> {
+        let slots = Slots::new(corpus, documents, words);
+        let stride = if requires.proposals { 1 + mh_steps } else { 1 };
+        let rows = match requires.document_rows {
+            None => Vec::new(),
+            Some(density) => (0..slots.num_ranges())
+                .map(|range| {
+                    let lengths = slots.lengths(range).iter().map(|&n| u64::from(n));
+                    Rows::new(topics, lengths, density)
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let inverse = requires.proposals.then(|| InverseIndex::new(&slots));
+        let tokens = vec![T::default(); slots.num_tokens() * stride];
+        Ok(Self { shard, slots, tokens, stride, rows, inverse })
+    }
+
+    /// Topic of the token in `slot`.
+    #[inline]
+    pub fn topic(&self, slot: usize) -> u32 {
+        self.tokens[slot * self.stride].get()
+    }
+
+    /// Gives every token a topic; pending proposals equal it.
+    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, topics: usize, seed: u64) {
+        for range in 0..self.slots.num_ranges() {
+            let base = self.slots.range_slots(range).start;
+            let documents = self.slots.documents(range);
+            let (tokens, stride) = (&mut self.tokens, self.stride);
+            let mut current = usize::MAX;
+            let mut rng = None;
+            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
+                if local != current {
+                    current = local;
+                    // Keyed by the document: the same start whatever the sampler and the grid.
+                    let key = StreamKey {
+                        seed,
+                        epoch: 0,
+                        pass: 0,
+                        block: u64::from(documents[local]),
+                        purpose: Purpose::Initialise,
+                    };
+                    rng = Some(key.stream());
+                }
+                let rng = rng.as_mut().expect("set at the first pair");
+                for slot in slots {
+                    let slot = base + slot as usize;
+                    let topic = T::new(rng.below(topics as u32));
+                    tokens[slot * stride..(slot + 1) * stride].fill(topic);
+                }
+            });
+        }
+    }
+
+    /// Calls `f(range, local document, counts)` for every document, in order of positions; `counts`
+    /// lists (topic, tokens) in the order of the document's tokens.
+    pub fn recount_documents(
+        &self,
+        corpus: &Corpus,
+        words: &WordRanges,
+        topics: usize,
+        mut f: impl FnMut(usize, usize, &[(u32, u32)]),
+    ) {
+        let mut tally = Tally::new(topics);
+        for range in 0..self.slots.num_ranges() {
+            let base = self.slots.range_slots(range).start;
+            let mut current = 0;
+            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
+                if local != current {
+                    f(range, current, tally.take());
+                    current = local;
+                }
+                for slot in slots {
+                    tally.add(self.topic(base + slot as usize));
+                }
+            });
+            if !self.slots.documents(range).is_empty() {
+                f(range, current, tally.take());
+            }
+        }
+    }
+}
+
+impl<T: TopicIndex> State<T> {
+    /// Lays out `sets` (documents and what their sampler requires), draws the first topics and
+    /// counts them.
+    pub fn new(
+        corpus: &Corpus,
+        topics: usize,
+        ranges: usize,
+        sets: &[(&[u32], Requires)],
+        mh_steps: usize,
+        seed: u64,
+    ) -> Result<Self, RowsTooLarge> {
+        let words = WordRanges::new(&word_frequencies(corpus), ranges);
+        let mut state = Self {
+            topics,
+            word_rows: Vec::new(),
+            totals: vec![0; padded(topics)],
+            sets: Vec::with_capacity(sets.len()),
+            words,
+        };
+        for (shard, &(documents, requires)) in sets.iter().enumerate() {
+            let mut set = TokenSet::new(
+                shard as u16,
+                corpus,
+                documents,
+                &state.words,
+                topics,
+                requires,
+                mh_steps,
+            )?;
+            set.initialise(corpus, &state.words, topics, seed);
+            state.sets.push(set);
+        }
+        if sets.iter().any(|(_, requires)| requires.word_rows) {
+            state.word_rows = state.empty_word_rows()?;
+        }
+        state.rebuild(corpus);
+        Ok(state)
+    }
+
+    /// Word rows with room for every token.
+    pub fn empty_word_rows(&self) -> Result<Vec<Rows<T>>, RowsTooLarge> {
+        (0..self.words.num_ranges())
+            .map(|range| {
+                let frequencies = self.words.frequencies(range).iter().copied();
+                Rows::new(self.topics, frequencies, Density::Auto)
+            })
+            .collect()
+    }
+
+    /// Recounts everything from the assignments.
+    pub fn rebuild(&mut self, corpus: &Corpus) {
+        self.totals.fill(0);
+        for set in &mut self.sets {
+            for slot in 0..set.slots.num_tokens() {
+                self.totals[set.topic(slot) as usize] += 1;
+            }
+            if !set.rows.is_empty() {
+                let mut rows = std::mem::take(&mut set.rows);
+                set.recount_documents(corpus, &self.words, self.topics, |range, local, counts| {
+                    rows[range].write(local, counts.iter().copied());
+                });
+                set.rows = rows;
+            }
+        }
+        if !self.word_rows.is_empty() {
+            let mut rows = std::mem::take(&mut self.word_rows);
+            self.recount_words(|range, local, counts| {
+                rows[range].write(local, counts.iter().copied());
+            });
+            self.word_rows = rows;
+        }
+    }
+
+    /// Calls `f(range, local word, counts)` for every word, in order of positions; `counts` lists
+    /// (topic, tokens) in the order of the word's tokens.
+    pub fn recount_words(&self, mut f: impl FnMut(usize, usize, &[(u32, u32)])) {
+        let mut tally = Tally::new(self.topics);
+        for range in 0..self.words.num_ranges() {
+            let mut columns: Vec<(&TokenSet<T>, Cursor<'_>)> = Vec::new();
+            for set in &self.sets {
+                for documents in 0..set.slots.num_ranges() {
+                    let bounds = set.slots.block(documents, range);
+                    let visits = &set.slots.visits()[bounds.visits];
+                    columns.push((set, Cursor::new(visits, bounds.slots.start)));
+                }
+            }
+            for local in 0..self.words.words(range).len() {
+                for (set, cursor) in &mut columns {
+                    for slot in cursor.take(local as u32) {
+                        tally.add(set.topic(slot));
+                    }
+                }
+                f(range, local, tally.take());
+            }
+        }
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> u64 {
+        let rows = |rows: &[Rows<T>]| rows.iter().map(Rows::memory).sum::<u64>();
+        let sets: u64 = self
+            .sets
+            .iter()
+            .map(|set| {
+                set.slots.memory()
+                    + (set.tokens.len() * size_of::<T>()) as u64
+                    + rows(&set.rows)
+                    + set.inverse.as_ref().map_or(0, InverseIndex::memory)
+            })
+            .sum();
+        self.words.memory() + rows(&self.word_rows) + self.totals.len() as u64 * 4 + sets
+    }
+}
+
+/// Tokens of each word.
+pub(crate) fn word_frequencies(corpus: &Corpus) -> Vec<u64> {
+    let mut frequencies = vec![0; corpus.num_words()];
+    for d in 0..corpus.num_documents() {
+        let document = corpus.document(d);
+        for (&word, &count) in document.words.iter().zip(document.counts) {
+            frequencies[word as usize] += u64::from(count);
+        }
+    }
+    frequencies
+}
+
+/// Walks a block's visits by local word.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    visits: &'a [Visit],
+    base: usize,
+    start: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(visits: &'a [Visit], base: usize) -> Self {
+        Self { visits, base, start: base }
+    }
+
+    /// Slots of word `local`; words must be asked for in ascending order.
+    pub fn take(&mut self, local: u32) -> std::ops::Range<usize> {
+        match self.visits.split_first() {
+            Some((visit, rest)) if visit.row == local => {
+                let slots = self.start..self.base + visit.end as usize;
+                (self.visits, self.start) = (rest, slots.end);
+                slots
+            }
+            _ => 0..0,
+        }
+    }
+}
+
+/// Counts topics in a dense scratch and lists them in order of first sight.
+#[derive(Debug)]
+struct Tally {
+    counts: Vec<u32>,
+    seen: Vec<u32>,
+    list: Vec<(u32, u32)>,
+}
+
+impl Tally {
+    fn new(topics: usize) -> Self {
+        Self { counts: vec![0; topics], seen: Vec::new(), list: Vec::new() }
+    }
+
+    fn add(&mut self, topic: u32) {
+        let count = &mut self.counts[topic as usize];
+        if *count == 0 {
+            self.seen.push(topic);
+        }
+        *count += 1;
+    }
+
+    /// The counts so far; starts again.
+    fn take(&mut self) -> &[(u32, u32)] {
+        self.list.clear();
+        for topic in self.seen.drain(..) {
+            self.list.push((topic, std::mem::take(&mut self.counts[topic as usize])));
+        }
+        &self.list
+    }
+}
