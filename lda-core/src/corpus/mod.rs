@@ -1,10 +1,45 @@
 //! Tokens of documents, fixed after building.
 //!
 //! A [`Corpus`] is a compressed-sparse-row matrix: for each document the distinct words it holds,
-//! ascending, and how often. Word ids are dense, `0..num_words()`; a vocabulary gives them names.
+//! ascending, and how often. Word ids are dense, `0..num_words()`; a [`Vocabulary`] gives them
+//! names. Besides, a document may carry a [`Date`], and the original order of its tokens.
 //!
-//! Memory: 8 bytes a (word, count) pair and 8 bytes a document, plus the vocabulary where there is
-//! one.
+//! There are two ways to one: [`Corpus::read`] a file, or hand documents to a [`CorpusBuilder`].
+//!
+//! | part | bytes |
+//! |---|---|
+//! | pairs | 8 a (word, count) pair |
+//! | documents | 4 a document |
+//! | vocabulary | the words and 9 to 14 a word |
+//! | dates | 4 a document |
+//! | original order | 4 a token, 8 a document |
+//!
+//! Limits: 2^32 tokens, 2^32 - 1 pairs, 2^32 - 2 documents, word ids below 2^32 - 1.
+
+mod assembly;
+mod builder;
+mod date;
+pub mod read;
+mod vocabulary;
+mod write;
+
+use std::fmt;
+
+pub use builder::{BuildError, CorpusBuilder};
+pub use date::{Date, DateError};
+#[doc(inline)]
+pub use read::{Format, ReadError, ReadOptions, ReadReport};
+pub use vocabulary::{Vocabulary, VocabularyFull};
+pub use write::write_uci;
+
+/// Most tokens a corpus holds: an index of a token fits 32 bits.
+pub const MAX_TOKENS: u64 = 1 << 32;
+/// Most pairs a corpus holds.
+const MAX_PAIRS: usize = u32::MAX as usize;
+/// Most documents a corpus holds.
+const MAX_DOCUMENTS: usize = u32::MAX as usize - 1;
+/// Largest word id, so that the number of words fits 32 bits.
+const MAX_WORD: u32 = u32::MAX - 1;
 
 /// One document: the words it holds, ascending, and the tokens of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +50,8 @@ pub struct Document<'a> {
     pub counts: &'a [u32],
 }
 
-impl Document<'_> {
-    /// Tokens in the document.
+impl<'a> Document<'a> {
+    /// Tokens in the document: a sum over its pairs.
     pub fn len(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
@@ -25,17 +60,52 @@ impl Document<'_> {
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
+
+    /// The (word, count) pairs, by ascending word.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + use<'a> {
+        self.words.iter().copied().zip(self.counts.iter().copied())
+    }
+}
+
+/// The tokens of each document as they stood in the text.
+#[derive(Clone, PartialEq, Eq)]
+struct Sequence {
+    tokens: Vec<u32>,
+    /// `starts[d]..starts[d + 1]` are document d's tokens. 64 bits, because 2^32 must be sayable.
+    starts: Vec<u64>,
 }
 
 /// Documents as bags of words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use lda_core::Corpus;
+///
+/// let corpus = Corpus::from_words([
+///     vec!["apple", "pie", "apple"],
+///     vec![],
+///     vec!["pie", "chart"],
+/// ])?;
+/// assert_eq!((corpus.num_documents(), corpus.num_words(), corpus.num_tokens()), (3, 3, 5));
+/// assert_eq!(corpus.document(0).words, [0, 1]);
+/// assert_eq!(corpus.document(0).counts, [2, 1]);
+/// assert_eq!(corpus.vocabulary().unwrap().word(2), "chart");
+/// # Ok::<(), lda_core::corpus::BuildError>(())
+/// ```
+#[derive(Clone)]
 pub struct Corpus {
     /// `offsets[d]..offsets[d + 1]` are document d's pairs.
-    offsets: Vec<u64>,
+    offsets: Vec<u32>,
     words: Vec<u32>,
     counts: Vec<u32>,
     num_words: u32,
     num_tokens: u64,
+    /// Nothing stated the number of words, it is one above the largest id: a longer vocabulary
+    /// may still come.
+    width_is_open: bool,
+    vocabulary: Option<Vocabulary>,
+    /// As long as there are documents.
+    dates: Option<Vec<Date>>,
+    sequence: Option<Sequence>,
 }
 
 impl Corpus {
@@ -66,5 +136,194 @@ impl Corpus {
     pub fn document(&self, d: usize) -> Document<'_> {
         let pairs = self.offsets[d] as usize..self.offsets[d + 1] as usize;
         Document { words: &self.words[pairs.clone()], counts: &self.counts[pairs] }
+    }
+
+    /// The documents in order.
+    pub fn documents(&self) -> impl ExactSizeIterator<Item = Document<'_>> {
+        (0..self.num_documents()).map(|d| self.document(d))
+    }
+
+    /// Tokens of document `d`: a sum over its pairs.
+    ///
+    /// # Panics
+    /// If `d` is not below [`num_documents`](Self::num_documents).
+    pub fn doc_length(&self, d: usize) -> u64 {
+        self.document(d).len()
+    }
+
+    /// Tokens of each word, `num_words()` of them; 0 for a word that never occurs. O(pairs + V).
+    pub fn word_frequencies(&self) -> Vec<u64> {
+        let mut frequencies = vec![0; self.num_words()];
+        for (&word, &count) in self.words.iter().zip(&self.counts) {
+            frequencies[word as usize] += u64::from(count);
+        }
+        frequencies
+    }
+
+    /// Documents that hold each word, `num_words()` of them. O(pairs + V).
+    pub fn document_frequencies(&self) -> Vec<u32> {
+        let mut frequencies = vec![0; self.num_words()];
+        for &word in &self.words {
+            frequencies[word as usize] += 1;
+        }
+        frequencies
+    }
+
+    /// Names of the words, where they are known; `num_words()` long.
+    pub fn vocabulary(&self) -> Option<&Vocabulary> {
+        self.vocabulary.as_ref()
+    }
+
+    /// Dates of the documents, where they are known; `num_documents()` long.
+    pub fn dates(&self) -> Option<&[Date]> {
+        self.dates.as_deref()
+    }
+
+    /// The tokens of document `d` in their original order, where it was kept.
+    ///
+    /// # Panics
+    /// If the order was kept and `d` is not below [`num_documents`](Self::num_documents).
+    pub fn tokens(&self, d: usize) -> Option<&[u32]> {
+        let sequence = self.sequence.as_ref()?;
+        Some(&sequence.tokens[sequence.starts[d] as usize..sequence.starts[d + 1] as usize])
+    }
+
+    /// A hash of the documents and the number of words, but not of vocabulary, dates or order: it
+    /// tells whether a snapshot belongs to this corpus. The value is the same on every machine
+    /// and does not change between versions. One pass over the pairs.
+    ///
+    /// It is made to notice mistakes; who wants to can make two corpora that share it.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = mix(0x6c64_615f_636f_7270, self.num_documents() as u64);
+        hash = mix(hash, u64::from(self.num_words));
+        for document in self.documents() {
+            hash = mix(hash, document.words.len() as u64);
+            for (word, count) in document.iter() {
+                hash = mix(hash, u64::from(word) << 32 | u64::from(count));
+            }
+        }
+        hash
+    }
+
+    /// Bytes of heap memory held.
+    pub fn memory(&self) -> usize {
+        let pairs = 4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity());
+        let vocabulary = self.vocabulary.as_ref().map_or(0, Vocabulary::memory);
+        let dates = self.dates.as_ref().map_or(0, |dates| 4 * dates.capacity());
+        let sequence = self
+            .sequence
+            .as_ref()
+            .map_or(0, |sequence| 4 * sequence.tokens.capacity() + 8 * sequence.starts.capacity());
+        pairs + vocabulary + dates + sequence
+    }
+
+    /// Words that never occur. Memory stays in proportion to the pairs, however wide the corpus.
+    fn unused_words(&self) -> u64 {
+        let wide = self.num_words() / 64 > self.num_pairs() / 8;
+        let used = if wide {
+            let mut used: Vec<u32> = self.words.clone();
+            used.sort_unstable();
+            used.dedup();
+            used.len()
+        } else {
+            let mut seen = vec![0u64; self.num_words().div_ceil(64)];
+            for &word in &self.words {
+                seen[word as usize / 64] |= 1 << (word % 64);
+            }
+            seen.iter().map(|bits| bits.count_ones() as usize).sum()
+        };
+        (self.num_words() - used) as u64
+    }
+}
+
+/// One step of the fingerprint: xor, multiply by an odd constant (2^64 / golden ratio), fold.
+fn mix(hash: u64, item: u64) -> u64 {
+    let product = (hash ^ item).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
+/// The same documents over as many words, with the same vocabulary, dates and order.
+impl PartialEq for Corpus {
+    fn eq(&self, other: &Self) -> bool {
+        self.num_words == other.num_words
+            && self.offsets == other.offsets
+            && self.words == other.words
+            && self.counts == other.counts
+            && self.vocabulary == other.vocabulary
+            && self.dates == other.dates
+            && self.sequence == other.sequence
+    }
+}
+
+impl Eq for Corpus {}
+
+/// Sizes, not contents.
+impl fmt::Debug for Corpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Corpus")
+            .field("documents", &self.num_documents())
+            .field("words", &self.num_words)
+            .field("pairs", &self.num_pairs())
+            .field("tokens", &self.num_tokens)
+            .field("vocabulary", &self.vocabulary.is_some())
+            .field("dates", &self.dates.is_some())
+            .field("order", &self.sequence.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Corpus {
+        Corpus::from_pairs([vec![(0, 1), (2, 3)], vec![], vec![(2, 5)]]).unwrap()
+    }
+
+    #[test]
+    fn frequencies_sum_to_the_tokens() {
+        let corpus = sample();
+        assert_eq!(corpus.word_frequencies(), [1, 0, 8]);
+        assert_eq!(corpus.document_frequencies(), [1, 0, 2]);
+        assert_eq!(corpus.doc_length(0), 4);
+        assert_eq!(corpus.doc_length(1), 0);
+        assert!(corpus.document(1).is_empty());
+        assert_eq!(corpus.unused_words(), 1);
+    }
+
+    #[test]
+    fn unused_words_of_a_wide_corpus() {
+        let corpus = Corpus::from_pairs([[(4_000_000_000, 1), (7, 1)]]).unwrap();
+        assert_eq!(corpus.unused_words(), 4_000_000_001 - 2);
+    }
+
+    #[test]
+    fn fingerprint_is_pinned_and_sees_every_part() {
+        let corpus = sample();
+        assert_eq!(
+            corpus.fingerprint(),
+            0xf3ff_c95f_066a_53de,
+            "pinned: a change would orphan snapshots"
+        );
+        let mut wider = CorpusBuilder::new().num_words(4);
+        wider.extend_pairs([vec![(0, 1), (2, 3)], vec![], vec![(2, 5)]]).unwrap();
+        let others = [
+            Corpus::from_pairs([vec![(0, 1), (2, 3)], vec![(2, 5)], vec![]]),
+            Corpus::from_pairs([vec![(0, 3), (2, 1)], vec![], vec![(2, 5)]]),
+            Corpus::from_pairs([vec![(1, 1), (2, 3)], vec![], vec![(2, 5)]]),
+            Corpus::from_pairs([vec![(0, 1)], vec![(2, 3)], vec![(2, 5)]]),
+            wider.build(),
+        ];
+        for other in others {
+            assert_ne!(other.unwrap().fingerprint(), corpus.fingerprint());
+        }
+    }
+
+    #[test]
+    fn a_corpus_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync + 'static>() {}
+        shared::<Corpus>();
+        shared::<CorpusBuilder>();
+        shared::<ReadError>();
     }
 }

@@ -1,0 +1,663 @@
+//! Bytes to numbers, fast: the part all formats share.
+//!
+//! A [`Scanner`] holds a block of 128 KiB and a position in it. Whatever is asked for is first
+//! made to lie in the block as a whole (the rest of the block moves to its front, the next bytes
+//! follow), so nothing is copied out and no line becomes a string.
+//!
+//! PERF: up to 8 digits are parsed at once. The byte-wise loop mispredicts the branch at the end
+//! of nearly every number, since lengths vary; finding the first byte that is no digit by
+//! arithmetic on a 64-bit word costs the same for every length.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::error::{CountProblem, Place, ReadError};
+use super::source::Source;
+use super::{Compression, Input};
+use crate::corpus::assembly::{Excess, Extent};
+
+/// Bytes of a block.
+const BLOCK: usize = 1 << 17;
+/// Bytes that are in the block before a number is parsed.
+const LOOKAHEAD: usize = 64;
+/// Zero bytes behind the block's contents, so that a word of 8 bytes can be loaded anywhere.
+const PADDING: usize = 8;
+/// Longest text of one number.
+const MAX_NUMBER: usize = 1024;
+/// Most bytes held when a line, or a run without spaces, must be seen whole.
+const MAX_RUN: usize = 1 << 24;
+
+pub(super) struct Scanner<'a> {
+    reader: Box<dyn Read + 'a>,
+    path: PathBuf,
+    compression: Compression,
+    extent: Extent,
+    buffer: Vec<u8>,
+    position: usize,
+    end: usize,
+    /// The file ends at `end`.
+    exhausted: bool,
+    line: u64,
+    /// Unpacked bytes fetched.
+    bytes: u64,
+}
+
+/// A piece of a line, as [`Scanner::piece`] cuts it.
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a [u8],
+    /// The line ends here.
+    pub(super) ends_line: bool,
+}
+
+impl<'a> Scanner<'a> {
+    /// # Errors
+    /// [`ReadError::Io`]; [`ReadError::NotBuilt`] where a decoder is left out.
+    pub(super) fn new(input: Input<'a>) -> Result<Self, ReadError> {
+        let Input { reader, size, path } = input;
+        let source = Source::new(reader, size).map_err(|source| match source.kind() {
+            io::ErrorKind::Unsupported => ReadError::NotBuilt {
+                path: path.clone(),
+                what: "its compression",
+                feature: if cfg!(feature = "gzip") { "zstd" } else { "gzip" },
+            },
+            _ => ReadError::Io { path: path.clone(), source },
+        })?;
+        let mut scanner = Self {
+            reader: source.reader,
+            path,
+            compression: source.compression,
+            extent: source.extent,
+            buffer: vec![0; BLOCK + PADDING],
+            position: 0,
+            end: 0,
+            exhausted: false,
+            line: 1,
+            bytes: 0,
+        };
+        scanner.fill()?;
+        if scanner.rest().starts_with(b"\xef\xbb\xbf") {
+            // A byte order mark.
+            scanner.position = 3;
+        }
+        Ok(scanner)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    pub(super) fn extent(&self) -> &Extent {
+        &self.extent
+    }
+
+    #[allow(dead_code)] // for the formats to come
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many items of at least `least` bytes the input may hold: an upper bound where its size
+    /// is known, what text usually packs to where it is compressed, little where nothing is known.
+    pub(super) fn plausible(&self, least: u64) -> u64 {
+        match (self.extent.total(), self.compression) {
+            (Some(total), Compression::None) => total / least + 1,
+            // The densest of the corpora at hand has 0.34 pairs a packed byte.
+            (Some(total), _) => total.saturating_mul(2).min(1 << 24) + total / 2,
+            (None, _) => 4096,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place::line(&self.path, self.line)
+    }
+
+    /// A result of the assembly, placed here.
+    #[inline]
+    pub(super) fn placed<T>(&self, result: Result<T, Excess>) -> Result<T, ReadError> {
+        result.map_err(|excess| ReadError::from_excess(excess, self.place()))
+    }
+
+    /// The bytes in the block.
+    #[inline]
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.buffer[self.position..self.end]
+    }
+
+    /// Fills the block, as far as the input goes.
+    #[cold]
+    #[inline(never)]
+    fn fill(&mut self) -> Result<(), ReadError> {
+        self.buffer.copy_within(self.position..self.end, 0);
+        self.end -= self.position;
+        self.position = 0;
+        let capacity = self.buffer.len() - PADDING;
+        while self.end < capacity && !self.exhausted {
+            match self.reader.read(&mut self.buffer[self.end..capacity]) {
+                Ok(0) => self.exhausted = true,
+                Ok(n) => {
+                    self.end += n;
+                    self.bytes += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        self.buffer[self.end..self.end + PADDING].fill(0);
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> ReadError {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        let (path, compression) = (self.path.clone(), self.compression);
+        match (compression, source.kind()) {
+            (Compression::None, _) => ReadError::Io { path, source },
+            (_, UnexpectedEof) => ReadError::Truncated { path, compression },
+            (_, InvalidData | InvalidInput | Other) => {
+                ReadError::Corrupt { path, compression, source }
+            }
+            _ => ReadError::Io { path, source },
+        }
+    }
+
+    /// Makes the next bytes lie in the block.
+    #[inline]
+    fn look_ahead(&mut self) -> Result<(), ReadError> {
+        if self.end - self.position < LOOKAHEAD && !self.exhausted { self.fill() } else { Ok(()) }
+    }
+
+    /// The next byte; 0 at the end of the input.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<u8, ReadError> {
+        if self.position == self.end && !self.exhausted {
+            self.fill()?;
+        }
+        Ok(self.buffer[self.position])
+    }
+
+    #[inline]
+    fn is_exhausted(&self) -> bool {
+        self.position == self.end && self.exhausted
+    }
+
+    /// Skips spaces within the line; whether there was one.
+    #[inline]
+    pub(super) fn blanks(&mut self) -> Result<bool, ReadError> {
+        let mut any = false;
+        while matches!(self.peek()?, b' ' | b'\t' | b'\r') {
+            self.position += 1;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Skips spaces and empty lines; whether anything is left.
+    #[inline]
+    pub(super) fn content(&mut self) -> Result<bool, ReadError> {
+        loop {
+            match self.peek()? {
+                b'\n' => {
+                    self.position += 1;
+                    self.line += 1;
+                }
+                b' ' | b'\t' | b'\r' => self.position += 1,
+                0 => return Ok(!self.is_exhausted()),
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    /// Whether the line, spaces apart, ends here; if so, goes to the next.
+    #[inline]
+    pub(super) fn line_ended(&mut self) -> Result<bool, ReadError> {
+        self.blanks()?;
+        match self.peek()? {
+            b'\n' => {
+                self.position += 1;
+                self.line += 1;
+                Ok(true)
+            }
+            0 => Ok(self.is_exhausted()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Goes to the next line, which must follow.
+    #[inline]
+    pub(super) fn end_line(&mut self) -> Result<(), ReadError> {
+        if self.line_ended()? { Ok(()) } else { Err(self.syntax("the end of the line")) }
+    }
+
+    /// Goes to the next line, whatever is before it.
+    #[allow(dead_code)] // for the formats to come
+    pub(super) fn skip_line(&mut self) -> Result<(), ReadError> {
+        loop {
+            match self.rest().iter().position(|&byte| byte == b'\n') {
+                Some(n) => {
+                    self.position += n + 1;
+                    self.line += 1;
+                    return Ok(());
+                }
+                None => self.position = self.end,
+            }
+            if self.exhausted {
+                return Ok(());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Skips one byte that must be there.
+    #[allow(dead_code)] // for the formats to come
+    pub(super) fn byte(&mut self, byte: u8, expected: &'static str) -> Result<(), ReadError> {
+        if self.peek()? != byte {
+            return Err(self.syntax(expected));
+        }
+        self.position += 1;
+        Ok(())
+    }
+
+    /// A whole number without sign, after spaces; 2^64 - 1 stands for anything above.
+    #[inline]
+    pub(super) fn number(&mut self, expected: &'static str) -> Result<u64, ReadError> {
+        self.blanks()?;
+        self.look_ahead()?;
+        let (value, len) = self.eight_digits();
+        if len == 0 {
+            return Err(self.syntax(expected));
+        }
+        self.position += len;
+        if len < 8 { Ok(value) } else { self.more_digits(value) }
+    }
+
+    #[inline]
+    fn eight_digits(&self) -> (u64, usize) {
+        let bytes = &self.buffer[self.position..self.position + 8];
+        digits(u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+    }
+
+    #[cold]
+    fn more_digits(&mut self, mut value: u64) -> Result<u64, ReadError> {
+        loop {
+            let digit = self.peek()?.wrapping_sub(b'0');
+            if digit > 9 {
+                return Ok(value);
+            }
+            value = value.saturating_mul(10).saturating_add(u64::from(digit));
+            self.position += 1;
+        }
+    }
+
+    /// A count, after spaces: a real number whose value is an integer, if `real`, else digits
+    /// only.
+    #[inline]
+    pub(super) fn count(&mut self, real: bool) -> Result<u32, ReadError> {
+        self.blanks()?;
+        self.look_ahead()?;
+        let (value, len) = self.eight_digits();
+        // Any byte up to the space ends the number, the zero behind the end included.
+        if (1..8).contains(&len) && self.buffer[self.position + len] <= b' ' {
+            self.position += len;
+            return Ok(value as u32);
+        }
+        self.odd_count(real)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn odd_count(&mut self, real: bool) -> Result<u32, ReadError> {
+        let token = self.token(MAX_NUMBER)?;
+        let len = token.len();
+        let plain = !token.is_empty() && token.iter().all(u8::is_ascii_digit);
+        let result = match decimal(token) {
+            Ok(_) if !real && !plain => Err(CountProblem::Syntax),
+            result => result,
+        };
+        match result {
+            Ok(count) => {
+                self.position += len;
+                Ok(count)
+            }
+            Err(problem) => {
+                Err(ReadError::Count { at: self.place(), found: self.found(), problem })
+            }
+        }
+    }
+
+    /// The bytes up to the next space, line end or `#`, which stay where they are; the first
+    /// `most` of them where there are more.
+    pub(super) fn token(&mut self, most: usize) -> Result<&[u8], ReadError> {
+        if self.end - self.position < most && !self.exhausted {
+            self.fill()?;
+        }
+        let rest = self.rest();
+        let rest = &rest[..rest.len().min(most)];
+        let len = rest.iter().position(|&byte| byte <= b' ' || byte == b'#');
+        Ok(&rest[..len.unwrap_or(rest.len())])
+    }
+
+    /// Skips bytes that `token` gave.
+    #[allow(dead_code)] // for the formats to come
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.position += bytes.min(self.end - self.position);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn syntax(&self, expected: &'static str) -> ReadError {
+        ReadError::Syntax { at: self.place(), expected, found: self.found() }
+    }
+
+    /// What is at the position, for a message.
+    pub(super) fn found(&self) -> String {
+        let rest = self.rest();
+        let len = rest.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(rest.len());
+        match rest.first() {
+            None => "the end of the file".to_owned(),
+            Some(b'\n') => "the end of the line".to_owned(),
+            Some(_) => quote(&rest[..len.max(1)]),
+        }
+    }
+
+    /// The next piece of text: a whole line if it fits the block, else as much of one as ends
+    /// with a space, the space left out. `None` at the end. The line number is that of the piece.
+    pub(super) fn piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+        loop {
+            let rest = self.rest();
+            if let Some(len) = rest.iter().position(|&byte| byte == b'\n') {
+                return Ok(Some(self.cut(len, true)));
+            }
+            if self.exhausted {
+                let len = rest.len();
+                return Ok((len > 0).then(|| self.cut(len, true)));
+            }
+            if self.position > 0 || self.end < self.buffer.len() - PADDING {
+                self.fill()?;
+            } else if let Some(len) = rest.iter().rposition(u8::is_ascii_whitespace) {
+                return Ok(Some(self.cut(len, false)));
+            } else if self.end >= MAX_RUN {
+                let (at, limit) = (self.place(), MAX_RUN);
+                return Err(ReadError::TooLong { at, limit, delimiter: "space" });
+            } else {
+                self.buffer.resize(2 * self.end + PADDING, 0);
+            }
+        }
+    }
+
+    fn cut(&mut self, len: usize, ends_line: bool) -> Piece<'_> {
+        let start = self.position;
+        self.position = (start + len + 1).min(self.end);
+        Piece { text: &self.buffer[start..start + len], ends_line }
+    }
+
+    /// Counts the line whose last piece was worked on.
+    pub(super) fn count_line(&mut self) {
+        self.line += 1;
+    }
+
+    /// The next whole line as text, without its end; `None` at the end.
+    pub(super) fn text_line(&mut self) -> Result<Option<&str>, ReadError> {
+        let at = self.place();
+        match self.piece()? {
+            None => Ok(None),
+            Some(Piece { ends_line: false, .. }) => {
+                Err(ReadError::TooLong { at, limit: BLOCK, delimiter: "line end" })
+            }
+            Some(Piece { text, .. }) => utf8(text, &at).map(Some),
+        }
+    }
+}
+
+/// Text that is UTF-8, without a carriage return at its end.
+pub(super) fn utf8<'a>(text: &'a [u8], at: &Place) -> Result<&'a str, ReadError> {
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    std::str::from_utf8(text).map_err(|error| {
+        let wrong = &text[error.valid_up_to()..];
+        let found = quote(&wrong[..wrong.len().min(error.error_len().unwrap_or(4))]);
+        ReadError::Utf8 { at: at.clone(), found }
+    })
+}
+
+/// At most 40 bytes in quotes, anything but printable ASCII escaped.
+fn quote(bytes: &[u8]) -> String {
+    let more = if bytes.len() > 40 { "..." } else { "" };
+    format!("`{}{more}`", bytes[..bytes.len().min(40)].escape_ascii())
+}
+
+/// The number that the first digits of 8 bytes make, little-endian, and how many they are.
+#[inline]
+fn digits(bytes: u64) -> (u64, usize) {
+    let values = bytes ^ 0x3030_3030_3030_3030;
+    // The high bit of each byte that is no digit; wrong only above the first such byte.
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+    let len = (others.trailing_zeros() / 8) as usize;
+    if len == 0 {
+        return (0, 0);
+    }
+    // The digits move to the top, so that zeros lead; then neighbours are joined three times.
+    let one = values << (64 - 8 * len);
+    let two = (one & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
+    let four = (two & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;
+    let eight = (four & 0x0000_ffff_0000_ffff).wrapping_mul((10_000 << 32) + 1) >> 32;
+    (eight, len)
+}
+
+/// The integer that a real number in decimal notation is: `3`, `+3.0`, `30e-1`.
+///
+/// Exact, without going through floating point: what counts are the digits from the first to the
+/// last that is not zero, and the power of ten of the last.
+pub(super) fn decimal(text: &[u8]) -> Result<u32, CountProblem> {
+    let (negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let mantissa_len = text.iter().position(|byte| matches!(byte, b'e' | b'E' | b'd' | b'D'));
+    let (mantissa, exponent) = text.split_at(mantissa_len.unwrap_or(text.len()));
+    let exponent = if exponent.is_empty() { 0 } else { signed(&exponent[1..])? };
+
+    let (mut value, mut power, mut zeros) = (0u64, exponent, 0u32);
+    let (mut any, mut fraction) = (false, false);
+    for &byte in mantissa {
+        if byte == b'.' && !fraction {
+            fraction = true;
+            continue;
+        }
+        if !byte.is_ascii_digit() {
+            return Err(CountProblem::Syntax);
+        }
+        any = true;
+        power -= i64::from(fraction);
+        if byte == b'0' {
+            zeros += 1;
+        } else {
+            let shift = 10u64.saturating_pow(zeros + 1);
+            value = value.saturating_mul(shift).saturating_add(u64::from(byte - b'0'));
+            zeros = 0;
+        }
+    }
+    if !any {
+        return Err(CountProblem::Syntax);
+    }
+    if value == 0 {
+        return Ok(0);
+    }
+    if negative {
+        return Err(CountProblem::Negative);
+    }
+    let power = power.saturating_add(i64::from(zeros));
+    // The last digit of `value` is not zero, so a negative power leaves a fraction.
+    let power = u32::try_from(power)
+        .map_err(|_| if power < 0 { CountProblem::Fractional } else { CountProblem::Overflow })?;
+    u32::try_from(value.saturating_mul(10u64.saturating_pow(power)))
+        .map_err(|_| CountProblem::Overflow)
+}
+
+/// A whole number, cut to one million either way: more is beyond any count.
+fn signed(text: &[u8]) -> Result<i64, CountProblem> {
+    let (sign, digits) = match text {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, text),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(CountProblem::Syntax);
+    }
+    let value = digits
+        .iter()
+        .fold(0i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(1_000_000));
+    Ok(sign * value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives its bytes a few at a time.
+    struct Drops<'a>(&'a [u8], usize);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(self.1).min(buffer.len());
+            buffer[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn scanner(bytes: &[u8]) -> Scanner<'_> {
+        let input = Input { reader: Box::new(bytes), size: None, path: "test".into() };
+        Scanner::new(input).unwrap()
+    }
+
+    #[test]
+    fn digits_stop_at_any_other_byte() {
+        for byte in 0..=255u8 {
+            let bytes = [b'1', b'9', b'0', byte, b'7', 0xff, 0x3a, 0x2f];
+            let expected = match byte {
+                b'0'..=b'9' => (1900 + u64::from(byte - b'0'), 4),
+                _ => (190, 3),
+            };
+            let (value, len) = digits(u64::from_le_bytes(bytes));
+            if byte.is_ascii_digit() {
+                assert_eq!((value, len), (expected.0 * 10 + 7, 5));
+            } else {
+                assert_eq!((value, len), expected, "{byte}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(
+            numbers in prop::collection::vec(prop_oneof![0u64..99, any::<u64>()], 0..200),
+            zeros in 0usize..90,
+            at_once in 1usize..50,
+        ) {
+            let mut text = String::new();
+            for number in &numbers {
+                text.push_str(&"0".repeat(zeros));
+                text.push_str(&format!("{number} "));
+            }
+            let input = Input {
+                reader: Box::new(Drops(text.as_bytes(), at_once)),
+                size: None,
+                path: "test".into(),
+            };
+            let mut scanner = Scanner::new(input).unwrap();
+            for &number in &numbers {
+                prop_assert_eq!(scanner.number("a number").unwrap(), number);
+            }
+            prop_assert!(!scanner.content().unwrap());
+        }
+
+        #[test]
+        fn decimals_agree_with_floats(
+            whole in 0u64..10_000_000, fraction in 0u64..1000, exponent in -6i32..6,
+        ) {
+            let text = format!("{whole}.{fraction:03}e{exponent}");
+            let scaled = i128::from(whole * 1000 + fraction) * 10i128.pow((exponent + 6) as u32);
+            let expected = if scaled % 1_000_000_000 != 0 {
+                Err(CountProblem::Fractional)
+            } else {
+                u32::try_from(scaled / 1_000_000_000).map_err(|_| CountProblem::Overflow)
+            };
+            prop_assert_eq!(decimal(text.as_bytes()), expected);
+        }
+
+        #[test]
+        fn decimal_takes_any_bytes(text in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = decimal(&text);
+        }
+    }
+
+    #[test]
+    fn decimals() {
+        use CountProblem::{Fractional, Negative, Overflow, Syntax};
+        let cases: [(&str, Result<u32, CountProblem>); 27] = [
+            ("3", Ok(3)),
+            ("3.", Ok(3)),
+            ("3.0", Ok(3)),
+            ("+3e0", Ok(3)),
+            ("30e-1", Ok(3)),
+            ("0.003E+3", Ok(3)),
+            ("3.0D0", Ok(3)),
+            (".0", Ok(0)),
+            ("-0", Ok(0)),
+            ("0e999999999999999999999", Ok(0)),
+            ("4294967295", Ok(u32::MAX)),
+            ("4294967296", Err(Overflow)),
+            ("1e999999999999999999999", Err(Overflow)),
+            ("123456789012345678901234567890", Err(Overflow)),
+            ("0.5", Err(Fractional)),
+            ("1e-1", Err(Fractional)),
+            ("1e-999999999999999999999", Err(Fractional)),
+            ("3.00000000000000000000000000000000001", Err(Fractional)),
+            ("-1", Err(Negative)),
+            ("", Err(Syntax)),
+            (".", Err(Syntax)),
+            ("e3", Err(Syntax)),
+            ("3e", Err(Syntax)),
+            ("3e+", Err(Syntax)),
+            ("1.2.3", Err(Syntax)),
+            ("nan", Err(Syntax)),
+            ("inf", Err(Syntax)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(decimal(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_longer_than_a_block_are_cut_at_spaces() {
+        let mut text = "word ".repeat(BLOCK / 2);
+        text.push_str("\nlast");
+        let mut scanner = scanner(text.as_bytes());
+        let (mut words, mut lines) = (0, 0);
+        while let Some(piece) = scanner.piece().unwrap() {
+            assert!(piece.text.len() <= BLOCK);
+            words += piece.text.split(|&byte| byte == b' ').filter(|w| w == b"word").count();
+            lines += usize::from(piece.ends_line);
+        }
+        assert_eq!((words, lines), (BLOCK / 2, 2));
+    }
+
+    #[test]
+    fn a_run_without_spaces_is_bounded() {
+        let text = vec![b'x'; 3 * BLOCK];
+        let mut long = scanner(&text);
+        assert_eq!(long.piece().unwrap().unwrap().text.len(), 3 * BLOCK);
+        let text = vec![b'x'; MAX_RUN + BLOCK];
+        let mut longer = scanner(&text);
+        assert!(matches!(longer.piece(), Err(ReadError::TooLong { .. })));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert_eq!(scanner(b"\xef\xbb\xbf12").number("").unwrap(), 12);
+    }
+}

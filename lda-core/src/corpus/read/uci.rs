@@ -1,0 +1,230 @@
+//! UCI bag-of-words: `docword.NAME.txt`.
+//!
+//! Three lines with the number of documents D, of words W and of pairs NNZ; then NNZ lines
+//! `document word count`, ids from 1. Words are named by a second file, a word a line.
+//!
+//! Legal: documents and words in any order, pairs that repeat (their counts are summed), ids that
+//! never occur, counts of 0, any spaces and empty lines. Refused: ids out of range, another
+//! number of pairs than NNZ.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::error::ReadError;
+use super::scan::Scanner;
+use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
+use crate::corpus::Corpus;
+use crate::corpus::assembly::Assembly;
+
+/// Reads a file.
+///
+/// # Errors
+/// [`ReadError`], as in [`Corpus::read_with_report`].
+pub fn read(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    from_input(Input::file(path.as_ref())?, Format::Uci, options)
+}
+
+/// Reads a stream, which may be compressed; errors call it `name`.
+///
+/// # Errors
+/// As [`read`].
+///
+/// ```
+/// use lda_core::corpus::ReadOptions;
+/// use lda_core::corpus::read::uci;
+///
+/// let file = "2\n4\n3\n1 4 1\n1 2 5\n2 2 1\n";
+/// let (corpus, report) = uci::from_reader(file.as_bytes(), "docword", &ReadOptions::default())?;
+/// assert_eq!(corpus.document(0).words, [1, 3]);
+/// assert_eq!((report.unsorted_pairs, report.unused_words), (1, 2));
+/// # Ok::<(), lda_core::corpus::ReadError>(())
+/// ```
+pub fn from_reader(
+    reader: impl Read,
+    name: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    from_input(Input::stream(reader, name.as_ref()), Format::Uci, options)
+}
+
+/// Length of the shortest line of a pair, `1 1 1`.
+const LEAST_LINE: u64 = 6;
+
+pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+    let num_documents = header(input, "the number of documents", u32::MAX - 1)?;
+    let num_words = header(input, "the number of words", u32::MAX)?;
+    let num_pairs = header(input, "the number of pairs (NNZ)", u64::MAX)?;
+    let documents = Ids::new("document id", num_documents, "the header's first line");
+    let words = Ids::new("word id", num_words, "the header's second line");
+
+    let mut assembly = Assembly::new(input.extent().clone(), options.max_empty_documents);
+    let room = assembly.announce(num_documents, num_pairs, input.plausible(LEAST_LINE));
+    input.placed(room)?;
+    let mut pairs = 0;
+    while input.content()? {
+        if pairs == num_pairs {
+            return Err(wrong_nnz(input, num_pairs, pairs + 1));
+        }
+        let document = documents.read(input)?;
+        let word = words.read(input)?;
+        let count = input.count(false)?;
+        input.end_line()?;
+        let pushed = assembly.push_at(document, word, count);
+        input.placed(pushed)?;
+        pairs += 1;
+    }
+    if pairs < num_pairs {
+        return Err(wrong_nnz(input, num_pairs, pairs));
+    }
+    let (corpus, repairs) = input.placed(assembly.finish_at(num_documents as u32))?;
+    Ok(Parsed::new(corpus, repairs).stating_words(num_words as u32))
+}
+
+fn header(
+    input: &mut Scanner<'_>,
+    what: &'static str,
+    most: impl Into<u64>,
+) -> Result<u64, ReadError> {
+    input.content()?;
+    let value = input.number(what)?;
+    if value > most.into() {
+        return Err(ReadError::TooLarge { at: input.place(), what });
+    }
+    input.end_line()?;
+    Ok(value)
+}
+
+fn wrong_nnz(input: &Scanner<'_>, stated: u64, found: u64) -> ReadError {
+    ReadError::Header { at: input.place(), what: "pairs (NNZ)", stated, found }
+}
+
+/// Ids from 1 to a limit that the file states.
+pub(super) struct Ids {
+    what: &'static str,
+    last: u64,
+    stated_by: &'static str,
+}
+
+impl Ids {
+    pub(super) fn new(what: &'static str, last: u64, stated_by: &'static str) -> Self {
+        Self { what, last, stated_by }
+    }
+
+    /// The next id, counted from 0.
+    #[inline]
+    pub(super) fn read(&self, input: &mut Scanner<'_>) -> Result<u32, ReadError> {
+        let id = input.number(self.what)?;
+        // An id of 0 becomes the largest number.
+        if id.wrapping_sub(1) >= self.last {
+            return Err(self.out_of_range(input, id));
+        }
+        if !input.blanks()? {
+            return Err(input.syntax("a space after the id"));
+        }
+        Ok((id - 1) as u32)
+    }
+
+    #[cold]
+    fn out_of_range(&self, input: &Scanner<'_>, found: u64) -> ReadError {
+        let Self { what, last, stated_by } = *self;
+        ReadError::OutOfRange { at: input.place(), what, found, first: 1, last, stated_by }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(Corpus, ReadReport), ReadError> {
+        from_reader(text.as_bytes(), "docword", &ReadOptions::default())
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn legal_oddities_are_kept_and_counted() {
+        let text = "\n 5\r\n4 \n\n7\n2 3 1\n\n2\t1  2\r\n4 4 0\n2 3 4\n1 2 1\n2 1 1\n  4 4 9";
+        let (corpus, report) = parse(text).unwrap();
+        let rows: Vec<Vec<_>> = corpus.documents().map(|row| row.iter().collect()).collect();
+        let expected =
+            [vec![(1, 1)], vec![(0, 3), (2, 5)], vec![], vec![(3, 9)], Vec::<(u32, u32)>::new()];
+        assert_eq!(rows, expected);
+        assert_eq!((report.documents, report.words, report.pairs, report.tokens), (5, 4, 4, 18));
+        assert_eq!((report.empty_documents, report.unused_words), (2, 0));
+        assert_eq!((report.repeated_pairs, report.zero_counts), (2, 1));
+        assert_eq!((report.unsorted_pairs, report.out_of_order_documents), (1, 2));
+        assert_eq!(report.bytes, text.len() as u64);
+    }
+
+    #[test]
+    fn ids_out_of_range_are_refused() {
+        let text = error("2\n3\n1\n1 4 1\n");
+        assert!(text.starts_with("docword:4: word id 4 is not in 1..=3; "), "{text}");
+        let text = error("2\n3\n1\n3 1 1\n");
+        assert!(text.starts_with("docword:4: document id 3 is not in 1..=2; "), "{text}");
+        assert!(error("2\n3\n1\n0 1 1\n").contains("document id 0 is not in 1..=2"));
+        assert!(error("2\n3\n1\n1 0 1\n").contains("word id 0 is not in 1..=3"));
+        assert!(
+            error("2\n3\n1\n1 99999999999999999999 1\n").contains("word id 18446744073709551615")
+        );
+        assert!(error("0\n3\n1\n1 1 1\n").contains("document id 1 is not in"));
+        assert!(error("2\n3\n1\n-1 1 1\n").contains("expected document id, found `-1`"));
+    }
+
+    #[test]
+    fn a_wrong_header_is_refused() {
+        let text = error("1\n3\n3\n1 1 1\n1 2 1\n");
+        assert!(text.contains("docword:6: 3 pairs (NNZ) are stated, but 2 follow"), "{text}");
+        let text = error("1\n3\n1\n1 1 1\n1 2 1\n");
+        assert!(text.contains("docword:5: 1 pairs (NNZ) are stated, but 2 follow"), "{text}");
+        assert!(error("").contains("docword:1: expected the number of documents"));
+        assert!(error("1\n3\n").contains("docword:3: expected the number of pairs (NNZ)"));
+        assert!(error("1 3\n1\n").contains("docword:1: expected the end of the line, found `3`"));
+        assert!(error("-1\n3\n1\n").contains("found `-1`"));
+        assert!(error("4294967295\n3\n1\n").contains("more the number of documents"));
+        assert!(error("1\n4294967296\n1\n").contains("more the number of words"));
+    }
+
+    #[test]
+    fn counts_that_are_none_are_refused() {
+        for (count, problem) in [
+            ("-1", "is negative"),
+            ("1.5", "is not whole"),
+            ("2.0", "is not a number"),
+            ("4294967296", "is above 2^32 - 1"),
+            ("x", "is not a number"),
+            ("1x", "is not a number"),
+            ("", "is not a number"),
+        ] {
+            let text = error(&format!("1\n3\n1\n1 1 {count}\n"));
+            assert!(text.starts_with("docword:4: the count "), "{text}");
+            assert!(text.contains(problem), "{count}: {text}");
+        }
+        assert!(parse("1\n3\n1\n1 1 4294967295\n").is_ok());
+        assert!(error("1\n3\n2\n1 1 4294967295\n1 1 1\n").contains("sum above 2^32 - 1"));
+        assert!(error("1\n3\n1\n1 1 1 1\n").contains("expected the end of the line, found `1`"));
+        assert!(error("1\n3\n1\n1,1,1\n").contains("expected a space after the id"));
+    }
+
+    #[test]
+    fn a_corpus_without_tokens_is_refused() {
+        for text in ["2\n3\n0\n", "0\n0\n0\n", "1\n1\n1\n1 1 0\n"] {
+            assert!(matches!(parse(text), Err(ReadError::NoTokens { .. })), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_drives_no_allocation() {
+        let pairs = error("4\n4\n18446744073709551614\n1 1 1\n");
+        assert!(pairs.contains("18446744073709551614 pairs (NNZ) are stated, but 1 follow"));
+        let documents = error("4294967294\n4294967295\n1\n4294967294 4294967295 1\n");
+        assert!(documents.contains("more than 16777216 documents without tokens"), "{documents}");
+        let documents = error("4294967294\n4294967295\n2\n9 4294967295 1\n1 1 1\n");
+        assert!(documents.contains("more than 16777216 documents without tokens"), "{documents}");
+    }
+}

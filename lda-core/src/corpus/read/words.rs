@@ -1,0 +1,149 @@
+//! The files beside a corpus: a word a line, a date a line.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::Input;
+use super::error::{Place, ReadError};
+use super::scan::Scanner;
+use crate::corpus::{BuildError, Corpus, Date, Vocabulary};
+
+/// Reads a vocabulary: line i, from 1, is the word of id i - 1. The stream may be compressed;
+/// errors call it `name`. A word may come twice; empty lines at the end are not words.
+///
+/// # Errors
+/// [`ReadError`] for invalid UTF-8, a line above 128 KiB, a stream that fails.
+pub fn read_vocabulary(reader: impl Read, name: impl AsRef<Path>) -> Result<Vocabulary, ReadError> {
+    vocabulary(Input::stream(reader, name.as_ref()), 0)
+}
+
+/// Reads words. The empty lines at the end are words only where `expected` needs them.
+fn vocabulary(input: Input<'_>, expected: usize) -> Result<Vocabulary, ReadError> {
+    let mut input = Scanner::new(input)?;
+    let mut vocabulary = Vocabulary::new();
+    let mut empty = 0usize;
+    loop {
+        let at = input.place();
+        let Some(word) = input.text_line()? else { break };
+        let full = |error: crate::corpus::VocabularyFull| ReadError::Build {
+            at: at.clone(),
+            source: BuildError::from(error),
+        };
+        if word.is_empty() {
+            empty += 1;
+        } else {
+            for _ in 0..std::mem::take(&mut empty) {
+                vocabulary.push("").map_err(full)?;
+            }
+            vocabulary.push(word).map_err(full)?;
+        }
+        input.count_line();
+    }
+    while empty > 0 && vocabulary.len() < expected {
+        empty -= 1;
+        let at = input.place();
+        vocabulary.push("").map_err(|error| ReadError::Build { at, source: error.into() })?;
+    }
+    vocabulary.shrink();
+    Ok(vocabulary)
+}
+
+fn dates(input: Input<'_>) -> Result<Vec<Date>, ReadError> {
+    let mut input = Scanner::new(input)?;
+    let mut dates = Vec::new();
+    let mut blank: Option<Place> = None;
+    loop {
+        let at = input.place();
+        let Some(text) = input.text_line()? else { break };
+        let at = match (text.trim(), blank.take()) {
+            ("", earlier) => {
+                blank = Some(earlier.unwrap_or(at));
+                input.count_line();
+                continue;
+            }
+            // A blank line before a date is a document without one.
+            (_, Some(earlier)) => {
+                let source = "".parse::<Date>().expect_err("an empty text is no date");
+                return Err(ReadError::Date { at: earlier, source });
+            }
+            (_, None) => at,
+        };
+        dates.push(text.trim().parse().map_err(|source| ReadError::Date { at, source })?);
+        input.count_line();
+    }
+    dates.shrink_to_fit();
+    Ok(dates)
+}
+
+impl Corpus {
+    /// Names the words by a file with a word a line, which may be compressed.
+    ///
+    /// # Errors
+    /// [`ReadError::Length`] where the file has another number of lines than the corpus has
+    /// words (a file that states no number of words, as SVMlight, takes more lines); invalid
+    /// UTF-8; a file that is not there.
+    pub fn with_vocabulary(mut self, path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        let vocabulary = vocabulary(Input::file(path)?, self.num_words())?;
+        let (found, expected) = (vocabulary.len() as u64, self.num_words() as u64);
+        let what = "words";
+        self.set_vocabulary(vocabulary).map_err(|_| ReadError::Length {
+            path: path.to_owned(),
+            what,
+            found,
+            expected,
+        })?;
+        Ok(self)
+    }
+
+    /// Dates the documents by a file with a [`Date`] a line, which may be compressed.
+    ///
+    /// # Errors
+    /// [`ReadError::Length`] where the file has another number of lines than the corpus has
+    /// documents; [`ReadError::Date`] for a line that is none; a file that is not there.
+    pub fn with_dates(mut self, path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        let dates = dates(Input::file(path)?)?;
+        let (found, expected) = (dates.len() as u64, self.num_documents() as u64);
+        let what = "dates";
+        self.set_dates(dates).map_err(|_| ReadError::Length {
+            path: path.to_owned(),
+            what,
+            found,
+            expected,
+        })?;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &[u8], expected: usize) -> Result<Vec<String>, ReadError> {
+        let vocabulary = vocabulary(Input::stream(text, Path::new("vocab")), expected)?;
+        Ok(vocabulary.iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn lines_are_words() {
+        assert_eq!(words(b"a\r\nb c\n\xc3\xa4", 0).unwrap(), ["a", "b c", "ä"]);
+        assert_eq!(words(b"a\n\nb\n\n\n", 0).unwrap(), ["a", "", "b"]);
+        assert_eq!(words(b"a\n\nb\n\n\n", 4).unwrap(), ["a", "", "b", ""]);
+        assert_eq!(words(b"", 0).unwrap(), [""; 0]);
+        let error = words(b"a\nb\xff\n", 0).unwrap_err().to_string();
+        assert_eq!(error, "vocab:2: invalid UTF-8 (`\\xff`); convert the file to UTF-8");
+        let long = vec![b'x'; 1 << 18];
+        assert!(words(&long, 0).is_ok());
+    }
+
+    #[test]
+    fn dates_are_checked() {
+        let parse = |text: &'static str| dates(Input::stream(text.as_bytes(), Path::new("times")));
+        assert_eq!(parse("1999\r\n2000-02-29\n\n").unwrap().len(), 2);
+        let error = parse("1999\n2001-02-29\n").unwrap_err().to_string();
+        assert!(error.starts_with("times:2: `2001-02-29` is no date"), "{error}");
+        let error = parse("1999\n\n2001\n").unwrap_err().to_string();
+        assert!(error.starts_with("times:2: `` is no date"), "{error}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Real corpora, where they are at hand: `LDA_CORPORA`, or the folder beside the repository.
+
+use std::path::PathBuf;
+
+use lda_core::Corpus;
+use lda_core::corpus::{ReadError, ReadOptions, read, write_uci};
+
+/// The file, or `None`, said aloud, where it is not on this machine.
+fn corpus_file(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("LDA_CORPORA").map_or_else(
+        || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora").into(),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if !path.exists() {
+        eprintln!("skipped: {} is not here; set LDA_CORPORA", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+#[test]
+fn kos_is_as_published() {
+    let Some(path) = corpus_file("docword.kos.txt.gz") else { return };
+    let (corpus, report) =
+        Corpus::read_with_report(path, &ReadOptions::default()).expect("a published file");
+    assert_eq!((corpus.num_documents(), corpus.num_words()), (3430, 6906));
+    assert_eq!((corpus.num_pairs(), corpus.num_tokens()), (353_160, 467_714));
+    assert_eq!(corpus.word_frequencies().iter().sum::<u64>(), 467_714);
+    let repaired = report.unsorted_pairs
+        + report.repeated_pairs
+        + report.zero_counts
+        + report.out_of_order_documents
+        + report.empty_documents
+        + report.unused_words;
+    assert_eq!(repaired, 0, "{report:?}");
+    assert_eq!(corpus.fingerprint(), 0xba15_c14b_de63_75bf);
+
+    let vocabulary = corpus_file("vocab.kos.txt.gz").expect("it lies beside the corpus");
+    let corpus = corpus.with_vocabulary(vocabulary).expect("a word a line");
+    assert_eq!(corpus.vocabulary().expect("just given").id("aarp"), Some(0));
+
+    let mut written = Vec::new();
+    write_uci(&corpus, &mut written).expect("memory takes it");
+    let again = read::uci::from_reader(&written[..], "written", &ReadOptions::default());
+    assert_eq!(again.expect("just written").0.fingerprint(), corpus.fingerprint());
+}
+
+#[test]
+fn files_of_another_corpus_are_refused() {
+    let Some(path) = corpus_file("docword.kos.txt.gz") else { return };
+    let corpus = Corpus::read(path).expect("a published file");
+    let nips = corpus_file("vocab.nips.txt.gz").expect("the corpora lie together");
+    let error = corpus.clone().with_vocabulary(nips).expect_err("15,283 words for 6,906");
+    assert!(matches!(error, ReadError::Length { found: 15_283, expected: 6906, .. }), "{error}");
+    let times = corpus_file("times.nips.txt.gz").expect("the corpora lie together");
+    let error = corpus.with_dates(times).expect_err("1,740 dates for 3,430 documents");
+    assert!(matches!(error, ReadError::Length { found: 1740, expected: 3430, .. }), "{error}");
+}
+
+#[test]
+fn dates_go_with_documents() {
+    let Some(path) = corpus_file("docword.nips.txt.gz") else { return };
+    let times = corpus_file("times.nips.txt.gz").expect("it lies beside the corpus");
+    let corpus =
+        Corpus::read(path).expect("a sound file").with_dates(times).expect("a date a line");
+    let dates = corpus.dates().expect("just given");
+    assert!(dates.is_sorted());
+    assert_eq!((dates[0].year(), dates[dates.len() - 1].year()), (1987, 1999));
+}
