@@ -8,6 +8,7 @@ pub mod counts;
 pub mod discrete;
 pub mod eval;
 pub mod layout;
+pub mod model;
 pub mod prior;
 pub mod random;
 pub mod sampler;

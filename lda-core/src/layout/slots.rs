@@ -46,8 +46,11 @@ impl Slots {
     /// as many document ranges as `words` has ranges.
     pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges) -> Self {
         let ranges = words.num_ranges();
-        let held: Vec<u32> =
-            documents.iter().copied().filter(|&d| !corpus.document(d as usize).is_empty()).collect();
+        let held: Vec<u32> = documents
+            .iter()
+            .copied()
+            .filter(|&d| !corpus.document(d as usize).is_empty())
+            .collect();
         let length = |i: u32| corpus.document(held[i as usize] as usize).len();
         let bins = deal((0..held.len() as u32).map(length), ranges);
         let mut slots = Self {

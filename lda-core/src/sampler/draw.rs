@@ -11,6 +11,13 @@ use crate::simd::{LANES, Lanes, Line};
 /// Chunks between two kept running sums of a dense scan.
 const GROUP: usize = 8;
 
+/// Weights over topics, computed where they are read. A trait and not a closure: a closure cannot be
+/// marked to be inlined, and one that is not runs without the wide instructions.
+pub(super) trait Weights {
+    /// Weights of the topics of chunk `c`.
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F;
+}
+
 /// Running sums of a scan.
 #[derive(Debug)]
 pub(super) struct DrawScratch {
@@ -85,13 +92,13 @@ impl DrawScratch {
     }
 
     /// Draws from `chunks` times sixteen weights; `uniform` is in [0, 1). One contiguous scan, and
-    /// `weight` is asked again for one group of chunks.
+    /// `weights` is asked again for one group of chunks.
     #[inline(always)]
     pub fn draw_dense<L: Lanes>(
         &mut self,
         l: L,
         chunks: usize,
-        weight: impl Fn(usize) -> L::F,
+        weights: &impl Weights,
         uniform: f64,
     ) -> usize {
         let mut sum = l.splat_f(0.0);
@@ -101,7 +108,7 @@ impl DrawScratch {
             l.store_f(&mut self.running[groups], sum);
             groups += 1;
             for c in c..(c + GROUP).min(chunks) {
-                sum = l.add_f(sum, weight(c));
+                sum = l.add_f(sum, weights.chunk(l, c));
             }
             c += GROUP;
         }
@@ -122,7 +129,7 @@ impl DrawScratch {
         let mut picked = first;
         let mut buffer = [0.0; LANES];
         for c in first..(first + GROUP).min(chunks) {
-            l.store_f(&mut buffer, weight(c));
+            l.store_f(&mut buffer, weights.chunk(l, c));
             sum += buffer[lane];
             picked += usize::from(sum <= rest);
         }

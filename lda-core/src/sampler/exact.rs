@@ -15,11 +15,9 @@
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::Purpose;
-use crate::sampler::draw::DrawScratch;
+use crate::sampler::draw::{DrawScratch, Weights};
 use crate::sampler::gibbs::{DenseRow, Full, Half, Live};
-use crate::sampler::{
-    Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded,
-};
+use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Kernel, LANES, Lanes};
 
 /// Collapsed Gibbs sampling, O(K) a token. See the [module documentation](crate::sampler).
@@ -114,6 +112,24 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     }
 }
 
+/// (C_dk + α_k) · (C_wk + β) / (C_k + Vβ).
+struct Conditional<'a, R> {
+    row: &'a R,
+    alpha: &'a [[f32; LANES]],
+    words: &'a [[u32; LANES]],
+    inverse: &'a [[f32; LANES]],
+    beta: f32,
+}
+
+impl<R: DenseRow> Weights for Conditional<'_, R> {
+    #[inline(always)]
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
+        let document = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
+        let word = l.add_f(l.to_f(l.load_u(&self.words[c])), l.splat_f(self.beta));
+        l.mul_f(document, l.mul_f(word, l.load_f(&self.inverse[c])))
+    }
+}
+
 /// Moves C_wk and C_k by one token.
 #[inline(always)]
 fn shift(live: &mut Live, topic: usize, by: u32) {
@@ -138,16 +154,11 @@ fn token<L: Lanes>(
     row.add(own, 1u32.wrapping_neg());
     shift(live, own, 1u32.wrapping_neg());
     let chunks = cx.topics.div_ceil(LANES);
-    let beta = l.splat_f(cx.beta as f32);
     let alpha = &cx.alpha.as_chunks::<LANES>().0[..chunks];
     let words = &live.counts.as_chunks::<LANES>().0[..chunks];
     let inverse = &live.inverse.as_chunks::<LANES>().0[..chunks];
-    let weight = |c: usize| {
-        let document = l.add_f(l.to_f(row.chunk(l, c)), l.load_f(&alpha[c]));
-        let word = l.add_f(l.to_f(l.load_u(&words[c])), beta);
-        l.mul_f(document, l.mul_f(word, l.load_f(&inverse[c])))
-    };
-    let new = draw.draw_dense(l, chunks, weight, uniform);
+    let weights = Conditional { row: &*row, alpha, words, inverse, beta: cx.beta as f32 };
+    let new = draw.draw_dense(l, chunks, &weights, uniform);
     row.add(new, 1);
     if sparse && live.counts[new] == 0 {
         live.nonzeros.push(new as u32);

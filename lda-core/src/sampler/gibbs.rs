@@ -4,7 +4,7 @@
 //! Entering a word spreads its C_w row over `counts`; leaving writes it back. Neither costs more
 //! than the row has non-zeros while the row is sparse.
 
-use crate::counts::{RowMut, Rows, TopicIndex, dense16, dense16_add};
+use crate::counts::{RowMut, Rows, TopicIndex, dense16_add};
 use crate::sampler::{Context, padded};
 use crate::simd::{LANES, Lanes, Line};
 
@@ -180,7 +180,6 @@ pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> 
 
 /// A dense row of either width.
 pub(super) trait DenseRow {
-    fn get(&self, topic: usize) -> u32;
     fn add(&mut self, topic: usize, by: u32);
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U;
 }
@@ -189,10 +188,6 @@ pub(super) struct Half<'a>(pub &'a mut [Line]);
 pub(super) struct Full<'a>(pub &'a mut [Line]);
 
 impl DenseRow for Half<'_> {
-    #[inline(always)]
-    fn get(&self, topic: usize) -> u32 {
-        dense16(self.0, topic)
-    }
     #[inline(always)]
     fn add(&mut self, topic: usize, by: u32) {
         dense16_add(self.0, topic, by);
@@ -205,10 +200,6 @@ impl DenseRow for Half<'_> {
 
 impl DenseRow for Full<'_> {
     #[inline(always)]
-    fn get(&self, topic: usize) -> u32 {
-        self.0[topic / LANES].0[topic % LANES]
-    }
-    #[inline(always)]
     fn add(&mut self, topic: usize, by: u32) {
         let count = &mut self.0[topic / LANES].0[topic % LANES];
         *count = count.wrapping_add(by);
@@ -218,4 +209,3 @@ impl DenseRow for Full<'_> {
         l.load_u(&self.0[c].0)
     }
 }
-

@@ -31,11 +31,11 @@ mod exact;
 mod fplus;
 mod gibbs;
 
-
-pub use block::{Block, BlockKey, Column, DocumentBlock, GridBlock, OtherTokens, Outcome, WordBlock};
+pub use block::{
+    Block, BlockKey, Column, DocumentBlock, GridBlock, OtherTokens, Outcome, WordBlock,
+};
 pub use exact::Exact;
 pub use fplus::FPlus;
-
 
 use crate::counts::{Density, TopicIndex};
 use crate::random::{Purpose, StreamKey};

@@ -175,11 +175,7 @@ fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> 
             let bounds = slots.block(range, word_range);
             let base = slots.range_slots(range).start;
             Block::Grid(GridBlock {
-                key: BlockKey {
-                    shard: *shard,
-                    documents: range as u16,
-                    words: word_range as u16,
-                },
+                key: BlockKey { shard: *shard, documents: range as u16, words: word_range as u16 },
                 visits: &slots.visits()[bounds.visits],
                 partner: &slots.partner()[bounds.slots.clone()],
                 z: &mut z[bounds.slots.start - base..bounds.slots.end - base],
@@ -214,7 +210,8 @@ fn word_blocks<T: TopicIndex>(
         }
     }
     let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
-    let mut rows: Vec<_> = state.word_rows.iter_mut().map(|rows| write_rows.then_some(rows)).collect();
+    let mut rows: Vec<_> =
+        state.word_rows.iter_mut().map(|rows| write_rows.then_some(rows)).collect();
     rows.resize_with(ranges, || None);
     columns
         .into_iter()

@@ -1,4 +1,27 @@
-//! Training.
+//! Training: epochs of a sampler over a corpus, on a pool of threads.
+//!
+//! [`Lda`] is the short way; [`Trainer`] the one to drive epoch by epoch.
+//!
+//! # What "exact" means with more than one block
+//! The corpus is cut into a grid of G × G blocks (see [`layout`](crate::layout)); in a wave, G
+//! blocks that share no document and no word are sampled at once. Rows are always current; the
+//! totals C_k are the wave's plus the block's own changes. With G = 1 an exact sampler is exact.
+//! With more, C_k lags by what the other blocks of the wave did, at most G − 1 blocks of about T/G²
+//! tokens each.
+//!
+//! # Reproducible
+//! Same resolved options and same corpus: same assignments, bit for bit, at any thread count, on any
+//! instruction set. A time budget or a cancelled run ends after some epoch n; it equals a run asked
+//! for n epochs.
 
 mod driver;
+mod engine;
+mod options;
+mod report;
 mod state;
+mod trainer;
+mod view;
+
+pub use options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
+pub use report::{EpochReport, Flow, Observer};
+pub use trainer::{Assignments, Lda, Trained, Trainer};

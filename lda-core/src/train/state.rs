@@ -307,3 +307,49 @@ impl Tally {
         &self.list
     }
 }
+
+impl<T: TopicIndex> State<T> {
+    /// Compares all counts with a recount from the assignments.
+    pub fn check(&self, corpus: &Corpus) -> Result<(), String> {
+        let mut totals = vec![0u32; self.totals.len()];
+        for set in &self.sets {
+            for slot in 0..set.slots.num_tokens() {
+                totals[set.topic(slot) as usize] += 1;
+            }
+        }
+        if let Some(k) = (0..totals.len()).find(|&k| totals[k] != self.totals[k]) {
+            return Err(format!("C_k of topic {k} is {}, not {}", self.totals[k], totals[k]));
+        }
+        let mut wrong = None;
+        let mut compare =
+            |what: &str, id: u32, rows: &Rows<T>, row: usize, counts: &[(u32, u32)]| {
+                let mut kept = Vec::with_capacity(counts.len());
+                rows.for_each(row, |topic, count| kept.push((topic, count)));
+                let mut counts = counts.to_vec();
+                kept.sort_unstable();
+                counts.sort_unstable();
+                if kept != counts {
+                    wrong.get_or_insert(format!("{what} {id} holds {kept:?}, not {counts:?}"));
+                }
+            };
+        for set in &self.sets {
+            set.recount_documents(corpus, &self.words, self.topics, |range, local, counts| {
+                if let Some(rows) = set.rows.get(range) {
+                    compare(
+                        "C_d of document",
+                        set.slots.documents(range)[local],
+                        rows,
+                        local,
+                        counts,
+                    );
+                }
+            });
+        }
+        self.recount_words(|range, local, counts| {
+            if let Some(rows) = self.word_rows.get(range) {
+                compare("C_w of word", self.words.words(range)[local], rows, local, counts);
+            }
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+}

@@ -4,6 +4,7 @@ use super::FPlusScratch;
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
+use crate::sampler::draw::Weights;
 use crate::sampler::gibbs::{DenseRow, Full, Half, Reset};
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::{Kernel, LANES, Lanes, Line};
@@ -273,15 +274,7 @@ impl<L: Lanes> Walk<'_, L> {
         let leaves = &tree.leaves.as_chunks::<LANES>().0[..chunks];
         let alpha = &self.cx.alpha.as_chunks::<LANES>().0[..chunks];
         let uniform = self.rng.next_f64();
-        let new = draw.draw_dense(
-            l,
-            chunks,
-            |c| {
-                let counts = l.add_f(l.to_f(row.chunk(l, c)), l.load_f(&alpha[c]));
-                l.mul_f(counts, l.load_f(&leaves[c]))
-            },
-            uniform,
-        );
+        let new = draw.draw_dense(l, chunks, &AllTopics { row: &row, alpha, leaves }, uniform);
         row.add(new, 1);
         if new == o {
             tree.set_leaf(o, kept);
@@ -294,6 +287,21 @@ impl<L: Lanes> Walk<'_, L> {
         self.put_back(new, false);
         self.changed += 1;
         new as u32
+    }
+}
+
+/// (C_dk + α_k) · b_k.
+struct AllTopics<'a, R> {
+    row: &'a R,
+    alpha: &'a [[f32; LANES]],
+    leaves: &'a [[f32; LANES]],
+}
+
+impl<R: DenseRow> Weights for AllTopics<'_, R> {
+    #[inline(always)]
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
+        let counts = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
+        l.mul_f(counts, l.load_f(&self.leaves[c]))
     }
 }
 

@@ -1,0 +1,331 @@
+//! What a run is asked to do, and what that resolves to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::corpus::Corpus;
+use crate::counts::TopicIndex;
+use crate::layout::ranges_for;
+use crate::prior::{Alpha, PriorError, check_beta};
+use crate::simd::Isa;
+
+/// Which sampler trains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SamplerKind {
+    /// All K weights for every token; the reference.
+    Exact,
+    /// F+LDA by word: exact, O(K_d + log K).
+    FPlus,
+    /// WarpLDA: Metropolis-Hastings with counts delayed by a pass, O(M).
+    Warp,
+    /// LDA*'s pair: F+LDA for short documents, WarpLDA for long ones.
+    #[default]
+    Hybrid,
+}
+
+impl SamplerKind {
+    /// Every kind, in the order of this list.
+    pub const ALL: [Self; 4] = [Self::Exact, Self::FPlus, Self::Warp, Self::Hybrid];
+
+    /// Name as it stands in options, reports and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::FPlus => "f-plus",
+            Self::Warp => "warp",
+            Self::Hybrid => "hybrid",
+        }
+    }
+}
+
+impl std::fmt::Display for SamplerKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for SamplerKind {
+    type Err = OptionsError;
+
+    fn from_str(name: &str) -> Result<Self, OptionsError> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| OptionsError::UnknownSampler { name: name.to_owned() })
+    }
+}
+
+/// When the likelihood counts as levelled off: the mean of the last `window` evaluations is less
+/// than `tolerance` (relative) above the mean of the `window` before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelOff {
+    /// Evaluations averaged, at least 1.
+    pub window: usize,
+    /// Relative gain that still counts as progress.
+    pub tolerance: f64,
+}
+
+impl Default for LevelOff {
+    fn default() -> Self {
+        Self { window: 3, tolerance: 5e-4 }
+    }
+}
+
+/// What a run is asked to do. `Default` is a sensible start; `None` means "decide for me", and what
+/// was decided stands in [`Resolved`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Options {
+    /// Topics K.
+    pub topics: u32,
+    /// Document-topic prior; 50/K a topic unless given.
+    pub alpha: Option<Alpha>,
+    /// Topic-word prior β.
+    pub beta: f64,
+    /// Which sampler.
+    pub sampler: SamplerKind,
+    /// Seed; 0 is as good as any.
+    pub seed: u64,
+    /// Epochs at most.
+    pub epochs: Option<u32>,
+    /// Seconds of sampling at most, checked after each epoch.
+    pub seconds: Option<f64>,
+    /// Stop when the likelihood has levelled off; on unless `epochs` or `seconds` is given.
+    pub level_off: Option<LevelOff>,
+    /// Evaluate the likelihood every so many epochs, and after the last; 0 is never.
+    pub evaluate_every: u32,
+    /// Threads of a pool of its own; `None` runs in the caller's pool.
+    pub threads: Option<usize>,
+    /// Metropolis-Hastings steps a pass; adapted to the acceptance rate unless given (LDA*
+    /// heuristic 2).
+    pub mh_steps: Option<u32>,
+    /// Steps that a token can hold at most when they are adapted.
+    pub mh_steps_cap: u32,
+    /// The hybrid gives documents longer than this to WarpLDA; from a cost table unless given.
+    pub short_length: Option<u32>,
+    /// Ranges G on each axis of the grid; from the number of tokens unless given.
+    pub ranges: Option<usize>,
+    /// Refuse a run that needs more bytes than this.
+    pub memory_limit: Option<u64>,
+    /// Instruction set; the best this machine has unless given. Never changes a result.
+    pub isa: Option<Isa>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            topics: 100,
+            alpha: None,
+            beta: 0.01,
+            sampler: SamplerKind::default(),
+            seed: 0,
+            epochs: None,
+            seconds: None,
+            level_off: None,
+            evaluate_every: 10,
+            threads: None,
+            mh_steps: None,
+            mh_steps_cap: 4,
+            short_length: None,
+            ranges: None,
+            memory_limit: None,
+            isa: None,
+        }
+    }
+}
+
+/// What a run was asked to do cannot be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// K is 0.
+    #[error("topics is 0: ask for at least 1")]
+    NoTopics,
+    /// K is beyond what the sampler stores.
+    #[error("topics is {topics}, above the limit of {limit}: ask for fewer")]
+    TooManyTopics {
+        /// K.
+        topics: u32,
+        /// Largest possible.
+        limit: u64,
+    },
+    /// α or β is no prior.
+    #[error(transparent)]
+    Prior(#[from] PriorError),
+    /// There is nothing to train on.
+    #[error("the corpus has no tokens: check that the documents are not empty")]
+    NoTokens,
+    /// More tokens than a count can hold.
+    #[error("the corpus has {tokens} tokens, above the limit of {limit}: split it")]
+    TooManyTokens {
+        /// Tokens.
+        tokens: u64,
+        /// Largest possible.
+        limit: u64,
+    },
+    /// A name that is no sampler's.
+    #[error("unknown sampler {name:?}: use exact, f-plus, warp or hybrid")]
+    UnknownSampler {
+        /// What was given.
+        name: String,
+    },
+    /// An option has a value that makes no sense.
+    #[error("{option} is {value}: {remedy}")]
+    Value {
+        /// Name of the option.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// The instruction set is not there.
+    #[error("this machine has no {isa}: leave the option out")]
+    Isa {
+        /// What was asked for.
+        isa: Isa,
+    },
+    /// Training would need more memory than allowed.
+    #[error(
+        "training needs about {needed} bytes and the memory limit is {limit}: raise the limit, \
+         ask for fewer topics, or use the warp sampler, which needs least"
+    )]
+    Memory {
+        /// Estimate in bytes.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Count rows would not fit their addresses.
+    #[error(transparent)]
+    Rows(#[from] crate::counts::RowsTooLarge),
+    /// The thread pool could not be made.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// The system's word.
+        reason: String,
+    },
+}
+
+/// Options with nothing left open: same resolved options, same corpus, same bits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Resolved {
+    /// Topics K.
+    pub topics: u32,
+    /// Document-topic prior.
+    pub alpha: Alpha,
+    /// Topic-word prior.
+    pub beta: f64,
+    /// Sampler.
+    pub sampler: SamplerKind,
+    /// Seed.
+    pub seed: u64,
+    /// Ranges G on each axis.
+    pub ranges: usize,
+    /// Whether topics are stored in 16 bits.
+    pub narrow: bool,
+    /// Metropolis-Hastings steps each token can hold; 0 where no sampler makes proposals.
+    pub mh_steps: u32,
+    /// Whether fewer steps are made as the acceptance rate allows.
+    pub mh_adaptive: bool,
+    /// The hybrid gives documents longer than this to WarpLDA.
+    pub short_length: u32,
+    /// Instruction set; named for the record, it never changes a result.
+    pub isa: Isa,
+    /// Version of this library.
+    pub version: String,
+}
+
+impl Options {
+    /// α where none is given: 50/K.
+    pub fn default_alpha(topics: u32) -> Alpha {
+        Alpha::Symmetric(50.0 / f64::from(topics))
+    }
+
+    /// Checks everything against `corpus` and decides what was left open.
+    ///
+    /// # Errors
+    /// [`OptionsError`] names the option, its value and what to do.
+    pub fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
+        if self.topics == 0 {
+            return Err(OptionsError::NoTopics);
+        }
+        let limit = <u32 as TopicIndex>::MAX_TOPICS;
+        if u64::from(self.topics) > limit {
+            return Err(OptionsError::TooManyTopics { topics: self.topics, limit });
+        }
+        let topics = self.topics as usize;
+        let alpha = self.alpha.clone().unwrap_or_else(|| Self::default_alpha(self.topics));
+        alpha.check(topics)?;
+        let tokens = corpus.num_tokens();
+        if tokens == 0 {
+            return Err(OptionsError::NoTokens);
+        }
+        let limit = u64::from(u32::MAX);
+        if tokens > limit {
+            return Err(OptionsError::TooManyTokens { tokens, limit });
+        }
+        check_beta(self.beta, corpus.num_words())?;
+        let positive = |option, value: Option<f64>| match value {
+            Some(value) if value.is_nan() || value <= 0.0 => Err(OptionsError::Value {
+                option,
+                value: value.to_string(),
+                remedy: "give a number above 0",
+            }),
+            _ => Ok(()),
+        };
+        positive("seconds", self.seconds)?;
+        positive("epochs", self.epochs.map(f64::from))?;
+        positive("threads", self.threads.map(|n| n as f64))?;
+        positive("ranges", self.ranges.map(|n| n as f64))?;
+        positive("mh-steps", self.mh_steps.map(f64::from))?;
+        positive("mh-steps-cap", Some(f64::from(self.mh_steps_cap)))?;
+        if let Some(ranges) = self.ranges.filter(|&n| n > MAX_RANGES) {
+            return Err(OptionsError::Value {
+                option: "ranges",
+                value: ranges.to_string(),
+                remedy: "give at most 4096",
+            });
+        }
+        if let Some(steps) = self.mh_steps.filter(|&n| n > MAX_MH_STEPS) {
+            return Err(OptionsError::Value {
+                option: "mh-steps",
+                value: steps.to_string(),
+                remedy: "give at most 64",
+            });
+        }
+        let isa = match self.isa {
+            Some(isa) if !isa.is_available() => return Err(OptionsError::Isa { isa }),
+            Some(isa) => isa,
+            None => Isa::detect(),
+        };
+        let mh_steps = match self.sampler {
+            SamplerKind::Exact | SamplerKind::FPlus => 0,
+            SamplerKind::Warp => self.mh_steps.unwrap_or(1),
+            SamplerKind::Hybrid => self.mh_steps.unwrap_or(self.mh_steps_cap.min(MAX_MH_STEPS)),
+        };
+        Ok(Resolved {
+            topics: self.topics,
+            alpha,
+            beta: self.beta,
+            sampler: self.sampler,
+            seed: self.seed,
+            ranges: self.ranges.unwrap_or_else(|| ranges_for(tokens)),
+            narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
+            mh_steps,
+            mh_adaptive: self.sampler == SamplerKind::Hybrid && self.mh_steps.is_none(),
+            short_length: self.short_length.unwrap_or(u32::MAX),
+            isa,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+}
+
+/// Finest grid: 4096 × 4096 blocks.
+const MAX_RANGES: usize = 4096;
+/// Most proposals a token can hold.
+const MAX_MH_STEPS: u32 = 64;

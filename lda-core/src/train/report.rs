@@ -1,0 +1,91 @@
+//! What a run says while it runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::eval::LogJoint;
+
+/// One epoch, as an observer sees it; serde writes it as one JSON object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EpochReport {
+    /// Epoch, counted from 1.
+    pub epoch: u32,
+    /// Seconds of sampling since the start, evaluation left out.
+    pub seconds: f64,
+    /// Tokens sampled in this epoch over its seconds.
+    pub tokens_per_second: f64,
+    /// Tokens in the corpus.
+    pub tokens: u64,
+    /// Share of tokens whose topic changed in the epoch.
+    pub changed: f64,
+    /// Share of Metropolis-Hastings proposals accepted, those of the current topic left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<f64>,
+    /// Metropolis-Hastings steps of the next epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mh_steps: Option<u32>,
+    /// Log joint likelihood, where this epoch was evaluated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_joint: Option<f64>,
+    /// Its document part.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_joint_doc: Option<f64>,
+    /// Its word part.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_joint_word: Option<f64>,
+}
+
+impl EpochReport {
+    /// Log joint likelihood a token, where evaluated.
+    pub fn log_joint_per_token(&self) -> Option<f64> {
+        self.log_joint.map(|total| total / self.tokens as f64)
+    }
+
+    pub(crate) fn set_log_joint(&mut self, joint: LogJoint) {
+        self.log_joint = Some(joint.total());
+        self.log_joint_doc = Some(joint.documents);
+        self.log_joint_word = Some(joint.words);
+    }
+}
+
+impl std::fmt::Display for EpochReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "epoch {}: {:.2} M tokens/s, {:.1} s",
+            self.epoch,
+            self.tokens_per_second / 1e6,
+            self.seconds
+        )?;
+        if let Some(joint) = self.log_joint_per_token() {
+            write!(f, ", log joint {joint:.4} a token")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Sample another epoch, if the options want one.
+    Continue,
+    /// End here; what was learnt so far is kept.
+    Stop,
+}
+
+/// Watches a run. A closure `FnMut(&EpochReport) -> Flow` is an observer, and so is `()`.
+pub trait Observer {
+    /// An epoch ended.
+    fn epoch(&mut self, report: &EpochReport) -> Flow {
+        let _ = report;
+        Flow::Continue
+    }
+}
+
+impl Observer for () {}
+
+impl<F: FnMut(&EpochReport) -> Flow> Observer for F {
+    fn epoch(&mut self, report: &EpochReport) -> Flow {
+        self(report)
+    }
+}

@@ -1,0 +1,390 @@
+//! The two faces of training: a builder that runs to the end, and a trainer driven by epochs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::corpus::Corpus;
+use crate::counts::TopicIndex;
+use crate::eval::{LogJoint, log_joint};
+use crate::model::TopicModel;
+use crate::prior::Alpha;
+use crate::train::driver::PassReport;
+use crate::train::engine::Engine;
+use crate::train::options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
+use crate::train::report::{EpochReport, Flow, Observer};
+use crate::train::view::CountsView;
+
+/// Trains a model: options, then [`train`](Lda::train).
+///
+/// ```
+/// use lda_core::corpus::CorpusBuilder;
+/// use lda_core::train::{EpochReport, Flow, Lda};
+///
+/// let mut builder = CorpusBuilder::new();
+/// builder.push_words(["tree", "leaf", "tree"])?;
+/// builder.push_words(["sea", "wave", "sea"])?;
+/// let corpus = builder.build()?;
+/// let trained = Lda::topics(2).seed(42).epochs(50).train(&corpus, |epoch: &EpochReport| {
+///     assert!(epoch.epoch <= 50);
+///     Flow::Continue
+/// })?;
+/// assert_eq!(trained.model.num_topics(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Lda {
+    options: Options,
+    cancel: Option<Arc<AtomicBool>>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The topics.
+    pub model: TopicModel,
+    /// The topic of every token.
+    pub assignments: Assignments,
+    /// What the options came to.
+    pub resolved: Resolved,
+    /// The last epoch.
+    pub last: EpochReport,
+}
+
+impl Lda {
+    /// A run with `topics` topics and defaults for the rest.
+    pub fn topics(topics: u32) -> Self {
+        Self { options: Options { topics, ..Options::default() }, cancel: None }
+    }
+
+    /// A run with the given options.
+    pub fn new(options: Options) -> Self {
+        Self { options, cancel: None }
+    }
+
+    /// The same α for every topic; 50/K unless called.
+    pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
+        self.options.alpha = Some(alpha.into());
+        self
+    }
+
+    /// Topic-word prior β; 0.01 unless called.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.options.beta = beta;
+        self
+    }
+
+    /// Which sampler; the hybrid unless called.
+    pub fn sampler(mut self, sampler: SamplerKind) -> Self {
+        self.options.sampler = sampler;
+        self
+    }
+
+    /// Seed; 0 unless called.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Ends after this many epochs; without it, when the likelihood has levelled off.
+    pub fn epochs(mut self, epochs: u32) -> Self {
+        self.options.epochs = Some(epochs);
+        self
+    }
+
+    /// Threads of a pool of its own; without it, the caller's pool (`pool.install(|| …)`), or
+    /// rayon's global one.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = Some(threads);
+        self
+    }
+
+    /// Ends after the running epoch once `flag` is true; set it from any thread.
+    pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+
+    /// Trains on `corpus`; `observer` sees each epoch and can end the run.
+    ///
+    /// # Errors
+    /// [`OptionsError`] before any work is done.
+    pub fn train(&self, corpus: &Corpus, observer: impl Observer) -> Result<Trained, OptionsError> {
+        let mut trainer = Trainer::new(corpus, &self.options)?;
+        let cancelled = || self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        let last = trainer.run(observer, cancelled);
+        Ok(Trained {
+            model: trainer.model(),
+            assignments: trainer.assignments(),
+            resolved: trainer.resolved,
+            last,
+        })
+    }
+}
+
+/// A run, epoch by epoch.
+///
+/// ```
+/// use lda_core::corpus::CorpusBuilder;
+/// use lda_core::train::{Options, Trainer};
+///
+/// let mut builder = CorpusBuilder::new();
+/// builder.push_words(["tree", "leaf", "tree"])?;
+/// let corpus = builder.build()?;
+/// let mut trainer = Trainer::new(&corpus, &Options { topics: 3, ..Options::default() })?;
+/// let report = trainer.epoch();
+/// assert_eq!((report.epoch, report.tokens), (1, 3));
+/// assert!(trainer.log_joint().total() < 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Trainer<'a> {
+    corpus: &'a Corpus,
+    options: Options,
+    resolved: Resolved,
+    engine: AnyEngine,
+    pool: Option<rayon::ThreadPool>,
+    epoch: u32,
+    seconds: f64,
+    evaluations: Vec<f64>,
+}
+
+#[derive(Debug)]
+enum AnyEngine {
+    Narrow(Engine<u16>),
+    Wide(Engine<u32>),
+}
+
+/// Runs the body for either topic width.
+macro_rules! any_engine {
+    ($engine:expr, $e:ident => $body:expr) => {
+        match $engine {
+            AnyEngine::Narrow($e) => $body,
+            AnyEngine::Wide($e) => $body,
+        }
+    };
+}
+
+impl<'a> Trainer<'a> {
+    /// Checks the options, lays the corpus out and draws the first topics.
+    ///
+    /// # Errors
+    /// [`OptionsError`] names the option, its value and what to do.
+    pub fn new(corpus: &'a Corpus, options: &Options) -> Result<Self, OptionsError> {
+        let resolved = options.resolve(corpus)?;
+        let pool = match options.threads {
+            None => None,
+            Some(threads) => Some(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()
+                    .map_err(|e| OptionsError::Threads { threads, reason: e.to_string() })?,
+            ),
+        };
+        let engine = if resolved.narrow {
+            AnyEngine::Narrow(Engine::new(corpus, &resolved)?)
+        } else {
+            AnyEngine::Wide(Engine::new(corpus, &resolved)?)
+        };
+        let options = options.clone();
+        Ok(Self {
+            corpus,
+            options,
+            resolved,
+            engine,
+            pool,
+            epoch: 0,
+            seconds: 0.0,
+            evaluations: Vec::new(),
+        })
+    }
+
+    fn install<R: Send>(pool: &Option<rayon::ThreadPool>, f: impl FnOnce() -> R + Send) -> R {
+        match pool {
+            Some(pool) => pool.install(f),
+            None => f(),
+        }
+    }
+
+    /// Samples every token once; no likelihood is computed.
+    pub fn epoch(&mut self) -> EpochReport {
+        let start = Instant::now();
+        let (epoch, resolved) = (self.epoch + 1, &self.resolved);
+        let engine = &mut self.engine;
+        let pass: PassReport = Self::install(
+            &self.pool,
+            || any_engine!(engine, engine => engine.epoch(resolved, epoch)),
+        );
+        let seconds = start.elapsed().as_secs_f64();
+        self.epoch = epoch;
+        self.seconds += seconds;
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        EpochReport {
+            epoch,
+            seconds: self.seconds,
+            tokens_per_second: self.corpus.num_tokens() as f64 / seconds.max(1e-9),
+            tokens: self.corpus.num_tokens(),
+            changed: share(pass.changed, pass.tokens),
+            acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
+            mh_steps: None,
+            log_joint: None,
+            log_joint_doc: None,
+            log_joint_word: None,
+        }
+    }
+
+    /// Epochs until the options or the observer end the run, or `cancelled` says so.
+    pub fn run(
+        &mut self,
+        mut observer: impl Observer,
+        cancelled: impl Fn() -> bool,
+    ) -> EpochReport {
+        let bounded = self.options.epochs.is_some() || self.options.seconds.is_some();
+        let level_off = match self.options.level_off {
+            Some(rule) => Some(rule),
+            None => (!bounded).then(LevelOff::default),
+        };
+        loop {
+            let mut report = self.epoch();
+            let spent = self.options.epochs.is_some_and(|n| self.epoch >= n)
+                || self.options.seconds.is_some_and(|s| self.seconds >= s)
+                || cancelled();
+            // Levelling off cannot be seen without evaluations.
+            let every = match (self.options.evaluate_every, level_off) {
+                (0, Some(_)) => 10,
+                (every, _) => every,
+            };
+            let mut level = false;
+            if every > 0 && (spent || self.epoch.is_multiple_of(every)) {
+                let joint = self.log_joint();
+                report.set_log_joint(joint);
+                self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
+                level = level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule));
+            }
+            if observer.epoch(&report) == Flow::Stop || spent || level {
+                return report;
+            }
+        }
+    }
+
+    /// Epochs sampled so far.
+    pub fn epochs(&self) -> u32 {
+        self.epoch
+    }
+
+    /// What the options came to.
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// Bytes held by the state, the corpus left out.
+    pub fn memory(&self) -> u64 {
+        any_engine!(&self.engine, engine => engine.state.memory())
+    }
+
+    /// Log joint likelihood log p(W, Z | α, β) of the current state.
+    pub fn log_joint(&self) -> LogJoint {
+        let (corpus, resolved) = (self.corpus, &self.resolved);
+        Self::install(&self.pool, || {
+            any_engine!(&self.engine, engine => {
+                let view = CountsView::new(&engine.state, corpus);
+                log_joint(&view, &resolved.alpha, resolved.beta).expect("priors were checked")
+            })
+        })
+    }
+
+    /// The topics as they stand.
+    pub fn model(&self) -> TopicModel {
+        any_engine!(&self.engine, engine => {
+            let view = CountsView::new(&engine.state, self.corpus);
+            TopicModel::from_counts(&view, self.resolved.alpha.clone(), self.resolved.beta)
+                .with_vocabulary(self.corpus.vocabulary().cloned())
+        })
+    }
+
+    /// The topic of every token as it stands.
+    pub fn assignments(&self) -> Assignments {
+        any_engine!(&self.engine, engine => Assignments::new(&engine.state, self.corpus))
+    }
+
+    /// Compares all counts with a recount from the assignments.
+    ///
+    /// # Errors
+    /// Says which count is wrong: a bug in a sampler, or memory that was damaged.
+    pub fn check(&self) -> Result<(), String> {
+        any_engine!(&self.engine, engine => engine.state.check(self.corpus))
+    }
+}
+
+/// Whether the mean of the last window is hardly above the mean of the window before.
+fn has_levelled_off(evaluations: &[f64], rule: LevelOff) -> bool {
+    let window = rule.window.max(1);
+    let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };
+    let (before, last) = evaluations[start..].split_at(window);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    mean(last) - mean(before) < rule.tolerance * mean(before).abs()
+}
+
+/// The topic of every token: documents in order, in each document words ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignments {
+    /// Document d's tokens are `topics[offsets[d]..offsets[d + 1]]`.
+    offsets: Vec<u64>,
+    topics: Vec<u32>,
+}
+
+impl Assignments {
+    fn new<T: TopicIndex>(state: &crate::train::state::State<T>, corpus: &Corpus) -> Self {
+        let mut offsets = Vec::with_capacity(corpus.num_documents() + 1);
+        offsets.push(0);
+        let mut next = 0;
+        for d in 0..corpus.num_documents() {
+            next += corpus.document(d).len();
+            offsets.push(next);
+        }
+        let mut topics = vec![0; next as usize];
+        for set in &state.sets {
+            for range in 0..set.slots.num_ranges() {
+                let base = set.slots.range_slots(range).start;
+                let documents = set.slots.documents(range);
+                let (mut current, mut at) = (usize::MAX, 0);
+                set.slots.for_each_pair(corpus, &state.words, range, |local, _, slots| {
+                    if local != current {
+                        (current, at) = (local, offsets[documents[local] as usize] as usize);
+                    }
+                    for slot in slots {
+                        topics[at] = set.topic(base + slot as usize);
+                        at += 1;
+                    }
+                });
+            }
+        }
+        Self { offsets, topics }
+    }
+
+    /// Topics of document `d`'s tokens, by ascending word id.
+    pub fn document(&self, d: usize) -> &[u32] {
+        &self.topics[self.offsets[d] as usize..self.offsets[d + 1] as usize]
+    }
+
+    /// Number of documents.
+    pub fn num_documents(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// All topics, documents one after the other.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.topics
+    }
+
+    /// A hash of all topics that does not change between versions or machines (FNV-1a, 64 bits,
+    /// over the topics as little-endian 32-bit words).
+    pub fn fingerprint(&self) -> u64 {
+        self.topics
+            .iter()
+            .flat_map(|topic| topic.to_le_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+    }
+}
