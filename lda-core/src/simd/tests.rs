@@ -65,8 +65,7 @@ impl Kernel for Everything<'_> {
             l.store_u(&mut buffer, u);
             out.extend(buffer);
         }
-        let pairs: Vec<[u16; 2]> =
-            table_u.iter().map(|&x| [x as u16, (x >> 16) as u16]).collect();
+        let pairs: Vec<[u16; 2]> = table_u.iter().map(|&x| [x as u16, (x >> 16) as u16]).collect();
         let mut target = pairs.clone();
         l.scatter_pairs(&mut target, x, y);
         let sixteen: [[u16; 2]; LANES] = std::array::from_fn(|i| [halves[i], i as u16]);
