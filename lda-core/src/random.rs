@@ -159,13 +159,12 @@ impl WideXoshiro {
     /// Fills all lanes from SplitMix64 started at `seed`.
     pub fn from_seed(mut seed: u64) -> Self {
         let mut state = [[0; LANES]; 4];
-        for lane in 0..LANES {
+        let [s0, s1, s2, s3] = &mut state;
+        for (((s0, s1), s2), s3) in s0.iter_mut().zip(s1).zip(s2).zip(s3) {
             let (a, b) = (splitmix(&mut seed), splitmix(&mut seed));
-            state[0][lane] = a as u32;
-            state[1][lane] = (a >> 32) as u32;
-            state[2][lane] = b as u32;
+            (*s0, *s1, *s2) = (a as u32, (a >> 32) as u32, b as u32);
             // Bit 0 is forced: the all-zero state, which xoshiro never leaves, cannot occur.
-            state[3][lane] = (b >> 32) as u32 | 1;
+            *s3 = (b >> 32) as u32 | 1;
         }
         Self { state }
     }

@@ -31,6 +31,8 @@ struct Kernels<T: TopicIndex> {
     warp: Scratches<<Warp as Sampler<T>>::Scratch>,
 }
 
+const WARP: Warp = Warp { count_own: false };
+
 /// Token sets of the hybrid.
 const SHORT: usize = 0;
 const LONG: usize = 1;
@@ -148,7 +150,7 @@ impl<T: TopicIndex> Engine<T> {
         let alpha = Arc::clone(&self.alpha);
         let job = self.job(&alpha, options, epoch);
         let (state, wave) = (&mut self.state, &mut self.wave);
-        let report = run_pass(&Warp, &self.kernels.warp, &job, state, set, pass, wave);
+        let report = run_pass(&WARP, &self.kernels.warp, &job, state, set, pass, wave);
         self.mh_pending = self.mh_steps;
         report
     }
@@ -161,7 +163,7 @@ fn token_sets<T: TopicIndex>(corpus: &Corpus, options: &Resolved) -> Vec<(Vec<u3
     let (exact, fplus, warp) = (
         Sampler::<T>::requires(&Exact),
         Sampler::<T>::requires(&FPlus),
-        Sampler::<T>::requires(&Warp),
+        Sampler::<T>::requires(&WARP),
     );
     match options.sampler {
         SamplerKind::Exact => vec![(all(), exact)],

@@ -95,12 +95,12 @@ impl<L: Lanes> Walk<'_, L> {
         // Sums are re-added from the leaves in every block that needs them: carried from block to
         // block they would depend on which thread had which.
         *sums_valid = false;
-        self.to_base();
+        self.unload_dense();
     }
 
     /// Sets all leaves to β/(C_k + Vβ) where they are not, after a dense row.
     #[inline(always)]
-    fn to_base(&mut self) {
+    fn unload_dense(&mut self) {
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         if *at_base {
             return;
@@ -117,7 +117,7 @@ impl<L: Lanes> Walk<'_, L> {
     #[inline(always)]
     fn enter<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
         if matches!(rows.form_of(row), Form::Sparse) {
-            self.to_base();
+            self.unload_dense();
         }
         let l = self.l;
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;

@@ -13,6 +13,7 @@ pub(super) struct WordPass<'a, 'b, T> {
     pub pass: u32,
     pub cx: &'a Context<'a>,
     pub scratch: &'a mut WarpScratch,
+    pub count_own: bool,
     pub block: WordBlock<'b, T>,
 }
 
@@ -21,6 +22,7 @@ pub(super) struct DocumentPass<'a, 'b, T> {
     pub pass: u32,
     pub cx: &'a Context<'a>,
     pub scratch: &'a mut WarpScratch,
+    pub count_own: bool,
     pub block: DocumentBlock<'b, T>,
 }
 
@@ -58,9 +60,9 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Outcome {
-        let Self { pass, cx, scratch, mut block } = self;
+        let Self { pass, cx, scratch, count_own, mut block } = self;
         let mut streams = streams(l, cx, pass, block.key);
-        let mixture = scratch.begin_block(cx, true);
+        let mixture = scratch.begin_block(cx, true, count_own);
         let mut outcome = Outcome::default();
         let start = Place { visit: 0, token: 0 };
         let mut places = vec![start; block.columns.len()];
@@ -129,9 +131,9 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Outcome {
-        let Self { pass, cx, scratch, block } = self;
+        let Self { pass, cx, scratch, count_own, block } = self;
         let mut streams = streams(l, cx, pass, block.key);
-        let mixture = scratch.begin_block(cx, false);
+        let mixture = scratch.begin_block(cx, false, count_own);
         let mut outcome = Outcome::default();
         let mut rest = block.inverse;
         for &length in block.lengths {

@@ -90,8 +90,8 @@ pub(super) fn gather_slots<L: Lanes, T: TopicIndex>(
             done += LANES;
         }
     }
-    for i in done..slots.len() {
-        scratch.read(tokens, slots[i] as usize, steps, stored, i);
+    for (i, &slot) in slots.iter().enumerate().skip(done) {
+        scratch.read(tokens, slot as usize, steps, stored, i);
     }
 }
 

@@ -22,6 +22,12 @@ pub struct WarpScratch {
     base: Vec<f32>,
     /// f(k) = (count + prior) · inverse; equals `base` between rows.
     weight: Vec<f32>,
+    /// f(k) for a token that has topic k itself; only valid at topics of the row.
+    own: Vec<f32>,
+    /// 1 / (C_k + Vβ) as `own` wants it.
+    own_inverse: Vec<f32>,
+    /// Tokens that a token takes out of its own topic's count: 1, or 0 to count itself.
+    own_token: f32,
     /// Draws from α where it is not symmetric.
     alias: Option<AliasTable>,
     /// Topics of the row's tokens, the movable ones first, before and after judging. Room for a
@@ -73,6 +79,9 @@ impl WarpScratch {
             inverse: vec![0.0; len],
             base: vec![0.0; len],
             weight: vec![0.0; len],
+            own: vec![0.0; len],
+            own_inverse: vec![0.0; len],
+            own_token: 1.0,
             alias: None,
             z: Vec::new(),
             next: Vec::new(),
@@ -87,8 +96,18 @@ impl WarpScratch {
     }
 
     /// Starts a block: totals and prior of the pass.
-    pub(super) fn begin_block(&mut self, cx: &Context<'_>, words: bool) -> Mixture {
+    pub(super) fn begin_block(
+        &mut self,
+        cx: &Context<'_>,
+        words: bool,
+        count_own: bool,
+    ) -> Mixture {
         let norm = cx.beta_bar as f32;
+        self.own_token = if count_own { 0.0 } else { 1.0 };
+        for (inverse, &total) in self.own_inverse.iter_mut().zip(cx.totals) {
+            // Topics without tokens are nobody's own.
+            *inverse = 1.0 / ((total as f32 - self.own_token).max(0.0) + norm);
+        }
         for (inverse, &total) in self.inverse.iter_mut().zip(cx.totals) {
             *inverse = 1.0 / (total as f32 + norm);
         }
@@ -171,10 +190,12 @@ impl WarpScratch {
             let valid = if movable - at >= LANES { u16::MAX } else { (1 << (movable - at)) - 1 };
             let start = l.load_u(chunk(&self.z, at));
             let mut now = start;
-            let mut weight = l.gather_f(&self.weight, now);
+            let own = l.gather_f(&self.own, start);
+            let mut weight = own;
             for m in 0..steps {
                 let proposal = l.load_u(chunk(&self.pending, m * self.stride + at));
-                let proposed = l.gather_f(&self.weight, proposal);
+                let back = l.eq_u(start, proposal);
+                let proposed = l.select_f(back, own, l.gather_f(&self.weight, proposal));
                 let u = accept.next_unit(l);
                 let taken = l.gt_f(proposed, l.mul_f(u, weight)) & valid;
                 let other = !l.eq_u(now, proposal);
@@ -206,17 +227,24 @@ impl WarpScratch {
             let (counts, _) = self.counts.as_chunks::<LANES>();
             let (prior, _) = self.prior.as_chunks::<LANES>();
             let (inverse, _) = self.inverse.as_chunks::<LANES>();
+            let (own_inverse, _) = self.own_inverse.as_chunks::<LANES>();
             let (weight, _) = self.weight.as_chunks_mut::<LANES>();
-            for (((weight, counts), prior), inverse) in
-                weight.iter_mut().zip(counts).zip(prior).zip(inverse)
-            {
-                let sum = l.add_f(l.to_f(l.load_u(counts)), l.load_f(prior));
-                l.store_f(weight, l.mul_f(sum, l.load_f(inverse)));
+            let (own, _) = self.own.as_chunks_mut::<LANES>();
+            let own_token = l.splat_f(self.own_token);
+            for c in 0..weight.len() {
+                let count = l.to_f(l.load_u(&counts[c]));
+                let prior = l.load_f(&prior[c]);
+                let sum = l.add_f(count, prior);
+                l.store_f(&mut weight[c], l.mul_f(sum, l.load_f(&inverse[c])));
+                let sum = l.add_f(l.sub_f(count, own_token), prior);
+                l.store_f(&mut own[c], l.mul_f(sum, l.load_f(&own_inverse[c])));
             }
         } else {
             for &z in &self.z[..all] {
                 let k = z as usize;
-                self.weight[k] = (self.counts[k] as f32 + self.prior[k]) * self.inverse[k];
+                let (count, prior) = (self.counts[k] as f32, self.prior[k]);
+                self.weight[k] = (count + prior) * self.inverse[k];
+                self.own[k] = (count - self.own_token + prior) * self.own_inverse[k];
             }
         }
     }
