@@ -176,10 +176,22 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn gather_f(self, from: &[f32], index: Self::U) -> Self::F {
         assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
-        // SAFETY: every index is clamped to the last element, which fits in an i32.
+        // PERF: sixteen scalar loads. The gather instruction is microcoded on Zen 4 and took 2 to 10 %
+        // longer for a whole epoch of F+LDA on three corpora.
+        let mut at = [0u32; LANES];
+        self.store_u(&mut at, self.min_u(index, self.splat_u(from.len() as u32 - 1)));
+        // SAFETY: every index is clamped to the last element.
         unsafe {
-            let index = _mm512_min_epu32(index, _mm512_set1_epi32(from.len() as i32 - 1));
-            _mm512_i32gather_ps::<4>(index, from.as_ptr())
+            let quarter = |i: usize| {
+                let p = from.as_ptr();
+                let x = _mm_load_ss(p.add(at[i] as usize));
+                let x = _mm_insert_ps::<0x10>(x, _mm_load_ss(p.add(at[i + 1] as usize)));
+                let x = _mm_insert_ps::<0x20>(x, _mm_load_ss(p.add(at[i + 2] as usize)));
+                _mm_insert_ps::<0x30>(x, _mm_load_ss(p.add(at[i + 3] as usize)))
+            };
+            let low = _mm256_set_m128(quarter(4), quarter(0));
+            let high = _mm256_set_m128(quarter(12), quarter(8));
+            _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
         }
     }
     #[inline(always)]
