@@ -121,7 +121,7 @@ impl Ids {
         if id.wrapping_sub(1) >= self.last {
             return Err(self.out_of_range(input, id));
         }
-        if !input.blanks()? {
+        if input.peek()? > b' ' {
             return Err(input.syntax("a space after the id"));
         }
         Ok((id - 1) as u32)
