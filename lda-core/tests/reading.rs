@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lda_core::Corpus;
-use lda_core::corpus::read::{self, StopWords, TextOptions, ldac, matrix_market, svmlight, uci};
+#[cfg(feature = "text")]
+use lda_core::corpus::read::{StopWords, TextOptions, text};
+use lda_core::corpus::read::{ldac, matrix_market, svmlight, uci};
 use lda_core::corpus::{Date, Format, ReadError, ReadOptions, write_uci};
 use proptest::prelude::*;
 
@@ -131,11 +133,11 @@ proptest! {
     )) {
         prop_assume!(documents.iter().any(|document| !document.is_empty()));
         let corpus = Corpus::from_words(&documents).unwrap();
-        let text = documents.iter().map(|words| words.join(" ") + "\n").collect::<String>();
+        let lines = documents.iter().map(|words| words.join(" ") + "\n").collect::<String>();
         let mut options = ReadOptions::default();
         options.text.stop_words = StopWords::None;
         options.text.min_length = 1;
-        let (again, _) = read::text::from_reader(text.as_bytes(), "t", &options).unwrap();
+        let (again, _) = text::from_reader(lines.as_bytes(), "t", &options).unwrap();
         prop_assert_eq!(again, corpus);
     }
 
@@ -280,10 +282,10 @@ fn stop_words_come_from_a_file() {
     let mut options = ReadOptions::default();
     options.text = TextOptions::default();
     options.text.stop_words = StopWords::File(folder.file("stop", "Cat\ndog\n"));
-    let text = folder.file("a.txt", "the cat and the dog\n");
-    let corpus = Corpus::read_with(&text, &options).expect("three tokens");
+    let file = folder.file("a.txt", "the cat and the dog\n");
+    let corpus = Corpus::read_with(&file, &options).expect("three tokens");
     assert_eq!(corpus.num_tokens(), 3);
     options.text.stop_words = StopWords::File("no/such/list".into());
-    let error = Corpus::read_with(&text, &options).expect_err("no list").to_string();
+    let error = Corpus::read_with(&file, &options).expect_err("no list").to_string();
     assert!(error.starts_with("no/such/list: "), "{error}");
 }

@@ -197,10 +197,12 @@ impl Assembly {
             self.turn_to(document)?;
         }
         self.push(word, count)?;
-        match &mut self.documents {
-            Some(documents) if count > 0 => push(documents, document, &self.extent),
-            _ => Ok(()),
+        if let Some(documents) = &mut self.documents
+            && count > 0
+        {
+            push(documents, document, &self.extent)?;
         }
+        Ok(())
     }
 
     #[cold]

@@ -12,9 +12,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::entries::{Entries, Ids, Values};
 use super::error::ReadError;
 use super::scan::Scanner;
-use super::uci::Ids;
 use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
 use crate::corpus::Corpus;
 use crate::corpus::assembly::Assembly;
@@ -54,22 +54,17 @@ pub fn from_reader(
     from_input(Input::stream(reader, name.as_ref()), Format::MatrixMarket, options)
 }
 
-/// How values are written.
-#[derive(Clone, Copy, PartialEq)]
-enum Field {
-    Integer,
-    Real,
-    Pattern,
-}
-
 pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
-    let field = banner(input)?;
+    let values = banner(input)?;
     while input.content()? && input.peek()? == b'%' {
         input.skip_line()?;
     }
     let [rows, columns, entries] = sizes(input)?;
-    let row = Ids::new("row", rows, "the size line");
-    let column = Ids::new("column", columns, "the size line");
+    let lines = Entries {
+        first: Ids::new("row", rows, "the size line"),
+        second: Ids::new("column", columns, "the size line"),
+        values,
+    };
     let (num_documents, num_words) =
         if options.transpose { (columns, rows) } else { (rows, columns) };
     if num_documents > u64::from(u32::MAX - 1) || num_words > u64::from(u32::MAX) {
@@ -77,7 +72,7 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
     }
 
     let mut assembly = Assembly::new(input.extent().clone(), options.max_empty_documents);
-    let least_line = if field == Field::Pattern { 4 } else { 6 };
+    let least_line = if values == Values::Absent { 4 } else { 6 };
     let room = assembly.announce(num_documents, entries, input.plausible(least_line));
     input.placed(room)?;
     let mut found = 0;
@@ -85,13 +80,11 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
         if found == entries {
             return Err(wrong_number(input, entries, found + 1));
         }
-        let row = row.read(input)?;
-        let column = column.read(input)?;
-        let count = value(input, field)?;
-        input.end_line()?;
+        let line = input.line();
+        let (row, column, count) = lines.read(input)?;
         let (document, word) = if options.transpose { (column, row) } else { (row, column) };
         let pushed = assembly.push_at(document, word, count);
-        input.placed(pushed)?;
+        input.placed_at(line, pushed)?;
         found += 1;
     }
     if found < entries {
@@ -101,20 +94,12 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
     Ok(Parsed::new(corpus, repairs).stating_words(num_words as u32))
 }
 
-fn value(input: &mut Scanner<'_>, field: Field) -> Result<u32, ReadError> {
-    match field {
-        Field::Integer => input.count(false),
-        Field::Real => input.count(true),
-        Field::Pattern => Ok(1),
-    }
-}
-
 #[cold]
 fn wrong_number(input: &Scanner<'_>, stated: u64, found: u64) -> ReadError {
     ReadError::Header { at: input.place(), what: "entries", stated, found }
 }
 
-fn banner(input: &mut Scanner<'_>) -> Result<Field, ReadError> {
+fn banner(input: &mut Scanner<'_>) -> Result<Values, ReadError> {
     word(input, "`%%MatrixMarket` as the first word", &[("%%matrixmarket", ())])?;
     word(input, "`matrix`", &[("matrix", ())])?;
     word(
@@ -126,10 +111,10 @@ fn banner(input: &mut Scanner<'_>) -> Result<Field, ReadError> {
         input,
         "`integer`, `unsigned-integer`, `real` or `pattern`",
         &[
-            ("integer", Field::Integer),
-            ("unsigned-integer", Field::Integer),
-            ("real", Field::Real),
-            ("pattern", Field::Pattern),
+            ("integer", Values::Digits),
+            ("unsigned-integer", Values::Digits),
+            ("real", Values::Real),
+            ("pattern", Values::Absent),
         ],
     )?;
     word(input, "`general` (symmetric matrices are no corpora)", &[("general", ())])?;

@@ -11,6 +11,7 @@
 //! otherwise.
 
 mod detect;
+mod entries;
 mod error;
 pub mod ldac;
 pub mod matrix_market;
