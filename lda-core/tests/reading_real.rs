@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lda_core::Corpus;
 use lda_core::corpus::{ReadError, ReadOptions, read, write_uci};
 
+#[allow(clippy::print_stderr)] // a test that skips should say so
 /// The file, or `None`, said aloud, where it is not on this machine.
 fn corpus_file(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("LDA_CORPORA").map_or_else(

@@ -197,10 +197,12 @@ impl Assembly {
             self.turn_to(document)?;
         }
         self.push(word, count)?;
-        match &mut self.documents {
-            Some(documents) if count > 0 => push(documents, document, &self.extent),
-            _ => Ok(()),
+        if let Some(documents) = &mut self.documents
+            && count > 0
+        {
+            push(documents, document, &self.extent)?;
         }
+        Ok(())
     }
 
     #[cold]
@@ -232,6 +234,11 @@ impl Assembly {
     }
 
     fn finish_before(&mut self, document: u32) -> Result<(), Excess> {
+        // All but the current document are empty. Said before they are made.
+        let skipped = u64::from(document - self.current - 1);
+        if self.repairs.empty_documents + skipped > self.max_empty {
+            return Err(Excess::EmptyDocuments { limit: self.max_empty });
+        }
         while self.current < document {
             self.end_document()?;
             self.current += 1;

@@ -75,6 +75,26 @@ struct Sequence {
     starts: Vec<u64>,
 }
 
+#[cfg(feature = "text")]
+impl Sequence {
+    fn retain(&mut self, new_ids: &[u32], dropped: u32) {
+        let (mut begin, mut end) = (0, 0);
+        for start in &mut self.starts[1..] {
+            for i in begin..*start as usize {
+                let word = new_ids[self.tokens[i] as usize];
+                if word != dropped {
+                    self.tokens[end] = word;
+                    end += 1;
+                }
+            }
+            begin = *start as usize;
+            *start = end as u64;
+        }
+        self.tokens.truncate(end);
+        assembly::shrink(&mut self.tokens);
+    }
+}
+
 /// Documents as bags of words.
 ///
 /// ```
@@ -215,6 +235,48 @@ impl Corpus {
             .as_ref()
             .map_or(0, |sequence| 4 * sequence.tokens.capacity() + 8 * sequence.starts.capacity());
         pairs + vocabulary + dates + sequence
+    }
+
+    /// Drops the tokens of the words for which `keep` does not hold, and numbers the others anew,
+    /// in the same order; in place. Documents stay, be they empty.
+    #[cfg(feature = "text")]
+    fn retain_words(&mut self, keep: impl Fn(u32) -> bool) {
+        const DROPPED: u32 = u32::MAX;
+        let mut kept = 0;
+        let new_ids: Vec<u32> = (0..self.num_words)
+            .map(|word| {
+                if !keep(word) {
+                    return DROPPED;
+                }
+                kept += 1;
+                kept - 1
+            })
+            .collect();
+        let (mut begin, mut end) = (0, 0);
+        for offset in &mut self.offsets[1..] {
+            for i in begin..*offset as usize {
+                let word = new_ids[self.words[i] as usize];
+                if word != DROPPED {
+                    self.words[end] = word;
+                    self.counts[end] = self.counts[i];
+                    end += 1;
+                }
+            }
+            begin = *offset as usize;
+            *offset = end as u32;
+        }
+        self.words.truncate(end);
+        self.counts.truncate(end);
+        assembly::shrink(&mut self.words);
+        assembly::shrink(&mut self.counts);
+        self.num_words = kept;
+        self.num_tokens = self.counts.iter().map(|&count| u64::from(count)).sum();
+        if let Some(sequence) = &mut self.sequence {
+            sequence.retain(&new_ids, DROPPED);
+        }
+        if let Some(vocabulary) = &mut self.vocabulary {
+            *vocabulary = vocabulary.retain(|word| new_ids[word as usize] != DROPPED);
+        }
     }
 
     /// Words that never occur. Memory stays in proportion to the pairs, however wide the corpus.

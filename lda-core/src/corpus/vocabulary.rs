@@ -121,8 +121,8 @@ impl Vocabulary {
     }
 
     /// The words for which `keep` holds, in the same order.
-    #[allow(dead_code)] // for the formats to come
-    pub(crate) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
+    #[cfg(any(feature = "text", test))]
+    pub(super) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
         let mut kept = Self::new();
         for id in 0..self.ends.len() as u32 {
             if keep(id) {
@@ -133,7 +133,7 @@ impl Vocabulary {
         kept
     }
 
-    pub(crate) fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         let Self { arena, ends, ids, hasher } = self;
         arena.shrink_to_fit();
         ends.shrink_to_fit();

@@ -25,11 +25,6 @@ impl Place {
     pub(super) fn line(path: &Path, line: u64) -> Self {
         Self { path: path.to_owned(), line }
     }
-
-    #[allow(dead_code)] // for the formats to come
-    pub(super) fn whole(path: &Path) -> Self {
-        Self::line(path, 0)
-    }
 }
 
 impl fmt::Display for Place {

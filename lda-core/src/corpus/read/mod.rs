@@ -10,10 +10,20 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
+mod detect;
+mod entries;
 mod error;
+pub mod ldac;
+pub mod matrix_market;
 mod options;
+mod pairs;
 mod scan;
 mod source;
+#[cfg(feature = "text")]
+mod stop_words;
+pub mod svmlight;
+#[cfg(feature = "text")]
+pub mod text;
 pub mod uci;
 mod words;
 
@@ -22,7 +32,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use error::{CountProblem, Place, ReadError};
-pub use options::{Compression, Format, ReadOptions, ReadReport};
+pub use options::{Compression, Format, ReadOptions, ReadReport, StopWords, TextOptions};
 pub use words::read_vocabulary;
 
 use super::Corpus;
@@ -56,11 +66,12 @@ impl<'a> Input<'a> {
 struct Parsed {
     corpus: Corpus,
     repairs: Repairs,
+    dropped_tokens: u64,
 }
 
 impl Parsed {
     fn new(corpus: Corpus, repairs: Repairs) -> Self {
-        Self { corpus, repairs }
+        Self { corpus, repairs, dropped_tokens: 0 }
     }
 
     /// Sets the number of words that the file, or an option, states.
@@ -69,6 +80,13 @@ impl Parsed {
         self.corpus.width_is_open = false;
         self
     }
+}
+
+/// How much was read.
+struct Volume {
+    compression: Compression,
+    bytes: u64,
+    packed_bytes: u64,
 }
 
 impl Corpus {
@@ -105,9 +123,61 @@ impl Corpus {
         path: impl AsRef<Path>,
         options: &ReadOptions,
     ) -> Result<(Self, ReadReport), ReadError> {
-        let format = options.format.unwrap_or(Format::Uci);
-        from_input(Input::file(path.as_ref())?, format, options)
+        let path = path.as_ref();
+        let text = options.format.is_none_or(|format| format == Format::Text);
+        if text && path.is_dir() {
+            return read_directory(path, options);
+        }
+        detect_and_parse(Input::file(path)?, options)
     }
+
+    /// Reads a corpus from a stream, which may be compressed. Errors call it `name`, and the
+    /// format is told by it as it is by the name of a file.
+    ///
+    /// # Errors
+    /// As [`read_with_report`](Self::read_with_report).
+    ///
+    /// ```
+    /// use lda_core::corpus::{Corpus, Format, ReadOptions};
+    ///
+    /// let file = "2 0:1 5:2\n1 3:1\n";
+    /// let (corpus, report) =
+    ///     Corpus::read_from(file.as_bytes(), "upload", &ReadOptions::default())?;
+    /// assert_eq!((report.format, corpus.num_tokens()), (Format::Ldac, 4));
+    /// # Ok::<(), lda_core::corpus::ReadError>(())
+    /// ```
+    pub fn read_from(
+        reader: impl Read,
+        name: impl AsRef<Path>,
+        options: &ReadOptions,
+    ) -> Result<(Self, ReadReport), ReadError> {
+        detect_and_parse(Input::stream(reader, name.as_ref()), options)
+    }
+}
+
+#[cfg(feature = "text")]
+use text::read_directory;
+
+#[cfg(not(feature = "text"))]
+fn read_directory(path: &Path, _: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
+    Err(without_text(path))
+}
+
+#[cfg(not(feature = "text"))]
+fn without_text(path: &Path) -> ReadError {
+    ReadError::NotBuilt { path: path.to_owned(), what: "plain text", feature: "text" }
+}
+
+fn detect_and_parse(
+    input: Input<'_>,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    let mut input = Scanner::new(input)?;
+    let format = options
+        .format
+        .or_else(|| detect::detect(input.rest(), input.is_whole(), input.path()))
+        .ok_or_else(|| ReadError::UnknownFormat { path: input.path().to_owned() })?;
+    parse(&mut input, format, options)
 }
 
 /// Reads a corpus whose format is known.
@@ -124,36 +194,51 @@ fn parse(
     format: Format,
     options: &ReadOptions,
 ) -> Result<(Corpus, ReadReport), ReadError> {
+    options.check(format)?;
     let parsed = match format {
         Format::Uci => uci::parse(input, options),
+        Format::Svmlight => svmlight::parse(input, options),
+        Format::Ldac => ldac::parse(input, options),
+        Format::MatrixMarket => matrix_market::parse(input, options),
+        #[cfg(feature = "text")]
+        Format::Text => text::parse(input, options),
+        #[cfg(not(feature = "text"))]
+        Format::Text => Err(without_text(input.path())),
     }?;
-    report(parsed, input, format)
+    let volume = Volume {
+        compression: input.compression(),
+        bytes: input.bytes(),
+        packed_bytes: input.extent().consumed(),
+    };
+    report(parsed, volume, format, input.path())
 }
 
 fn report(
     parsed: Parsed,
-    input: &Scanner<'_>,
+    volume: Volume,
     format: Format,
+    path: &Path,
 ) -> Result<(Corpus, ReadReport), ReadError> {
-    let Parsed { corpus, repairs } = parsed;
+    let Parsed { corpus, repairs, dropped_tokens } = parsed;
     if corpus.num_tokens() == 0 {
-        return Err(ReadError::NoTokens { path: input.path().to_owned() });
+        return Err(ReadError::NoTokens { path: path.to_owned() });
     }
     let report = ReadReport {
         format,
-        compression: input.compression(),
-        bytes: input.bytes(),
-        packed_bytes: input.extent().consumed(),
+        compression: volume.compression,
+        bytes: volume.bytes,
+        packed_bytes: volume.packed_bytes,
         documents: corpus.num_documents() as u64,
         words: corpus.num_words() as u64,
         pairs: corpus.num_pairs() as u64,
         tokens: corpus.num_tokens(),
-        empty_documents: repairs.empty_documents,
+        empty_documents: corpus.documents().filter(|row| row.is_empty()).count() as u64,
         unused_words: corpus.unused_words(),
         unsorted_pairs: repairs.unsorted_pairs,
         repeated_pairs: repairs.repeated_pairs,
         zero_counts: repairs.zero_counts,
         out_of_order_documents: repairs.out_of_order_documents,
+        dropped_tokens,
     };
     Ok((corpus, report))
 }

@@ -5,7 +5,9 @@
 //! file may have several members and a zstd file several frames, checksums are verified, and a
 //! file that was cut off is an error.
 
-use std::io::{self, BufReader, Cursor, Read};
+#[cfg(any(feature = "gzip", feature = "zstd"))]
+use std::io::BufReader;
+use std::io::{self, Cursor, Read};
 
 use super::Compression;
 use crate::corpus::assembly::Extent;

@@ -10,6 +10,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::entries::{Entries, Ids, Values};
 use super::error::ReadError;
 use super::scan::Scanner;
 use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
@@ -63,17 +64,16 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
     let mut assembly = Assembly::new(input.extent().clone(), options.max_empty_documents);
     let room = assembly.announce(num_documents, num_pairs, input.plausible(LEAST_LINE));
     input.placed(room)?;
+    let lines = Entries { first: documents, second: words, values: Values::Digits };
     let mut pairs = 0;
     while input.content()? {
         if pairs == num_pairs {
             return Err(wrong_nnz(input, num_pairs, pairs + 1));
         }
-        let document = documents.read(input)?;
-        let word = words.read(input)?;
-        let count = input.count(false)?;
-        input.end_line()?;
+        let line = input.line();
+        let (document, word, count) = lines.read(input)?;
         let pushed = assembly.push_at(document, word, count);
-        input.placed(pushed)?;
+        input.placed_at(line, pushed)?;
         pairs += 1;
     }
     if pairs < num_pairs {
@@ -99,39 +99,6 @@ fn header(
 
 fn wrong_nnz(input: &Scanner<'_>, stated: u64, found: u64) -> ReadError {
     ReadError::Header { at: input.place(), what: "pairs (NNZ)", stated, found }
-}
-
-/// Ids from 1 to a limit that the file states.
-pub(super) struct Ids {
-    what: &'static str,
-    last: u64,
-    stated_by: &'static str,
-}
-
-impl Ids {
-    pub(super) fn new(what: &'static str, last: u64, stated_by: &'static str) -> Self {
-        Self { what, last, stated_by }
-    }
-
-    /// The next id, counted from 0.
-    #[inline]
-    pub(super) fn read(&self, input: &mut Scanner<'_>) -> Result<u32, ReadError> {
-        let id = input.number(self.what)?;
-        // An id of 0 becomes the largest number.
-        if id.wrapping_sub(1) >= self.last {
-            return Err(self.out_of_range(input, id));
-        }
-        if !input.blanks()? {
-            return Err(input.syntax("a space after the id"));
-        }
-        Ok((id - 1) as u32)
-    }
-
-    #[cold]
-    fn out_of_range(&self, input: &Scanner<'_>, found: u64) -> ReadError {
-        let Self { what, last, stated_by } = *self;
-        ReadError::OutOfRange { at: input.place(), what, found, first: 1, last, stated_by }
-    }
 }
 
 #[cfg(test)]

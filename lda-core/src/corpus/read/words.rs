@@ -18,7 +18,7 @@ pub fn read_vocabulary(reader: impl Read, name: impl AsRef<Path>) -> Result<Voca
 }
 
 /// Reads words. The empty lines at the end are words only where `expected` needs them.
-fn vocabulary(input: Input<'_>, expected: usize) -> Result<Vocabulary, ReadError> {
+pub(super) fn vocabulary(input: Input<'_>, expected: usize) -> Result<Vocabulary, ReadError> {
     let mut input = Scanner::new(input)?;
     let mut vocabulary = Vocabulary::new();
     let mut empty = 0usize;

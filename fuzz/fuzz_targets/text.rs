@@ -1,0 +1,42 @@
+#![no_main]
+
+use arbitrary::Arbitrary;
+use lda_core::corpus::read::{StopWords, text};
+use lda_fuzz::{check, options};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    keep_order: bool,
+    split_identifiers: bool,
+    lowercase: bool,
+    numbers: bool,
+    english: bool,
+    min_length: u8,
+    min_document_frequency: u8,
+    max_document_frequency: u8,
+    bytes: &'a [u8],
+}
+
+libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
+    let mut options = options();
+    options.keep_order = input.keep_order;
+    let words = &mut options.text;
+    words.split_identifiers = input.split_identifiers;
+    words.lowercase = input.lowercase;
+    words.numbers = input.numbers;
+    words.stop_words = if input.english { StopWords::English } else { StopWords::None };
+    words.min_length = u32::from(input.min_length % 4);
+    words.min_document_frequency = u32::from(input.min_document_frequency % 4);
+    words.max_document_frequency = 1.0 - f64::from(input.max_document_frequency % 100) / 100.0;
+    let result = text::from_reader(input.bytes, "fuzz", &options);
+    if let (true, Ok((corpus, _))) = (input.keep_order, &result) {
+        for d in 0..corpus.num_documents() {
+            let mut tokens = corpus.tokens(d).expect("the order was kept").to_vec();
+            tokens.sort_unstable();
+            let document = corpus.document(d).iter();
+            let expected = document.flat_map(|(word, n)| std::iter::repeat_n(word, n as usize));
+            assert!(expected.eq(tokens));
+        }
+    }
+    check(result);
+});

@@ -1,0 +1,387 @@
+//! Plain text: a file with a document a line, or a directory with a document a file.
+//!
+//! What is a word, and which words are dropped, say [`TextOptions`](super::TextOptions). Ids are
+//! given by order of first arrival among the words that are kept. An empty line is an empty
+//! document, so that documents keep the numbers of their lines. Of a directory the files are read
+//! by order of their names, then its directories in the same way; links to directories and names
+//! that start with a dot are left out. Each file may be compressed.
+//!
+//! Memory: pairs and vocabulary; the words that document frequencies drop are held until the end,
+//! since nobody knows before.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hashbrown::HashSet;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::error::{Place, ReadError};
+use super::options::{StopWords, TextOptions};
+use super::scan::{Piece, Scanner, utf8};
+use super::stop_words::english;
+use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, Volume, from_input};
+use crate::corpus::assembly::Extent;
+use crate::corpus::{BuildError, Corpus, CorpusBuilder};
+
+/// Reads a file with a document a line, or a directory with a document a file.
+///
+/// # Errors
+/// [`ReadError`], as in [`Corpus::read_with_report`].
+pub fn read(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    if path.as_ref().is_dir() {
+        return read_directory(path.as_ref(), options);
+    }
+    from_input(Input::file(path.as_ref())?, Format::Text, options)
+}
+
+/// Reads a stream with a document a line, which may be compressed; errors call it `name`.
+///
+/// # Errors
+/// As [`read`].
+///
+/// ```
+/// use lda_core::corpus::ReadOptions;
+/// use lda_core::corpus::read::text;
+///
+/// let file = "The topics of a text.\n\nText after text\n";
+/// let (corpus, _) = text::from_reader(file.as_bytes(), "notes", &ReadOptions::default())?;
+/// let words: Vec<_> = corpus.vocabulary().unwrap().iter().collect();
+/// assert_eq!(words, ["topics", "text"]);
+/// assert_eq!(corpus.document(2).counts, [2]);
+/// # Ok::<(), lda_core::corpus::ReadError>(())
+/// ```
+pub fn from_reader(
+    reader: impl Read,
+    name: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    from_input(Input::stream(reader, name.as_ref()), Format::Text, options)
+}
+
+pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+    let mut gatherer = Gatherer::new(input.extent().clone(), options)?;
+    let mut open = false;
+    while let Some(ends_line) = gatherer.piece(input)? {
+        open = !ends_line;
+        if ends_line {
+            gatherer.end_document(input.place())?;
+            input.count_line();
+        }
+    }
+    if open {
+        gatherer.end_document(input.place())?;
+    }
+    gatherer.finish(input.path(), options)
+}
+
+pub(super) fn read_directory(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(Corpus, ReadReport), ReadError> {
+    options.check(Format::Text)?;
+    let mut gatherer = Gatherer::new(Extent::default(), options)?;
+    let mut volume = Volume { compression: Compression::None, bytes: 0, packed_bytes: 0 };
+    walk(path, &options.text.extensions, |file| {
+        let mut input = Scanner::new(Input::file(file)?)?;
+        while let Some(ends_line) = gatherer.piece(&mut input)? {
+            if ends_line {
+                input.count_line();
+            }
+        }
+        volume.bytes += input.bytes();
+        volume.packed_bytes += input.extent().consumed();
+        gatherer.end_document(Place::line(file, 0))
+    })?;
+    let parsed = gatherer.finish(path, options)?;
+    super::report(parsed, volume, Format::Text, path)
+}
+
+/// Calls `visit` with each file, in sorted order.
+fn walk(
+    path: &Path,
+    extensions: &[String],
+    mut visit: impl FnMut(&Path) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    // Paths to go, the next one last.
+    let mut stack = vec![path.to_owned()];
+    while let Some(path) = stack.pop() {
+        let io = |source| ReadError::Io { path: path.clone(), source };
+        let mut entries: Vec<PathBuf> = Vec::new();
+        for entry in fs::read_dir(&path).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+                entries.push(entry.path());
+            }
+        }
+        entries.sort_unstable();
+        let mut directories = Vec::new();
+        for entry in entries {
+            let fail = |source| ReadError::Io { path: entry.clone(), source };
+            let link = fs::symlink_metadata(&entry).map_err(fail)?;
+            if link.is_dir() {
+                directories.push(entry);
+            } else if is_wanted(&entry, extensions) && fs::metadata(&entry).map_err(fail)?.is_file()
+            {
+                visit(&entry)?;
+            }
+        }
+        stack.extend(directories.into_iter().rev());
+    }
+    Ok(())
+}
+
+fn is_wanted(path: &Path, extensions: &[String]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extensions.is_empty() || extension.is_some_and(|known| extensions.iter().any(|e| e == known))
+}
+
+/// Words on their way into a corpus.
+struct Gatherer<'a> {
+    builder: CorpusBuilder,
+    filter: Filter<'a>,
+    dropped_tokens: u64,
+}
+
+impl<'a> Gatherer<'a> {
+    fn new(extent: Extent, options: &'a ReadOptions) -> Result<Self, ReadError> {
+        let builder = CorpusBuilder::with_extent(extent, u64::MAX);
+        Ok(Self {
+            builder: if options.keep_order { builder.keep_order() } else { builder },
+            filter: Filter::new(&options.text)?,
+            dropped_tokens: 0,
+        })
+    }
+
+    /// Adds the words of the next piece of a line; whether the line ends with it. `None` at the
+    /// end of the input.
+    fn piece(&mut self, input: &mut Scanner<'_>) -> Result<Option<bool>, ReadError> {
+        let at = input.place();
+        let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
+        let text = utf8(text, &at)?;
+        let Self { builder, filter, dropped_tokens } = self;
+        let mut result = Ok(());
+        filter.words(text, |word| match word {
+            Some(word) if result.is_ok() => result = builder.push_word(word),
+            _ => *dropped_tokens += 1,
+        });
+        result.map_err(|source| ReadError::Build { at, source })?;
+        Ok(Some(ends_line))
+    }
+
+    fn end_document(&mut self, at: Place) -> Result<(), ReadError> {
+        self.builder.end_words().map_err(|source| ReadError::Build { at, source })
+    }
+
+    fn finish(self, path: &Path, options: &ReadOptions) -> Result<Parsed, ReadError> {
+        let fail = |source: BuildError| ReadError::Build { at: Place::line(path, 0), source };
+        let (mut corpus, repairs) = self.builder.build_any().map_err(fail)?;
+        let tokens = corpus.num_tokens();
+        drop_by_frequency(&mut corpus, &options.text);
+        if let Some(vocabulary) = &mut corpus.vocabulary {
+            vocabulary.shrink();
+        }
+        let mut parsed = Parsed::new(corpus, repairs);
+        parsed.dropped_tokens = self.dropped_tokens + tokens - parsed.corpus.num_tokens();
+        Ok(parsed)
+    }
+}
+
+fn drop_by_frequency(corpus: &mut Corpus, options: &TextOptions) {
+    let least = options.min_document_frequency;
+    let most = options.max_document_frequency * corpus.num_documents() as f64;
+    if least <= 1 && options.max_document_frequency >= 1.0 {
+        return;
+    }
+    let frequencies = corpus.document_frequencies();
+    corpus.retain_words(|word| {
+        let frequency = frequencies[word as usize];
+        frequency >= least && f64::from(frequency) <= most
+    });
+}
+
+/// Cuts text into words and decides on each.
+struct Filter<'a> {
+    options: &'a TextOptions,
+    stop_words: HashSet<Box<str>>,
+    word: String,
+}
+
+impl<'a> Filter<'a> {
+    fn new(options: &'a TextOptions) -> Result<Self, ReadError> {
+        let stop_words = match &options.stop_words {
+            StopWords::None => HashSet::new(),
+            StopWords::English => english().map(Box::from).collect(),
+            StopWords::List(words) => words.iter().map(|word| stop_word(word)).collect(),
+            StopWords::File(path) => {
+                let words = super::words::vocabulary(Input::file(path)?, 0)?;
+                words.iter().map(stop_word).collect()
+            }
+        };
+        Ok(Self { options, stop_words, word: String::new() })
+    }
+
+    /// Calls `visit` with each word that is kept, and with `None` for each that is not.
+    fn words(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
+        for word in text.unicode_words() {
+            if self.options.split_identifiers {
+                split_identifier(word, |part| visit(self.admit(part)));
+            } else {
+                visit(self.admit(word));
+            }
+        }
+    }
+
+    /// The word as it enters the vocabulary.
+    fn admit(&mut self, word: &str) -> Option<&str> {
+        fold(&mut self.word, word, self.options.lowercase);
+        let word = self.word.as_str();
+        let (mut length, mut letters) = (0, false);
+        for character in word.chars() {
+            length += 1;
+            letters |= !character.is_numeric() && character.is_alphanumeric();
+        }
+        let TextOptions { numbers, min_length, max_length, .. } = *self.options;
+        let kept = (min_length..=max_length).contains(&length)
+            && (letters || numbers)
+            && !self.stop_words.contains(word);
+        kept.then_some(word)
+    }
+}
+
+/// Puts a word into `folded`, apostrophes straightened, in lower case if asked for.
+fn fold(folded: &mut String, word: &str, lowercase: bool) {
+    folded.clear();
+    if word.is_ascii() {
+        folded.push_str(word);
+        if lowercase {
+            folded.make_ascii_lowercase();
+        }
+        return;
+    }
+    let straight = word.replace('\u{2019}', "'");
+    folded.push_str(&if lowercase { straight.to_lowercase() } else { straight });
+}
+
+fn stop_word(word: &str) -> Box<str> {
+    let mut folded = String::new();
+    fold(&mut folded, word.trim(), true);
+    folded.into()
+}
+
+/// Calls `visit` with the parts of an identifier: runs of letters and digits, cut before an
+/// upper-case letter that follows a lower-case one or a digit, or that starts a capitalised word
+/// after an acronym.
+fn split_identifier(word: &str, mut visit: impl FnMut(&str)) {
+    for run in word.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+        let mut start = 0;
+        let mut before: Option<char> = None;
+        let mut characters = run.char_indices().peekable();
+        while let Some((i, c)) = characters.next() {
+            let next_is_lower = characters.peek().is_some_and(|(_, next)| next.is_lowercase());
+            let after_other = before.is_some_and(|b| !b.is_uppercase());
+            if c.is_uppercase() && i > 0 && (after_other || next_is_lower) {
+                visit(&run[start..i]);
+                start = i;
+            }
+            before = Some(c);
+        }
+        visit(&run[start..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
+        from_reader(text.as_bytes(), "text", options)
+    }
+
+    fn documents(text: &str, options: &ReadOptions) -> Vec<Vec<String>> {
+        let mut options = options.clone();
+        options.keep_order = true;
+        let (corpus, _) = parse(text, &options).unwrap();
+        let word = |&id: &u32| corpus.vocabulary().unwrap().word(id).to_owned();
+        (0..corpus.num_documents())
+            .map(|d| corpus.tokens(d).unwrap().iter().map(word).collect())
+            .collect()
+    }
+
+    fn plain() -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.text.stop_words = StopWords::None;
+        options.text.min_length = 1;
+        options
+    }
+
+    #[test]
+    fn lines_are_documents() {
+        let found = documents("One two\r\n\nthree\n\nFOUR", &plain());
+        assert_eq!(found, [vec!["one", "two"], vec![], vec!["three"], vec![], vec!["four"]]);
+        let (corpus, report) = parse("a b\n\n", &plain()).unwrap();
+        assert_eq!((corpus.num_documents(), report.empty_documents), (2, 1));
+        assert_eq!(corpus.tokens(0), None);
+    }
+
+    #[test]
+    fn words_are_those_of_unicode() {
+        let found =
+            documents("Don\u{2019}t panic: na\u{ef}ve \u{c4}RZTE 3.14 x1 \u{4e2d}", &plain());
+        assert_eq!(found, [["don't", "panic", "na\u{ef}ve", "\u{e4}rzte", "x1", "\u{4e2d}"]]);
+        let mut options = plain();
+        options.text.numbers = true;
+        options.text.lowercase = false;
+        assert_eq!(documents("Pi is 3.14", &options), [["Pi", "is", "3.14"]]);
+    }
+
+    #[test]
+    fn identifiers_are_split_on_request() {
+        let mut options = plain();
+        options.text.split_identifiers = true;
+        let found = documents("readHTTPHeader snake_case std::io a.b.c utf8 Vec2D ABC", &options);
+        let expected = "read http header snake case std io a b c utf8 vec2 d abc";
+        assert_eq!(found, [expected.split(' ').collect::<Vec<_>>()]);
+    }
+
+    #[test]
+    fn stop_words_and_lengths_drop_tokens() {
+        let mut options = ReadOptions::default();
+        let (_, report) = parse("The cat isn\u{2019}t on a mat.", &options).unwrap();
+        assert_eq!((report.tokens, report.dropped_tokens), (2, 4));
+        options.text.stop_words = StopWords::List(vec!["CAT".into()]);
+        options.text.max_length = 3;
+        assert_eq!(documents("the Cat spoke a bit", &options), [["the", "bit"]]);
+    }
+
+    #[test]
+    fn document_frequencies_drop_words() {
+        let text = "all rare some\nall some\nall\nall some other\n";
+        let mut options = plain();
+        options.text.min_document_frequency = 2;
+        options.text.max_document_frequency = 0.75;
+        options.keep_order = true;
+        let (corpus, report) = parse(text, &options).unwrap();
+        assert_eq!(corpus.vocabulary().unwrap().iter().collect::<Vec<_>>(), ["some"]);
+        assert_eq!((report.dropped_tokens, report.empty_documents, report.tokens), (6, 1, 3));
+        assert_eq!(corpus.tokens(3), Some(&[0][..]));
+        assert_eq!((corpus.num_documents(), corpus.num_pairs()), (4, 3));
+    }
+
+    #[test]
+    fn refusals() {
+        let error = parse(" \n...\n", &plain()).unwrap_err().to_string();
+        assert!(error.contains("there is no token in it"), "{error}");
+        let invalid = from_reader(&b"fine\nnot \xe4 fine\n"[..], "text", &plain()).unwrap_err();
+        assert_eq!(
+            invalid.to_string(),
+            "text:2: invalid UTF-8 (`\\xe4`); convert the file to UTF-8"
+        );
+        let mut options = plain();
+        options.text.min_document_frequency = 2;
+        assert!(matches!(parse("a b\nc\n", &options), Err(ReadError::NoTokens { .. })));
+    }
+}
