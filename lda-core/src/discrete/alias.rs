@@ -18,6 +18,7 @@
 
 use super::{AliasScratch, DiscreteError, pairing};
 use rand::Rng;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
@@ -124,7 +125,7 @@ impl AliasTable {
     #[inline]
     fn cell(&self, column: usize, height: u32) -> usize {
         let entry = self.entries[column];
-        if height < entry.threshold { column } else { entry.alias as usize }
+        select_unpredictable(height < entry.threshold, column, entry.alias as usize)
     }
 
     /// Units each index owns.

@@ -6,6 +6,7 @@
 
 use super::{AliasScratch, DiscreteError, MAX_LEN, alias::split, checked, pairing};
 use rand::Rng;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
@@ -96,7 +97,7 @@ impl SparseAlias {
     pub fn locate(&self, u: u64) -> u32 {
         let (column, height) = split(u, self.entries.len());
         let entry = self.entries[column];
-        if height < entry.threshold { entry.topic } else { entry.alias }
+        select_unpredictable(height < entry.threshold, entry.topic, entry.alias)
     }
 
     /// Draws a topic; takes one `u64` from the generator.
