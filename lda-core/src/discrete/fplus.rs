@@ -317,3 +317,48 @@ impl FPlusTree {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ties: u lies below the second prefix sum, which was rounded up, and what is left of u
+    /// after the first is rounded up to the whole second child. Unclamped, the walk would go on to
+    /// a leaf of weight 0.
+    #[test]
+    fn a_point_rounded_up_stays_inside_its_child() {
+        let unit = f64::EPSILON;
+        let mut weights = [0.0; 8];
+        weights[0] = 1.5 * unit;
+        weights[4] = 1.0 + 2.0 * unit;
+        let u = 1.0 + 3.0 * unit;
+        assert_eq!(u - weights[0], weights[4]);
+        let tree = FPlusTree::new(&weights).unwrap();
+        assert!(u < tree.total());
+        assert_eq!(tree.locate(u), Some(4));
+    }
+
+    /// The additions of `sum` are those of `descend`, from left to right.
+    #[test]
+    fn a_node_is_its_last_prefix_sum() {
+        let nodes = [[0.1, 0.2, 0.3, 0.4], [1e16, 1.0, 1.0, 1.0], [0.7, 0.1, 0.1, 0.1]];
+        let mut differ = 0;
+        for [a, b, c, d] in nodes {
+            let total = FPlusTree::new(&[a, b, c, d]).unwrap().total();
+            assert_eq!(total, a + b + c + d);
+            differ += usize::from(total != (a + b) + (c + d));
+        }
+        assert!(differ > 0);
+    }
+
+    #[test]
+    fn levels_fit_every_length() {
+        for len in [1, 4, 5, 16, 17, 1 << 10, (1 << 10) + 1] {
+            let tree = FPlusTree::zeros(len).unwrap();
+            assert!(FAN_OUT.pow(tree.levels as u32) >= len);
+            assert!(tree.levels == 1 || FAN_OUT.pow(tree.levels as u32 - 1) < len);
+            let leaves = len.div_ceil(FAN_OUT);
+            assert!(tree.nodes.len() <= leaves + leaves.div_ceil(3) + tree.levels);
+        }
+    }
+}
