@@ -18,6 +18,7 @@
 
 use super::{AliasScratch, DiscreteError, pairing};
 use rand::Rng;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
@@ -124,7 +125,7 @@ impl AliasTable {
     #[inline]
     fn cell(&self, column: usize, height: u32) -> usize {
         let entry = self.entries[column];
-        if height < entry.threshold { column } else { entry.alias as usize }
+        select_unpredictable(height < entry.threshold, column, entry.alias as usize)
     }
 
     /// Units each index owns.
@@ -146,8 +147,14 @@ pub(super) fn split(u: u64, n: usize) -> (usize, u32) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// The least random word at a height of a column: the inverse of [`split`].
+    pub(in super::super) fn join(column: usize, height: u32, n: usize) -> u64 {
+        let wide = (column as u128) << 64 | u128::from(height) << 32;
+        wide.div_ceil(n as u128) as u64
+    }
 
     #[test]
     fn the_table_holds_the_quantised_masses_exactly() {
@@ -187,9 +194,8 @@ mod tests {
         for n in [1, 2, 3, 7, 1000, super::super::MAX_LEN] {
             assert_eq!(split(0, n), (0, 0));
             assert_eq!(split(u64::MAX, n).0, n - 1);
-            // The first word of column c is the smallest u with u * n >= c * 2^64.
             for c in [1, n / 2, n - 1].into_iter().filter(|&c| (1..n).contains(&c)) {
-                let first = ((c as u128) << 64).div_ceil(n as u128) as u64;
+                let first = join(c, 0, n);
                 assert_eq!(split(first, n).0, c);
                 assert_eq!(split(first - 1, n).0, c - 1);
                 assert!(split(first - 1, n).1 > split(first, n).1);

@@ -1,8 +1,7 @@
 //! The F+ tree: draws and single changes in O(log K) (Yu et al., F+Nomad LDA, 2015; LDA* §3).
 //!
 //! Leaves hold the weights, a node the sum of its children; a draw walks down from the root. The
-//! paper's tree is binary. Here a node has 16 children that lie side by side, so that a draw
-//! touches 3 nodes instead of 10 at K = 1,000, and 5 instead of 20 at K = 1,000,000:
+//! paper's tree is binary. Here a node has 4 children that lie side by side:
 //!
 //! ```text
 //! locate(u):                                 set(k, w):
@@ -24,67 +23,57 @@
 //!   as its left neighbour, so the first that exceeds u belongs to a positive child. `below(x)` is
 //!   the float before x; it keeps the point inside the child where `u - p[c-1]` was rounded up.
 //!   Hence a leaf of weight 0 is never returned, whatever u is.
-//! - A node has at most 6 additions on any path: the total's relative error is at most
-//!   6 * 2^-53 a level, 42 * 2^-53 at the largest K. Weights are f64: with f32 leaves of 6e-8 in a
-//!   total of 1 could not be reached by a point of 24 bits, at K = 1,000,000 that is most of them.
+//! - A level adds 3 times at most: the total's relative error is below 3 * 2^-53 a level, 42 * 2^-53
+//!   at the largest K. Weights are f64: a point of 24 bits in a total of 1 could not reach a leaf
+//!   of 6e-8, and at K = 1,000,000 most are below that.
+//!
+//! # Why 4 children
+//! Tried (November 2026, K = 1,000; ns a draw, a change, and the two changes and a draw of a token):
+//! 2 children 92 / 13 / 137, **4 children 18 / 12 / 68**, 8 children 24 / 40 / 131, 16 children with
+//! vector sums 46 / 33 / 118, with prefix sums kept in the inner nodes 33 / 35 / 120. The binary
+//! descent mispredicts; wide nodes are added up in vectors, which have to wait for the leaf just
+//! stored because it does not forward to a wider load.
 
-use super::{DiscreteError, MAX_LEN, check, check_len, checked, clamp, uniform};
+use super::{DiscreteError, MAX_LEN, below, check, check_len, checked, clamp, uniform};
 use rand::Rng;
 
-const BITS: u32 = 4;
+const BITS: u32 = 2;
 const FAN_OUT: usize = 1 << BITS;
-/// 16^7 >= MAX_LEN.
-const MAX_LEVELS: usize = 7;
+const MAX_LEVELS: usize = 14;
 const _: () = assert!(1 << (BITS as usize * MAX_LEVELS) >= MAX_LEN);
 
-/// Two cache lines, and never three.
+/// Half a cache line, never two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[repr(align(64))]
+#[repr(align(32))]
 struct Node([f64; FAN_OUT]);
 
 impl Node {
-    /// Prefix sums, in groups of 4 so that a sum waits for 7 additions and not for 15.
-    ///
-    /// They never decrease: within a group the offset is the same and what is added to it never
-    /// decreases, and a group's offset is the last prefix sum of the group before.
-    #[inline(always)]
-    fn prefix_sums(&self) -> [f64; FAN_OUT] {
-        let mut sums = self.0;
-        for group in sums.as_chunks_mut::<4>().0 {
-            group[1] += group[0];
-            group[2] += group[1];
-            group[3] += group[2];
-        }
-        let mut offset = 0.0;
-        for group in sums.as_chunks_mut::<4>().0 {
-            group.iter_mut().for_each(|sum| *sum += offset);
-            offset = group[3];
-        }
-        sums
-    }
-
     /// The last prefix sum.
+    ///
+    /// PERF: from left to right, as [`descend`](Self::descend) adds. Adding pairs is one addition
+    /// shorter, but then the compiler loads them as vectors and waits for the slot just stored.
     #[inline(always)]
     fn sum(&self) -> f64 {
-        let [a, b, c, d] = self.0.as_chunks::<4>().0 else { unreachable!("16 is 4 * 4") };
-        let group = |x: &[f64; 4]| ((x[0] + x[1]) + x[2]) + x[3];
-        ((group(a) + group(b)) + group(c)) + group(d)
+        let [a, b, c, d] = self.0;
+        ((a + b) + c) + d
     }
 
     /// The child that holds `u`, and the point within it; `u` is below the sum.
     #[inline(always)]
     fn descend(&self, u: f64) -> (usize, f64) {
-        let sums = self.prefix_sums();
-        let passed: usize = sums.iter().map(|&sum| usize::from(sum <= u)).sum();
-        let child = passed.min(FAN_OUT - 1);
-        let before = if child == 0 { 0.0 } else { sums[child - 1] };
-        // The float before a positive one; cheaper than `next_down`, which minds the special cases.
-        let below = f64::from_bits(self.0[child].to_bits().saturating_sub(1));
-        (child, (u - before).min(below))
+        let [a, b, c, _] = self.0;
+        let (first, second, third) = (a, a + b, (a + b) + c);
+        let child = usize::from(first <= u) + usize::from(second <= u) + usize::from(third <= u);
+        // PERF: nothing here may become a branch on u, it would be mispredicted at every level. A
+        // table, counting and `if a < b` do not (checked in the assembly); nested selects of floats
+        // do, and `f64::min` costs five instructions for NaN.
+        let before = [0.0, first, second, third][child];
+        let (rest, last) = (u - before, below(self.0[child]));
+        (child, if rest < last { rest } else { last })
     }
 }
 
-/// An F+ tree: changes and draws in O(log K), 8.5 bytes a weight.
+/// An F+ tree: changes and draws in O(log K), 10.7 bytes a weight.
 ///
 /// Weights of 0 are welcome, all of them too: then [`locate`](Self::locate) finds nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -325,6 +314,51 @@ impl FPlusTree {
             }
             from >>= BITS;
             to >>= BITS;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ties: u lies below the second prefix sum, which was rounded up, and what is left of u
+    /// after the first is rounded up to the whole second child. Unclamped, the walk would go on to
+    /// a leaf of weight 0.
+    #[test]
+    fn a_point_rounded_up_stays_inside_its_child() {
+        let unit = f64::EPSILON;
+        let mut weights = [0.0; 8];
+        weights[0] = 1.5 * unit;
+        weights[4] = 1.0 + 2.0 * unit;
+        let u = 1.0 + 3.0 * unit;
+        assert_eq!(u - weights[0], weights[4]);
+        let tree = FPlusTree::new(&weights).unwrap();
+        assert!(u < tree.total());
+        assert_eq!(tree.locate(u), Some(4));
+    }
+
+    /// The additions of `sum` are those of `descend`, from left to right.
+    #[test]
+    fn a_node_is_its_last_prefix_sum() {
+        let nodes = [[0.1, 0.2, 0.3, 0.4], [1e16, 1.0, 1.0, 1.0], [0.7, 0.1, 0.1, 0.1]];
+        let mut differ = 0;
+        for [a, b, c, d] in nodes {
+            let total = FPlusTree::new(&[a, b, c, d]).unwrap().total();
+            assert_eq!(total, a + b + c + d);
+            differ += usize::from(total != (a + b) + (c + d));
+        }
+        assert!(differ > 0);
+    }
+
+    #[test]
+    fn levels_fit_every_length() {
+        for len in [1, 4, 5, 16, 17, 1 << 10, (1 << 10) + 1] {
+            let tree = FPlusTree::zeros(len).unwrap();
+            assert!(FAN_OUT.pow(tree.levels as u32) >= len);
+            assert!(tree.levels == 1 || FAN_OUT.pow(tree.levels as u32 - 1) < len);
+            let leaves = len.div_ceil(FAN_OUT);
+            assert!(tree.nodes.len() <= leaves + leaves.div_ceil(3) + tree.levels);
         }
     }
 }

@@ -9,6 +9,7 @@
 
 use super::{AliasScratch, DiscreteError, MAX_LEN, pairing, uniform_below};
 use rand::Rng;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
@@ -111,7 +112,7 @@ impl IntegerAlias {
         let cell = cell.min(self.cells() - 1);
         let entry = self.entries[(cell / u64::from(self.total)) as usize];
         let height = (cell % u64::from(self.total)) as u32;
-        if height < entry.threshold { entry.topic } else { entry.alias }
+        select_unpredictable(height < entry.threshold, entry.topic, entry.alias)
     }
 
     /// Draws a topic, exactly in proportion to its count.

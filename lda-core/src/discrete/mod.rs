@@ -1,19 +1,18 @@
 //! Draws over K weights: an index comes out with probability weight / total.
 //!
-//! Nothing here knows topics beyond the word; each structure is usable on its own. With K weights
-//! (n of them non-zero), times on one core of the kind of machine the benches name:
+//! Nothing here knows topics beyond the word; each structure is usable on its own. K weights, n of
+//! them non-zero; in brackets nanoseconds at K = n = 1,000 and 100,000 (one core of a virtual AMD
+//! EPYC, 2 of them; `benches/discrete.rs` measures yours):
 //!
-//! | structure | build | change one weight | draw | bytes a weight | choose it when |
+//! | structure | build, a weight | change one weight | draw | bytes a weight | choose it when |
 //! |---|---|---|---|---|---|
-//! | [`Cumulative`] | O(K), one addition each | O(K), build again | O(log K) | 8 | a few draws, then the weights change; the reference of every test |
-//! | [`AliasTable`] | O(K), a multiplication each | O(K), build again | O(1), one cache line | 8 | K or more draws from the same dense weights |
-//! | [`SparseAlias`] | O(n) | O(n), build again | O(1), one cache line | 12 a non-zero | the same, most weights zero |
-//! | [`IntegerAlias`] | O(n) | O(n), build again | O(1) and one integer division | 12 a non-zero | weights are counts, and not even rounding may bend the law |
-//! | [`FPlusTree`] | O(K) | O(log K) | O(log K) | 8.5 | draws and changes alternate |
+//! | [`Cumulative`] | O(1) \[1.0, 1.0\] | build again | O(log K) \[13, 32\] | 8 | a few draws, then all weights change; the reference of every test |
+//! | [`AliasTable`] | O(1) \[4.4, 4.6\] | build again | O(1) \[1.4, 1.9\] | 8 | K / 3 or more draws from the same dense weights |
+//! | [`SparseAlias`] | O(1) \[6.3, 6.8\] | build again | O(1) \[1.6, 2.2\] | 12 a non-zero | the same, most weights zero |
+//! | [`IntegerAlias`] | O(1) \[3.7, 3.8\] | build again | O(1) \[2.4, 5.0\] | 12 a non-zero | weights are counts, and not even rounding may bend the law |
+//! | [`FPlusTree`] | O(1) \[0.75, 0.75\] | O(log K) \[12, 25\] | O(log K) \[17, 43\] | 10.7 | draws and changes alternate |
 //!
-//! Building an alias table costs about as much as 4 draws a weight from it; below K draws a build,
-//! the tree or the cumulative sum is cheaper. The tree draws in about 5 times the time of the
-//! alias table and never needs a rebuild.
+//! An [`AliasScratch`] of up to 20 bytes a weight serves all alias tables of a thread.
 //!
 //! # The contract they share
 //! - `locate(u)` is a pure function from a point to an index: sweep `u` and the whole law is seen.
@@ -186,13 +185,21 @@ fn stretch(unit: f64, total: f64) -> f64 {
     }
     let lifted = unit * (total * LIFT);
     let point = lifted / LIFT;
-    if point * LIFT > lifted { point.next_down() } else { point }
+    if point * LIFT > lifted { below(point) } else { point }
+}
+
+/// The float before a positive one; 0 stays 0. Unlike `next_down` it has no special cases.
+#[inline]
+fn below(x: f64) -> f64 {
+    f64::from_bits(x.to_bits().saturating_sub(1))
 }
 
 /// `u` moved into `[0, total)`, for a positive `total`; NaN goes to the upper end.
 #[inline]
 fn clamp(u: f64, total: f64) -> f64 {
-    u.min(total.next_down()).max(0.0)
+    let last = below(total);
+    let u = if u < last { u } else { last };
+    if u > 0.0 { u } else { 0.0 }
 }
 
 /// The weight as it will be stored: -0 becomes 0.

@@ -88,9 +88,9 @@ pub(super) fn quantise(weights: &[f64], masses: &mut Vec<u64>) -> Result<f64, Di
         return Err(DiscreteError::AllZero);
     }
     let total = sum(weights);
-    // Multiplying by a power of two is exact. Without it, units / total is infinite for subnormals.
+    // Multiplying by a power of two is exact. Without it, units / total is infinite for subnormals;
+    // with it, at most 2^59 / 2^(127 - 1074) < 2^1007.
     let lift = if total < 1e-200 { (1_u128 << 127) as f64 } else { 1.0 };
-    let lift = lift * lift * lift * lift;
     let units = ONE * weights.len() as u64;
     let scale = units as f64 / (total * lift);
     masses.clear();

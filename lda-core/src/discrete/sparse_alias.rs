@@ -6,6 +6,7 @@
 
 use super::{AliasScratch, DiscreteError, MAX_LEN, alias::split, checked, pairing};
 use rand::Rng;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
@@ -96,7 +97,7 @@ impl SparseAlias {
     pub fn locate(&self, u: u64) -> u32 {
         let (column, height) = split(u, self.entries.len());
         let entry = self.entries[column];
-        if height < entry.threshold { entry.topic } else { entry.alias }
+        select_unpredictable(height < entry.threshold, entry.topic, entry.alias)
     }
 
     /// Draws a topic; takes one `u64` from the generator.
@@ -139,6 +140,7 @@ impl SparseAlias {
 
 #[cfg(test)]
 mod tests {
+    use super::super::alias::tests::join;
     use super::*;
 
     #[test]
@@ -153,6 +155,21 @@ mod tests {
         let table = SparseAlias::new(pairs).unwrap();
         assert_eq!(table.masses(), expected);
         assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn columns_change_owner_at_the_threshold() {
+        let pairs = (0..50).map(|k| (k * 10, f64::from((k * 31) % 17)));
+        let table = SparseAlias::new(pairs).unwrap();
+        let mut shared = 0;
+        for (k, entry) in table.entries.iter().enumerate() {
+            let owner = |height| table.locate(join(k, height, table.len()));
+            assert_eq!(owner(entry.threshold.saturating_sub(1)), entry.topic);
+            assert_eq!(owner(entry.threshold), entry.alias);
+            assert_eq!(owner(u32::MAX), entry.alias);
+            shared += usize::from(entry.topic != entry.alias);
+        }
+        assert!(shared > 20, "{shared}");
     }
 
     #[test]
