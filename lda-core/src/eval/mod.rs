@@ -6,13 +6,16 @@
 //! | question | answer | cost |
 //! |---|---|---|
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
+//! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
 //! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
 //! rows, each chunk is summed in order, and so are the chunks.
 
 pub mod likelihood;
 mod sum;
+pub mod top_words;
 pub mod view;
 
 pub use likelihood::{LogJoint, log_joint};
+pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
 pub use view::{DocumentCounts, Visit, WordCounts};
