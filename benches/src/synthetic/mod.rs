@@ -18,7 +18,7 @@
 //! are pinned by tests: a published figure names preset, scale and seed.
 //!
 //! Cost: about a second for 10 million tokens. Memory while generating: the pairs of the corpus
-//! twice, and 28 bytes a topic and word that has mass in it (55 MB for 200 topics of concentration
+//! twice, and 28 bytes a topic and word that has mass in it (33 MB for 200 topics of concentration
 //! 1,000).
 
 mod documents;
@@ -41,7 +41,7 @@ const DOCUMENTS_PER_BATCH: usize = 256;
 /// A corpus and the truth behind it.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
-    /// The documents. Words are those that occur, named `w00001` and so on: a word has the same
+    /// The documents. Words are those that occur, named `w000001` and so on: a word has the same
     /// name at every scale, though not the same id.
     pub corpus: Corpus,
     /// φ: for each topic its (word, probability), ascending by word. Words that never occur are left

@@ -40,7 +40,7 @@ impl Stream {
 
     /// Uniform below `n`. The bias is at most n · 2⁻⁶⁴.
     pub(super) fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.bits()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
     /// Standard normal, by Marsaglia's polar method. The second value of the pair is dropped: a

@@ -5,7 +5,7 @@
 //! zero in floating point. The same law by its sticks (Sethuraman 1994): break a stick of length 1
 //! again and again, each time at a Beta(1, c) share of what is left, and give every piece to a
 //! word drawn from the base. After c · ln 2³² pieces less than 2⁻³² is left, which is dropped:
-//! about 22,000 pieces a topic, on some 9,000 distinct words.
+//! about 22,000 pieces a topic, on some 6,000 distinct words.
 
 use super::portable::{Stream, exp, ln};
 
@@ -93,7 +93,7 @@ impl Alias {
     /// The word that 64 random bits stand for.
     #[inline]
     pub(super) fn draw(&self, bits: u64) -> u32 {
-        let cell = self.cells[((bits >> 32) * self.cells.len() as u64 >> 32) as usize];
+        let cell = self.cells[(((bits >> 32) * self.cells.len() as u64) >> 32) as usize];
         if (bits as u32) < cell.threshold { cell.word } else { cell.other }
     }
 }
