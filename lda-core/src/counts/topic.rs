@@ -24,6 +24,11 @@ pub trait TopicIndex: Copy + Default + Eq + Ord + Send + Sync + std::fmt::Debug 
     /// Chunk `c`: the topics and the counts of sixteen entries.
     fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U);
 
+    /// The ids as 16-bit values, if they are.
+    fn as_u16(ids: &[Self]) -> Option<&[u16]>;
+    /// The ids as 16-bit values, if they are.
+    fn as_u16_mut(ids: &mut [Self]) -> Option<&mut [u16]>;
+
     /// Reads sixteen ids.
     fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U;
     /// Writes sixteen ids.
@@ -55,6 +60,14 @@ impl TopicIndex for u16 {
     fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U) {
         let words = l.load_u(&lines[c].0);
         (l.shr_u::<16>(words), l.and_u(words, l.splat_u(0xffff)))
+    }
+    #[inline(always)]
+    fn as_u16(ids: &[Self]) -> Option<&[u16]> {
+        Some(ids)
+    }
+    #[inline(always)]
+    fn as_u16_mut(ids: &mut [Self]) -> Option<&mut [u16]> {
+        Some(ids)
     }
     #[inline(always)]
     fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U {
@@ -92,6 +105,14 @@ impl TopicIndex for u32 {
     #[inline(always)]
     fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U) {
         (l.load_u(&lines[2 * c].0), l.load_u(&lines[2 * c + 1].0))
+    }
+    #[inline(always)]
+    fn as_u16(_ids: &[Self]) -> Option<&[u16]> {
+        None
+    }
+    #[inline(always)]
+    fn as_u16_mut(_ids: &mut [Self]) -> Option<&mut [u16]> {
+        None
     }
     #[inline(always)]
     fn load<L: Lanes>(l: L, from: &[Self; LANES]) -> L::U {

@@ -30,12 +30,14 @@ mod draw;
 mod exact;
 mod fplus;
 mod gibbs;
+mod warp;
 
 pub use block::{
     Block, BlockKey, Column, DocumentBlock, GridBlock, OtherTokens, Outcome, WordBlock,
 };
 pub use exact::Exact;
 pub use fplus::FPlus;
+pub use warp::Warp;
 
 use crate::counts::{Density, TopicIndex};
 use crate::random::{Purpose, StreamKey};
@@ -89,7 +91,11 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Epoch, counted from 1.
     pub epoch: u32,
-    /// Metropolis-Hastings steps M; each token carries as many pending proposals.
+    /// Proposals that each token's record has room for, M.
+    pub mh_stored: usize,
+    /// Pending proposals to judge, at most M.
+    pub mh_pending: usize,
+    /// Proposals to draw for the next pass, at most M.
     pub mh_steps: usize,
     /// Instruction set to run on; never changes a result.
     pub isa: Isa,

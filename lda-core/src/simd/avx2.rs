@@ -286,6 +286,68 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn mul_high(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!({
+            let half = |a: __m256i, b: __m256i| {
+                let even = _mm256_srli_epi64::<32>(_mm256_mul_epu32(a, b));
+                let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(a), _mm256_srli_epi64::<32>(b));
+                _mm256_blend_epi32::<0xaa>(even, odd)
+            };
+            (half(a.0, b.0), half(a.1, b.1))
+        })
+    }
+    #[inline(always)]
+    fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe {
+            (
+                _mm256_loadu_si256(from.as_ptr().cast()),
+                _mm256_loadu_si256(from.as_ptr().add(8).cast()),
+            )
+        }
+    }
+    #[inline(always)]
+    fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe {
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), x.0);
+            _mm256_storeu_si256(to.as_mut_ptr().add(8).cast(), x.1);
+        }
+    }
+    #[inline(always)]
+    fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        let index = self.min_u(index, self.splat_u(from.len() as u32 - 1));
+        // SAFETY: every index is clamped to the last pair, which fits in an i32; a pair is 4 bytes.
+        unsafe {
+            (
+                _mm256_i32gather_epi32::<4>(from.as_ptr().cast(), index.0),
+                _mm256_i32gather_epi32::<4>(from.as_ptr().cast(), index.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U) {
+        let last = to.len() - 1;
+        let (mut at, mut value) = ([0; LANES], [0; LANES]);
+        self.store_u(&mut at, index);
+        self.store_u(&mut value, x);
+        for (i, x) in at.into_iter().zip(value) {
+            to[(i as usize).min(last)] = [x as u16, (x >> 16) as u16];
+        }
+    }
+    #[inline(always)]
+    fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]) {
+        let mut value = [0; LANES];
+        self.store_u(&mut value, x);
+        let mut at = 0;
+        for (i, x) in value.into_iter().enumerate() {
+            // Written always, kept where the bit is set: no branch on a random bit.
+            to[at & (LANES - 1)] = x;
+            at += usize::from(mask >> i & 1);
+        }
+    }
+    #[inline(always)]
     fn prefix(self, x: Self::F) -> Self::F {
         registers!({
             let in_group = |x: __m256| {

@@ -201,6 +201,47 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    fn mul_high(self, a: Self::U, b: Self::U) -> Self::U {
+        registers!({
+            let even = _mm512_srli_epi64::<32>(_mm512_mul_epu32(a, b));
+            let odd = _mm512_mul_epu32(_mm512_srli_epi64::<32>(a), _mm512_srli_epi64::<32>(b));
+            _mm512_mask_blend_epi32(0xaaaa, even, odd)
+        })
+    }
+    #[inline(always)]
+    fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U {
+        // SAFETY: the reference covers the 64 bytes read.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+    #[inline(always)]
+    fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U) {
+        // SAFETY: the reference covers the 64 bytes written.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), x) }
+    }
+    #[inline(always)]
+    fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        // SAFETY: every index is clamped to the last pair, which fits in an i32; a pair is 4 bytes.
+        unsafe {
+            let index = _mm512_min_epu32(index, _mm512_set1_epi32(from.len() as i32 - 1));
+            _mm512_i32gather_epi32::<4>(index, from.as_ptr().cast())
+        }
+    }
+    #[inline(always)]
+    fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U) {
+        assert!(!to.is_empty() && to.len() <= i32::MAX as usize);
+        // SAFETY: every index is clamped to the last pair, which fits in an i32; a pair is 4 bytes.
+        unsafe {
+            let index = _mm512_min_epu32(index, _mm512_set1_epi32(to.len() as i32 - 1));
+            _mm512_i32scatter_epi32::<4>(to.as_mut_ptr().cast(), index, x)
+        }
+    }
+    #[inline(always)]
+    fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]) {
+        // Compressing in a register and storing it whole is far cheaper than a compressing store.
+        self.store_u(to, registers!(_mm512_maskz_compress_epi32(mask, x)));
+    }
+    #[inline(always)]
     fn prefix(self, x: Self::F) -> Self::F {
         registers!({
             let by1 = _mm512_castsi512_ps(_mm512_bslli_epi128::<4>(_mm512_castps_si512(x)));

@@ -87,6 +87,9 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// The smaller of `a` and `b`, unsigned.
     fn min_u(self, a: Self::U, b: Self::U) -> Self::U;
 
+    /// The upper 32 bits of the 64-bit product: `b` scaled by the fraction a / 2³².
+    fn mul_high(self, a: Self::U, b: Self::U) -> Self::U;
+
     /// Each word as a float, correctly rounded.
     fn to_f(self, x: Self::U) -> Self::F;
     /// Each float, in 0 ≤ x < 2³¹, cut to a word.
@@ -116,6 +119,23 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// # Panics
     /// If `to` is empty.
     fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U);
+
+    /// Reads sixteen pairs of 16-bit values, the first of a pair in the lower half.
+    fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U;
+    /// Writes sixteen pairs.
+    fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U);
+    /// `from[min(index, len − 1)]` a lane, as [`load_pairs`](Self::load_pairs) packs them.
+    ///
+    /// # Panics
+    /// If `from` is empty.
+    fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U;
+    /// `to[min(index, len − 1)] = x` a lane, lanes in ascending order.
+    ///
+    /// # Panics
+    /// If `to` is empty.
+    fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U);
+    /// Writes the lanes whose bit is set to the front of `to`, in order; what follows is undefined.
+    fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]);
 
     /// Sums from lane 0 up to each lane, in this order: within each group of four lanes by
     /// distances 1 and 2; then plus the groups before, nearest two first. It is the only place

@@ -154,6 +154,41 @@ impl Lanes for Scalar {
         }
     }
     #[inline(always)]
+    fn mul_high(self, a: Self::U, b: Self::U) -> Self::U {
+        map2(a, b, |a, b| ((u64::from(a) * u64::from(b)) >> 32) as u32)
+    }
+    #[inline(always)]
+    fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U {
+        from.map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16)
+    }
+    #[inline(always)]
+    fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U) {
+        *to = x.map(|x| [x as u16, (x >> 16) as u16]);
+    }
+    #[inline(always)]
+    fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U {
+        let last = from.len() - 1;
+        let at = |i: u32| from[(i as usize).min(last)];
+        index.map(|i| u32::from(at(i)[0]) | u32::from(at(i)[1]) << 16)
+    }
+    #[inline(always)]
+    fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U) {
+        let last = to.len() - 1;
+        for (i, x) in index.into_iter().zip(x) {
+            to[(i as usize).min(last)] = [x as u16, (x >> 16) as u16];
+        }
+    }
+    #[inline(always)]
+    fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]) {
+        let mut at = 0;
+        for (i, x) in x.into_iter().enumerate() {
+            if mask >> i & 1 == 1 {
+                to[at] = x;
+                at += 1;
+            }
+        }
+    }
+    #[inline(always)]
     fn prefix(self, x: Self::F) -> Self::F {
         let in_group = |x: [f32; LANES], by: usize| -> [f32; LANES] {
             std::array::from_fn(|i| if i % 4 >= by { x[i] + x[i - by] } else { x[i] + 0.0 })

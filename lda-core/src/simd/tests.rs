@@ -65,6 +65,22 @@ impl Kernel for Everything<'_> {
             l.store_u(&mut buffer, u);
             out.extend(buffer);
         }
+        let pairs: Vec<[u16; 2]> = table_u.iter().map(|&x| [x as u16, (x >> 16) as u16]).collect();
+        let mut target = pairs.clone();
+        l.scatter_pairs(&mut target, x, y);
+        let sixteen: [[u16; 2]; LANES] = std::array::from_fn(|i| [halves[i], i as u16]);
+        let mut copied = [[0; 2]; LANES];
+        l.store_pairs(&mut copied, x);
+        target.extend(copied);
+        out.extend(target.into_iter().flatten().map(u32::from));
+        for u in [l.mul_high(x, y), l.load_pairs(&sixteen), l.gather_pairs(&pairs, x)] {
+            let mut buffer = [0; LANES];
+            l.store_u(&mut buffer, u);
+            out.extend(buffer);
+        }
+        let mut front = [0; LANES];
+        l.compress(self.mask, x, &mut front);
+        out.extend(&front[..self.mask.count_ones() as usize]);
         let mut stored = [0u16; LANES];
         l.store_halves(&mut stored, x);
         out.extend(stored.map(u32::from));

@@ -70,6 +70,8 @@ pub(crate) struct Job<'a> {
     pub beta: f64,
     pub seed: u64,
     pub epoch: u32,
+    pub mh_stored: usize,
+    pub mh_pending: usize,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
 }
@@ -87,6 +89,8 @@ impl<'a> Job<'a> {
             wave,
             seed: self.seed,
             epoch: self.epoch,
+            mh_stored: self.mh_stored,
+            mh_pending: self.mh_pending,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }
@@ -115,7 +119,7 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         let cx = job.context(topics, state.words.num_words(), &totals, *wave);
         let blocks = match sampler.passes()[pass].shape {
             Shape::Grid => grid_blocks(state, set, step),
-            Shape::WordRanges => word_blocks(state, set, sampler.requires().word_rows),
+            Shape::WordRanges => word_blocks(state, set),
             Shape::DocumentRanges => document_blocks(state, set),
         };
         let outcomes: Vec<Outcome> = blocks
@@ -186,11 +190,7 @@ fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> 
         .collect()
 }
 
-fn word_blocks<T: TopicIndex>(
-    state: &mut State<T>,
-    set: usize,
-    write_rows: bool,
-) -> Vec<Block<'_, T>> {
+fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block<'_, T>> {
     let ranges = state.words.num_ranges();
     let (before, rest) = state.sets.split_at_mut(set);
     let (this, after) = rest.split_first_mut().expect("the set exists");
@@ -210,8 +210,7 @@ fn word_blocks<T: TopicIndex>(
         }
     }
     let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
-    let mut rows: Vec<_> =
-        state.word_rows.iter_mut().map(|rows| write_rows.then_some(rows)).collect();
+    let mut rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();
     rows.resize_with(ranges, || None);
     columns
         .into_iter()

@@ -132,11 +132,11 @@ impl<T: TopicIndex> State<T> {
         corpus: &Corpus,
         topics: usize,
         ranges: usize,
-        sets: &[(&[u32], Requires)],
+        sets: &[(Vec<u32>, Requires)],
         mh_steps: usize,
         seed: u64,
     ) -> Result<Self, RowsTooLarge> {
-        let words = WordRanges::new(&word_frequencies(corpus), ranges);
+        let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         let mut state = Self {
             topics,
             word_rows: Vec::new(),
@@ -144,14 +144,14 @@ impl<T: TopicIndex> State<T> {
             sets: Vec::with_capacity(sets.len()),
             words,
         };
-        for (shard, &(documents, requires)) in sets.iter().enumerate() {
+        for (shard, (documents, requires)) in sets.iter().enumerate() {
             let mut set = TokenSet::new(
                 shard as u16,
                 corpus,
                 documents,
                 &state.words,
                 topics,
-                requires,
+                *requires,
                 mh_steps,
             )?;
             set.initialise(corpus, &state.words, topics, seed);
@@ -237,18 +237,6 @@ impl<T: TopicIndex> State<T> {
             .sum();
         self.words.memory() + rows(&self.word_rows) + self.totals.len() as u64 * 4 + sets
     }
-}
-
-/// Tokens of each word.
-pub(crate) fn word_frequencies(corpus: &Corpus) -> Vec<u64> {
-    let mut frequencies = vec![0; corpus.num_words()];
-    for d in 0..corpus.num_documents() {
-        let document = corpus.document(d);
-        for (&word, &count) in document.words.iter().zip(document.counts) {
-            frequencies[word as usize] += u64::from(count);
-        }
-    }
-    frequencies
 }
 
 /// Walks a block's visits by local word.
