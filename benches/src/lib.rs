@@ -1,1 +1,6 @@
-//! Benchmarks of the topic model library.
+//! Corpora and measurements for the topic-model crates.
+//!
+//! [`synthetic`] makes corpora of known topics from a seed: the same tokens on every machine, so
+//! that a figure measured on one can be measured again on another.
+
+pub mod synthetic;

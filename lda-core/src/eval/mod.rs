@@ -6,13 +6,21 @@
 //! | question | answer | cost |
 //! |---|---|---|
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
+//! | does the model foretell unseen text? | [`perplexity::complete_documents`] | O(K_w + K_d) a token and sweep |
+//! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
 //! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
 //! rows, each chunk is summed in order, and so are the chunks.
 
 pub mod likelihood;
+pub mod perplexity;
+pub mod phi;
 mod sum;
+pub mod top_words;
 pub mod view;
 
 pub use likelihood::{LogJoint, log_joint};
+pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
+pub use phi::{Phi, PhiError};
+pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
 pub use view::{DocumentCounts, Visit, WordCounts};

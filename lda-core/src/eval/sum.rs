@@ -35,11 +35,21 @@ pub(super) fn map_chunks<T: Send>(
     rows_per_chunk: usize,
     evaluate: impl Fn(Range<usize>) -> T + Sync,
 ) -> Vec<T> {
+    map_chunks_with(rows, rows_per_chunk, || (), |(), range| evaluate(range))
+}
+
+/// The same with scratch, which may be used for several chunks and must not affect a value.
+pub(super) fn map_chunks_with<S, T: Send>(
+    rows: usize,
+    rows_per_chunk: usize,
+    scratch: impl Fn() -> S + Send + Sync,
+    evaluate: impl Fn(&mut S, Range<usize>) -> T + Sync,
+) -> Vec<T> {
     (0..rows.div_ceil(rows_per_chunk))
         .into_par_iter()
-        .map(|chunk| {
+        .map_init(scratch, |scratch, chunk| {
             let start = chunk * rows_per_chunk;
-            evaluate(start..rows.min(start + rows_per_chunk))
+            evaluate(scratch, start..rows.min(start + rows_per_chunk))
         })
         .collect()
 }

@@ -1,0 +1,94 @@
+//! Writes a synthetic corpus as UCI files: `synthesize nytlike --out docword.txt`.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use lda_benches::synthetic::{Preset, Synthetic};
+use lda_core::corpus::{Vocabulary, write_uci};
+
+/// Writes a synthetic corpus in the UCI bag-of-words format.
+///
+/// The same preset, scale and seed give the same tokens on every machine.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// nytlike, pubmedlike or baikelike: about 9.9 million tokens each.
+    preset: Preset,
+    /// Documents to make, as a share of the preset's.
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Any number: another seed is another corpus of the same law.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Where to write the documents.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Where to write the words, one a line.
+    #[arg(long, value_name = "FILE")]
+    vocabulary: Option<PathBuf>,
+}
+
+/// Refused by the command line, like every other misuse.
+fn scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let spec = Preset::NytLike.spec().scaled(scale).and_then(|spec| spec.check());
+    spec.map(|()| scale).map_err(|error| error.to_string())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(summary) => {
+            let _ = writeln!(io::stdout(), "{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
+    let spec = arguments.preset.spec().scaled(arguments.scale)?;
+    let Synthetic { corpus, .. } = spec.generate(arguments.seed)?;
+    write_whole(&arguments.out, |out| write_uci(&corpus, out))?;
+    if let Some(path) = &arguments.vocabulary {
+        write_whole(path, |out| {
+            let mut words = corpus.vocabulary().into_iter().flat_map(Vocabulary::iter);
+            words.try_for_each(|word| writeln!(out, "{word}"))?;
+            out.flush()
+        })?;
+    }
+    Ok(format!(
+        "{} scale {} seed {}: {} documents, {} words, {} tokens, {} pairs, fingerprint {:016x}",
+        arguments.preset,
+        arguments.scale,
+        arguments.seed,
+        corpus.num_documents(),
+        corpus.num_words(),
+        corpus.num_tokens(),
+        corpus.num_pairs(),
+        corpus.fingerprint(),
+    ))
+}
+
+/// Writes beside the target and renames, so that an error leaves no half of a file behind.
+fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), String> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let result = File::create(&partial)
+        .and_then(|file| write(&mut BufWriter::new(file)))
+        .and_then(|()| fs::rename(&partial, path));
+    result.map_err(|error| {
+        // Its own failure says nothing new: the file may never have been there.
+        let _ = fs::remove_file(&partial);
+        format!("cannot write {}: {error}", path.display())
+    })
+}

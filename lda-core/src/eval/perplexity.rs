@@ -1,0 +1,635 @@
+//! Held-out perplexity by document completion.
+//!
+//! How well does a model foretell the second half of a document from its first? Each document is
+//! shuffled by a seed and its number; its first half is *folded in*, that is, topics are sampled
+//! for its tokens with φ held fixed, and the second is predicted:
+//!
+//! ```text
+//! p(w) = 1/S Σ_s Σ_k φ_kw (C^s_dk + α_k) / (L_fold + ᾱ)        averaged over S samples, then
+//! perplexity = exp(− Σ log p(w) / tokens)                       the logarithm
+//! ```
+//!
+//! Rosen-Zvi et al. 2004; Wallach et al. 2009, section 5.2, there "document completion". Averaging
+//! probabilities and not their logarithms is what makes it an estimate of p(second | first); it
+//! still is a little pessimistic, by Jensen, for small S. The number depends on φ and α alone and
+//! not on the sampler that found them; the split depends on the seed, the document's number and its
+//! known words alone, so models over one vocabulary are judged on the same tokens.
+//!
+//! The fold-in is Gibbs sampling with the weights in three parts, of which each draw builds two
+//! (SparseLDA's idea, Yao et al. 2009, with φ fixed and split as in [`phi`](super::phi)):
+//!
+//! ```text
+//! (C_dk + α_k) φ_kw = (C_dk + α_k) excess_kw     the K_w topics of the word
+//!                   + C_dk floor_k               the K_d topics of the document
+//!                   + α_k floor_k                summed once for all
+//! ```
+//!
+//! Cost: O(K_w + K_d + log K) a token and sweep, documents in parallel in the current rayon pool;
+//! memory 4 bytes a topic and thread, and 8 bytes a token of the documents at work. The value has
+//! the same bits at any thread count.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::phi::Phi;
+use super::sum::{Sum, map_chunks_with};
+use crate::corpus::{Corpus, Document};
+use crate::prior::{Alpha, PriorError};
+use crate::random::{Purpose, StreamKey, Xoshiro256PlusPlus};
+
+/// Longest document taken: its tokens are laid out one by one, 8 bytes each.
+const LONGEST_DOCUMENT: u64 = 1 << 28;
+
+/// Documents of one unit of work. Fixed, since the cut decides the order of additions.
+const DOCUMENTS_PER_CHUNK: usize = 16;
+
+/// How to estimate. Every field has an effect on the value, and is worth reporting with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompletionOptions {
+    /// Seed of the split and of the fold-in.
+    pub seed: u64,
+    /// Sweeps over the first half before the first sample.
+    pub burn_in: u32,
+    /// Samples S, one a sweep; at least 1.
+    pub samples: u32,
+}
+
+impl Default for CompletionOptions {
+    fn default() -> Self {
+        Self { seed: 0, burn_in: 20, samples: 30 }
+    }
+}
+
+/// Why there is no estimate.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum CompletionError {
+    /// α does not fit.
+    #[error(transparent)]
+    Prior(#[from] PriorError),
+    /// `samples` is 0.
+    #[error("samples is 0: give at least 1")]
+    NoSamples,
+    /// A document whose tokens would not be worth their memory.
+    #[error("document {document} has {tokens} tokens, more than {LONGEST_DOCUMENT}: split it")]
+    DocumentTooLong {
+        /// Its number, from 0.
+        document: usize,
+        /// Its tokens.
+        tokens: u64,
+    },
+    /// Not one document has two tokens the model knows.
+    #[error(
+        "none of {documents} documents has two known tokens ({unknown_tokens} tokens are unknown): \
+         build the corpus over the model's vocabulary"
+    )]
+    NothingToPredict {
+        /// Documents there were.
+        documents: u64,
+        /// Tokens of words the model does not know.
+        unknown_tokens: u64,
+    },
+}
+
+/// What document completion found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Σ log p(w) over the predicted tokens, in nats.
+    pub log_probability: f64,
+    /// Tokens predicted: the second halves.
+    pub tokens: u64,
+    /// Tokens folded in: the first halves, the longer ones where lengths are odd.
+    pub folded_tokens: u64,
+    /// Documents with both.
+    pub documents: u64,
+    /// Documents left out, with fewer than 2 known tokens.
+    pub skipped_documents: u64,
+    /// Tokens dropped, those of skipped documents included: of words outside the model's
+    /// vocabulary, or impossible in every topic.
+    pub unknown_tokens: u64,
+}
+
+impl Completion {
+    /// exp(− log probability / tokens): the number of equally likely words that would be as hard to
+    /// guess. Lower is better, 1 is the least.
+    pub fn perplexity(&self) -> f64 {
+        (-self.log_probability / self.tokens as f64).exp()
+    }
+}
+
+/// Estimates the held-out perplexity of a corpus by document completion.
+///
+/// Word ids of the corpus are those of φ; ids beyond φ's vocabulary are unknown words.
+///
+/// # Errors
+/// [`CompletionError`], if α is no prior for φ's topics, no samples are asked for, a document is
+/// longer than 2²⁸ tokens, or no document has two known tokens.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+/// use lda_core::prior::Alpha;
+///
+/// // Two topics that share no word: half of a document tells which one the rest is of.
+/// let phi = Phi::from_rows(&[[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])?;
+/// let corpus = Corpus::from_tokens([[0, 1, 0, 0, 1, 1], [2, 3, 3, 2, 2, 3]])?;
+/// let options = CompletionOptions::default();
+/// let found = complete_documents(&corpus, &phi, &Alpha::Symmetric(0.001), &options)?;
+/// assert_eq!(found.tokens, 6);
+/// assert!((found.perplexity() - 2.0).abs() < 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn complete_documents(
+    corpus: &Corpus,
+    phi: &Phi,
+    alpha: &Alpha,
+    options: &CompletionOptions,
+) -> Result<Completion, CompletionError> {
+    alpha.check(phi.num_topics())?;
+    if options.samples == 0 {
+        return Err(CompletionError::NoSamples);
+    }
+    for (document, tokens) in (0..corpus.num_documents()).map(|d| (d, corpus.document(d).len())) {
+        if tokens > LONGEST_DOCUMENT {
+            return Err(CompletionError::DocumentTooLong { document, tokens });
+        }
+    }
+    let model = Model::new(phi, alpha);
+    let chunks = map_chunks_with(
+        corpus.num_documents(),
+        DOCUMENTS_PER_CHUNK,
+        || FoldIn::new(phi.num_topics()),
+        |fold_in, documents| {
+            let mut sum = Sum::default();
+            let mut found = Completion::default();
+            for d in documents {
+                complete(&model, corpus.document(d), d, options, fold_in, &mut sum, &mut found);
+            }
+            found.log_probability = sum.value();
+            found
+        },
+    );
+    let mut sum = Sum::default();
+    let mut total = Completion::default();
+    for chunk in chunks {
+        sum.add(chunk.log_probability);
+        total.tokens += chunk.tokens;
+        total.folded_tokens += chunk.folded_tokens;
+        total.documents += chunk.documents;
+        total.skipped_documents += chunk.skipped_documents;
+        total.unknown_tokens += chunk.unknown_tokens;
+    }
+    if total.documents == 0 {
+        let documents = corpus.num_documents() as u64;
+        let unknown_tokens = total.unknown_tokens;
+        return Err(CompletionError::NothingToPredict { documents, unknown_tokens });
+    }
+    total.log_probability = sum.value();
+    Ok(total)
+}
+
+fn complete(
+    model: &Model<'_>,
+    document: Document<'_>,
+    id: usize,
+    options: &CompletionOptions,
+    fold_in: &mut FoldIn,
+    sum: &mut Sum,
+    found: &mut Completion,
+) {
+    let (mut tokens, unknown) = known_tokens(document, model.phi);
+    found.unknown_tokens += unknown;
+    if tokens.len() < 2 {
+        found.skipped_documents += 1;
+        return;
+    }
+    let stream = |pass| {
+        let purpose = Purpose::Evaluate;
+        StreamKey { seed: options.seed, epoch: 0, pass, block: id as u64, purpose }.stream()
+    };
+    let (first, second) = split(&mut tokens, &mut stream(0));
+    found.documents += 1;
+    found.folded_tokens += first.len() as u64;
+    found.tokens += second.len() as u64;
+    second.sort_unstable();
+    fold_in.log_probability(model, first, second, options, &mut stream(1), sum);
+}
+
+/// The tokens the model knows, by ascending word, and the number of the others.
+fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
+    let (mut tokens, mut unknown) = (Vec::new(), 0);
+    for (&word, &count) in document.words.iter().zip(document.counts) {
+        if phi.knows(word) {
+            tokens.resize(tokens.len() + count as usize, word);
+        } else {
+            unknown += u64::from(count);
+        }
+    }
+    (tokens, unknown)
+}
+
+/// Shuffles and halves; the first half is the longer one where the number is odd.
+fn split<'a>(
+    tokens: &'a mut [u32],
+    stream: &mut Xoshiro256PlusPlus,
+) -> (&'a mut [u32], &'a mut [u32]) {
+    for last in (1..tokens.len()).rev() {
+        // At most LONGEST_DOCUMENT tokens.
+        tokens.swap(last, stream.below(last as u32 + 1) as usize);
+    }
+    tokens.split_at_mut(tokens.len().div_ceil(2))
+}
+
+/// What all documents share.
+struct Model<'a> {
+    phi: &'a Phi,
+    alpha: &'a Alpha,
+    alpha_sum: f64,
+    /// Σ_{j≤k} α_j floor_j for each topic k.
+    prior_sums: Vec<f64>,
+}
+
+impl<'a> Model<'a> {
+    fn new(phi: &'a Phi, alpha: &'a Alpha) -> Self {
+        let mut sum = 0.0;
+        let prior_sums = phi
+            .floors()
+            .iter()
+            .enumerate()
+            .map(|(topic, floor)| {
+                sum += alpha.get(topic) * floor;
+                sum
+            })
+            .collect();
+        Self { phi, alpha, alpha_sum: alpha.sum(phi.num_topics()), prior_sums }
+    }
+
+    /// Σ_k α_k floor_k.
+    fn prior_sum(&self) -> f64 {
+        self.prior_sums.last().copied().unwrap_or(0.0)
+    }
+}
+
+/// Topics of one document's first half; scratch that outlives the document.
+struct FoldIn {
+    /// C_dk by topic; zero but for the topics listed.
+    counts: Vec<u32>,
+    /// Topics whose count is not zero, in order of arrival.
+    present: Vec<u32>,
+    topics: Vec<u32>,
+    weights: Vec<f64>,
+}
+
+impl FoldIn {
+    fn new(num_topics: usize) -> Self {
+        let (present, topics, weights) = (Vec::new(), Vec::new(), Vec::new());
+        Self { counts: vec![0; num_topics], present, topics, weights }
+    }
+
+    /// Adds Σ log p(w) over `second`, which is sorted, given `first`.
+    fn log_probability(
+        &mut self,
+        model: &Model<'_>,
+        first: &[u32],
+        second: &[u32],
+        options: &CompletionOptions,
+        stream: &mut Xoshiro256PlusPlus,
+        sum: &mut Sum,
+    ) {
+        let words: Vec<&[u32]> = second.chunk_by(|a, b| a == b).collect();
+        let mut probabilities = vec![0.0; words.len()];
+        self.start(model, first, stream);
+        for _ in 0..options.burn_in {
+            self.sweep(model, first, stream);
+        }
+        for _ in 0..options.samples {
+            self.sweep(model, first, stream);
+            let shared = self.floor_sum(model);
+            for (probability, word) in probabilities.iter_mut().zip(&words) {
+                *probability += self.probability(model, word[0], shared);
+            }
+        }
+        for (probability, word) in probabilities.into_iter().zip(words) {
+            sum.add((probability / f64::from(options.samples)).ln() * word.len() as f64);
+        }
+        self.clear();
+    }
+
+    /// Gives every token a topic, each given those before it.
+    fn start(&mut self, model: &Model<'_>, tokens: &[u32], stream: &mut Xoshiro256PlusPlus) {
+        for &word in tokens {
+            let topic = self.draw(model, word, stream.next_f64());
+            self.topics.push(topic);
+            self.add(topic);
+        }
+    }
+
+    fn sweep(&mut self, model: &Model<'_>, tokens: &[u32], stream: &mut Xoshiro256PlusPlus) {
+        for (token, &word) in tokens.iter().enumerate() {
+            self.remove(self.topics[token]);
+            let topic = self.draw(model, word, stream.next_f64());
+            self.topics[token] = topic;
+            self.add(topic);
+        }
+    }
+
+    /// The topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero,
+    /// unless all weights underflow.
+    fn draw(&mut self, model: &Model<'_>, word: u32, unit: f64) -> u32 {
+        let (topics, excesses) = model.phi.row(word);
+        self.weights.clear();
+        let mut sum = 0.0;
+        for (&topic, excess) in topics.iter().zip(excesses) {
+            let count = f64::from(self.counts[topic as usize]);
+            sum += (count + model.alpha.get(topic as usize)) * excess;
+            self.weights.push(sum);
+        }
+        for &topic in &self.present {
+            let count = f64::from(self.counts[topic as usize]);
+            sum += count * model.phi.floors()[topic as usize];
+            self.weights.push(sum);
+        }
+        let built = sum;
+        let mark = unit * (built + model.prior_sum());
+        if mark < built {
+            let at = self.weights.partition_point(|&weight| weight <= mark);
+            return topics.get(at).copied().unwrap_or_else(|| self.present[at - topics.len()]);
+        }
+        // Rounding may leave the mark at the very end: the last topic with a floor takes it.
+        let mark = (mark - built).min(model.prior_sum().next_down());
+        model.prior_sums.partition_point(|&sum| sum <= mark) as u32
+    }
+
+    fn add(&mut self, topic: u32) {
+        self.counts[topic as usize] += 1;
+        if self.counts[topic as usize] == 1 {
+            self.present.push(topic);
+        }
+    }
+
+    fn remove(&mut self, topic: u32) {
+        self.counts[topic as usize] -= 1;
+        if self.counts[topic as usize] == 0 {
+            self.present.retain(|&other| other != topic);
+        }
+    }
+
+    /// Σ_k (C_dk + α_k) floor_k, the part of the prediction that all words share.
+    fn floor_sum(&self, model: &Model<'_>) -> f64 {
+        let floor = |&topic: &u32| {
+            f64::from(self.counts[topic as usize]) * model.phi.floors()[topic as usize]
+        };
+        model.prior_sum() + self.present.iter().map(floor).sum::<f64>()
+    }
+
+    /// Σ_k φ_kw (C_dk + α_k) / (L_fold + ᾱ).
+    fn probability(&self, model: &Model<'_>, word: u32, floor_sum: f64) -> f64 {
+        let (topics, excesses) = model.phi.row(word);
+        let mut sum = floor_sum;
+        for (&topic, excess) in topics.iter().zip(excesses) {
+            let count = f64::from(self.counts[topic as usize]);
+            sum += (count + model.alpha.get(topic as usize)) * excess;
+        }
+        sum / (self.topics.len() as f64 + model.alpha_sum)
+    }
+
+    fn clear(&mut self) {
+        for &topic in &self.present {
+            self.counts[topic as usize] = 0;
+        }
+        self.present.clear();
+        self.topics.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::super::view::{Visit, WordCounts};
+    use super::*;
+
+    fn golden_phi() -> Phi {
+        Phi::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).unwrap()
+    }
+
+    fn golden_alpha() -> Alpha {
+        Alpha::PerTopic(vec![0.5, 1.5])
+    }
+
+    fn stream(seed: u64) -> Xoshiro256PlusPlus {
+        let purpose = Purpose::Evaluate;
+        StreamKey { seed, epoch: 0, pass: 1, block: 0, purpose }.stream()
+    }
+
+    /// The law of the topics of `tokens` given φ and α, by enumeration; topic of token j is digit j
+    /// to base K, the last token's the lowest.
+    fn enumerate(phi: &Phi, alpha: &Alpha, tokens: &[u32]) -> Vec<f64> {
+        let k = phi.num_topics();
+        let weight = |mut state: usize| {
+            let mut counts = vec![0.0; k];
+            let mut weight = 1.0;
+            for &word in tokens.iter().rev() {
+                let topic = state % k;
+                state /= k;
+                weight *= (counts[topic] + alpha.get(topic)) * phi.probability(topic, word);
+                counts[topic] += 1.0;
+            }
+            weight
+        };
+        let weights: Vec<f64> = (0..k.pow(tokens.len() as u32)).map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total).collect()
+    }
+
+    fn state(topics: &[u32], k: usize) -> usize {
+        topics.iter().fold(0, |state, &topic| state * k + topic as usize)
+    }
+
+    #[test]
+    fn prediction_averaged_over_the_posterior_is_the_golden_value() {
+        let (phi, alpha) = (golden_phi(), golden_alpha());
+        let model = Model::new(&phi, &alpha);
+        let mut average = 0.0;
+        for (state, weight) in enumerate(&phi, &alpha, &[0, 2]).into_iter().enumerate() {
+            let mut fold_in = FoldIn::new(2);
+            for topic in [state as u32 / 2, state as u32 % 2] {
+                fold_in.topics.push(topic);
+                fold_in.add(topic);
+            }
+            let floor_sum = fold_in.floor_sum(&model);
+            average += weight * fold_in.probability(&model, 1, floor_sum);
+        }
+        assert!((average - 0.2696875).abs() < 1e-12, "{average}");
+    }
+
+    #[test]
+    fn sampled_prediction_meets_the_golden_value() {
+        let (phi, alpha) = (golden_phi(), golden_alpha());
+        let options = CompletionOptions { seed: 0, burn_in: 10, samples: 200_000 };
+        let mut sum = Sum::default();
+        let mut fold_in = FoldIn::new(2);
+        let model = Model::new(&phi, &alpha);
+        fold_in.log_probability(&model, &[0, 2], &[1], &options, &mut stream(3), &mut sum);
+        // A sample's deviation is below 0.025 and samples are nearly independent: 10 errors.
+        let found = sum.value().exp();
+        assert!((found - 0.2696875).abs() < 5e-4, "{found}");
+    }
+
+    /// Four topics over counts with zeros, so that each part of the mass is drawn from.
+    struct Words;
+
+    impl WordCounts for Words {
+        fn num_topics(&self) -> usize {
+            4
+        }
+        fn num_words(&self) -> usize {
+            3
+        }
+        fn topic_total(&self, topic: usize) -> u64 {
+            [6, 0, 3, 4][topic]
+        }
+        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+            let rows: [&[(u32, u32)]; 3] = [&[(0, 5), (2, 1)], &[(3, 4)], &[(2, 2), (0, 1)]];
+            for word in words {
+                visit(word, rows[word]);
+            }
+        }
+    }
+
+    #[test]
+    fn fold_in_visits_states_as_often_as_their_posterior() {
+        let phi = Phi::from_counts(&Words, 0.8).unwrap();
+        let alpha = Alpha::PerTopic(vec![0.3, 0.9, 0.2, 0.6]);
+        let tokens = [0, 1, 0];
+        let expected = enumerate(&phi, &alpha, &tokens);
+        let model = Model::new(&phi, &alpha);
+        let mut fold_in = FoldIn::new(4);
+        let mut draws = stream(5);
+        let repeats = 200_000;
+        let mut seen = vec![0.0; expected.len()];
+        fold_in.start(&model, &tokens, &mut draws);
+        for _ in 0..repeats {
+            // Two sweeps a sample leave little correlation.
+            fold_in.sweep(&model, &tokens, &mut draws);
+            fold_in.sweep(&model, &tokens, &mut draws);
+            seen[state(&fold_in.topics, 4)] += 1.0;
+        }
+        for (state, (seen, p)) in seen.iter().zip(&expected).enumerate() {
+            let error = (p * (1.0 - p) / f64::from(repeats)).sqrt();
+            let found = seen / f64::from(repeats);
+            assert!((found - p).abs() < 7.0 * error, "state {state}: {found}, not {p}");
+        }
+    }
+
+    #[test]
+    fn draws_reach_the_edges_of_the_mass_but_no_impossible_topic() {
+        let phi = Phi::from_rows(&[[0.0, 1.0], [0.5, 0.5], [0.0, 1.0]]).unwrap();
+        let alpha = Alpha::Symmetric(0.1);
+        let model = Model::new(&phi, &alpha);
+        let mut fold_in = FoldIn::new(3);
+        fold_in.add(0);
+        for unit in [0.0, 0.5, 1.0f64.next_down()] {
+            assert_eq!(fold_in.draw(&model, 0, unit), 1, "at {unit}");
+        }
+        assert_eq!(fold_in.draw(&model, 1, 0.0), 0);
+        assert_eq!(fold_in.draw(&model, 1, 1.0f64.next_down()), 2);
+
+        let phi = Phi::from_counts(&Words, 0.8).unwrap();
+        let model = Model::new(&phi, &alpha);
+        assert_eq!(FoldIn::new(4).draw(&model, 1, 1.0f64.next_down()), 3);
+    }
+
+    #[test]
+    fn a_split_holds_every_token_once() {
+        for length in 2..40 {
+            let mut tokens: Vec<u32> = (0..length).collect();
+            let (first, second) = split(&mut tokens, &mut stream(9));
+            assert_eq!(first.len() - second.len(), length as usize % 2);
+            let mut all = [first, second].concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..length).collect::<Vec<_>>());
+        }
+    }
+
+    fn corpus(documents: usize) -> Corpus {
+        let document = |d: usize| (0..d % 23).map(move |i| ((d * 7 + i * i) % 6) as u32);
+        Corpus::from_tokens((0..documents).map(|d| document(d).collect::<Vec<_>>())).unwrap()
+    }
+
+    #[test]
+    fn one_topic_is_a_unigram_model() {
+        let probabilities = [0.3, 0.25, 0.2, 0.15, 0.06, 0.04];
+        let phi = Phi::from_rows(&[probabilities]).unwrap();
+        let corpus = Corpus::from_pairs([[(2, 40)]]).unwrap();
+        let options = CompletionOptions { burn_in: 0, samples: 1, seed: 1 };
+        let found = complete_documents(&corpus, &phi, &Alpha::Symmetric(2.0), &options).unwrap();
+        assert_eq!((found.tokens, found.folded_tokens), (20, 20));
+        assert!((found.perplexity() - 5.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn uniform_topics_have_the_vocabulary_as_perplexity() {
+        let phi = Phi::from_rows(&[[1.0 / 6.0; 6]; 5]).unwrap();
+        let options = CompletionOptions::default();
+        let found =
+            complete_documents(&corpus(300), &phi, &Alpha::Symmetric(0.1), &options).unwrap();
+        assert!((found.perplexity() - 6.0).abs() < 1e-10, "{}", found.perplexity());
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit_and_seeds_do() {
+        let corpus = corpus(300);
+        let phi = Phi::from_rows(&[[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]])
+            .unwrap();
+        let with = |threads, seed| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let options = CompletionOptions { seed, ..CompletionOptions::default() };
+            pool.install(|| {
+                complete_documents(&corpus, &phi, &Alpha::Symmetric(0.2), &options).unwrap()
+            })
+        };
+        let one = with(1, 0);
+        for threads in [2, 3, 7] {
+            assert_eq!(one.log_probability.to_bits(), with(threads, 0).log_probability.to_bits());
+        }
+        assert_ne!(one.log_probability, with(1, 1).log_probability);
+    }
+
+    #[test]
+    fn unknown_words_and_short_documents_are_counted() {
+        // Word 1 is impossible, word 3 beyond the vocabulary.
+        let phi = Phi::from_rows(&[[0.5, 0.0, 0.5]]).unwrap();
+        let corpus =
+            Corpus::from_tokens([vec![0, 1, 3, 3, 2, 0], vec![0, 1], vec![], vec![2, 2]]).unwrap();
+        let options = CompletionOptions::default();
+        let alpha = Alpha::Symmetric(0.1);
+        let found = complete_documents(&corpus, &phi, &alpha, &options).unwrap();
+        let counts = (found.tokens, found.folded_tokens, found.unknown_tokens);
+        assert_eq!(counts, (2, 3, 4));
+        assert_eq!((found.documents, found.skipped_documents), (2, 2));
+        assert!((found.perplexity() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_estimated_is_refused() {
+        let phi = golden_phi();
+        let short = Corpus::from_tokens([[0], [9]]).unwrap();
+        let run = |corpus: &Corpus, alpha: f64, samples| {
+            let options = CompletionOptions { samples, ..CompletionOptions::default() };
+            complete_documents(corpus, &phi, &Alpha::Symmetric(alpha), &options).unwrap_err()
+        };
+        assert_eq!(
+            run(&short, 0.1, 1),
+            CompletionError::NothingToPredict { documents: 2, unknown_tokens: 1 }
+        );
+        assert_eq!(run(&short, 0.1, 0), CompletionError::NoSamples);
+        assert!(matches!(run(&short, 0.0, 1), CompletionError::Prior(_)));
+        let long = Corpus::from_pairs([[(0, 1 << 29)]]).unwrap();
+        assert_eq!(
+            run(&long, 0.1, 1),
+            CompletionError::DocumentTooLong { document: 0, tokens: 1 << 29 }
+        );
+    }
+}
