@@ -8,7 +8,11 @@
 //!   zeros. With 16-bit topics an entry is one 32-bit word (topic above, count below; a sparse row
 //!   has fewer than 65,536 tokens), so the whole row of a document of up to 15 topics is *one cache
 //!   line*. With 32-bit topics a chunk is a line of topics and a line of counts.
-//! * **Dense**, K counts of 16 or 32 bits, where that takes no more memory.
+//! * **Dense**, K counts of 16 or 32 bits, where that takes little more memory.
+//!
+//! A dense row of 16-bit counts is **flexible**: its memory holds a list of about K/2 entries as
+//! well, and [`adapt`](Rows::adapt) gives it the form that is quicker to scan for the non-zeros it
+//! has. A list that outgrows the memory becomes dense on the spot.
 //!
 //! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
 //! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
@@ -66,7 +70,7 @@ pub enum Form {
 /// When a row is dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
-    /// Where the dense form takes no more memory than the sparse one.
+    /// Where the dense form takes little more memory than the sparse one.
     Auto,
     /// Always.
     Dense,
@@ -78,8 +82,14 @@ pub struct Rows<T> {
     places: Vec<Place>,
     lines: Vec<Line>,
     topics: usize,
+    density: Density,
     topic_index: PhantomData<T>,
 }
+
+/// Lines a row that dense counts may cost above a list: they are quicker for small K.
+const LINES_FOR_SPEED: u64 = 2;
+/// What a list costs beside its entries, in entries.
+const LIST_OVERHEAD: usize = 40;
 
 /// Rows would need more than 2³⁰ cache lines (64 GiB).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,7 +105,8 @@ impl<T: TopicIndex> Rows<T> {
         let dense = Self::dense_lines(topics, wide) as u64;
         // An entry of 16-bit topics counts to 65,535.
         let must = T::LINES == 1 && tokens >= 1 << 16;
-        if must || density == Density::Dense || dense <= sparse { wide } else { Form::Sparse }
+        let little = dense <= sparse + LINES_FOR_SPEED;
+        if must || density == Density::Dense || little { wide } else { Form::Sparse }
     }
 
     fn dense_lines(topics: usize, form: Form) -> usize {
@@ -138,7 +149,7 @@ impl<T: TopicIndex> Rows<T> {
             line += lines;
         }
         let lines = vec![Line::default(); line];
-        Ok(Self { places, lines, topics, topic_index: PhantomData })
+        Ok(Self { places, lines, topics, density, topic_index: PhantomData })
     }
 
     /// Number of rows.
@@ -235,17 +246,22 @@ impl<T: TopicIndex> Rows<T> {
     /// If the row is full: it was made for fewer tokens.
     pub fn increment(&mut self, row: usize, topic: u32) {
         debug_assert!((topic as usize) < self.topics);
+        let flexible = Self::flexible_capacity(self.topics);
         match self.row_mut(row) {
-            RowMut::Sparse(mut sparse) => sparse.increment(topic),
+            RowMut::Sparse(mut sparse) => {
+                if sparse.len() == flexible && flexible > 0 {
+                    self.densify(row);
+                    return self.increment(row, topic);
+                }
+                sparse.increment(topic);
+            }
             RowMut::Dense16(lines) => dense16_add(lines, topic as usize, 1),
             RowMut::Dense32(lines) => lines[topic as usize / LANES].0[topic as usize % LANES] += 1,
         }
     }
 
-    /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts.
-    ///
-    /// # Panics
-    /// If the row is too small for them: it was made for fewer tokens.
+    /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts, and no
+    /// more of them than its tokens, or than a flexible row holds as a list if it is one.
     pub fn write(&mut self, row: usize, entries: impl Iterator<Item = (u32, u32)>) {
         self.clear(row);
         match self.row_mut(row) {
@@ -276,6 +292,60 @@ impl<T: TopicIndex> Rows<T> {
             RowMut::Sparse(mut sparse) => sparse.clear(),
             RowMut::Dense16(lines) | RowMut::Dense32(lines) => lines.fill(Line::default()),
         }
+    }
+
+    /// Whether row `row` may take either form.
+    fn is_flexible(&self, row: usize) -> bool {
+        let end = self.places.get(row + 1).map_or(self.lines.len(), |next| next.line());
+        let lines = end - self.places[row].line();
+        self.density == Density::Auto
+            && self.places[row].form() != Form::Dense32
+            && lines == Self::dense_lines(self.topics, Form::Dense16)
+            && Self::flexible_capacity(self.topics) > 0
+    }
+
+    /// Entries that fit in a flexible row as a list. Rows that are not flexible never hold as many.
+    #[inline(always)]
+    pub fn flexible_capacity(topics: usize) -> usize {
+        (Self::dense_lines(topics, Form::Dense16) / T::LINES * LANES).saturating_sub(1)
+    }
+
+    /// Gives each flexible row the form that is quicker to scan: a list while it has few non-zeros.
+    /// A function of the counts alone.
+    pub fn adapt(&mut self) {
+        // Measured: a listed entry costs what four to five dense topics cost (it gathers), and a
+        // list needs a draw from the tree beside.
+        let most = (self.topics / 5).saturating_sub(LIST_OVERHEAD);
+        let mut entries = Vec::new();
+        for row in 0..self.places.len() {
+            if !self.is_flexible(row) {
+                continue;
+            }
+            entries.clear();
+            self.for_each(row, |topic, count| entries.push((topic, count)));
+            // Sorted, so that the list does not remember how it came about.
+            entries.sort_unstable();
+            let form = if entries.len() <= most { Form::Sparse } else { Form::Dense16 };
+            if form != self.places[row].form() {
+                self.reform(row, form, &entries);
+            }
+        }
+    }
+
+    /// Makes a list dense; for one that is full.
+    #[cold]
+    pub fn densify(&mut self, row: usize) {
+        let mut entries = Vec::new();
+        self.for_each(row, |topic, count| entries.push((topic, count)));
+        self.reform(row, Form::Dense16, &entries);
+    }
+
+    fn reform(&mut self, row: usize, form: Form, entries: &[(u32, u32)]) {
+        let line = self.places[row].line();
+        let lines = Self::dense_lines(self.topics, Form::Dense16);
+        self.lines[line..line + lines].fill(Line::default());
+        self.places[row] = Place::new(form, line).expect("the line has not moved");
+        self.write(row, entries.iter().copied());
     }
 
     /// Empties all rows.
@@ -429,8 +499,12 @@ mod tests {
         let mut seen = vec![0; topics];
         rows.for_each(1, |topic, count| seen[topic as usize] += count);
         assert_eq!(seen, model);
-        for topic in 0..topics {
-            assert_eq!(rows.get(1, topic as u32), model[topic]);
+        for (topic, &count) in (0..).zip(&model) {
+            assert_eq!(rows.get(1, topic), count);
+        }
+        rows.adapt();
+        for (topic, &count) in (0..).zip(&model) {
+            assert_eq!(rows.get(1, topic), count);
         }
         rows.clear(1);
         rows.for_each(1, |topic, count| panic!("{count} tokens of {topic} left"));
@@ -459,6 +533,7 @@ mod tests {
     #[test]
     fn form_follows_memory_and_width() {
         assert_eq!(Rows::<u16>::form(1000, 100, Density::Auto), Form::Sparse);
+        assert_eq!(Rows::<u16>::form(100, 40, Density::Auto), Form::Dense16);
         assert_eq!(Rows::<u16>::form(1000, 600, Density::Auto), Form::Dense16);
         assert_eq!(Rows::<u16>::form(1000, 70_000, Density::Auto), Form::Dense32);
         assert_eq!(Rows::<u32>::form(1_000_000, 70_000, Density::Auto), Form::Sparse);

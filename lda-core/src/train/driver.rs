@@ -111,6 +111,10 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         Shape::Grid => state.words.num_ranges(),
         Shape::WordRanges | Shape::DocumentRanges => 1,
     };
+    // Once an epoch, from the counts alone: forms never depend on how a run came here.
+    for rows in &mut state.sets[set].rows {
+        rows.adapt();
+    }
     let mut report = PassReport::default();
     for step in 0..waves {
         *wave += 1;

@@ -41,8 +41,16 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
                     block.documents.prefetch(l, ahead as usize);
                 }
                 let own = block.z[i].get();
-                let new = match block.documents.row_mut(block.partner[i] as usize) {
-                    RowMut::Sparse(row) => walk.sparse(row, own),
+                let document = block.partner[i] as usize;
+                let new = match block.documents.row_mut(document) {
+                    RowMut::Sparse(row) => match walk.sparse(row, own) {
+                        Drawn::Counted(new) => new,
+                        Drawn::NoRoom(new) => {
+                            block.documents.densify(document);
+                            block.documents.increment(document, new);
+                            new
+                        }
+                    },
                     RowMut::Dense16(lines) => walk.dense(Half(lines), own),
                     RowMut::Dense32(lines) => walk.dense(Full(lines), own),
                 };
@@ -58,6 +66,14 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
             ..Outcome::default()
         }
     }
+}
+
+/// A topic drawn for a token of a sparse row.
+enum Drawn {
+    /// And counted in the row.
+    Counted(u32),
+    /// But the row is full: the old topic is out, the new one not in.
+    NoRoom(u32),
 }
 
 /// A token taken out: what its old topic's counts and leaf are without it.
@@ -216,7 +232,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// Resamples a token of a document with a sparse row.
     #[inline(always)]
-    fn sparse<T: TopicIndex>(&mut self, mut row: SparseMut<'_, T>, own: u32) -> u32 {
+    fn sparse<T: TopicIndex>(&mut self, mut row: SparseMut<'_, T>, own: u32) -> Drawn {
         let l = self.l;
         if !self.scratch.sums_valid {
             self.scratch.tree.rebuild(l, self.cx.alpha);
@@ -233,14 +249,14 @@ impl<L: Lanes> Walk<'_, L> {
             let at = draw.locate(l, &scan, u);
             let (new, count) = row.entry(at);
             if new == own {
-                return own;
+                return Drawn::Counted(own);
             }
             row.set(at, new, count + 1);
             row.decrement_at(scan.own);
             self.commit_removal(o, out, true);
             self.put_back(new as usize, true);
             self.changed += 1;
-            new
+            Drawn::Counted(new)
         } else {
             self.commit_removal(o, out, true);
             let new = self.scratch.tree.locate(l, self.cx.alpha, u - document) as u32;
@@ -253,10 +269,13 @@ impl<L: Lanes> Walk<'_, L> {
                         let count = row.entry(at).1;
                         row.set(at, new, count + 1);
                     }
+                    None if row.len() == Rows::<T>::flexible_capacity(self.cx.topics) => {
+                        return Drawn::NoRoom(new);
+                    }
                     None => row.append(new),
                 }
             }
-            new
+            Drawn::Counted(new)
         }
     }
 
@@ -280,11 +299,13 @@ impl<L: Lanes> Walk<'_, L> {
             tree.set_leaf(o, kept);
             return own;
         }
-        // Longer documents follow shorter ones: no sparse row needs the sums in this visit any
-        // more.
-        self.scratch.sums_valid = false;
-        self.commit_removal(o, out, false);
-        self.put_back(new, false);
+        // Sums that a sparse row has needed in this visit may be needed by another.
+        let sums = self.scratch.sums_valid;
+        if sums {
+            self.scratch.tree.set_leaf(o, kept);
+        }
+        self.commit_removal(o, out, sums);
+        self.put_back(new, sums);
         self.changed += 1;
         new as u32
     }

@@ -28,10 +28,10 @@
 //!    settled: the scan takes the token out on the fly. Only a change touches memory.
 //! 2. (b) runs over sixteen entries at a time and adds *by lane*; (c) first finds the lane, then
 //!    the entry in it. One fixed order of additions, no branch on which entry it is.
-//! 3. A document whose row is dense (K ≤ about twice its length) is drawn from all K weights
-//!    (C_dk + α_k) b_k in one contiguous scan, which reads no index and needs no tree. Documents
-//!    come shortest first, so a visit has at most one change-over, and the sums above the leaves
-//!    are only kept up as long as a sparse document still needs them.
+//! 3. A document with many topics beside K has a dense row, and is drawn from all K weights
+//!    (C_dk + α_k) b_k in one contiguous scan, which reads no index and needs no tree. Which form a
+//!    row has is settled at the epoch's start, by what is quicker to scan. A word whose documents
+//!    are all dense never keeps up the sums above the leaves.
 //!
 //! Exact within rounding: weights are f32 products (relative error 2⁻²⁴ each), summed over at most
 //! K/16 per lane; a draw never returns a topic of weight 0.

@@ -123,9 +123,9 @@ mod tests {
             let mut rng = Xoshiro256PlusPlus::from_seed(topics as u64);
             let mut tree = VisitTree::new(padded(topics));
             let mut alpha = vec![0.0; padded(topics)];
-            for k in 0..topics {
+            for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
                 // Every third leaf has no weight; small integers keep all sums exact.
-                alpha[k] = if k % 3 == 2 { 0.0 } else { 1.0 };
+                *alpha = if k % 3 == 2 { 0.0 } else { 1.0 };
                 tree.set_leaf(k, (1 + rng.below(7)) as f32);
             }
             tree.rebuild(Scalar, &alpha);
