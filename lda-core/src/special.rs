@@ -142,7 +142,7 @@ pub fn digamma(x: f64) -> f64 {
 
 /// ln Γ(a + n) − ln Γ(a) = Σ_{j<n} ln(a + j), for a > 0: the logarithm of the rising factorial.
 ///
-/// Error at most 1e-14 relatively plus 1e-14 absolutely for a in [1e-12, 1e12] and any n. The
+/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15. The
 /// difference of two [`ln_gamma`] would lose all digits where n is small against a.
 ///
 /// Method: up to 24 factors are multiplied; beyond, Stirling's formula is subtracted by hand,
@@ -371,7 +371,7 @@ mod tests {
     fn golden_ratios() {
         for (a, n, expected) in GOLDEN_RATIOS {
             let what = format!("ln_rising({a:e}, {n})");
-            assert_close(ln_rising(a, n), expected, 1e-14, 1e-14, &what);
+            assert_close(ln_rising(a, n), expected, 2e-15, 2e-15, &what);
             assert_eq!(LnGammaRatio::new(a).get(n).to_bits(), ln_rising(a, n).to_bits(), "{what}");
         }
     }
