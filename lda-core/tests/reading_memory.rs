@@ -2,6 +2,7 @@
 //!
 //! The allocator counts a reallocation as if the new block were there before the old one is
 //! freed, which is the worst it can be.
+#![cfg(all(feature = "gzip", feature = "zstd", feature = "text"))]
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -174,13 +175,9 @@ fn peaks_stay_within_their_bounds() {
         ("sorted.svm", rows(&corpus, 1, false), 2.2),
         ("reversed.svm", rows(&corpus, 1, true), 2.2),
         ("sorted.ldac", rows(&corpus, 0, false), 2.2),
-        #[cfg(feature = "gzip")]
         ("uci.txt.gz", gzip(&plain), 1.3),
-        #[cfg(feature = "gzip")]
         ("sorted.ldac.gz", gzip(&rows(&corpus, 0, false)), 2.2),
-        #[cfg(feature = "zstd")]
         ("uci.txt.zst", zstd, 1.3),
-        #[cfg(feature = "text")]
         ("words.txt", words(&corpus), 2.2),
     ];
     for (name, content, bound) in cases {

@@ -3,10 +3,10 @@
 //! An extension that belongs to one format decides, then the content of the first lines:
 //!
 //! - `%%MatrixMarket` starts a MatrixMarket file;
-//! - three lines of one number each start a UCI file;
 //! - lines of `index:number` pairs, after at most one other word, are SVMlight or LDA-C; LDA-C
 //!   if that word is, on every line, the number of pairs. An SVMlight file can look the same (all
 //!   labels 1, documents of one word each): name the format then;
+//! - three lines of one number each start a UCI file;
 //! - anything else that is UTF-8 is text.
 
 use std::path::Path;
@@ -48,10 +48,14 @@ fn by_content(sample: &[u8], whole: bool) -> Option<Format> {
         lines.pop();
     }
     lines.retain(|line| !line.trim_ascii().is_empty());
+    // Pairs first: an LDA-C file may start with three empty documents, a line `0` each.
+    if let Some(format) = by_pairs(&lines) {
+        return Some(format);
+    }
     if lines.len() >= 3 && lines[..3].iter().all(|line| is_number(line.trim_ascii())) {
         return Some(Format::Uci);
     }
-    by_pairs(&lines).or_else(|| is_text(sample, whole).then_some(Format::Text))
+    is_text(sample, whole).then_some(Format::Text)
 }
 
 fn is_number(text: &[u8]) -> bool {
@@ -119,6 +123,8 @@ mod tests {
             ("\r\n3 \r\n4\r\n-1\r\n", Uci),
             ("%%matrixmarket matrix coordinate real general\n", MatrixMarket),
             ("2 0:1 5:2\n0\n1 3:1\n", Ldac),
+            ("0\n0\n0\n1 3:1\n", Ldac),
+            ("1\n-1\n0\n1 3:1\n", Svmlight),
             ("1 1:2 3:1\n-1 2:1\n", Svmlight),
             ("+1 1:2\n+1 2:1\n", Svmlight),
             ("2 1:2 3:1 # two\n", Svmlight),

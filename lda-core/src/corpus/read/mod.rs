@@ -10,11 +10,14 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
+#[cfg(feature = "zstd")]
+mod checksum;
 mod detect;
 mod entries;
 mod error;
 pub mod ldac;
 pub mod matrix_market;
+mod number;
 mod options;
 mod pairs;
 mod scan;

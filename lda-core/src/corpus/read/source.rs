@@ -97,16 +97,19 @@ mod frames {
     use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
     use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+    use super::super::checksum::Xxh64;
+
     /// Frames one after another, skippable ones skipped.
     pub(super) struct Frames<R> {
         packed: R,
         decoder: FrameDecoder,
+        checksum: Xxh64,
         inside: bool,
     }
 
     impl<R: BufRead> Frames<R> {
         pub(super) fn new(packed: R) -> Self {
-            Self { packed, decoder: FrameDecoder::new(), inside: false }
+            Self { packed, decoder: FrameDecoder::new(), checksum: Xxh64::new(), inside: false }
         }
 
         /// Whether there is another frame.
@@ -115,7 +118,10 @@ mod frames {
                 return Ok(false);
             }
             match self.decoder.init(&mut self.packed) {
-                Ok(()) => self.inside = true,
+                Ok(()) => {
+                    self.inside = true;
+                    self.checksum = Xxh64::new();
+                }
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                     length,
                     ..
@@ -132,8 +138,9 @@ mod frames {
 
         fn leave(&mut self) -> io::Result<()> {
             self.inside = false;
-            let stored = self.decoder.get_checksum_from_data();
-            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+            // A frame stores the lower half, if it stores any.
+            let differs = |stored| stored != self.checksum.digest() as u32;
+            if self.decoder.get_checksum_from_data().is_some_and(differs) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "checksum differs"));
             }
             Ok(())
@@ -151,7 +158,9 @@ mod frames {
                         return Ok(0);
                     }
                 } else if self.decoder.can_collect() > 0 {
-                    return self.decoder.read(buffer);
+                    let n = self.decoder.read(buffer)?;
+                    self.checksum.update(&buffer[..n]);
+                    return Ok(n);
                 } else if self.decoder.is_finished() {
                     self.leave()?;
                 } else {

@@ -1,6 +1,6 @@
 //! Plain text: a file with a document a line, or a directory with a document a file.
 //!
-//! What is a word, and which words are dropped, say [`TextOptions`](super::TextOptions). Ids are
+//! What is a word, and which words are dropped, say [`TextOptions`]. Ids are
 //! given by order of first arrival among the words that are kept. An empty line is an empty
 //! document, so that documents keep the numbers of their lines. Of a directory the files are read
 //! by order of their names, then its directories in the same way; links to directories and names
