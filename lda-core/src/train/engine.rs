@@ -157,7 +157,10 @@ impl<T: TopicIndex> Engine<T> {
 }
 
 /// Documents of each token set, and what its sampler requires.
-fn token_sets<T: TopicIndex>(corpus: &Corpus, options: &Resolved) -> Vec<(Vec<u32>, Requires)> {
+pub(crate) fn token_sets<T: TopicIndex>(
+    corpus: &Corpus,
+    options: &Resolved,
+) -> Vec<(Vec<u32>, Requires)> {
     let documents = 0..corpus.num_documents() as u32;
     let all = || documents.clone().collect();
     let (exact, fplus, warp) = (

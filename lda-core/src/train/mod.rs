@@ -16,12 +16,14 @@
 
 mod driver;
 mod engine;
+mod memory;
 mod options;
 mod report;
 mod state;
 mod trainer;
 mod view;
 
+pub use memory::MemoryEstimate;
 pub use options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
 pub use report::{EpochReport, Flow, Observer};
 pub use trainer::{Assignments, Lda, Trained, Trainer};

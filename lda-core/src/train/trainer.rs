@@ -181,6 +181,13 @@ impl<'a> Trainer<'a> {
                     .map_err(|e| OptionsError::Threads { threads, reason: e.to_string() })?,
             ),
         };
+        if let Some(limit) = options.memory_limit {
+            let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
+            let needed = resolved.memory(corpus, threads).total();
+            if needed > limit {
+                return Err(OptionsError::Memory { needed, limit });
+            }
+        }
         let engine = if resolved.narrow {
             AnyEngine::Narrow(Engine::new(corpus, &resolved)?)
         } else {

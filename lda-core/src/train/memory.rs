@@ -1,0 +1,158 @@
+//! What a run will need, before it starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::corpus::Corpus;
+use crate::counts::{Density, Rows, TopicIndex};
+use crate::sampler::padded;
+use crate::train::engine::token_sets;
+use crate::train::options::{Options, OptionsError, Resolved};
+
+/// Bytes by what they are for; an upper estimate, the corpus itself left out.
+///
+/// | what | bytes |
+/// |---|---|
+/// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals |
+/// | layout | 4 a token, 8 a word in a document range that has it, 8 a document, 16 a word |
+/// | inverse index | 4 a token of documents that WarpLDA samples |
+/// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
+/// | word counts | the same by word |
+/// | scratch | about 64K a thread |
+/// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MemoryEstimate {
+    /// Assignments and pending proposals.
+    pub assignments: u64,
+    /// Where tokens lie.
+    pub layout: u64,
+    /// Slots by document.
+    pub inverse_index: u64,
+    /// C_d.
+    pub document_counts: u64,
+    /// C_w.
+    pub word_counts: u64,
+    /// Threads' arrays over topics.
+    pub scratch: u64,
+    /// While the likelihood is computed.
+    pub evaluation: u64,
+}
+
+impl MemoryEstimate {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.assignments
+            + self.layout
+            + self.inverse_index
+            + self.document_counts
+            + self.word_counts
+            + self.scratch
+            + self.evaluation
+    }
+}
+
+impl Options {
+    /// What training on `corpus` will need; nothing large is allocated to find out.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    ///
+    /// ```
+    /// use lda_core::corpus::Corpus;
+    /// use lda_core::train::Options;
+    ///
+    /// let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]])?;
+    /// let few = Options { topics: 10, ..Options::default() }.estimate_memory(&corpus)?;
+    /// let many = Options { topics: 10_000, ..Options::default() }.estimate_memory(&corpus)?;
+    /// assert!(few.total() < many.total());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn estimate_memory(&self, corpus: &Corpus) -> Result<MemoryEstimate, OptionsError> {
+        let resolved = self.resolve(corpus)?;
+        let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
+        Ok(resolved.memory(corpus, threads))
+    }
+}
+
+impl Resolved {
+    /// Memory of a run on `threads` threads.
+    pub(crate) fn memory(&self, corpus: &Corpus, threads: usize) -> MemoryEstimate {
+        if self.narrow {
+            estimate::<u16>(self, corpus, threads)
+        } else {
+            estimate::<u32>(self, corpus, threads)
+        }
+    }
+}
+
+fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) -> MemoryEstimate {
+    let topics = options.topics as usize;
+    let frequencies = corpus.word_frequencies();
+    let words: u64 = Rows::<T>::bytes(topics, frequencies.iter().copied(), Density::Auto);
+    let ranges = options.ranges as u64;
+    let sets = token_sets::<T>(corpus, options);
+    let mut memory = MemoryEstimate {
+        // A word's id, position, frequency and count row; C_k; and what does not grow.
+        layout: corpus.num_words() as u64 * 20 + padded(topics) as u64 * 4 + 1024,
+        scratch: threads as u64 * padded(topics) as u64 * 64,
+        evaluation: corpus.num_documents() as u64 * 16,
+        ..MemoryEstimate::default()
+    };
+    for (documents, requires) in &sets {
+        let lengths = || documents.iter().map(|&d| corpus.doc_length(d as usize));
+        let tokens: u64 = lengths().sum();
+        let stride = if requires.proposals { 1 + u64::from(options.mh_steps) } else { 1 };
+        memory.assignments += tokens * stride * size_of::<T>() as u64;
+        let pairs: u64 =
+            documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64).sum();
+        let visits: u64 = frequencies.iter().map(|&n| n.min(ranges)).sum();
+        memory.layout += tokens * 4
+            + pairs.min(visits) * 8
+            + documents.len() as u64 * 12
+            + ranges * (ranges + 1) * 16;
+        if requires.proposals {
+            memory.inverse_index += tokens * 4;
+        }
+        if let Some(density) = requires.document_rows {
+            memory.document_counts += Rows::<T>::bytes(topics, lengths(), density);
+        }
+    }
+    if sets.iter().any(|(_, requires)| requires.word_rows) {
+        memory.word_counts = words;
+    } else {
+        memory.evaluation += words;
+    }
+    memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::{SamplerKind, Trainer};
+
+    #[test]
+    fn estimates_bound_what_is_held() {
+        let documents = (0..300u32).map(|d| (0..1 + d % 90).map(move |i| (d * 7 + i * i) % 211));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        for sampler in SamplerKind::ALL {
+            for topics in [1, 20, 1000, 70_000] {
+                let options = Options {
+                    topics,
+                    sampler,
+                    short_length: Some(40),
+                    ranges: Some(4),
+                    threads: Some(1),
+                    ..Options::default()
+                };
+                let estimate = options.estimate_memory(&corpus).unwrap();
+                let held = Trainer::new(&corpus, &options).unwrap().memory();
+                let without = estimate.total() - estimate.scratch - estimate.evaluation;
+                assert!(held <= without, "{sampler}, K = {topics}: {held} > {without}");
+                assert!(
+                    without <= held * 5 / 4 + 4096,
+                    "{sampler}, K = {topics}: {without} ≫ {held}"
+                );
+            }
+        }
+    }
+}
