@@ -1,0 +1,503 @@
+//! The command line.
+//!
+//! Names and meanings are a contract: other programs call this one. What clap can refuse it
+//! refuses here, before any file is read; status 2.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Parser, value_parser};
+use lda_core::eval::Ranking;
+use lda_core::prior::Alpha;
+use lda_core::simd::Isa;
+use lda_core::train::{LevelOff, Options, SamplerKind};
+
+use crate::error::TrainError;
+use crate::matrix::Layout;
+use crate::output::sidecar;
+use crate::plot::Picture;
+
+const AFTER_HELP: &str = "\
+Examples:
+  train                                            topics of the Rust sources on this machine
+  train reviews.txt                                a text file: one document a line
+  train papers/ --topics 50 --top-words 12         a directory: one document a file
+  train docword.nips.txt.gz --vocabulary vocab.nips.txt.gz --topics 1000 --plot nips.png
+
+The table of topics goes to standard output; progress and errors go to standard error.
+Ctrl-C ends the run after the running epoch and writes everything; a second one quits at once.
+Files appear when they are complete: a run that fails leaves none behind.
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// Finds the topics of a collection of documents (latent Dirichlet allocation).
+#[derive(Debug, Parser)]
+#[command(name = "train", version, after_help = AFTER_HELP, max_term_width = 100,
+    allow_negative_numbers = true)]
+pub struct Args {
+    /// Documents to train on: a file, or a directory of text files. The format is detected, and
+    /// gzip and zstd are unpacked. Without it, the Rust sources in cargo's registry
+    pub path: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub text: TextArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub stop: StopArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    #[command(flatten)]
+    pub results: ResultArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// Names of the words, one a line. A UCI file `docword.NAME` finds its `vocab.NAME` by itself
+    #[arg(long, value_name = "FILE", requires = "path")]
+    pub vocabulary: Option<PathBuf>,
+    /// Format of PATH, where detection is wrong
+    #[arg(long, value_name = "FORMAT", requires = "path", value_parser = format_parser())]
+    pub format: Option<String>,
+    /// Dates of the documents, one a line, YYYY or YYYY-MM-DD; they go into the CSV of --doc-topics
+    #[arg(long, value_name = "FILE", requires = "path")]
+    pub dates: Option<PathBuf>,
+    /// SVMlight: index of the first word; 1 unless given, some programs write from 0
+    #[arg(long, value_name = "N", requires = "path")]
+    pub index_base: Option<u32>,
+    /// SVMlight and LDA-C: number of words; unless given, one above the largest that occurs
+    #[arg(long, value_name = "V", requires = "path")]
+    pub num_words: Option<u32>,
+    /// MatrixMarket: columns are documents and rows are words
+    #[arg(long, requires = "path")]
+    pub transpose: bool,
+    /// Keep this share of the documents out of training and print how well the topics foretell
+    /// them (perplexity; lower is better, and it compares runs). They stay in the outputs as
+    /// documents without tokens
+    #[arg(long, value_name = "SHARE", value_parser = share(false))]
+    pub held_out: Option<f64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Words of plain text")]
+pub struct TextArgs {
+    /// Words to leave out: `english`, `none`, or a file with one word a line [default: english]
+    #[arg(long, value_name = "LIST")]
+    pub stop_words: Option<PathBuf>,
+    /// Leave out words that are in fewer documents than this [default: 1; Rust sources: 5]
+    #[arg(long, value_name = "N")]
+    pub min_document_frequency: Option<u32>,
+    /// Leave out words that are in more than this share of the documents [default: 1; Rust
+    /// sources: 0.25]
+    #[arg(long, value_name = "SHARE", value_parser = share(true))]
+    pub max_document_frequency: Option<f64>,
+    /// Leave out words of fewer characters [default: 2; Rust sources: 3]
+    #[arg(long, value_name = "N")]
+    pub min_length: Option<u32>,
+    /// Leave out words of more characters [default: 64]
+    #[arg(long, value_name = "N")]
+    pub max_length: Option<u32>,
+    /// Split words at underscores and where the case changes, for source code: `readHTTPHeader`
+    /// becomes read, http, header
+    #[arg(long, requires = "path")]
+    pub split_identifiers: bool,
+    /// Keep upper case
+    #[arg(long, requires = "path")]
+    pub keep_case: bool,
+    /// Keep numbers
+    #[arg(long, requires = "path")]
+    pub numbers: bool,
+    /// Of a directory, read only files with these extensions, as in `md,txt`
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "path")]
+    pub extensions: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// Number of topics
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 100,
+        value_parser = value_parser!(u32).range(1..))]
+    pub topics: u32,
+    /// How topics are drawn; hybrid picks the faster way for each document
+    #[arg(long, value_name = "SAMPLER", default_value = SamplerKind::default().name(),
+        value_parser = sampler_parser())]
+    pub sampler: SamplerKind,
+    /// Prior of topics in a document: large is many topics a document, small is few. One number,
+    /// or K numbers separated by commas, one a topic [default: 50/K]
+    #[arg(long, value_name = "X", value_parser = alpha)]
+    pub alpha: Option<Alpha>,
+    /// Prior of words in a topic: large is broad topics, small is narrow ones
+    #[arg(long, value_name = "X", default_value_t = 0.01,
+        value_parser = positive)]
+    pub beta: f64,
+    /// Seed of all chance: the same seed and options give the same topics on any machine
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "When to stop (unless given: when the likelihood has levelled off)")]
+pub struct StopArgs {
+    /// Stop after N epochs; an epoch looks at every token once
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub epochs: Option<u32>,
+    /// Stop after this many seconds of sampling
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: Option<f64>,
+    /// Stop when the likelihood gains less than this share from one window of evaluations to the
+    /// next; needed only beside --epochs or --seconds, or to change the share
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "0.0005", value_parser = positive)]
+    pub level_off: Option<f64>,
+    /// Evaluations a window of --level-off
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    pub level_off_window: Option<u16>,
+    /// Evaluate the likelihood every N epochs, and after the last; 0 is never
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub evaluate_every: u32,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Machine and samplers")]
+pub struct MachineArgs {
+    /// Threads; all cores unless given. Never changes a result
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Refuse to train if it would need more memory than this, as in 500MiB or 8GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory_limit: Option<u64>,
+    /// warp, hybrid: Metropolis-Hastings steps a token and pass; adapted unless given
+    #[arg(long, value_name = "M")]
+    pub mh_steps: Option<u32>,
+    /// hybrid: most steps when they are adapted
+    #[arg(long, value_name = "M", default_value_t = Options::default().mh_steps_cap)]
+    pub mh_steps_cap: u32,
+    /// hybrid: documents of more tokens than this are drawn by warp, the others by f-plus; chosen
+    /// by the number of topics unless given
+    #[arg(long, value_name = "TOKENS")]
+    pub short_length: Option<u32>,
+    /// Cut documents and words into G ranges each, to work on G blocks at once; chosen by the
+    /// number of tokens unless given. Changes results as a seed does
+    #[arg(long, value_name = "G")]
+    pub ranges: Option<usize>,
+    /// Instruction set; the best of this machine unless given. Never changes a result
+    #[arg(long, value_name = "SET", value_parser = isa_parser())]
+    pub isa: Option<Isa>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Results")]
+pub struct ResultArgs {
+    /// Words a topic in the table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top_words: usize,
+    /// Order words by relevance: 1 is by probability in the topic, less prefers words that other
+    /// topics lack; 0.6 tells topics apart well
+    #[arg(long, value_name = "LAMBDA", default_value_t = 0.6, value_parser = lambda)]
+    pub relevance: f64,
+    /// Topics in the table, largest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub show_topics: usize,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Write a JSON object a line for each evaluated epoch. A pipe, or /dev/stderr, shows it while
+    /// the run goes on
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Write the topic of every token, a line each: documents in order, words of a document by
+    /// ascending number. The options go into FILE.json
+    #[arg(long, value_name = "FILE")]
+    pub assignments: Option<PathBuf>,
+    /// Write the topics of each document: shares as .csv or .npy, or token counts, of which zeros
+    /// are left out, as .mtx (MatrixMarket). The options go into the file, beside .npy into
+    /// FILE.json
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
+    pub doc_topics: Option<PathBuf>,
+    /// Write the words of each topic, in the same forms
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
+    pub topic_words: Option<PathBuf>,
+    /// Draw the likelihood over time, as .png or .svg
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Picture::check))]
+    pub plot: Option<PathBuf>,
+}
+
+impl Args {
+    /// What training is asked to do.
+    pub fn options(&self) -> Options {
+        let Self { model, stop, machine, .. } = self;
+        let level_off = (stop.level_off.is_some() || stop.level_off_window.is_some()).then(|| {
+            let rule = LevelOff::default();
+            LevelOff {
+                window: stop.level_off_window.map_or(rule.window, usize::from),
+                tolerance: stop.level_off.unwrap_or(rule.tolerance),
+            }
+        });
+        Options {
+            topics: model.topics,
+            alpha: model.alpha.clone(),
+            beta: model.beta,
+            sampler: model.sampler,
+            seed: model.seed,
+            epochs: stop.epochs,
+            seconds: stop.seconds,
+            level_off,
+            evaluate_every: stop.evaluate_every,
+            // The global pool has the threads asked for, so that evaluation keeps to them too.
+            threads: None,
+            mh_steps: machine.mh_steps,
+            mh_steps_cap: machine.mh_steps_cap,
+            short_length: machine.short_length,
+            ranges: machine.ranges,
+            memory_limit: machine.memory_limit,
+            isa: machine.isa,
+        }
+    }
+
+    /// In what order words of a topic are shown.
+    pub fn ranking(&self) -> Ranking {
+        if self.results.relevance == 1.0 {
+            Ranking::Probability
+        } else {
+            Ranking::Relevance { lambda: self.results.relevance }
+        }
+    }
+
+    /// What clap cannot see: files named twice, and outputs that would be empty.
+    pub fn check(&self) -> Result<(), TrainError> {
+        self.check_priors()?;
+        self.check_evaluations()?;
+        self.check_files()
+    }
+
+    fn check_priors(&self) -> Result<(), TrainError> {
+        let Some(alpha) = &self.model.alpha else { return Ok(()) };
+        alpha
+            .check(self.model.topics as usize)
+            .map_err(|error| TrainError::Usage(error.to_string()))
+    }
+
+    fn check_evaluations(&self) -> Result<(), TrainError> {
+        let ResultArgs { log, plot, .. } = &self.results;
+        for (option, path) in [("--log", log), ("--plot", plot)] {
+            if path.is_some() && self.stop.evaluate_every == 0 {
+                return Err(TrainError::Usage(format!(
+                    "{option} shows evaluations, but --evaluate-every is 0: give 1 or more"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_files(&self) -> Result<(), TrainError> {
+        let ResultArgs { log, assignments, doc_topics, topic_words, plot, .. } = &self.results;
+        let stop_words = self.text.stop_words.as_ref().filter(|list| list.exists());
+        let given = [
+            ("PATH", self.path.as_ref()),
+            ("--vocabulary", self.input.vocabulary.as_ref()),
+            ("--dates", self.input.dates.as_ref()),
+            ("--stop-words", stop_words),
+            ("--log", log.as_ref()),
+            ("--assignments", assignments.as_ref()),
+            ("--doc-topics", doc_topics.as_ref()),
+            ("--topic-words", topic_words.as_ref()),
+            ("--plot", plot.as_ref()),
+        ];
+        let inputs = 4;
+        let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+        for (place, (option, path)) in given.into_iter().enumerate() {
+            let Some(path) = path else { continue };
+            // Options may go into a file beside it.
+            let files =
+                if place < inputs { vec![path.clone()] } else { vec![path.clone(), sidecar(path)] };
+            for file in files {
+                let first = seen.insert(identity(&file), option);
+                if let Some(first) = first.filter(|_| place >= inputs && !path.starts_with("/dev"))
+                {
+                    return Err(TrainError::Usage(format!(
+                        "{first} and {option} both name {}: give two files",
+                        file.display()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same for two ways to write one path.
+fn identity(path: &Path) -> PathBuf {
+    if let Ok(path) = fs::canonicalize(path) {
+        return path;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match (fs::canonicalize(parent.unwrap_or(Path::new("."))), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+fn format_parser() -> ValueParser {
+    PossibleValuesParser::new(["uci", "svmlight", "ldac", "matrix-market", "text"]).into()
+}
+
+fn sampler_parser() -> ValueParser {
+    PossibleValuesParser::new(SamplerKind::ALL.map(SamplerKind::name))
+        .try_map(|name| name.parse::<SamplerKind>())
+        .into()
+}
+
+fn isa_parser() -> ValueParser {
+    PossibleValuesParser::new(["scalar", "avx2", "avx512"])
+        .map(|name| match name.as_str() {
+            "avx512" => Isa::Avx512,
+            "avx2" => Isa::Avx2,
+            _ => Isa::Scalar,
+        })
+        .into()
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| "not a number".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value.is_finite() && value > 0.0 {
+        Ok(value)
+    } else {
+        Err("give a finite number above 0".to_owned())
+    }
+}
+
+fn alpha(text: &str) -> Result<Alpha, String> {
+    let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
+    Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
+}
+
+fn lambda(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("give a number from 0 to 1".into()) }
+}
+
+/// Above 0 and below 1, or up to 1.
+fn share(whole: bool) -> ValueParser {
+    let parse = move |text: &str| {
+        let value = number(text)?;
+        if value > 0.0 && (value < 1.0 || whole && value == 1.0) {
+            Ok(value)
+        } else if whole {
+            Err("give a share above 0 and at most 1".to_owned())
+        } else {
+            Err("give a share above 0 and below 1, as in 0.1".to_owned())
+        }
+    };
+    ValueParser::new(parse)
+}
+
+/// Bytes, with an optional unit.
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 = number(&text[..unit_at])?;
+    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024.0 * 1024.0,
+        "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        _ => return Err("give a number of bytes, or one with MiB or GiB".to_owned()),
+    };
+    let bytes = value * unit;
+    if bytes >= 1.0 && bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err("give at least 1 byte, and less than 2^64".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Args {
+        Args::try_parse_from(line.split_whitespace()).unwrap()
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let options = parse("train").options();
+        assert_eq!(options, Options::default());
+        assert_eq!((options.sampler, options.beta), (SamplerKind::Hybrid, 0.01));
+        assert_eq!((options.alpha, options.epochs, options.level_off), (None, None, None));
+    }
+
+    #[test]
+    fn every_option_of_training_arrives() {
+        let line = "train x --topics 7 --sampler f-plus --alpha 0.5 --beta 0.1 --seed 9 \
+            --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
+            --mh-steps-cap 8 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
+        let expected = Options {
+            topics: 7,
+            alpha: Some(Alpha::Symmetric(0.5)),
+            beta: 0.1,
+            sampler: SamplerKind::FPlus,
+            seed: 9,
+            epochs: Some(3),
+            seconds: Some(2.5),
+            level_off: Some(LevelOff { window: 3, tolerance: 0.01 }),
+            evaluate_every: 2,
+            threads: None,
+            mh_steps: Some(2),
+            mh_steps_cap: 8,
+            short_length: Some(60),
+            ranges: Some(4),
+            memory_limit: Some(2 << 20),
+            isa: Some(Isa::Scalar),
+        };
+        assert_eq!(parse(line).options(), expected);
+    }
+
+    #[test]
+    fn alpha_is_a_number_or_a_list() {
+        assert_eq!(alpha("0.5"), Ok(Alpha::Symmetric(0.5)));
+        assert_eq!(alpha("0.5, 1"), Ok(Alpha::PerTopic(vec![0.5, 1.0])));
+        for bad in ["", "0", "-1", "nan", "inf", "0.5,", "x"] {
+            assert!(alpha(bad).is_err(), "{bad}");
+        }
+        assert!(parse("train --topics 3 --alpha 1,2").check().is_err());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("12"), Ok(12));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("8GB"), Ok(8_000_000_000));
+        for bad in ["", "-1", "0", "1TB?", "1e40", ".", "99999999999999GiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_not_named_twice() {
+        let twice = parse("train in --log a.csv --doc-topics ./a.csv").check();
+        assert!(twice.unwrap_err().to_string().contains("--log and --doc-topics"));
+        assert!(parse("train a.csv --doc-topics a.csv").check().is_err());
+        assert!(parse("train a.csv --vocabulary a.csv").check().is_ok());
+        assert!(parse("train --log /dev/stderr --assignments /dev/stderr").check().is_ok());
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a run failed, and the exit status that says so.
+
+use std::io;
+use std::path::PathBuf;
+
+use lda_core::corpus::{BuildError, ReadError};
+use lda_core::eval::{CompletionError, TopWordsError};
+use lda_core::train::OptionsError;
+use thiserror::Error;
+
+use crate::output::OutputError;
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The command line contradicts itself or the corpus.
+    #[error("{0}")]
+    Usage(String),
+    /// The corpus could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The corpus could not be put together.
+    #[error("{path}: {source}", path = path.display())]
+    Build {
+        /// Where the documents come from.
+        path: PathBuf,
+        /// What is wrong.
+        source: BuildError,
+    },
+    /// There is no text to train on by default.
+    #[error(
+        "there are no Rust sources in {looked_in}: give a path to train on, as in `train FILE`"
+    )]
+    NoSources {
+        /// The directory that was searched.
+        looked_in: String,
+    },
+    /// All tokens were held out, or none was.
+    #[error(
+        "--held-out {share} of {documents} documents with tokens leaves one side without any: \
+         give another share, or another --seed"
+    )]
+    HeldOut {
+        /// The share asked for.
+        share: f64,
+        /// Documents of the corpus with tokens.
+        documents: usize,
+    },
+    /// The options do not go with the corpus.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The thread pool could not be started.
+    #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
+    Threads {
+        /// How many.
+        threads: u16,
+        /// What the system said.
+        reason: String,
+    },
+    /// A matrix with its zeros would be too large.
+    #[error(
+        "{option} {path} would take about {gib:.1} GiB with all its zeros, more than the limit of \
+         1 GiB: name a file that ends in .mtx, which leaves them out",
+        path = path.display()
+    )]
+    Dense {
+        /// The option.
+        option: &'static str,
+        /// Its file.
+        path: PathBuf,
+        /// Size of the file.
+        gib: f64,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The table could not be printed.
+    #[error("standard output: {0}; the files asked for are written")]
+    Print(io::Error),
+    /// No words to show.
+    #[error(transparent)]
+    TopWords(#[from] TopWordsError),
+    /// The held-out documents could not be judged.
+    #[error("held-out documents: {0}")]
+    Completion(#[from] CompletionError),
+    /// Ctrl-C would kill.
+    #[error("cannot listen for Ctrl-C: {0}")]
+    Interrupt(#[from] ctrlc::Error),
+}
+
+impl TrainError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Dense { .. } | Self::Read(ReadError::Option { .. }) => 2,
+            Self::Options(
+                OptionsError::NoTopics
+                | OptionsError::TooManyTopics { .. }
+                | OptionsError::Prior(_)
+                | OptionsError::Value { .. }
+                | OptionsError::Isa { .. },
+            ) => 2,
+            _ => 1,
+        }
+    }
+}

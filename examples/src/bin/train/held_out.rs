@@ -1,0 +1,73 @@
+//! Documents kept out of training, to judge the topics by.
+
+use lda_core::Corpus;
+use lda_core::corpus::{BuildError, CorpusBuilder};
+
+/// Cuts a corpus in two of as many documents, each with those of the other emptied: numbers of
+/// documents stay what they were, in every output.
+///
+/// Which documents are held out depends on the seed and their numbers alone.
+///
+/// # Errors
+/// [`BuildError::NoTokens`] where all tokens fall on one side.
+pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus), BuildError> {
+    let mut sides = [builder(corpus), builder(corpus)];
+    for (d, document) in corpus.documents().enumerate() {
+        let held = usize::from(is_held_out(d, share, seed));
+        sides[held].push_pairs(document.iter())?;
+        sides[1 - held].push_pairs(std::iter::empty::<(u32, u32)>())?;
+    }
+    for date in corpus.dates().into_iter().flatten() {
+        sides.iter_mut().for_each(|side| side.push_date(*date));
+    }
+    let [train, held] = sides;
+    Ok((train.build()?, held.build()?))
+}
+
+/// Documents with tokens.
+pub fn num_documents(corpus: &Corpus) -> usize {
+    corpus.documents().filter(|document| !document.is_empty()).count()
+}
+
+fn builder(corpus: &Corpus) -> CorpusBuilder {
+    match corpus.vocabulary() {
+        Some(vocabulary) => CorpusBuilder::new().vocabulary(vocabulary.clone()),
+        None => CorpusBuilder::new().num_words(corpus.num_words() as u32),
+    }
+}
+
+fn is_held_out(document: usize, share: f64, seed: u64) -> bool {
+    // SplitMix64's finaliser (Steele et al. 2014): neighbouring documents are independent.
+    let mut hash = seed ^ (document as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    ((hash >> 11) as f64) < share * (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_document_is_on_one_side() {
+        let corpus = Corpus::from_tokens((0..1000).map(|d| [d % 7, d % 5, 0])).unwrap();
+        let (train, held) = split(&corpus, 0.2, 3).unwrap();
+        assert_eq!(train.num_documents(), 1000);
+        assert_eq!(train.num_tokens() + held.num_tokens(), corpus.num_tokens());
+        assert_eq!(held.num_words(), corpus.num_words());
+        for d in 0..1000 {
+            let side = if train.document(d).is_empty() { &held } else { &train };
+            assert_eq!(side.document(d), corpus.document(d));
+        }
+        // 200 expected, standard deviation 12.6.
+        assert!((140..260).contains(&num_documents(&held)), "{}", num_documents(&held));
+        assert_ne!(split(&corpus, 0.2, 4).unwrap().1, held);
+    }
+
+    #[test]
+    fn a_side_without_tokens_is_refused() {
+        let corpus = Corpus::from_tokens([[0]]).unwrap();
+        assert!(matches!(split(&corpus, 0.5, 0), Err(BuildError::NoTokens)));
+    }
+}

@@ -1,0 +1,185 @@
+//! Files that appear complete or not at all.
+//!
+//! An [`Output`] writes to a temporary beside its target and takes its place by a rename when it
+//! is committed. It is made before the work starts, so that a path that cannot be written is known
+//! then and not after hours. What is dropped without a commit is removed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use thiserror::Error;
+
+/// Why a file could not be written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// The system refused.
+    #[error("{path}: cannot write: {source}; check that the directory exists, may be written \
+        and has room", path = path.display())]
+    Io {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The path names a directory.
+    #[error("{path} is a directory: name a file in it", path = path.display())]
+    Directory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file is there already and is protected.
+    #[error("{path} is read-only: make it writable, or name another file", path = path.display())]
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// Temporaries of this process that are not committed yet, for an exit that drops nothing.
+static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what was not committed; for use before the process is ended from outside `main`.
+pub fn remove_temporaries() {
+    for path in TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // Nobody is left to be told.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct Output {
+    /// As the user named it.
+    path: PathBuf,
+    /// What is renamed to what; none for a device or a pipe, which is written as it is.
+    renaming: Option<(PathBuf, PathBuf)>,
+    writer: BufWriter<File>,
+}
+
+impl Output {
+    /// A file that will be at `path`.
+    ///
+    /// # Errors
+    /// [`OutputError`], where nothing can be written there.
+    pub fn create(path: &Path) -> Result<Self, OutputError> {
+        let fail = |source| OutputError::Io { path: path.to_owned(), source };
+        let existing = fs::metadata(path).ok();
+        match &existing {
+            Some(found) if found.is_dir() => {
+                return Err(OutputError::Directory { path: path.to_owned() });
+            }
+            // /dev/stdout may lead to a file, but is not ours to replace.
+            Some(found) if !found.is_file() || path.starts_with("/dev") => {
+                let file = OpenOptions::new().append(true).open(path).map_err(fail)?;
+                let writer = BufWriter::new(file);
+                return Ok(Self { path: path.to_owned(), renaming: None, writer });
+            }
+            Some(found) if found.permissions().readonly() => {
+                return Err(OutputError::ReadOnly { path: path.to_owned() });
+            }
+            _ => {}
+        }
+        // A link stays a link: what it leads to is replaced.
+        let target = match existing {
+            Some(_) => fs::canonicalize(path).map_err(fail)?,
+            None => path.to_owned(),
+        };
+        if target.file_name().is_none() {
+            return Err(fail(io::Error::from(io::ErrorKind::InvalidFilename)));
+        }
+        let (temporary, file) = create_beside(&target).map_err(fail)?;
+        let renaming = Some((temporary, target));
+        Ok(Self { path: path.to_owned(), renaming, writer: BufWriter::new(file) })
+    }
+
+    /// Whether it is a file, and not a device or a pipe.
+    pub fn is_file(&self) -> bool {
+        self.renaming.is_some()
+    }
+
+    /// Writes by `write`, then commits.
+    ///
+    /// # Errors
+    /// [`OutputError::Io`]; the file is then as if it had never been begun.
+    pub fn fill(
+        mut self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        write(&mut self.writer).map_err(|source| self.error(source))?;
+        self.commit()
+    }
+
+    /// Makes the file appear.
+    ///
+    /// # Errors
+    /// [`OutputError::Io`]; the file is then as if it had never been begun.
+    pub fn commit(mut self) -> Result<(), OutputError> {
+        self.finish().map_err(|source| self.error(source))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.writer.flush()?;
+        let Some((temporary, target)) = &self.renaming else { return Ok(()) };
+        self.writer.get_ref().sync_all()?;
+        let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        fs::rename(temporary, target)?;
+        temporaries.retain(|path| path != temporary);
+        self.renaming = None;
+        Ok(())
+    }
+
+    fn error(&self, source: io::Error) -> OutputError {
+        OutputError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let Some((temporary, _)) = self.renaming.take() else { return };
+        let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        temporaries.retain(|path| path != &temporary);
+        // The run failed already; its error is the one to show.
+        let _ = fs::remove_file(temporary);
+    }
+}
+
+/// A new file in the directory of `target`, from where a rename cannot cross file systems.
+fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    let mut number = 0;
+    loop {
+        let name = format!(".train-{}-{number}.partial", std::process::id());
+        let path = target.with_file_name(name);
+        let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => {
+                temporaries.push(path.clone());
+                return Ok((path, file));
+            }
+            // Left by a process of the same id that was killed, or ours for another target.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                number += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The path with `.json` after its name.
+pub fn sidecar(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    PathBuf::from(name)
+}

@@ -1,0 +1,85 @@
+//! A picture of the likelihood over time.
+//!
+//! A [`Chart`] is laid out once, as lines, dots and words on a canvas of pixels; [`svg`] and
+//! [`png`] both draw that list, so the two pictures are the same. Letters are those of a monospaced
+//! font, whose widths are known without asking a font engine.
+
+mod chart;
+mod png;
+mod svg;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub use chart::Chart;
+
+/// Width of the canvas in pixels.
+const WIDTH: usize = 1600;
+/// Height of the canvas in pixels.
+const HEIGHT: usize = 1000;
+
+/// A form of picture, told by its extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picture {
+    /// Pixels.
+    Png,
+    /// Vectors.
+    Svg,
+}
+
+impl Picture {
+    /// The form that the extension asks for.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "png" => Some(Self::Png),
+            "svg" => Some(Self::Svg),
+            _ => None,
+        }
+    }
+
+    /// Passes on a path with a known extension.
+    pub fn check(path: PathBuf) -> Result<PathBuf, String> {
+        match Self::of(&path) {
+            Some(_) => Ok(path),
+            None => Err("give a file name that ends in .png or .svg".to_owned()),
+        }
+    }
+
+    /// Draws `chart`; `metadata`, ASCII, goes into the file for programs to read.
+    pub fn write(self, chart: &Chart, metadata: &str, out: &mut impl Write) -> io::Result<()> {
+        let shapes = chart.lay_out();
+        match self {
+            Self::Png => png::write(&shapes, metadata, out),
+            Self::Svg => svg::write(&shapes, metadata, out),
+        }
+    }
+}
+
+/// Something to draw, at places counted from the upper left corner.
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    /// A line through points.
+    Line { points: Vec<(f64, f64)>, width: f64, color: Color },
+    /// A filled circle.
+    Dot { at: (f64, f64), radius: f64, color: Color },
+    /// Words; `at` is on their middle line.
+    Text { at: (f64, f64), anchor: Anchor, size: Size, color: Color, text: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Color(u8, u8, u8);
+
+/// Which end of a text stands at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Small,
+    Normal,
+    Large,
+}

@@ -1,0 +1,158 @@
+//! What a person sees while it runs: a bar on a terminal, plain lines elsewhere, both on standard
+//! error.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lda_core::train::EpochReport;
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+/// Without evaluations, a plain line this often.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Shows how a run goes.
+#[derive(Debug)]
+pub struct Progress {
+    style: Style,
+    goal: Goal,
+    per_token: Option<f64>,
+    last: Instant,
+}
+
+#[derive(Debug)]
+enum Style {
+    Quiet,
+    Lines,
+    Bar(ProgressBar),
+}
+
+/// What ends the run, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Goal {
+    /// Epochs at most.
+    pub epochs: Option<u32>,
+    /// Seconds at most.
+    pub seconds: Option<f64>,
+}
+
+impl Goal {
+    /// How far a run is, 0 to 1; `None` where only the likelihood can tell.
+    fn fraction(self, report: &EpochReport) -> Option<f64> {
+        let epochs = self.epochs.map(|n| f64::from(report.epoch) / f64::from(n));
+        let seconds = self.seconds.map(|n| report.seconds / n);
+        epochs.into_iter().chain(seconds).reduce(f64::max).map(|done| done.min(1.0))
+    }
+}
+
+impl Progress {
+    /// Bar, lines or nothing.
+    pub fn new(quiet: bool, goal: Goal) -> Self {
+        let style = if quiet {
+            Style::Quiet
+        } else if io::stderr().is_terminal() {
+            Style::Bar(ProgressBar::no_length())
+        } else {
+            Style::Lines
+        };
+        Self { style, goal, per_token: None, last: Instant::now() }
+    }
+
+    /// Says something that stays.
+    pub fn note(&self, text: &str) {
+        let write = || {
+            // Where standard error is gone, there is nobody to tell.
+            let _ = writeln!(io::stderr(), "{text}");
+        };
+        match &self.style {
+            Style::Quiet => {}
+            Style::Lines => write(),
+            Style::Bar(bar) => bar.suspend(write),
+        }
+    }
+
+    /// Says on the bar what is going on before the first epoch.
+    pub fn busy(&self, text: &str) {
+        if let Style::Bar(bar) = &self.style {
+            bar.set_style(style("{spinner} {wide_msg}"));
+            bar.set_message(text.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+    }
+
+    /// Shows an epoch.
+    pub fn epoch(&mut self, report: &EpochReport) {
+        self.per_token = report.log_joint_per_token().or(self.per_token);
+        match &self.style {
+            Style::Quiet => {}
+            Style::Lines => {
+                if report.log_joint.is_some() || self.last.elapsed() >= SILENCE {
+                    self.note(&self.text(report));
+                    self.last = Instant::now();
+                }
+            }
+            Style::Bar(bar) => {
+                match self.goal.fraction(report) {
+                    Some(done) => {
+                        bar.set_style(style("[{bar:10}] {wide_msg}").progress_chars("=> "));
+                        bar.set_length(STEPS);
+                        bar.set_position((done * STEPS as f64) as u64);
+                    }
+                    None => bar.set_style(style("{spinner} {wide_msg}")),
+                }
+                bar.set_message(self.text(report));
+            }
+        }
+    }
+
+    /// Takes the bar away and leaves its last words.
+    pub fn finish(&self, report: &EpochReport) {
+        if let Style::Bar(bar) = &self.style {
+            bar.finish_and_clear();
+            self.note(&self.text(report));
+        }
+    }
+
+    fn text(&self, report: &EpochReport) -> String {
+        let of = self.goal.epochs.map(|n| format!("/{n}")).unwrap_or_default();
+        let (epoch, rate) = (report.epoch, report.tokens_per_second / 1e6);
+        let mut text = format!("epoch {epoch}{of}, {:.1} s, {rate:.1} M tokens/s", report.seconds);
+        if let Some(per_token) = self.per_token {
+            text.push_str(&format!(", log likelihood/token {per_token:.4}"));
+        }
+        text
+    }
+}
+
+/// An error leaves no bar behind.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Style::Bar(bar) = &self.style {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a template of this file")
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+    use lda_core::train::Lda;
+
+    use super::*;
+
+    #[test]
+    fn the_nearer_end_counts() {
+        let corpus = Corpus::from_tokens([[0, 1]]).unwrap();
+        let report = Lda::topics(1).epochs(5).train(&corpus, ()).unwrap().last;
+        let fraction = |epochs, seconds| Goal { epochs, seconds }.fraction(&report);
+        assert_eq!(fraction(None, None), None);
+        assert_eq!(fraction(Some(10), None), Some(0.5));
+        assert_eq!(fraction(Some(10), Some(1e9)), Some(0.5));
+        assert_eq!(fraction(None, Some(1e-12)), Some(1.0));
+    }
+}

@@ -1,0 +1,169 @@
+//! Where a result comes from: every output says it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::train::Resolved;
+use serde::Serialize;
+
+/// The program, the resolved options and the input. Two runs that agree in it agree in every bit
+/// of their results; neither clock nor number of threads is in it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Provenance {
+    program: &'static str,
+    #[serde(flatten)]
+    resolved: Resolved,
+    /// Epochs sampled; absent in lines of the log, which have their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epochs: Option<u32>,
+    evaluate_every: u32,
+    input: Input,
+}
+
+/// What was trained on.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Input {
+    /// The path as given, or what stands for it.
+    pub path: String,
+    /// File of the words' names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<String>,
+    /// How it was read, as far as options say so.
+    pub reading: serde_json::Value,
+    /// Share of the documents kept out of training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<f64>,
+    documents: usize,
+    words: usize,
+    tokens: u64,
+    /// Hash of the documents trained on.
+    fingerprint: String,
+}
+
+impl Input {
+    /// Describes `corpus`, which came from `path`.
+    pub fn new(path: String, corpus: &Corpus, reading: serde_json::Value) -> Self {
+        let mut input = Self {
+            path,
+            vocabulary: None,
+            reading,
+            held_out: None,
+            documents: 0,
+            words: 0,
+            tokens: 0,
+            fingerprint: String::new(),
+        };
+        input.measure(corpus);
+        input
+    }
+
+    /// Takes the sizes of `corpus`.
+    pub fn measure(&mut self, corpus: &Corpus) {
+        self.documents = corpus.num_documents();
+        self.words = corpus.num_words();
+        self.tokens = corpus.num_tokens();
+        self.fingerprint = format!("{:016x}", corpus.fingerprint());
+    }
+}
+
+impl Provenance {
+    /// Of a run that starts.
+    pub fn new(resolved: &Resolved, evaluate_every: u32, input: Input) -> Self {
+        let resolved = resolved.clone();
+        Self { program: "train", resolved, epochs: None, evaluate_every, input }
+    }
+
+    /// Of a run that ended after so many epochs.
+    pub fn after(mut self, epochs: u32) -> Self {
+        self.epochs = Some(epochs);
+        self
+    }
+
+    /// What was trained on, in a few words.
+    pub fn title(&self) -> String {
+        let path = Path::new(&self.input.path);
+        let name = path.file_name().map_or(self.input.path.as_str().into(), OsStr::to_string_lossy);
+        let topics = self.resolved.topics;
+        format!("{name}: {topics} topic{}", if topics == 1 { "" } else { "s" })
+    }
+
+    /// The options and sizes that a person asks for first.
+    pub fn caption(&self) -> String {
+        let Self { program, resolved, input, .. } = self;
+        let alpha = match &resolved.alpha {
+            Alpha::Symmetric(alpha) => short(*alpha),
+            Alpha::PerTopic(_) => "per topic".to_owned(),
+        };
+        let mut caption = format!(
+            "{program} {}: {} sampler, {} topics, alpha {alpha}, beta {}, seed {}, {}",
+            resolved.version,
+            resolved.sampler,
+            resolved.topics,
+            short(resolved.beta),
+            resolved.seed,
+            resolved.isa
+        );
+        if let Some(epochs) = self.epochs {
+            caption.push_str(&format!(", {epochs} epochs"));
+        }
+        let Input { documents, words, tokens, .. } = input;
+        caption.push_str(&format!("; {words} words, {tokens} tokens, {documents} documents"));
+        if let Some(share) = input.held_out {
+            caption.push_str(&format!(", {share} of them held out"));
+        }
+        caption
+    }
+
+    /// One line of JSON, all ASCII: it fits a comment of any format.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string(self).expect("plain data");
+        let mut ascii = String::with_capacity(json.len());
+        for c in json.chars() {
+            if c.is_ascii() && c != '\u{7f}' {
+                ascii.push(c);
+            } else {
+                // Outside of strings JSON is ASCII, so this is in one, where an escape may stand.
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    ascii.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+        ascii
+    }
+}
+
+/// Four digits of a number, for a person: 50/3 is 16.67.
+fn short(value: f64) -> String {
+    format!("{value:.3e}").parse::<f64>().map_or_else(|_| value.to_string(), |v| v.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::train::Options;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [50.0 / 3.0, 50.0 / 1e6, 0.01, 50.0].map(short);
+        assert_eq!(shown, ["16.67", "0.00005", "0.01", "50"]);
+    }
+
+    #[test]
+    fn json_is_ascii_and_parses_back() {
+        let corpus = Corpus::from_words([["a", "b"]]).unwrap();
+        let resolved = Options::default().resolve(&corpus).unwrap();
+        let path = "dír/\u{1f600}\n\u{7f}";
+        let input = Input::new(path.to_owned(), &corpus, serde_json::json!({}));
+        let json = Provenance::new(&resolved, 10, input).after(3).to_json();
+        assert!(json.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{json}");
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["input"]["path"], path);
+        assert_eq!((&value["topics"], &value["epochs"]), (&100.into(), &3.into()));
+        assert_eq!(value["version"], env!("CARGO_PKG_VERSION"));
+    }
+}

@@ -1,0 +1,140 @@
+//! A run from the command line to the table.
+
+use std::io::{self, Write};
+
+use lda_core::Corpus;
+use lda_core::corpus::BuildError;
+use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
+use lda_core::model::TopicModel;
+use lda_core::train::{EpochReport, Flow, Trainer};
+
+use crate::args::Args;
+use crate::error::TrainError;
+use crate::log::Log;
+use crate::matrix::Layout;
+use crate::progress::{Goal, Progress};
+use crate::provenance::{Input, Provenance};
+use crate::results::{Outcome, Results};
+use crate::{held_out, input, interrupt, table};
+
+/// Reads, trains, writes, prints.
+///
+/// # Errors
+/// [`TrainError`]. Whatever could be written is written: where one file fails the others still
+/// appear.
+pub fn run(args: &Args) -> Result<(), TrainError> {
+    args.check()?;
+    interrupt::listen()?;
+    start_threads(args)?;
+    let mut results = Results::create(&args.results)?;
+    let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
+    let mut progress = Progress::new(args.results.quiet, goal);
+    let (corpus, mut input) = input::load(args, &progress)?;
+    let (corpus, held) = hold_out(args, corpus, &mut input)?;
+    check_sizes(args, &corpus)?;
+
+    progress.busy("preparing");
+    let mut trainer = Trainer::new(&corpus, &args.options())?;
+    let provenance = Provenance::new(trainer.resolved(), args.stop.evaluate_every, input);
+    progress.note(&provenance.caption());
+    let mut log = results.log.take().map(|output| Log::new(output, provenance.clone()));
+    let mut curve = Vec::new();
+    interrupt::training_starts();
+    let last = trainer.run(
+        |report: &EpochReport| {
+            progress.epoch(report);
+            if let Some(log) = &mut log {
+                log.add(report);
+            }
+            curve.extend(report.log_joint_per_token().map(|joint| (report.seconds, joint)));
+            if interrupt::asked() { Flow::Stop } else { Flow::Continue }
+        },
+        interrupt::asked,
+    );
+    progress.finish(&last);
+
+    let provenance = provenance.after(last.epoch);
+    let model = trainer.model();
+    let assignments = trainer.assignments();
+    let log_written = log.map_or(Ok(()), Log::finish);
+    let outcome = Outcome { corpus: &corpus, model: &model, assignments: &assignments, curve };
+    let written = results.write(&outcome, &provenance);
+    let shown = show(args, &model, held.as_ref(), &provenance);
+    log_written?;
+    written?;
+    shown
+}
+
+/// The pool that everything runs on.
+fn start_threads(args: &Args) -> Result<(), TrainError> {
+    let Some(threads) = args.machine.threads else { return Ok(()) };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(usize::from(threads))
+        .build_global()
+        .map_err(|error| TrainError::Threads { threads, reason: error.to_string() })
+}
+
+fn hold_out(
+    args: &Args,
+    corpus: Corpus,
+    input: &mut Input,
+) -> Result<(Corpus, Option<Corpus>), TrainError> {
+    let Some(share) = args.input.held_out else { return Ok((corpus, None)) };
+    let (train, held) =
+        held_out::split(&corpus, share, args.model.seed).map_err(|source| match source {
+            BuildError::NoTokens => {
+                TrainError::HeldOut { share, documents: held_out::num_documents(&corpus) }
+            }
+            source => TrainError::Build { path: input.path.clone().into(), source },
+        })?;
+    input.held_out = Some(share);
+    input.measure(&train);
+    Ok((train, Some(held)))
+}
+
+fn check_sizes(args: &Args, corpus: &Corpus) -> Result<(), TrainError> {
+    let topics = args.model.topics as usize;
+    if let Some(path) = &args.results.doc_topics {
+        Layout::check_size("--doc-topics", path, corpus.num_documents(), topics)?;
+    }
+    if let Some(path) = &args.results.topic_words {
+        Layout::check_size("--topic-words", path, topics, corpus.num_words())?;
+    }
+    Ok(())
+}
+
+/// Prints where the result comes from, the topics, and how well they foretell.
+fn show(
+    args: &Args,
+    model: &TopicModel,
+    held: Option<&Corpus>,
+    provenance: &Provenance,
+) -> Result<(), TrainError> {
+    let words = top_words(model, model.beta(), args.results.top_words, args.ranking())?;
+    print(|out| {
+        writeln!(out, "# options: {}", provenance.to_json())?;
+        table::write(out, model, &words, args.results.show_topics)
+    })?;
+    let Some(held) = held else { return Ok(()) };
+    let phi = Phi::from_counts(model, model.beta()).expect("beta was checked");
+    let options = CompletionOptions { seed: args.model.seed, ..Default::default() };
+    let found = complete_documents(held, &phi, model.alpha(), &options)?;
+    print(|out| {
+        writeln!(
+            out,
+            "held-out perplexity {:.2} (document completion: {} tokens of {} documents)",
+            found.perplexity(),
+            found.tokens,
+            found.documents
+        )
+    })
+}
+
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), TrainError> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        // Who reads only the first lines, as `head` does, has what he wants.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(TrainError::Print),
+    }
+}

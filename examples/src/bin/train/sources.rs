@@ -1,0 +1,380 @@
+//! Text that is on any machine which has built this program: the Rust sources in cargo's registry.
+//!
+//! A file is a document. Identifiers and the words of comments count alike: runs of letters are
+//! split where the case changes (`readHTTPHeader` is read, http, header), underscores and digits
+//! end a word, numbers are skipped with the letters in them (`0xff`, `1u8`). Keywords of Rust and
+//! the commonest words of English are left out.
+//!
+//! Of a package that is there in several versions the last one is read: the same text twice would
+//! make topics of copies. What programs wrote for machines is left out: packages of bindings (by
+//! their names) and files above [`MAX_FILE_BYTES`]. Bounds: where there are more than [`MAX_FILES`]
+//! files or [`MAX_BYTES`] bytes, files are left out at even distances. Files come sorted by path, so the
+//! corpus depends on the registry's content alone.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use lda_core::Corpus;
+use lda_core::corpus::{BuildError, CorpusBuilder, Vocabulary};
+use serde::Serialize;
+
+use crate::error::TrainError;
+
+const MAX_FILES: usize = 20_000;
+const MAX_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 10;
+/// Directories below the registry; a real tree is not half as deep.
+const MAX_DEPTH: u32 = 32;
+
+/// Keywords, and names that stand for nothing else than Rust.
+const KEYWORDS: &str = "abstract async await become box break const continue crate default dyn \
+    else enum extern false fn for if impl in let loop macro match mod move mut override priv pub \
+    ref return self static struct super trait true try type typeof union unsafe unsized use \
+    virtual where while yield bool char str string usize isize vec option some none result ok err \
+    assert debug derive inline cfg allow doc test tests clone copy iter into from unwrap expect \
+    std core alloc fmt";
+
+/// Words of comments without a topic, beyond those that are in too many files anyway.
+const ENGLISH: &str = "about above after again all also although always and another any are aren \
+    because been before being below between both but can cannot could did does doesn doing don \
+    done down during each either etc even every few first for from further get gets had has hasn \
+    have having here how however instead into isn its itself just last like made make makes many \
+    may maybe might more most much must need needs never not note now off once one only onto other \
+    others our out over own per rather same see set shall should since so some such than that the \
+    their them then there therefore these they thing this those though through thus too two under \
+    until upon use used using very via want was way we well were what when where whether which \
+    while who whose why will with within without won would yet you your";
+
+/// What is a word.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Rules {
+    /// Fewest letters of a word.
+    pub min_length: u32,
+    /// Most letters of a word.
+    pub max_length: u32,
+    /// Fewest files that a word must be in.
+    pub min_document_frequency: u32,
+    /// Largest share of the files that a word may be in.
+    pub max_document_frequency: f64,
+    /// Where the words left out are from; keywords of Rust are left out besides.
+    pub stop_words: String,
+    /// The words left out, in lower case, where they are given.
+    #[serde(skip)]
+    pub stop_list: Option<Vec<String>>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            min_length: 3,
+            max_length: 32,
+            min_document_frequency: 5,
+            max_document_frequency: 0.25,
+            stop_words: "english".to_owned(),
+            stop_list: None,
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    /// Files read.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files left out because there are more than the bounds allow.
+    pub left_out: usize,
+    /// What was a word.
+    pub rules: Rules,
+}
+
+/// Reads the registry of this machine.
+///
+/// # Errors
+/// [`TrainError::NoSources`] where there is none; [`TrainError::Build`].
+pub fn read(rules: Rules) -> Result<(Corpus, Summary), TrainError> {
+    let root = registry();
+    let looked_in = root.clone().map_or("~/.cargo".to_owned(), |root| root.display().to_string());
+    let mut found = Found::default();
+    if let Some(root) = &root {
+        found.registries(root);
+    }
+    let left_out = found.thin_out();
+    let mut words = Words::new(&rules);
+    let mut bytes = 0;
+    let mut files = 0;
+    for (path, _) in &found.files {
+        // A file that has gone, or may not be read, is no document.
+        let Ok(content) = fs::read(path) else { continue };
+        words.add(&String::from_utf8_lossy(&content)).map_err(|source| build(path, source))?;
+        bytes += content.len() as u64;
+        files += 1;
+    }
+    if files == 0 {
+        return Err(TrainError::NoSources { looked_in });
+    }
+    let corpus = words.finish(&rules).map_err(|source| match source {
+        BuildError::NoTokens => TrainError::NoSources { looked_in },
+        source => build(Path::new(&looked_in), source),
+    })?;
+    Ok((corpus, Summary { files, bytes, left_out, rules }))
+}
+
+fn build(path: &Path, source: BuildError) -> TrainError {
+    TrainError::Build { path: path.to_owned(), source }
+}
+
+/// Where cargo unpacks sources.
+fn registry() -> Option<PathBuf> {
+    let home = match env::var_os("CARGO_HOME").filter(|home| !home.is_empty()) {
+        Some(home) => PathBuf::from(home),
+        None => env::home_dir()?.join(".cargo"),
+    };
+    Some(home.join("registry").join("src"))
+}
+
+/// Sources, with their bytes.
+#[derive(Default)]
+struct Found {
+    files: Vec<(PathBuf, u64)>,
+}
+
+impl Found {
+    /// Walks the packages of each registry, `root/REGISTRY/NAME-VERSION`.
+    fn registries(&mut self, root: &Path) {
+        for (registry, _) in entries(root) {
+            let packages: Vec<_> = entries(&registry).into_iter().map(|(path, _)| path).collect();
+            for (n, package) in packages.iter().enumerate() {
+                let name = package_name(package);
+                let newer = packages.get(n + 1).is_some_and(|next| package_name(next) == name);
+                if !newer && !is_bindings(&name) {
+                    self.walk(package, 0);
+                }
+            }
+        }
+    }
+
+    fn walk(&mut self, directory: &Path, depth: u32) {
+        for (path, metadata) in entries(directory) {
+            if metadata.is_dir() && depth < MAX_DEPTH {
+                self.walk(&path, depth + 1);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && metadata.is_file()
+                && metadata.len() <= MAX_FILE_BYTES
+            {
+                self.files.push((path, metadata.len()));
+            }
+        }
+    }
+
+    /// Keeps files at even distances, as many as the bounds allow; returns how many went.
+    fn thin_out(&mut self) -> usize {
+        let all = self.files.len();
+        let bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        let share = (MAX_FILES as f64 / all as f64).min(MAX_BYTES as f64 / bytes as f64);
+        if share < 1.0 {
+            let mut n = 0.0f64;
+            self.files.retain(|_| {
+                n += 1.0;
+                (n * share).floor() > ((n - 1.0) * share).floor()
+            });
+        }
+        all - self.files.len()
+    }
+}
+
+/// What is in a directory by order of names, without links and hidden names.
+fn entries(directory: &Path) -> Vec<(PathBuf, fs::Metadata)> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut entries: Vec<_> = entries
+        .flatten()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        // This does not follow links.
+        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+        .filter(|(_, metadata)| !metadata.is_symlink())
+        .collect();
+    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    entries
+}
+
+/// The name before the version, which starts at the first `-` before a digit.
+fn package_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let digit_at = |at: usize| name.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit);
+    let end = name.match_indices('-').map(|(at, _)| at).find(|&at| digit_at(at));
+    name[..end.unwrap_or(name.len())].to_owned()
+}
+
+/// Whether a package declares what is written elsewhere, mostly by a program.
+fn is_bindings(name: &str) -> bool {
+    name.ends_with("-sys")
+        || name.ends_with("_sys")
+        || ["libc", "winapi", "windows", "web-", "js-"].iter().any(|start| name.starts_with(start))
+}
+
+/// Documents of words, of which the rare and the common ones are known only at the end.
+struct Words {
+    vocabulary: Vocabulary,
+    documents: Vec<Vec<u32>>,
+    /// Documents that hold each word.
+    frequencies: Vec<u32>,
+    stop_words: HashSet<String>,
+    min_length: usize,
+    max_length: usize,
+}
+
+impl Words {
+    fn new(rules: &Rules) -> Self {
+        let keywords = KEYWORDS.split_ascii_whitespace().map(str::to_owned);
+        let stop_words = match &rules.stop_list {
+            Some(given) => keywords.chain(given.iter().cloned()).collect(),
+            None => keywords.chain(ENGLISH.split_ascii_whitespace().map(str::to_owned)).collect(),
+        };
+        Self {
+            vocabulary: Vocabulary::new(),
+            documents: Vec::new(),
+            frequencies: Vec::new(),
+            stop_words,
+            min_length: rules.min_length as usize,
+            max_length: rules.max_length as usize,
+        }
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), BuildError> {
+        let mut tokens = Vec::new();
+        let mut failed = None;
+        for_each_word(text, |word| {
+            let letters = word.chars().count();
+            if letters < self.min_length
+                || letters > self.max_length
+                || self.stop_words.contains(word)
+            {
+                return;
+            }
+            match self.vocabulary.intern(word) {
+                Ok(id) => tokens.push(id),
+                Err(full) => failed = Some(full),
+            }
+        });
+        if let Some(full) = failed {
+            return Err(full.into());
+        }
+        tokens.sort_unstable();
+        self.frequencies.resize(self.vocabulary.len(), 0);
+        for run in tokens.chunk_by(|a, b| a == b) {
+            self.frequencies[run[0] as usize] += 1;
+        }
+        self.documents.push(tokens);
+        Ok(())
+    }
+
+    /// The corpus of the words that are neither too rare nor too common.
+    fn finish(self, rules: &Rules) -> Result<Corpus, BuildError> {
+        let most = rules.max_document_frequency * self.documents.len() as f64;
+        let mut kept = Vocabulary::new();
+        let mut ids = Vec::with_capacity(self.vocabulary.len());
+        for (word, &frequency) in self.vocabulary.iter().zip(&self.frequencies) {
+            let keep = frequency >= rules.min_document_frequency && f64::from(frequency) <= most;
+            ids.push(if keep { Some(kept.intern(word)?) } else { None });
+        }
+        let mut builder = CorpusBuilder::new().vocabulary(kept);
+        for tokens in self.documents {
+            builder.push_tokens(tokens.iter().filter_map(|&token| ids[token as usize]))?;
+        }
+        builder.build()
+    }
+}
+
+/// Calls `visit` with each word of a source, in lower case.
+fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
+    let mut word = String::new();
+    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        if run.starts_with(|c: char| c.is_numeric()) {
+            continue;
+        }
+        let mut chars = run.chars().peekable();
+        let mut last_upper = false;
+        while let Some(c) = chars.next() {
+            if !c.is_alphabetic() {
+                flush(&mut word, &mut visit);
+                continue;
+            }
+            // aB starts a word at B; ABc, where the capitals are an acronym, at B too.
+            let upper = c.is_uppercase();
+            let next_lower = chars.peek().is_some_and(|next| next.is_lowercase());
+            if upper && (!last_upper || next_lower) {
+                flush(&mut word, &mut visit);
+            }
+            word.extend(c.to_lowercase());
+            last_upper = upper;
+        }
+        flush(&mut word, &mut visit);
+    }
+}
+
+fn flush(word: &mut String, visit: &mut impl FnMut(&str)) {
+    if !word.is_empty() {
+        visit(word);
+        word.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for_each_word(text, |word| words.push(word.to_owned()));
+        words
+    }
+
+    #[test]
+    fn identifiers_are_split() {
+        assert_eq!(words("readHTTPHeader"), ["read", "http", "header"]);
+        assert_eq!(words("MAX_FILE_BYTES"), ["max", "file", "bytes"]);
+        assert_eq!(words("_x utf8_len"), ["x", "utf", "len"]);
+        assert_eq!(words("0xdead_beef 1u8 é3Ä"), ["é", "ä"]);
+        assert_eq!(words("Don't // IOs"), ["don", "t", "i", "os"]);
+        assert_eq!(words(" \u{0} "), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rare_common_and_stop_words_are_left_out() {
+        let rules = Rules { min_document_frequency: 2, ..Rules::default() };
+        let mut gathered = Words::new(&rules);
+        for n in 0..8 {
+            gathered.add(if n < 2 { "fn parse_tree() common the go" } else { "common" }).unwrap();
+        }
+        gathered.add("lonely").unwrap();
+        let corpus = gathered.finish(&rules).unwrap();
+        assert_eq!(corpus.num_documents(), 9);
+        assert_eq!(corpus.vocabulary().unwrap().iter().collect::<Vec<_>>(), ["parse", "tree"]);
+    }
+
+    #[test]
+    fn names_end_where_versions_start() {
+        for (directory, name) in
+            [("serde-1.0.229", "serde"), ("linux-raw-sys-0.12.1", "linux-raw-sys"), ("x", "x")]
+        {
+            assert_eq!(package_name(&Path::new("/a").join(directory)), name);
+        }
+        assert!(is_bindings("linux-raw-sys") && is_bindings("windows-targets"));
+        assert!(!is_bindings("system") && !is_bindings("clap"));
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let file = |_| (PathBuf::from("file"), MAX_FILE_BYTES);
+        let many = 3 * MAX_BYTES / MAX_FILE_BYTES;
+        let mut found = Found { files: (0..many).map(file).collect() };
+        assert_eq!(found.thin_out() as u64, many / 3 * 2);
+        let mut found = Found { files: (0..3).map(file).collect() };
+        assert_eq!((found.thin_out(), found.files.len()), (0, 3));
+        assert_eq!(Found::default().thin_out(), 0);
+    }
+}
