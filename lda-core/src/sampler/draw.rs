@@ -6,7 +6,7 @@
 //! weight 0 cannot be picked, and rounding can only move a boundary by an ulp.
 
 use crate::counts::TopicIndex;
-use crate::simd::{LANES, Lanes, Line};
+use crate::simd::{Aligned, LANES, Lanes, Line};
 
 /// Chunks between two kept running sums of a dense scan.
 pub(super) const GROUP: usize = 8;
@@ -29,7 +29,7 @@ pub(super) fn group_of<X>(chunks: &[[X; LANES]], group: usize) -> &[[X; LANES]; 
 /// Running sums of a scan.
 #[derive(Debug)]
 pub(super) struct DrawScratch {
-    running: Vec<[f32; LANES]>,
+    running: Aligned<f32>,
 }
 
 /// What the scan of a sparse row found.
@@ -47,7 +47,7 @@ pub(super) struct Scan<L: Lanes> {
 impl DrawScratch {
     pub fn new(padded: usize) -> Self {
         // A sparse row of K entries and a header has one chunk more than K lanes.
-        Self { running: vec![[0.0; LANES]; padded / LANES + 1] }
+        Self { running: Aligned::new(padded + LANES) }
     }
 
     /// Scans a sparse row of `chunks` chunks. One token of topic `own` is left out, and that
@@ -67,7 +67,8 @@ impl DrawScratch {
         let mut sum = zero;
         let mut at = 0;
         let lines = &lines[..chunks * T::LINES];
-        for (c, running) in self.running[..chunks].iter_mut().enumerate() {
+        let (running, _) = self.running.as_chunks_mut::<LANES>();
+        for (c, running) in running[..chunks].iter_mut().enumerate() {
             let (topics, counts) = T::chunk(l, lines, c);
             let counts = l.to_f(counts);
             // The header and the slots past the end count 0: they are nobody's topic.
@@ -89,7 +90,7 @@ impl DrawScratch {
     #[inline(always)]
     pub fn locate<L: Lanes>(&self, l: L, scan: &Scan<L>, u: f64) -> usize {
         let (lane, rest) = pick(l, scan.lanes, u);
-        let running = &self.running[..scan.chunks];
+        let running = &self.running.as_chunks::<LANES>().0[..scan.chunks];
         let last = running[scan.chunks - 1][lane];
         let rest = (rest as f32).min(last.next_down());
         let mut chunk = 0;
@@ -111,7 +112,8 @@ impl DrawScratch {
     ) -> usize {
         let mut sum = l.splat_f(0.0);
         let whole = chunks / GROUP;
-        for (group, running) in self.running[..whole].iter_mut().enumerate() {
+        let (kept, _) = self.running.as_chunks_mut::<LANES>();
+        for (group, running) in kept[..whole].iter_mut().enumerate() {
             l.store_f(running, sum);
             for weights in weights.group(l, group) {
                 sum = l.add_f(sum, weights);
@@ -119,7 +121,7 @@ impl DrawScratch {
         }
         let mut groups = whole;
         if whole * GROUP < chunks {
-            l.store_f(&mut self.running[groups], sum);
+            l.store_f(&mut kept[groups], sum);
             groups += 1;
             for c in whole * GROUP..chunks {
                 sum = l.add_f(sum, weights.chunk(l, c));
@@ -132,12 +134,12 @@ impl DrawScratch {
         l.store_f(&mut lanes, sum);
         let (lane, rest) = pick(l, sum, uniform * total);
         let rest = (rest as f32).min(lanes[lane].next_down());
-        // `running[g]` is the lane's sum before group g: the first is 0 and never above `rest`.
+        // `kept[g]` is the lane's sum before group g: the first is 0 and never above `rest`.
         let mut group = 0;
-        for running in &self.running[1..groups] {
+        for running in &kept[1..groups] {
             group += usize::from(running[lane] <= rest);
         }
-        let mut sum = l.load_f(&self.running[group]);
+        let mut sum = l.load_f(&kept[group]);
         let mut picked = group * GROUP;
         let rest = l.splat_f(rest);
         if group < whole {

@@ -166,7 +166,7 @@ fn token<L: Lanes>(
     uniform: f64,
     sparse: bool,
 ) -> usize {
-    row.add(own, 1u32.wrapping_neg());
+    row.add(l, own, 1u16.wrapping_neg());
     shift(live, own, 1u32.wrapping_neg());
     let chunks = cx.topics.div_ceil(LANES);
     let alpha = &cx.alpha.as_chunks::<LANES>().0[..chunks];
@@ -174,7 +174,7 @@ fn token<L: Lanes>(
     let inverse = &live.inverse.as_chunks::<LANES>().0[..chunks];
     let weights = Conditional { row: &*row, alpha, words, inverse, beta: cx.beta as f32 };
     let new = draw.draw_dense(l, chunks, &weights, uniform);
-    row.add(new, 1);
+    row.add(l, new, 1);
     if sparse && live.counts[new] == 0 {
         live.nonzeros.push(new as u32);
     }

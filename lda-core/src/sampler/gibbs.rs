@@ -4,20 +4,20 @@
 //! Entering a word spreads its C_w row over `counts`; leaving writes it back. Neither costs more
 //! than the row has non-zeros while the row is sparse.
 
-use crate::counts::{RowMut, Rows, TopicIndex, dense16_add};
+use crate::counts::{RowMut, Rows, TopicIndex};
 use crate::sampler::draw::GROUP;
 use crate::sampler::{Context, padded};
-use crate::simd::{LANES, Lanes, Line};
+use crate::simd::{Aligned, LANES, Lanes, Line};
 
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
 #[derive(Debug)]
 pub(super) struct Live {
     /// C_w of the word being visited; zero elsewhere.
-    pub counts: Vec<u32>,
+    pub counts: Aligned<u32>,
     /// C_k: the wave's plus the block's own changes.
-    pub totals: Vec<u32>,
+    pub totals: Aligned<u32>,
     /// 1 / (C_k + Vβ), kept up with `totals`.
-    pub inverse: Vec<f32>,
+    pub inverse: Aligned<f32>,
     /// Topics that `counts` may hold, while a sparse row is loaded.
     pub nonzeros: Vec<u32>,
     /// Topics whose total moved in this block, and whether a topic is among them.
@@ -33,9 +33,9 @@ impl Live {
     pub fn new(topics: usize) -> Self {
         let len = padded(topics);
         Self {
-            counts: vec![0; len],
-            totals: vec![0; len],
-            inverse: vec![0.0; len],
+            counts: Aligned::new(len),
+            totals: Aligned::new(len),
+            inverse: Aligned::new(len),
             nonzeros: Vec::new(),
             moved: Vec::new(),
             has_moved: vec![false; len],
@@ -181,7 +181,9 @@ pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> 
 
 /// A dense row of either width.
 pub(super) trait DenseRow {
-    fn add(&mut self, topic: usize, by: u32);
+    /// Adds `by`, which may be −1 as a wrapping word, to a count. Writes the whole vector that a scan
+    /// reads: a load cannot be served from a narrower store still under way.
+    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16);
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U;
     /// The [`GROUP`] chunks from `group · GROUP` on: no index arithmetic in between.
     fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP];
@@ -192,8 +194,9 @@ pub(super) struct Full<'a>(pub &'a mut [Line]);
 
 impl DenseRow for Half<'_> {
     #[inline(always)]
-    fn add(&mut self, topic: usize, by: u32) {
-        dense16_add(self.0, topic, by);
+    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
+        let (halves, _) = self.0[topic / (2 * LANES)].0.as_chunks_mut::<{ LANES / 2 }>();
+        l.add_u16_at(&mut halves[topic / LANES % 2], topic % LANES, by);
     }
     #[inline(always)]
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
@@ -214,9 +217,11 @@ impl DenseRow for Half<'_> {
 
 impl DenseRow for Full<'_> {
     #[inline(always)]
-    fn add(&mut self, topic: usize, by: u32) {
-        let count = &mut self.0[topic / LANES].0[topic % LANES];
-        *count = count.wrapping_add(by);
+    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
+        let line = &mut self.0[topic / LANES].0;
+        let counts = l.load_u(line);
+        let by = l.splat_u(i32::from(by as i16) as u32);
+        l.store_u(line, l.select_u(1 << (topic % LANES), l.add_u(counts, by), counts));
     }
     #[inline(always)]
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {

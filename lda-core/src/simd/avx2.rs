@@ -129,6 +129,17 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn add_u16_at(self, at: &mut [u32; LANES / 2], lane: usize, by: u16) {
+        // SAFETY: the reference covers the 32 bytes read and written.
+        unsafe {
+            let places = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let here = _mm256_cmpeq_epi16(places, _mm256_set1_epi16(lane as i16));
+            let by = _mm256_and_si256(here, _mm256_set1_epi16(by as i16));
+            let values = _mm256_add_epi16(_mm256_loadu_si256(at.as_ptr().cast()), by);
+            _mm256_storeu_si256(at.as_mut_ptr().cast(), values);
+        }
+    }
+    #[inline(always)]
     fn load_halves(self, from: &[u16; LANES]) -> Self::U {
         // SAFETY: the reference covers the 32 bytes read.
         unsafe {

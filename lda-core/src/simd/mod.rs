@@ -13,12 +13,14 @@
 
 #![allow(unsafe_code)]
 
+mod aligned;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod scalar;
 
+pub use aligned::Aligned;
 pub use scalar::Scalar;
 #[cfg(target_arch = "x86_64")]
 pub use {avx2::Avx2, avx512::Avx512};
@@ -55,6 +57,9 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     fn store_u(self, to: &mut [u32; LANES], x: Self::U);
     /// Reads sixteen 16-bit values packed two a word, the lower half first.
     fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U;
+    /// Adds `by`, wrapping, to 16-bit value number `lane` of sixteen packed two a word; reads and
+    /// writes all of them at once.
+    fn add_u16_at(self, at: &mut [u32; LANES / 2], lane: usize, by: u16);
     /// Reads sixteen 16-bit values.
     fn load_halves(self, from: &[u16; LANES]) -> Self::U;
     /// Writes the lower halves of sixteen words.

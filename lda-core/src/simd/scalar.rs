@@ -53,6 +53,12 @@ impl Lanes for Scalar {
         std::array::from_fn(|i| (from[i / 2] >> (16 * (i % 2))) & 0xffff)
     }
     #[inline(always)]
+    fn add_u16_at(self, at: &mut [u32; LANES / 2], lane: usize, by: u16) {
+        let (word, shift) = (&mut at[lane / 2], 16 * (lane % 2));
+        let value = ((*word >> shift) as u16).wrapping_add(by);
+        *word = *word & !(0xffff << shift) | u32::from(value) << shift;
+    }
+    #[inline(always)]
     fn load_halves(self, from: &[u16; LANES]) -> Self::U {
         from.map(u32::from)
     }

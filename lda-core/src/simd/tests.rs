@@ -78,6 +78,11 @@ impl Kernel for Everything<'_> {
             l.store_u(&mut buffer, u);
             out.extend(buffer);
         }
+        for (lane, &by) in halves.iter().enumerate() {
+            let mut changed = packed;
+            l.add_u16_at(&mut changed, lane, by);
+            out.extend(changed);
+        }
         let mut front = [0; LANES];
         l.compress(self.mask, x, &mut front);
         out.extend(&front[..self.mask.count_ones() as usize]);

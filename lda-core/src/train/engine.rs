@@ -6,6 +6,7 @@ use crate::corpus::Corpus;
 use crate::counts::{RowsTooLarge, TopicIndex};
 use crate::prior::Alpha;
 use crate::sampler::{Exact, FPlus, Requires, Sampler, Warp, padded};
+use crate::simd::Aligned;
 use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
 use crate::train::state::State;
@@ -16,7 +17,7 @@ pub(crate) struct Engine<T: TopicIndex> {
     pub state: State<T>,
     kernels: Kernels<T>,
     /// α_k as the samplers read it.
-    alpha: Arc<[f32]>,
+    alpha: Arc<Aligned<f32>>,
     wave: u64,
     /// Proposals that the tokens carry now, and how many to draw next.
     mh_pending: usize,
@@ -48,7 +49,7 @@ impl<T: TopicIndex> Engine<T> {
             options.mh_steps as usize,
             options.seed,
         )?;
-        let mut alpha = vec![0.0; padded(topics)];
+        let mut alpha = Aligned::new(padded(topics));
         for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
             *alpha = options.alpha.get(k) as f32;
         }
@@ -62,7 +63,7 @@ impl<T: TopicIndex> Engine<T> {
         Ok(Self {
             state,
             kernels,
-            alpha: alpha.into(),
+            alpha: Arc::new(alpha),
             wave: 0,
             mh_pending: steps,
             mh_steps: steps,

@@ -98,12 +98,13 @@ impl<L: Lanes> Walk<'_, L> {
     /// Totals are the wave's; leaves and sums follow.
     #[inline(always)]
     fn begin_block(&mut self) {
+        let l = self.l;
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         match live.begin_block(self.cx) {
             Reset::Topics(topics) if *at_base => {
                 for topic in topics {
                     let k = topic as usize;
-                    tree.set_leaf(k, self.beta * live.inverse[k]);
+                    tree.set_leaf(l, k, self.beta * live.inverse[k]);
                 }
             }
             _ => *at_base = false,
@@ -122,7 +123,7 @@ impl<L: Lanes> Walk<'_, L> {
             return;
         }
         live.clear_dense();
-        for (leaf, inverse) in tree.leaves[..self.cx.topics].iter_mut().zip(&live.inverse) {
+        for (leaf, inverse) in tree.leaves[..self.cx.topics].iter_mut().zip(live.inverse.iter()) {
             *leaf = self.beta * inverse;
         }
         *at_base = true;
@@ -143,12 +144,12 @@ impl<L: Lanes> Walk<'_, L> {
                 for &topic in &live.nonzeros {
                     let k = topic as usize;
                     let leaf = (live.counts[k] as f32 + self.beta) * live.inverse[k];
-                    tree.update(k, leaf, self.cx.alpha[k]);
+                    tree.update(l, k, leaf, self.cx.alpha[k]);
                 }
             } else {
                 for &topic in &live.nonzeros {
                     let k = topic as usize;
-                    tree.set_leaf(k, (live.counts[k] as f32 + self.beta) * live.inverse[k]);
+                    tree.set_leaf(l, k, (live.counts[k] as f32 + self.beta) * live.inverse[k]);
                 }
                 *sums_valid = false;
             }
@@ -170,6 +171,7 @@ impl<L: Lanes> Walk<'_, L> {
     /// Unloads a word.
     #[inline(always)]
     fn leave<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+        let l = self.l;
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         live.store(rows, row);
         if !*at_base {
@@ -182,9 +184,9 @@ impl<L: Lanes> Walk<'_, L> {
             let k = topic as usize;
             let leaf = self.beta * live.inverse[k];
             if *sums_valid {
-                tree.update(k, leaf, self.cx.alpha[k]);
+                tree.update(l, k, leaf, self.cx.alpha[k]);
             } else {
-                tree.set_leaf(k, leaf);
+                tree.set_leaf(l, k, leaf);
             }
         }
     }
@@ -200,19 +202,21 @@ impl<L: Lanes> Walk<'_, L> {
     /// Carries out what [`take_out`](Self::take_out) foresaw.
     #[inline(always)]
     fn commit_removal(&mut self, own: usize, out: TakenOut, sums: bool) {
+        let l = self.l;
         let FPlusScratch { live, tree, .. } = &mut *self.scratch;
         live.counts[own] = out.count;
         live.set_total(own, out.total, out.inverse);
         if sums {
-            tree.update(own, out.leaf, self.cx.alpha[own]);
+            tree.update(l, own, out.leaf, self.cx.alpha[own]);
         } else {
-            tree.set_leaf(own, out.leaf);
+            tree.set_leaf(l, own, out.leaf);
         }
     }
 
     /// Puts the token back with topic `new`.
     #[inline(always)]
     fn put_back(&mut self, new: usize, sums: bool) {
+        let l = self.l;
         let FPlusScratch { live, tree, at_base, .. } = &mut *self.scratch;
         let count = live.counts[new] + 1;
         if *at_base && count == 1 {
@@ -224,9 +228,9 @@ impl<L: Lanes> Walk<'_, L> {
         live.set_total(new, total, inverse);
         let leaf = (count as f32 + self.beta) * inverse;
         if sums {
-            tree.update(new, leaf, self.cx.alpha[new]);
+            tree.update(l, new, leaf, self.cx.alpha[new]);
         } else {
-            tree.set_leaf(new, leaf);
+            tree.set_leaf(l, new, leaf);
         }
     }
 
@@ -285,24 +289,24 @@ impl<L: Lanes> Walk<'_, L> {
         let l = self.l;
         let o = own as usize;
         let out = self.take_out(o);
-        row.add(o, 1u32.wrapping_neg());
+        row.add(l, o, 1u16.wrapping_neg());
         let FPlusScratch { tree, draw, .. } = &mut *self.scratch;
         let kept = tree.leaves[o];
-        tree.set_leaf(o, out.leaf);
+        tree.set_leaf(l, o, out.leaf);
         let chunks = self.cx.topics.div_ceil(LANES);
         let leaves = &tree.leaves.as_chunks::<LANES>().0[..chunks];
         let alpha = &self.cx.alpha.as_chunks::<LANES>().0[..chunks];
         let uniform = self.rng.next_f64();
         let new = draw.draw_dense(l, chunks, &AllTopics { row: &row, alpha, leaves }, uniform);
-        row.add(new, 1);
+        row.add(l, new, 1);
         if new == o {
-            tree.set_leaf(o, kept);
+            tree.set_leaf(l, o, kept);
             return own;
         }
         // Sums that a sparse row has needed in this visit may be needed by another.
         let sums = self.scratch.sums_valid;
         if sums {
-            self.scratch.tree.set_leaf(o, kept);
+            self.scratch.tree.set_leaf(l, o, kept);
         }
         self.commit_removal(o, out, sums);
         self.put_back(new, sums);

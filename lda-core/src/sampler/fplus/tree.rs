@@ -13,13 +13,13 @@
 //! thread sampled what.
 
 use crate::sampler::draw::pick;
-use crate::simd::{LANES, Lanes};
+use crate::simd::{Aligned, LANES, Lanes};
 
 /// Sums over K leaves.
 #[derive(Debug)]
 pub(super) struct VisitTree {
     /// b_k, padded with zeros.
-    pub leaves: Vec<f32>,
+    pub leaves: Aligned<f32>,
     /// Sums of sixteen leaves, then sums of sixteen of those, ...; each level padded to sixteen.
     sums: Vec<f64>,
     /// Start of each level in `sums`.
@@ -38,7 +38,7 @@ impl VisitTree {
                 break;
             }
         }
-        Self { leaves: vec![0.0; padded], sums: vec![0.0; len], starts, root: 0.0 }
+        Self { leaves: Aligned::new(padded), sums: vec![0.0; len], starts, root: 0.0 }
     }
 
     /// Σ α_k b_k.
@@ -70,16 +70,22 @@ impl VisitTree {
     }
 
     /// Sets a leaf and leaves the sums alone.
+    ///
+    /// The leaf's whole vector is written: the next scan reads vectors, and a load cannot be served
+    /// from a narrower store still under way.
     #[inline(always)]
-    pub fn set_leaf(&mut self, topic: usize, b: f32) {
-        self.leaves[topic] = b;
+    pub fn set_leaf<L: Lanes>(&mut self, l: L, topic: usize, b: f32) {
+        let (chunks, _) = self.leaves.as_chunks_mut::<LANES>();
+        let chunk = &mut chunks[topic / LANES];
+        let leaves = l.select_f(1 << (topic % LANES), l.splat_f(b), l.load_f(chunk));
+        l.store_f(chunk, leaves);
     }
 
     /// Sets a leaf of weight α_k = `alpha`, and the sums above it.
     #[inline(always)]
-    pub fn update(&mut self, topic: usize, b: f32, alpha: f32) {
+    pub fn update<L: Lanes>(&mut self, l: L, topic: usize, b: f32, alpha: f32) {
         let by = self.difference(topic, b, alpha);
-        self.leaves[topic] = b;
+        self.set_leaf(l, topic, b);
         self.root += by;
         let mut node = topic;
         for &start in &self.starts {
@@ -126,12 +132,12 @@ mod tests {
             for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
                 // Every third leaf has no weight; small integers keep all sums exact.
                 *alpha = if k % 3 == 2 { 0.0 } else { 1.0 };
-                tree.set_leaf(k, (1 + rng.below(7)) as f32);
+                tree.set_leaf(Scalar, k, (1 + rng.below(7)) as f32);
             }
             tree.rebuild(Scalar, &alpha);
             for _ in 0..200 {
                 let k = rng.below(topics as u32) as usize;
-                tree.update(k, (1 + rng.below(7)) as f32, alpha[k]);
+                tree.update(Scalar, k, (1 + rng.below(7)) as f32, alpha[k]);
             }
             let mut at = 0.0;
             for k in 0..topics {

@@ -3,7 +3,7 @@
 use crate::discrete::AliasTable;
 use crate::random::{WideState, WideXoshiro};
 use crate::sampler::{Context, Outcome, padded};
-use crate::simd::{LANES, Lanes};
+use crate::simd::{Aligned, LANES, Lanes};
 
 /// A row longer than this share of K is weighed topic by topic, a shorter one token by token.
 const DENSE_SHARE: usize = 2;
@@ -13,19 +13,19 @@ const DENSE_SHARE: usize = 2;
 pub struct WarpScratch {
     topics: usize,
     /// Tokens of the row a topic; zero between rows.
-    counts: Vec<u32>,
+    counts: Aligned<u32>,
     /// β or α_k of the pass.
-    prior: Vec<f32>,
+    prior: Aligned<f32>,
     /// 1 / (C_k + Vβ) of the pass.
-    inverse: Vec<f32>,
+    inverse: Aligned<f32>,
     /// f(k) of a topic without tokens, prior · inverse.
-    base: Vec<f32>,
+    base: Aligned<f32>,
     /// f(k) = (count + prior) · inverse; equals `base` between rows.
-    weight: Vec<f32>,
+    weight: Aligned<f32>,
     /// f(k) for a token that has topic k itself; only valid at topics of the row.
-    own: Vec<f32>,
+    own: Aligned<f32>,
     /// 1 / (C_k + Vβ) as `own` wants it.
-    own_inverse: Vec<f32>,
+    own_inverse: Aligned<f32>,
     /// Tokens that a token takes out of its own topic's count: 1, or 0 to count itself.
     own_token: f32,
     /// Draws from α where it is not symmetric.
@@ -74,13 +74,13 @@ impl WarpScratch {
         let len = padded(topics);
         Self {
             topics,
-            counts: vec![0; len],
-            prior: vec![0.0; len],
-            inverse: vec![0.0; len],
-            base: vec![0.0; len],
-            weight: vec![0.0; len],
-            own: vec![0.0; len],
-            own_inverse: vec![0.0; len],
+            counts: Aligned::new(len),
+            prior: Aligned::new(len),
+            inverse: Aligned::new(len),
+            base: Aligned::new(len),
+            weight: Aligned::new(len),
+            own: Aligned::new(len),
+            own_inverse: Aligned::new(len),
             own_token: 1.0,
             alias: None,
             z: Vec::new(),
@@ -116,7 +116,9 @@ impl WarpScratch {
         } else {
             self.prior.copy_from_slice(cx.alpha);
         }
-        for ((base, prior), inverse) in self.base.iter_mut().zip(&self.prior).zip(&self.inverse) {
+        for ((base, prior), inverse) in
+            self.base.iter_mut().zip(self.prior.iter()).zip(self.inverse.iter())
+        {
             *base = prior * inverse;
         }
         self.weight.copy_from_slice(&self.base);
