@@ -9,21 +9,13 @@ use crate::counts::TopicIndex;
 use crate::simd::{LANES, Lanes, Line};
 
 /// Chunks between two kept running sums of a dense scan.
-pub(super) const GROUP: usize = 8;
+const GROUP: usize = 8;
 
 /// Weights over topics, computed where they are read. A trait and not a closure: a closure cannot be
 /// marked to be inlined, and one that is not runs without the wide instructions.
 pub(super) trait Weights {
     /// Weights of the topics of chunk `c`.
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F;
-    /// Weights of the [`GROUP`] chunks from `group · GROUP` on, all of which exist.
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP];
-}
-
-/// The chunks of a group.
-#[inline(always)]
-pub(super) fn group_of<X>(chunks: &[[X; LANES]], group: usize) -> &[[X; LANES]; GROUP] {
-    chunks[group * GROUP..].first_chunk().expect("the group exists")
 }
 
 /// Running sums of a scan.
@@ -110,20 +102,15 @@ impl DrawScratch {
         uniform: f64,
     ) -> usize {
         let mut sum = l.splat_f(0.0);
-        let whole = chunks / GROUP;
-        for (group, running) in self.running[..whole].iter_mut().enumerate() {
-            l.store_f(running, sum);
-            for weights in weights.group(l, group) {
-                sum = l.add_f(sum, weights);
-            }
-        }
-        let mut groups = whole;
-        if whole * GROUP < chunks {
+        let mut groups = 0;
+        let mut c = 0;
+        while c < chunks {
             l.store_f(&mut self.running[groups], sum);
             groups += 1;
-            for c in whole * GROUP..chunks {
+            for c in c..(c + GROUP).min(chunks) {
                 sum = l.add_f(sum, weights.chunk(l, c));
             }
+            c += GROUP;
         }
         let mut lanes = [0.0; LANES];
         let prefix = l.prefix(sum);
@@ -137,19 +124,14 @@ impl DrawScratch {
         for running in &self.running[1..groups] {
             group += usize::from(running[lane] <= rest);
         }
-        let mut sum = l.load_f(&self.running[group]);
-        let mut picked = group * GROUP;
-        let rest = l.splat_f(rest);
-        if group < whole {
-            for weights in weights.group(l, group) {
-                sum = l.add_f(sum, weights);
-                picked += usize::from(!l.gt_f(sum, rest) >> lane & 1);
-            }
-        } else {
-            for c in whole * GROUP..chunks {
-                sum = l.add_f(sum, weights.chunk(l, c));
-                picked += usize::from(!l.gt_f(sum, rest) >> lane & 1);
-            }
+        let mut sum = self.running[group][lane];
+        let first = group * GROUP;
+        let mut picked = first;
+        let mut buffer = [0.0; LANES];
+        for c in first..(first + GROUP).min(chunks) {
+            l.store_f(&mut buffer, weights.chunk(l, c));
+            sum += buffer[lane];
+            picked += usize::from(sum <= rest);
         }
         picked * LANES + lane
     }

@@ -15,7 +15,7 @@
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::Purpose;
-use crate::sampler::draw::{DrawScratch, GROUP, Weights, group_of};
+use crate::sampler::draw::{DrawScratch, Weights};
 use crate::sampler::gibbs::{DenseRow, Full, Half, Live};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Kernel, LANES, Lanes};
@@ -127,21 +127,6 @@ impl<R: DenseRow> Weights for Conditional<'_, R> {
         let document = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
         let word = l.add_f(l.to_f(l.load_u(&self.words[c])), l.splat_f(self.beta));
         l.mul_f(document, l.mul_f(word, l.load_f(&self.inverse[c])))
-    }
-
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP] {
-        let alpha = group_of(self.alpha, group);
-        let words = group_of(self.words, group);
-        let inverse = group_of(self.inverse, group);
-        let counts = self.row.group(l, group);
-        let mut weights = [l.splat_f(0.0); GROUP];
-        for j in 0..GROUP {
-            let document = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
-            let word = l.add_f(l.to_f(l.load_u(&words[j])), l.splat_f(self.beta));
-            weights[j] = l.mul_f(document, l.mul_f(word, l.load_f(&inverse[j])));
-        }
-        weights
     }
 }
 

@@ -5,7 +5,6 @@
 //! than the row has non-zeros while the row is sparse.
 
 use crate::counts::{RowMut, Rows, TopicIndex, dense16_add};
-use crate::sampler::draw::GROUP;
 use crate::sampler::{Context, padded};
 use crate::simd::{LANES, Lanes, Line};
 
@@ -183,8 +182,6 @@ pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> 
 pub(super) trait DenseRow {
     fn add(&mut self, topic: usize, by: u32);
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U;
-    /// The [`GROUP`] chunks from `group · GROUP` on: no index arithmetic in between.
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP];
 }
 
 pub(super) struct Half<'a>(pub &'a mut [Line]);
@@ -199,17 +196,6 @@ impl DenseRow for Half<'_> {
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
         l.load_u16(&self.0[c / 2].0.as_chunks::<{ LANES / 2 }>().0[c % 2])
     }
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP] {
-        let lines: &[Line; GROUP / 2] =
-            self.0[group * (GROUP / 2)..].first_chunk().expect("the group exists");
-        let mut chunks = [l.splat_u(0); GROUP];
-        for (pair, line) in chunks.as_chunks_mut::<2>().0.iter_mut().zip(lines) {
-            let (halves, _) = line.0.as_chunks::<{ LANES / 2 }>();
-            *pair = [l.load_u16(&halves[0]), l.load_u16(&halves[1])];
-        }
-        chunks
-    }
 }
 
 impl DenseRow for Full<'_> {
@@ -221,15 +207,5 @@ impl DenseRow for Full<'_> {
     #[inline(always)]
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
         l.load_u(&self.0[c].0)
-    }
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP] {
-        let lines: &[Line; GROUP] =
-            self.0[group * GROUP..].first_chunk().expect("the group exists");
-        let mut chunks = [l.splat_u(0); GROUP];
-        for (chunk, line) in chunks.iter_mut().zip(lines) {
-            *chunk = l.load_u(&line.0);
-        }
-        chunks
     }
 }

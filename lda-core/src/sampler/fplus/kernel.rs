@@ -4,7 +4,7 @@ use super::FPlusScratch;
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
-use crate::sampler::draw::{GROUP, Weights, group_of};
+use crate::sampler::draw::Weights;
 use crate::sampler::gibbs::{DenseRow, Full, Half, Reset};
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::{Kernel, LANES, Lanes, Line};
@@ -323,19 +323,6 @@ impl<R: DenseRow> Weights for AllTopics<'_, R> {
     fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
         let counts = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
         l.mul_f(counts, l.load_f(&self.leaves[c]))
-    }
-
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP] {
-        let alpha = group_of(self.alpha, group);
-        let leaves = group_of(self.leaves, group);
-        let counts = self.row.group(l, group);
-        let mut weights = [l.splat_f(0.0); GROUP];
-        for j in 0..GROUP {
-            let counts = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
-            weights[j] = l.mul_f(counts, l.load_f(&leaves[j]));
-        }
-        weights
     }
 }
 
