@@ -28,7 +28,7 @@
 use std::marker::PhantomData;
 
 use crate::counts::topic::TopicIndex;
-use crate::simd::{LANES, Line};
+use crate::simd::{LANES, Lanes, Line};
 
 /// Where a row lies and what form it has: two bits of form, thirty of line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -415,6 +415,16 @@ impl<'a, T: TopicIndex> SparseMut<'a, T> {
     #[inline(always)]
     pub fn entry(&self, i: usize) -> (u32, u32) {
         T::entry(self.lines, i)
+    }
+
+    /// Chunk `c`, from 0 on: topics and counts of sixteen entries. Lane 0 of chunk 0 is the header,
+    /// whose count is 0; lanes past the end are zeros.
+    ///
+    /// # Panics
+    /// If `c` is beyond the arena that holds the row.
+    #[inline(always)]
+    pub fn chunk<L: Lanes>(&self, l: L, c: usize) -> (L::U, L::U) {
+        T::chunk(l, self.lines, c)
     }
 
     /// Sets entry `i`, from 1 on.

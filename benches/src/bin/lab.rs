@@ -1,0 +1,353 @@
+//! The sampler lab's command line: `lab run plan.toml`.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use lda_benches::lab::calibrate::Calibration;
+use lda_benches::lab::thresholds::{self, Thresholds};
+use lda_benches::lab::{
+    CorpusName, Event, LabError, Machine, Plan, Results, Runner, Seeds, Store, report, serve,
+};
+use lda_core::train::SamplerKind;
+
+/// Runs samplers side by side and writes CSV, a table and plots.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Runs samplers × corpora × K × threads × seeds; run it again to go on after an interruption.
+    Run(Box<RunArguments>),
+    /// Writes CSV, table and plots again from what is finished in an output directory.
+    Report(ReportArguments),
+    /// Measures the cost of a token by document length and K on this machine; prints TOML.
+    Calibrate(CalibrateArguments),
+    /// Makes an entry of thresholds.toml from long runs of the exact sampler; prints TOML.
+    Thresholds(ThresholdArguments),
+    /// One run; started by `run`.
+    #[command(hide = true)]
+    Cell,
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// The plan; options below go before what it says.
+    plan: Option<PathBuf>,
+    /// Samplers: exact, f-plus, warp, hybrid.
+    #[arg(long = "sampler", value_name = "NAMES", value_delimiter = ',')]
+    samplers: Option<Vec<SamplerKind>>,
+    /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; nytlike@0.1 for a generated one.
+    #[arg(long = "corpus", value_name = "NAMES", value_delimiter = ',')]
+    corpora: Option<Vec<CorpusName>>,
+    /// Numbers of topics K.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    topics: Option<Vec<u32>>,
+    /// Numbers of threads.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    threads: Option<Vec<usize>>,
+    /// How many seeds: 1 to this.
+    #[arg(long, value_name = "N")]
+    seeds: Option<u32>,
+    #[command(flatten)]
+    limits: Limits,
+    /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), where it is known.
+    #[arg(long, value_name = "PERCENT")]
+    until: Option<f64>,
+    /// Runs again what is finished.
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+struct Limits {
+    /// Document-topic prior of every topic, 50/K unless given.
+    #[arg(long, value_name = "X")]
+    alpha: Option<f64>,
+    /// Topic-word prior.
+    #[arg(long, value_name = "X")]
+    beta: Option<f64>,
+    /// Epochs at most, for every sampler.
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
+    /// CPU seconds of sampling at most, for every sampler.
+    #[arg(long, value_name = "X")]
+    seconds: Option<f64>,
+    /// Epochs between evaluations, for every sampler.
+    #[arg(long, value_name = "N")]
+    evaluate_every: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct Output {
+    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Likelihoods to reach, instead of those of this repository.
+    #[arg(long, value_name = "FILE")]
+    thresholds: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ReportArguments {
+    /// Output directory of a run.
+    directory: PathBuf,
+    /// Likelihoods to reach, instead of those of this repository.
+    #[arg(long, value_name = "FILE")]
+    thresholds: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct CalibrateArguments {
+    /// Samplers: exact, f-plus, warp, hybrid.
+    #[arg(long = "sampler", value_name = "NAMES", value_delimiter = ',')]
+    samplers: Option<Vec<SamplerKind>>,
+    /// Document lengths.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    lengths: Option<Vec<u32>>,
+    /// Numbers of topics K.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    topics: Option<Vec<u32>>,
+    /// Tokens of each corpus, about.
+    #[arg(long, value_name = "N")]
+    tokens: Option<u32>,
+    /// Epochs before those that are timed.
+    #[arg(long, value_name = "N")]
+    settle: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct ThresholdArguments {
+    /// Corpus.
+    #[arg(long, value_name = "NAME")]
+    corpus: CorpusName,
+    /// Topics K.
+    #[arg(long, value_name = "K")]
+    topics: u32,
+    /// Sampler; one that is exact.
+    #[arg(long, value_name = "NAME", default_value = "f-plus")]
+    sampler: SamplerKind,
+    /// How many seeds: 1 to this.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seeds: u32,
+    /// Threads.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Action::Run(arguments) => run(*arguments),
+        Action::Report(arguments) => report(&arguments),
+        Action::Calibrate(arguments) => calibrate(arguments),
+        Action::Thresholds(arguments) => make_threshold(arguments),
+        Action::Cell => serve(io::stdin().lock(), io::stdout().lock()).map(|()| true),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("error: {error}"));
+            // A plan that makes no sense is misuse, like an unknown option.
+            let misuse = matches!(error, LabError::Value { .. });
+            ExitCode::from(if misuse { 2 } else { 1 })
+        }
+    }
+}
+
+/// Whether every run was finished.
+fn run(arguments: RunArguments) -> Result<bool, LabError> {
+    let mut plan = match &arguments.plan {
+        Some(path) => Plan::read(path)?,
+        None => Plan::default(),
+    };
+    replace(&mut plan.samplers, arguments.samplers);
+    replace(&mut plan.corpora, arguments.corpora);
+    replace(&mut plan.topics, arguments.topics);
+    replace(&mut plan.threads, arguments.threads);
+    replace(&mut plan.seeds, arguments.seeds.map(Seeds::Count));
+    plan.until = arguments.until.or(plan.until);
+    arguments.limits.apply(&mut plan);
+    let runner = arguments.output.runner(&plan, arguments.again)?;
+    let results = runner.run(&plan, Progress::default().listener())?;
+    finish(&runner.store, &plan, &results, &runner.thresholds)
+}
+
+fn replace<T>(value: &mut T, by: Option<T>) {
+    if let Some(by) = by {
+        *value = by;
+    }
+}
+
+impl Limits {
+    /// What is given here holds for every sampler, whatever its table in the plan says.
+    fn apply(&self, plan: &mut Plan) {
+        plan.alpha = self.alpha.or(plan.alpha);
+        replace(&mut plan.beta, self.beta);
+        replace(&mut plan.epochs, self.epochs);
+        plan.seconds = self.seconds.or(plan.seconds);
+        replace(&mut plan.evaluate_every, self.evaluate_every);
+        for tuning in plan.sampler.values_mut() {
+            tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
+            tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
+            tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
+        }
+    }
+}
+
+impl Output {
+    fn runner(&self, plan: &Plan, again: bool) -> Result<Runner, LabError> {
+        let default = || PathBuf::from("target/lab").join(&plan.name);
+        let program = std::env::current_exe()
+            .map_err(|source| LabError::Read { path: "the program itself".into(), source })?;
+        Ok(Runner {
+            program,
+            store: Store::new(self.out.clone().unwrap_or_else(default)),
+            thresholds: read_thresholds(self.thresholds.as_ref())?,
+            again,
+        })
+    }
+}
+
+fn read_thresholds(path: Option<&PathBuf>) -> Result<Thresholds, LabError> {
+    path.map_or_else(|| Ok(Thresholds::built_in()), |path| Thresholds::read(path))
+}
+
+fn finish(
+    store: &Store,
+    plan: &Plan,
+    results: &Results,
+    thresholds: &Thresholds,
+) -> Result<bool, LabError> {
+    if results.records.is_empty() && !results.failures.is_empty() {
+        return Ok(false);
+    }
+    let files = report::write(store, plan, results, thresholds)?;
+    print(&std::fs::read_to_string(store.directory().join("summary.md")).unwrap_or_default());
+    say(&format!("{} files in {}", files.len(), store.directory().display()));
+    Ok(results.failures.is_empty())
+}
+
+fn report(arguments: &ReportArguments) -> Result<bool, LabError> {
+    let store = Store::new(&arguments.directory);
+    let thresholds = read_thresholds(arguments.thresholds.as_ref())?;
+    let plan = store.plan()?;
+    let mut results = Results::default();
+    for cell in plan.cells(&thresholds)? {
+        results.records.extend(store.load(&cell)?);
+    }
+    finish(&store, &plan, &results, &thresholds)
+}
+
+fn calibrate(arguments: CalibrateArguments) -> Result<bool, LabError> {
+    let mut calibration = Calibration::default();
+    replace(&mut calibration.samplers, arguments.samplers);
+    replace(&mut calibration.lengths, arguments.lengths);
+    replace(&mut calibration.topics, arguments.topics);
+    replace(&mut calibration.tokens, arguments.tokens);
+    replace(&mut calibration.settle, arguments.settle);
+    let costs = calibration.measure(|sampler, topics, length, nanoseconds| {
+        say(&format!("length {length:5}  K {topics:6}  {sampler:7}  {nanoseconds:8.1} ns a token"));
+    })?;
+    print(&calibration.toml(&costs, &Machine::detect()));
+    Ok(true)
+}
+
+fn make_threshold(arguments: ThresholdArguments) -> Result<bool, LabError> {
+    let mut plan = Plan {
+        name: format!("thresholds-{}-{}", arguments.corpus, arguments.topics),
+        samplers: vec![arguments.sampler],
+        corpora: vec![arguments.corpus],
+        topics: vec![arguments.topics],
+        threads: vec![arguments.threads],
+        seeds: Seeds::Count(arguments.seeds),
+        epochs: 500,
+        ..Plan::default()
+    };
+    arguments.limits.apply(&mut plan);
+    let runner = arguments.output.runner(&plan, false)?;
+    let results = runner.run(&plan, Progress::default().listener())?;
+    print(&thresholds::entry(&results.records).unwrap_or_default());
+    Ok(results.failures.is_empty())
+}
+
+/// Tells people how it goes, on standard error: one changing line on a terminal, else a line a run.
+#[derive(Debug)]
+struct Progress {
+    changing: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { changing: io::stderr().is_terminal() }
+    }
+}
+
+impl Progress {
+    fn listener(self) -> impl FnMut(usize, usize, Event<'_>) {
+        move |number, total, event| self.tell(&format!("[{number}/{total}]"), event)
+    }
+
+    fn tell(&self, number: &str, event: Event<'_>) {
+        let (begin, erase) = if self.changing { ("\r", "\x1b[K") } else { ("", "") };
+        match event {
+            Event::Started { cell } if self.changing => {
+                self.change(&format!("{number} {}", cell.name()));
+            }
+            Event::Evaluated { cell, epoch, per_token, tokens_per_cpu_second } if self.changing => {
+                self.change(&format!(
+                    "{number} {}  epoch {epoch}/{}  {per_token:.4} a token  {:.2} M tokens/s",
+                    cell.name(),
+                    cell.epochs,
+                    tokens_per_cpu_second / 1e6
+                ));
+            }
+            Event::Finished { record, kept } => {
+                let outcome = &record.outcome;
+                let (Some(last), tokens) = (outcome.points.last(), outcome.tokens as f64) else {
+                    return;
+                };
+                say(&format!(
+                    "{begin}{number} {}: {} epochs, {:.1} CPU s, {:.4} a token, {:.2} M tokens/s{}\
+                     {erase}",
+                    record.cell.name(),
+                    last.epoch,
+                    last.cpu_seconds,
+                    last.log_joint / tokens,
+                    outcome.tokens_per_cpu_second / 1e6,
+                    if kept { " (finished before)" } else { "" }
+                ));
+            }
+            Event::Failed { failure } => {
+                say(&format!("{begin}{number} failed: {}{erase}", failure.message));
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&self, text: &str) {
+        // Nothing depends on it.
+        let _ = write!(io::stderr(), "\r{text}\x1b[K");
+    }
+}
+
+fn say(text: &str) {
+    // There is nowhere to say that it could not be said.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn print(text: &str) {
+    // A reader that has seen enough closes the pipe.
+    let _ = io::stdout().write_all(text.as_bytes());
+}

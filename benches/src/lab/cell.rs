@@ -1,0 +1,342 @@
+//! One run: a sampler on a corpus with K topics, threads and a seed.
+//!
+//! A run has a process of its own, so that its peak memory is its own and nothing that came before
+//! warms its caches. The parent writes a [`Job`] to the child's standard input; the child answers
+//! with JSON lines, a [`Message`] each.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::train::{EpochReport, Options, Resolved, SamplerKind, Trainer};
+use serde::{Deserialize, Serialize};
+
+use super::corpora::CorpusName;
+use super::process::{cpu_time, peak_memory};
+use super::{LabError, median};
+
+/// What one run is asked to do. Two runs of equal cells make the same assignments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cell {
+    /// Sampler.
+    pub sampler: SamplerKind,
+    /// Corpus.
+    pub corpus: CorpusName,
+    /// Topics K.
+    pub topics: u32,
+    /// Threads of the pool.
+    pub threads: usize,
+    /// Seed of the run.
+    pub seed: u64,
+    /// α of every topic.
+    pub alpha: f64,
+    /// β.
+    pub beta: f64,
+    /// Epochs at most.
+    pub epochs: u32,
+    /// CPU seconds of sampling at most, checked after each epoch.
+    pub seconds: Option<f64>,
+    /// Ends at the first evaluation with this log joint a token or more.
+    pub until: Option<f64>,
+    /// Epochs between evaluations.
+    pub evaluate_every: u32,
+    /// Metropolis-Hastings steps, unless adapted.
+    pub mh_steps: Option<u32>,
+    /// Longest document that the hybrid gives to F+LDA.
+    pub short_length: Option<u32>,
+    /// Ranges of the grid.
+    pub ranges: Option<usize>,
+}
+
+impl Cell {
+    /// A name for its file and for messages: everything that tells it from the other cells of a
+    /// plan.
+    pub fn name(&self) -> String {
+        let Self { sampler, corpus, topics, threads, seed, .. } = self;
+        format!("{corpus}-k{topics}-{sampler}-t{threads}-s{seed}")
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            topics: self.topics,
+            alpha: Some(Alpha::Symmetric(self.alpha)),
+            beta: self.beta,
+            sampler: self.sampler,
+            seed: self.seed,
+            threads: Some(self.threads),
+            mh_steps: self.mh_steps,
+            short_length: self.short_length,
+            ranges: self.ranges,
+            ..Options::default()
+        }
+    }
+}
+
+/// The state of a run at an evaluated epoch; epoch 0 is the random start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Point {
+    /// Epochs sampled.
+    pub epoch: u32,
+    /// CPU seconds of sampling so far, of all threads; evaluation left out.
+    pub cpu_seconds: f64,
+    /// Seconds of sampling so far; evaluation left out.
+    pub wall_seconds: f64,
+    /// Share of the tokens whose topic changed in this epoch.
+    pub changed: Option<f64>,
+    /// Share of the proposals accepted in this epoch.
+    pub acceptance: Option<f64>,
+    /// Metropolis-Hastings steps of the next epoch.
+    pub mh_steps: Option<u32>,
+    /// Log joint likelihood, over the whole corpus.
+    pub log_joint: f64,
+    /// Its document part.
+    pub log_joint_doc: f64,
+    /// Its word part.
+    pub log_joint_word: f64,
+}
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Memory {
+    /// Largest resident set of the process, reading and evaluation included.
+    pub peak: Option<u64>,
+    /// The same when the corpus was read.
+    pub peak_reading: Option<u64>,
+    /// The corpus.
+    pub corpus: u64,
+    /// Assignments, layout and counts.
+    pub state: u64,
+}
+
+/// What came out of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Outcome {
+    /// What the options came to.
+    pub resolved: Resolved,
+    /// Documents of the corpus.
+    pub documents: u64,
+    /// Its words.
+    pub words: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// A hash of its documents.
+    pub corpus_fingerprint: u64,
+    /// Seconds of reading the corpus.
+    pub read_seconds: f64,
+    /// Seconds of layout and random start.
+    pub start_seconds: f64,
+    /// Evaluated epochs, ascending, the random start first.
+    pub points: Vec<Point>,
+    /// Median over the second half of the epochs of tokens a CPU second.
+    pub tokens_per_cpu_second: f64,
+    /// The same a second of the clock.
+    pub tokens_per_second: f64,
+    /// Memory.
+    pub memory: Memory,
+    /// A hash of the final assignments.
+    pub assignments_fingerprint: u64,
+}
+
+/// A cell, and where its corpus lies.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Job {
+    pub cell: Cell,
+    pub path: PathBuf,
+}
+
+/// One line of a child's output.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Message {
+    /// An epoch was evaluated.
+    Evaluated { epoch: u32, per_token: f64, tokens_per_cpu_second: f64 },
+    /// The end.
+    Done(Box<Outcome>),
+}
+
+/// The child's side: reads a job from `input`, runs it, writes messages to `output`.
+///
+/// # Errors
+/// What the corpus or the options are refused for; a job that cannot be understood.
+pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), LabError> {
+    let refuse = |message: String| LabError::Syntax { path: "standard input".into(), message };
+    let job: Job = serde_json::from_reader(input)
+        .map_err(|error| refuse(format!("no job ({error}): `lab run` starts this command")))?;
+    let mut send = |message: &Message| {
+        let line = serde_json::to_string(message).map_err(std::io::Error::from);
+        line.and_then(|line| {
+            writeln!(output, "{line}")?;
+            output.flush()
+        })
+        .map_err(LabError::write("standard output"))
+    };
+    let outcome = run(&job, |point, tokens, rate| {
+        send(&Message::Evaluated {
+            epoch: point.epoch,
+            per_token: point.log_joint / tokens as f64,
+            tokens_per_cpu_second: rate,
+        })
+    })?;
+    send(&Message::Done(Box::new(outcome)))
+}
+
+/// Epochs until the cell's limits; `evaluated(point, tokens of the corpus, tokens a CPU second)`.
+fn run(
+    job: &Job,
+    mut evaluated: impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
+) -> Result<Outcome, LabError> {
+    let cell = &job.cell;
+    let start = Instant::now();
+    let corpus = Corpus::read(&job.path)?;
+    let read_seconds = start.elapsed().as_secs_f64();
+    let peak_reading = peak_memory();
+    let start = Instant::now();
+    let mut trainer = Trainer::new(&corpus, &cell.options())?;
+    let start_seconds = start.elapsed().as_secs_f64();
+
+    let tokens = corpus.num_tokens();
+    let mut points = vec![evaluate(&trainer, None, 0.0)];
+    let mut clocks: Vec<Clock> = Vec::new();
+    let (mut cpu, mut wall) = (0.0, 0.0);
+    loop {
+        let before = cpu_time();
+        let report = trainer.epoch();
+        let spent = (cpu_time() - before).as_secs_f64();
+        clocks.push(Clock { cpu: spent, wall: report.seconds - wall });
+        (cpu, wall) = (cpu + spent, report.seconds);
+        let last = report.epoch >= cell.epochs || cell.seconds.is_some_and(|most| cpu >= most);
+        if last || report.epoch % cell.evaluate_every == 0 {
+            let point = evaluate(&trainer, Some(&report), cpu);
+            let there = cell.until.is_some_and(|until| point.log_joint / tokens as f64 >= until);
+            evaluated(&point, tokens, tokens as f64 / spent.max(1e-9))?;
+            points.push(point);
+            if last || there {
+                break;
+            }
+        }
+    }
+    let memory = Memory {
+        peak: peak_memory(),
+        peak_reading,
+        corpus: corpus.memory() as u64,
+        state: trainer.memory(),
+    };
+    let settled = &clocks[clocks.len() / 2..];
+    let rate = |seconds: fn(&Clock) -> f64| {
+        tokens as f64 / median(settled.iter().map(seconds)).unwrap_or(f64::NAN).max(1e-9)
+    };
+    Ok(Outcome {
+        resolved: trainer.resolved().clone(),
+        documents: corpus.num_documents() as u64,
+        words: corpus.num_words() as u64,
+        tokens,
+        corpus_fingerprint: corpus.fingerprint(),
+        read_seconds,
+        start_seconds,
+        points,
+        tokens_per_cpu_second: rate(|clock| clock.cpu),
+        tokens_per_second: rate(|clock| clock.wall),
+        memory,
+        assignments_fingerprint: trainer.assignments().fingerprint(),
+    })
+}
+
+/// Seconds of one epoch.
+struct Clock {
+    cpu: f64,
+    wall: f64,
+}
+
+fn evaluate(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64) -> Point {
+    let joint = trainer.log_joint();
+    Point {
+        epoch: trainer.epochs(),
+        cpu_seconds,
+        wall_seconds: report.map_or(0.0, |report| report.seconds),
+        changed: report.map(|report| report.changed),
+        acceptance: report.and_then(|report| report.acceptance),
+        mh_steps: report.and_then(|report| report.mh_steps),
+        log_joint: joint.total(),
+        log_joint_doc: joint.documents,
+        log_joint_word: joint.words,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use lda_core::corpus::{CorpusBuilder, write_uci};
+
+    use super::*;
+
+    pub(in crate::lab) fn cell() -> Cell {
+        Cell {
+            sampler: SamplerKind::FPlus,
+            corpus: "tiny".parse().unwrap(),
+            topics: 3,
+            threads: 1,
+            seed: 7,
+            alpha: 0.5,
+            beta: 0.1,
+            epochs: 7,
+            seconds: None,
+            until: None,
+            evaluate_every: 3,
+            mh_steps: None,
+            short_length: None,
+            ranges: None,
+        }
+    }
+
+    fn serve_cell(cell: Cell) -> (Vec<Message>, Result<(), LabError>) {
+        let directory = std::env::temp_dir().join(format!("lda-lab-cell-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("docword.tiny.txt");
+        let mut builder = CorpusBuilder::new();
+        for d in 0..20u32 {
+            builder.push_tokens((0..10).map(|i| (d % 2) * 5 + i % 5)).unwrap();
+        }
+        let file = std::fs::File::create(&path).unwrap();
+        write_uci(&builder.build().unwrap(), file).unwrap();
+        let job = serde_json::to_string(&Job { cell, path }).unwrap();
+        let mut output = Vec::new();
+        let result = serve(job.as_bytes(), &mut output);
+        let text = String::from_utf8(output).unwrap();
+        (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), result)
+    }
+
+    #[test]
+    fn a_cell_evaluates_every_third_epoch_and_the_last() {
+        let (messages, result) = serve_cell(cell());
+        result.unwrap();
+        let (Some(Message::Done(outcome)), 4) = (messages.last(), messages.len()) else {
+            panic!("{messages:?}");
+        };
+        let epochs: Vec<u32> = outcome.points.iter().map(|point| point.epoch).collect();
+        assert_eq!(epochs, [0, 3, 6, 7]);
+        assert_eq!(outcome.tokens, 200);
+        assert!(outcome.points.is_sorted_by(|a, b| a.cpu_seconds < b.cpu_seconds));
+        assert!(outcome.points.iter().all(|p| p.log_joint == p.log_joint_doc + p.log_joint_word));
+        assert!(outcome.tokens_per_cpu_second > 0.0);
+    }
+
+    #[test]
+    fn a_cell_ends_where_it_was_to_get() {
+        let (messages, _) = serve_cell(Cell { until: Some(-1e9), ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert_eq!(outcome.points.last().unwrap().epoch, 3);
+    }
+
+    #[test]
+    fn a_refused_cell_is_an_error() {
+        let (messages, result) = serve_cell(Cell { beta: -1.0, ..cell() });
+        assert!(messages.is_empty());
+        assert!(matches!(result, Err(LabError::Options(_))), "{result:?}");
+        assert!(matches!(serve(&b"{}"[..], Vec::new()), Err(LabError::Syntax { .. })));
+    }
+}

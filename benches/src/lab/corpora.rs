@@ -1,0 +1,175 @@
+//! Corpora by name: files of a directory, or generated ones.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use lda_core::corpus::write_uci;
+use serde::{Deserialize, Serialize};
+
+use super::LabError;
+use super::files::{create_directory, write_whole};
+use crate::synthetic::Preset;
+
+/// Seed of generated corpora unless the name has one.
+const SEED: u64 = 1;
+
+/// Name of a corpus: `kos` for `docword.kos.txt.gz`; `nytlike`, `nytlike@0.1` or `nytlike@0.1+7`
+/// for a generated one, a tenth of it, and a tenth of the one of seed 7.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CorpusName(String);
+
+/// A generated corpus.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Generated {
+    preset: Preset,
+    scale: f64,
+    seed: u64,
+}
+
+impl CorpusName {
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn generated(&self) -> Option<Generated> {
+        let (preset, rest) = self.0.split_once('@').unwrap_or((&self.0, "1"));
+        let (scale, seed) = rest.split_once('+').unwrap_or((rest, ""));
+        let preset = preset.parse().ok()?;
+        let seed = if seed.is_empty() { SEED } else { seed.parse().ok()? };
+        Some(Generated { preset, scale: scale.parse().ok()?, seed })
+    }
+
+    /// Path of the corpus as a UCI file; a generated one is made in `cache`, unless it is there.
+    ///
+    /// # Errors
+    /// [`LabError::NoCorpus`] says where it was looked for.
+    pub fn file(&self, cache: &Path) -> Result<PathBuf, LabError> {
+        match self.generated() {
+            Some(generated) => generated.file(&cache.join(format!("docword.{}.txt", self.0))),
+            None => self.find(&directory()),
+        }
+    }
+
+    /// Whether [`file`](Self::file) has something to give, without making it.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn check(&self) -> Result<(), LabError> {
+        match self.generated() {
+            Some(generated) => Ok(generated.preset.spec().scaled(generated.scale)?.check()?),
+            None => self.find(&directory()).map(|_| ()),
+        }
+    }
+
+    fn find(&self, directory: &Path) -> Result<PathBuf, LabError> {
+        let candidates = ["txt.gz", "txt"].map(|end| format!("docword.{}.{end}", self.0));
+        let found = candidates.iter().map(|name| directory.join(name)).find(|path| path.is_file());
+        found.ok_or_else(|| LabError::NoCorpus {
+            name: self.0.clone(),
+            directory: directory.to_owned(),
+        })
+    }
+}
+
+impl Generated {
+    fn file(&self, path: &Path) -> Result<PathBuf, LabError> {
+        if !path.is_file() {
+            if let Some(parent) = path.parent() {
+                create_directory(parent)?;
+            }
+            let synthetic = self.preset.spec().scaled(self.scale)?.generate(self.seed)?;
+            write_whole(path, |out| write_uci(&synthetic.corpus, out))?;
+        }
+        Ok(path.to_owned())
+    }
+}
+
+/// `$LDA_CORPORA`, or `shared/corpora` beside the repository.
+fn directory() -> PathBuf {
+    match std::env::var_os("LDA_CORPORA") {
+        Some(directory) if !directory.is_empty() => directory.into(),
+        _ => {
+            let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora");
+            // Without the dots, for messages; where it is not there, the dots are as good.
+            Path::new(default).canonicalize().unwrap_or_else(|_| default.into())
+        }
+    }
+}
+
+impl FromStr for CorpusName {
+    type Err = String;
+
+    /// Names become parts of file names, so they have letters, digits, `.`, `_`, `-`, `@` and `+`.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
+        if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(legal) {
+            return Err(format!(
+                "{name:?} is no name of a corpus: use kos for docword.kos.txt.gz, or nytlike@0.1"
+            ));
+        }
+        let corpus = Self(name.to_owned());
+        if name.contains('@') && corpus.generated().is_none() {
+            return Err(format!(
+                "{name:?} is no generated corpus: use nytlike, pubmedlike or baikelike, then @ and \
+                 a scale, and if you like + and a seed, as in nytlike@0.1+7"
+            ));
+        }
+        Ok(corpus)
+    }
+}
+
+impl TryFrom<String> for CorpusName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
+
+impl From<CorpusName> for String {
+    fn from(name: CorpusName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for CorpusName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> CorpusName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn names_of_generated_corpora_have_scale_and_seed() {
+        let generated = |preset, scale, seed| Some(Generated { preset, scale, seed });
+        assert_eq!(name("kos").generated(), None);
+        assert_eq!(name("nytlike").generated(), generated(Preset::NytLike, 1.0, 1));
+        assert_eq!(name("baikelike@0.01").generated(), generated(Preset::BaikeLike, 0.01, 1));
+        assert_eq!(name("pubmedlike@2+9").generated(), generated(Preset::PubmedLike, 2.0, 9));
+    }
+
+    #[test]
+    fn names_cannot_leave_their_directory() {
+        for bad in ["", "../kos", "a/b", "kos@0.1", "nytlike@x", "nytlike@1+x", ".", "a\nb"] {
+            assert!(bad.parse::<CorpusName>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_corpus_says_where_it_was_looked_for() {
+        let error = name("nosuch").find(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("docword.nosuch.txt.gz") && error.contains("/nowhere"), "{error}");
+        assert!(error.contains("LDA_CORPORA"), "{error}");
+        assert!(name("nytlike@0").check().unwrap_err().to_string().contains("scale"));
+    }
+}

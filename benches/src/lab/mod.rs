@@ -1,0 +1,59 @@
+//! The sampler lab: one command that runs samplers × corpora × K × threads × seeds and writes what
+//! a researcher compares.
+//!
+//! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`],
+//! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
+//! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`] reads off how
+//! long a sampler took to a likelihood; [`calibrate`] measures the cost of a token on this machine.
+//!
+//! How a figure is measured stands beside the code that measures it, and in the README of this
+//! crate. Needs the feature `lab`.
+
+pub mod calibrate;
+mod cell;
+mod corpora;
+mod error;
+mod files;
+mod machine;
+mod plan;
+mod plot;
+mod process;
+pub mod report;
+mod runner;
+mod store;
+pub mod thresholds;
+
+pub use cell::{Cell, Memory, Outcome, Point, serve};
+pub use corpora::CorpusName;
+pub use error::LabError;
+pub use machine::Machine;
+pub use plan::{Plan, Seeds, Tuning};
+pub use runner::{Event, Failure, Results, Runner};
+pub use store::{Record, Store};
+
+/// The middle value, or the mean of the two middle ones; `None` of nothing. Infinite values are
+/// values like others: the median of runs of which most never arrive is infinite.
+fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median([1.0, f64::INFINITY, f64::INFINITY]), Some(f64::INFINITY));
+        assert_eq!(median([1.0, 2.0, f64::INFINITY]), Some(2.0));
+    }
+}

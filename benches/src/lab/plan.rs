@@ -1,0 +1,355 @@
+//! What to run: samplers × corpora × K × threads × seeds, from a small TOML file.
+//!
+//! ```toml
+//! samplers = ["f-plus", "warp"]
+//! corpora = ["kos", "nytlike@0.1"]
+//! topics = [100, 1000]
+//! seeds = 5
+//! epochs = 300
+//! evaluate-every = 5
+//! until = 99.8
+//!
+//! # What only one sampler is to do differently.
+//! [sampler.warp]
+//! epochs = 4000
+//! evaluate-every = 50
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use lda_core::train::SamplerKind;
+use serde::{Deserialize, Serialize};
+
+use super::corpora::CorpusName;
+use super::thresholds::Thresholds;
+use super::{Cell, LabError};
+
+/// A mistyped number should not start a run of years.
+const MOST_CELLS: usize = 10_000;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Plan {
+    /// Name, for headings; the file's name unless given.
+    pub name: String,
+    /// Samplers.
+    pub samplers: Vec<SamplerKind>,
+    /// Corpora.
+    pub corpora: Vec<CorpusName>,
+    /// Numbers of topics K.
+    pub topics: Vec<u32>,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Seeds.
+    pub seeds: Seeds,
+    /// α of every topic; 50/K unless given.
+    pub alpha: Option<f64>,
+    /// β.
+    pub beta: f64,
+    /// Epochs at most.
+    pub epochs: u32,
+    /// CPU seconds of sampling at most.
+    pub seconds: Option<f64>,
+    /// Ends a run that has reached this share of the best, in percent, where thresholds know it.
+    pub until: Option<f64>,
+    /// Epochs between evaluations.
+    pub evaluate_every: u32,
+    /// Seconds of the clock after which a run is ended and counts as failed.
+    pub timeout: Option<f64>,
+    /// What single samplers do differently.
+    pub sampler: BTreeMap<String, Tuning>,
+}
+
+/// What one sampler does differently from the rest of the plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tuning {
+    /// Epochs at most.
+    pub epochs: Option<u32>,
+    /// CPU seconds of sampling at most.
+    pub seconds: Option<f64>,
+    /// Epochs between evaluations.
+    pub evaluate_every: Option<u32>,
+    /// Metropolis-Hastings steps.
+    pub mh_steps: Option<u32>,
+    /// Longest document that the hybrid gives to F+LDA.
+    pub short_length: Option<u32>,
+    /// Ranges of the grid.
+    pub ranges: Option<usize>,
+}
+
+/// Seeds: 1 to n, or just these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of seeds (5) or a list of them ([1, 7])")]
+pub enum Seeds {
+    /// 1 to n.
+    Count(u32),
+    /// Just these.
+    List(Vec<u64>),
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            name: "run".to_owned(),
+            samplers: vec![SamplerKind::FPlus],
+            corpora: Vec::new(),
+            topics: vec![100],
+            threads: vec![1],
+            seeds: Seeds::Count(1),
+            alpha: None,
+            beta: 0.01,
+            epochs: 100,
+            seconds: None,
+            until: None,
+            evaluate_every: 5,
+            timeout: None,
+            sampler: BTreeMap::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// A plan from a file.
+    ///
+    /// # Errors
+    /// [`LabError::Read`], or [`LabError::Syntax`] with line and remedy.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = fs::read_to_string(path).map_err(LabError::read(path))?;
+        let mut plan: Self = toml::from_str(&text).map_err(|error| LabError::Syntax {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        if plan.name == Self::default().name {
+            let stem = path.file_stem().unwrap_or_default();
+            plan.name = stem.to_string_lossy().into_owned();
+        }
+        Ok(plan)
+    }
+
+    /// The runs, seeds outermost, so that a slow hour of the machine is shared by all samplers.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] names key, value and what to give.
+    pub fn cells(&self, thresholds: &Thresholds) -> Result<Vec<Cell>, LabError> {
+        let seeds = self.check()?;
+        let mut cells = Vec::new();
+        for seed in seeds {
+            for corpus in &self.corpora {
+                for &topics in &self.topics {
+                    for &threads in &self.threads {
+                        for &sampler in &self.samplers {
+                            let cell = self.cell(sampler, corpus, topics, threads, seed);
+                            cells.push(self.bounded(cell, thresholds));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn cell(
+        &self,
+        sampler: SamplerKind,
+        corpus: &CorpusName,
+        topics: u32,
+        threads: usize,
+        seed: u64,
+    ) -> Cell {
+        let tuning = self.sampler.get(sampler.name()).cloned().unwrap_or_default();
+        Cell {
+            sampler,
+            corpus: corpus.clone(),
+            topics,
+            threads,
+            seed,
+            alpha: self.alpha.unwrap_or(50.0 / f64::from(topics)),
+            beta: self.beta,
+            epochs: tuning.epochs.unwrap_or(self.epochs),
+            seconds: tuning.seconds.or(self.seconds),
+            until: None,
+            evaluate_every: tuning.evaluate_every.unwrap_or(self.evaluate_every),
+            mh_steps: tuning.mh_steps,
+            short_length: tuning.short_length,
+            ranges: tuning.ranges,
+        }
+    }
+
+    /// Turns the share of the best into a likelihood.
+    fn bounded(&self, cell: Cell, thresholds: &Thresholds) -> Cell {
+        let Some(share) = self.until else { return cell };
+        let level = thresholds.of(&cell).iter().find(|level| level.percent.parse() == Ok(share));
+        Cell { until: level.map(|level| level.log_joint), ..cell }
+    }
+
+    /// Checks everything that does not need a corpus; returns the seeds.
+    fn check(&self) -> Result<Vec<u64>, LabError> {
+        let seeds = match &self.seeds {
+            Seeds::Count(n) => *n as usize,
+            Seeds::List(list) => list.len(),
+        };
+        let lists =
+            [self.samplers.len(), self.corpora.len(), self.topics.len(), self.threads.len()];
+        // An empty list is refused below; here it must not hide a long one.
+        let cells = lists.into_iter().fold(seeds, |cells, n| cells.saturating_mul(n.max(1)));
+        if cells > MOST_CELLS {
+            let remedy = format!("give lists whose product is at most {MOST_CELLS}");
+            return Err(value("the number of runs", cells, remedy));
+        }
+        let seeds = match &self.seeds {
+            Seeds::Count(n) => (1..=u64::from(*n)).collect(),
+            Seeds::List(list) => list.clone(),
+        };
+        distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
+        distinct("corpora", &self.corpora, "a list such as [\"kos\", \"nytlike@0.1\"]")?;
+        distinct("topics", &self.topics, "a list such as [100, 1000]")?;
+        distinct("threads", &self.threads, "a list such as [1, 2]")?;
+        distinct("seeds", &seeds, "a number from 1, or a list such as [1, 7]")?;
+        for name in self.sampler.keys() {
+            if name.parse::<SamplerKind>().is_err() {
+                let remedy = "name a table [sampler.NAME] exact, f-plus, warp or hybrid";
+                return Err(value("sampler", name, remedy));
+            }
+        }
+        let tunings = || self.sampler.values();
+        let epochs = tunings().filter_map(|tuning| tuning.epochs);
+        let every = tunings().filter_map(|tuning| tuning.evaluate_every);
+        at_least_1("topics", self.topics.iter().copied())?;
+        at_least_1("threads", self.threads.iter().map(|&n| n.min(1) as u32))?;
+        at_least_1("epochs", epochs.chain([self.epochs]))?;
+        at_least_1("evaluate-every", every.chain([self.evaluate_every]))?;
+        let seconds = tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
+        above_0("seconds", seconds)?;
+        above_0("timeout", self.timeout)?;
+        above_0("until", self.until)?;
+        above_0("alpha", self.alpha)?;
+        above_0("beta", [self.beta])?;
+        Ok(seeds)
+    }
+}
+
+fn value(key: &'static str, value: impl ToString, remedy: impl Into<String>) -> LabError {
+    LabError::Value { key, value: value.to_string(), remedy: remedy.into() }
+}
+
+fn distinct<T: PartialEq + std::fmt::Debug>(
+    key: &'static str,
+    list: &[T],
+    expected: &str,
+) -> Result<(), LabError> {
+    if list.is_empty() {
+        return Err(value(key, "empty", format!("give {expected}")));
+    }
+    let repeated = list.iter().enumerate().find(|(i, item)| list[..*i].contains(item));
+    match repeated {
+        Some((_, item)) => {
+            Err(value(key, format!("{list:?}"), format!("{item:?} is there twice, remove one")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn at_least_1(key: &'static str, values: impl IntoIterator<Item = u32>) -> Result<(), LabError> {
+    match values.into_iter().find(|&n| n == 0) {
+        Some(n) => Err(value(key, n, "give at least 1")),
+        None => Ok(()),
+    }
+}
+
+fn above_0(key: &'static str, values: impl IntoIterator<Item = f64>) -> Result<(), LabError> {
+    match values.into_iter().find(|x| !(x.is_finite() && *x > 0.0)) {
+        Some(x) => Err(value(key, x, "give a finite number above 0")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Plan, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    fn refused(text: &str) -> String {
+        parse(text).unwrap().cells(&Thresholds::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_plan_is_the_product_of_its_lists_seeds_outermost() {
+        let plan = parse(
+            "samplers = [\"f-plus\", \"warp\"]\ncorpora = [\"kos\", \"nips\"]\n\
+             topics = [10, 20]\nthreads = [1]\nseeds = 2\nepochs = 7\n[sampler.warp]\nepochs = 70\n\
+             evaluate-every = 9\nmh-steps = 2",
+        );
+        let cells = plan.unwrap().cells(&Thresholds::default()).unwrap();
+        assert_eq!(cells.len(), 16);
+        let names: Vec<String> = cells.iter().take(3).map(Cell::name).collect();
+        assert_eq!(names, ["kos-k10-f-plus-t1-s1", "kos-k10-warp-t1-s1", "kos-k20-f-plus-t1-s1"]);
+        assert_eq!(cells[8].seed, 2);
+        assert_eq!((cells[0].epochs, cells[0].evaluate_every, cells[0].mh_steps), (7, 5, None));
+        assert_eq!((cells[1].epochs, cells[1].evaluate_every, cells[1].mh_steps), (70, 9, Some(2)));
+        assert_eq!((cells[0].alpha, cells[2].alpha), (5.0, 2.5));
+        let mut distinct: Vec<String> = cells.iter().map(Cell::name).collect();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 16);
+    }
+
+    #[test]
+    fn until_becomes_a_likelihood_where_one_is_known() {
+        let plan = parse("corpora = [\"kos\", \"ap\"]\ntopics = [1000]\nuntil = 99");
+        let cells = plan.unwrap().cells(&Thresholds::built_in()).unwrap();
+        assert_eq!((cells[0].until, cells[1].until), (Some(-9.186), None));
+    }
+
+    #[test]
+    fn mistakes_of_syntax_name_their_line() {
+        for (text, expected) in [
+            ("corpora = [\"kos\"]\nsampler = 3", "line 2"),
+            ("corpora = [\"kos\"]\nepoch = 3", "epoch"),
+            ("samplers = [\"gibbs\"]", "f-plus"),
+            ("seeds = \"many\"", "a number of seeds"),
+            ("corpora = [\"../kos\"]", "no name of a corpus"),
+            ("[sampler.warp]\nepoch = 3", "evaluate-every"),
+        ] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn mistakes_of_meaning_name_key_and_remedy() {
+        for (text, expected) in [
+            ("", "corpora is empty: give a list"),
+            ("corpora = [\"kos\", \"kos\"]", "twice"),
+            ("corpora = [\"kos\"]\ntopics = [0]", "topics is 0: give at least 1"),
+            ("corpora = [\"kos\"]\nseeds = 0", "seeds is empty"),
+            ("corpora = [\"kos\"]\nthreads = [0]", "threads is 0"),
+            ("corpora = [\"kos\"]\nevaluate-every = 0", "evaluate-every is 0"),
+            ("corpora = [\"kos\"]\nseconds = -1.0", "seconds is -1"),
+            ("corpora = [\"kos\"]\nbeta = nan", "beta is NaN"),
+            ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
+            ("corpora = [\"kos\"]\nseeds = 1000000", "number of runs is 1000000"),
+            ("seeds = 4294967295", "number of runs is 4294967295"),
+        ] {
+            assert!(refused(text).contains(expected), "{}", refused(text));
+        }
+    }
+
+    #[test]
+    fn presets_of_this_repository_are_plans() {
+        let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
+        let mut seen = 0;
+        for entry in fs::read_dir(directory).unwrap() {
+            let plan = Plan::read(&entry.unwrap().path()).unwrap();
+            plan.cells(&Thresholds::built_in()).unwrap();
+            seen += 1;
+        }
+        assert!(seen > 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! Comma-separated values: one row an evaluated epoch, and one row a run.
+
+use std::fmt::{Display, Write};
+
+use super::super::thresholds::{Thresholds, crossing};
+use super::super::{Cell, Point, Record, Results};
+
+/// A row under construction.
+#[derive(Default)]
+struct Row(String);
+
+impl Row {
+    fn add(&mut self, value: impl Display) -> &mut Self {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        let text = value.to_string();
+        if text.contains(['"', ',', '\n', '\r']) {
+            // Writing to a string does not fail.
+            let _ = write!(self.0, "\"{}\"", text.replace('"', "\"\""));
+        } else {
+            self.0.push_str(&text);
+        }
+        self
+    }
+
+    /// An empty field where there is no value.
+    fn maybe(&mut self, value: Option<impl Display>) -> &mut Self {
+        match value {
+            Some(value) => self.add(value),
+            None => self.add(""),
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell) -> &mut Self {
+        self.add(cell.sampler).add(&cell.corpus).add(cell.topics).add(cell.threads).add(cell.seed)
+    }
+}
+
+const CELL: &str = "sampler,corpus,topics,threads,seed";
+
+/// One row an evaluated epoch; epoch 0 is the random start.
+pub(super) fn epochs(records: &[Record]) -> String {
+    let mut out = format!(
+        "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
+         log_joint,log_joint_doc,log_joint_word,log_joint_per_token\n"
+    );
+    for record in records {
+        let tokens = record.outcome.tokens as f64;
+        let mut before: Option<&Point> = None;
+        for point in &record.outcome.points {
+            let rate = before.map(|before| {
+                f64::from(point.epoch - before.epoch) * tokens
+                    / (point.cpu_seconds - before.cpu_seconds)
+            });
+            let mut row = Row::default();
+            row.cell(&record.cell)
+                .add(point.epoch)
+                .add(format!("{:.6}", point.cpu_seconds))
+                .add(format!("{:.6}", point.wall_seconds))
+                .maybe(rate.map(|rate| format!("{rate:.0}")))
+                .maybe(point.changed.map(|share| format!("{share:.6}")))
+                .maybe(point.acceptance.map(|share| format!("{share:.6}")))
+                .maybe(point.mh_steps)
+                .add(point.log_joint)
+                .add(point.log_joint_doc)
+                .add(point.log_joint_word)
+                .add(format!("{:.6}", point.log_joint / tokens));
+            out.push_str(&row.0);
+            out.push('\n');
+            before = Some(point);
+        }
+    }
+    out
+}
+
+/// One row a run. Seconds to a likelihood are CPU seconds of sampling: `inf` where it did not
+/// arrive, empty where no likelihood is set.
+pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
+    let percents = thresholds.percents();
+    let mut out = format!(
+        "{CELL},status,alpha,beta,epochs,cpu_seconds,wall_seconds,tokens_per_cpu_second,\
+         tokens_per_second,log_joint_per_token,acceptance"
+    );
+    for percent in &percents {
+        // Writing to a string does not fail.
+        let _ = write!(out, ",cpu_seconds_to_{percent}");
+    }
+    out.push_str(
+        ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
+         read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
+         commit,compiler,cpu\n",
+    );
+    for record in &results.records {
+        out.push_str(&finished(record, &percents, thresholds).0);
+        out.push('\n');
+    }
+    let columns = out.lines().next().map_or(0, |header| header.split(',').count());
+    for failure in &results.failures {
+        let mut row = Row::default();
+        row.cell(&failure.cell).add(format!("failed: {}", failure.message));
+        for _ in 6..columns {
+            row.add("");
+        }
+        out.push_str(&row.0);
+        out.push('\n');
+    }
+    out
+}
+
+fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row {
+    let (cell, outcome, machine) = (&record.cell, &record.outcome, &record.machine);
+    let last = outcome.points.last();
+    let mut row = Row::default();
+    row.cell(cell)
+        .add("finished")
+        .add(cell.alpha)
+        .add(cell.beta)
+        .maybe(last.map(|point| point.epoch))
+        .maybe(last.map(|point| format!("{:.6}", point.cpu_seconds)))
+        .maybe(last.map(|point| format!("{:.6}", point.wall_seconds)))
+        .add(format!("{:.0}", outcome.tokens_per_cpu_second))
+        .add(format!("{:.0}", outcome.tokens_per_second))
+        .maybe(last.map(|point| format!("{:.6}", point.log_joint / outcome.tokens as f64)))
+        .maybe(last.and_then(|point| point.acceptance).map(|share| format!("{share:.6}")));
+    let levels = thresholds.of(cell);
+    for percent in percents {
+        let level = levels.iter().find(|level| level.percent == *percent);
+        row.maybe(level.map(|level| {
+            let found = crossing(&outcome.points, outcome.tokens, level.log_joint);
+            found.map_or("inf".to_owned(), |found| format!("{:.4}", found.cpu_seconds))
+        }));
+    }
+    row.maybe(outcome.memory.peak)
+        .maybe(outcome.memory.peak_reading)
+        .add(outcome.memory.corpus)
+        .add(outcome.memory.state)
+        .add(outcome.tokens)
+        .add(outcome.documents)
+        .add(outcome.words)
+        .add(format!("{:.3}", outcome.read_seconds))
+        .add(format!("{:.3}", outcome.start_seconds))
+        .maybe(record.load)
+        .add(outcome.resolved.isa)
+        .add(outcome.resolved.ranges)
+        .add(format!("{:016x}", outcome.corpus_fingerprint))
+        .add(format!("{:016x}", outcome.assignments_fingerprint))
+        .add(&machine.commit)
+        .add(&machine.compiler)
+        .add(&machine.cpu);
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Failure;
+    use super::super::tests::{kos_record, results};
+    use super::*;
+
+    /// Fields of each line; quoted ones keep their commas.
+    fn parse(text: &str) -> Vec<Vec<String>> {
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let (mut fields, mut quoted) = (vec![String::new()], false);
+            for c in line.chars() {
+                match c {
+                    '"' => quoted = !quoted,
+                    ',' if !quoted => fields.push(String::new()),
+                    c => fields.last_mut().unwrap().push(c),
+                }
+            }
+            lines.push(fields);
+        }
+        lines
+    }
+
+    fn column(lines: &[Vec<String>], name: &str) -> Vec<String> {
+        let i = lines[0].iter().position(|field| field == name).unwrap();
+        lines[1..].iter().map(|line| line[i].clone()).collect()
+    }
+
+    #[test]
+    fn one_row_an_evaluated_epoch() {
+        let lines = parse(&epochs(&[kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.0)]));
+        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
+        assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
+        assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);
+        assert_eq!(column(&lines, "log_joint_per_token")[2], "-9.000000");
+    }
+
+    #[test]
+    fn one_row_a_run_finished_or_failed() {
+        let mut all = results([kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.5)]);
+        let cell = all.records[0].cell.clone();
+        all.failures.push(Failure { cell, message: "said \"no\", and left".into() });
+        let lines = parse(&cells(&all, &Thresholds::built_in()));
+        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
+        assert_eq!(column(&lines, "cpu_seconds_to_99.8")[1..], ["inf", ""]);
+        assert!(column(&lines, "cpu_seconds_to_99.8")[0].starts_with("1."));
+        assert_eq!(column(&lines, "status")[2], "failed: said no, and left");
+    }
+}

@@ -1,0 +1,225 @@
+//! Plots of finished runs.
+
+use lda_core::train::SamplerKind;
+
+use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, Scale, Scene, color};
+use super::super::thresholds::Thresholds;
+use super::super::{Cell, Point, Record, Results};
+use super::summary::Group;
+
+/// File name without its end, and the plot.
+pub(super) fn draw(
+    results: &Results,
+    groups: &[Group],
+    thresholds: &Thresholds,
+) -> Vec<(String, Scene)> {
+    let mut plots = Vec::new();
+    let mut add = |name: String, scene: Option<Scene>| {
+        plots.extend(scene.map(|scene| (name, scene)));
+    };
+    for records in places(&results.records) {
+        let cell = &records[0].cell;
+        let place = format!("{}-k{}-t{}", cell.corpus, cell.topics, cell.threads);
+        let heading = heading(cell, &records);
+        let likelihood = Likelihood { records: &records, heading: &heading, thresholds };
+        add(format!("{place}-likelihood-by-time"), likelihood.by_time());
+        add(format!("{place}-likelihood-by-epoch"), likelihood.by_epoch());
+        add(format!("{place}-acceptance"), acceptance(&records, &heading));
+    }
+    let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
+    let title = "Speed of sampling";
+    let note = "median over the second half of the epochs, median over seeds";
+    add("speed".into(), bars(groups, (title, note, "million tokens a CPU second"), cpu));
+    let peak = |group: &Group| group.peak_memory.map(|bytes| bytes / f64::from(1 << 20));
+    let title = "Peak memory";
+    let note = "largest resident set of the whole process, reading the corpus included";
+    add("memory".into(), bars(groups, (title, note, "MiB"), peak));
+    plots
+}
+
+/// Runs that are drawn in one plot: all samplers and seeds of a corpus, K and number of threads.
+fn places(records: &[Record]) -> Vec<Vec<&Record>> {
+    let same =
+        |a: &Cell, b: &Cell| a.corpus == b.corpus && a.topics == b.topics && a.threads == b.threads;
+    let mut places: Vec<Vec<&Record>> = Vec::new();
+    for record in records {
+        match places.iter_mut().find(|place| same(&place[0].cell, &record.cell)) {
+            Some(place) => place.push(record),
+            None => places.push(vec![record]),
+        }
+    }
+    places
+}
+
+fn heading(cell: &Cell, records: &[&Record]) -> String {
+    let threads =
+        if cell.threads == 1 { "1 thread".into() } else { format!("{} threads", cell.threads) };
+    let tokens = records[0].outcome.tokens as f64 / 1e6;
+    format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
+}
+
+/// A sampler has the same colour in every plot.
+fn color_of(sampler: SamplerKind) -> Color {
+    color(SamplerKind::ALL.iter().position(|kind| *kind == sampler).unwrap_or_default())
+}
+
+struct Likelihood<'a> {
+    records: &'a [&'a Record],
+    heading: &'a str,
+    thresholds: &'a Thresholds,
+}
+
+impl Likelihood<'_> {
+    fn by_time(&self) -> Option<Scene> {
+        self.chart("CPU seconds of sampling", |point| point.cpu_seconds)
+    }
+
+    fn by_epoch(&self) -> Option<Scene> {
+        self.chart("epoch", |point| f64::from(point.epoch))
+    }
+
+    fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
+        let y =
+            |record: &Record, point: &Point| Some(point.log_joint / record.outcome.tokens as f64);
+        let curves = curves(self.records, x, y);
+        let ends = curves.iter().filter_map(|curve| curve.points.last());
+        let best = ends.clone().map(|end| end.1).max_by(f64::total_cmp)?;
+        let worst = curves.iter().flat_map(|c| &c.points).map(|p| p.1).min_by(f64::total_cmp)?;
+        let longest = ends.clone().map(|end| end.0).max_by(f64::total_cmp)?;
+        let shortest = ends.map(|end| end.0).min_by(f64::total_cmp)?;
+        let levels = self.thresholds.of(&self.records[0].cell).iter();
+        let marks: Vec<Mark> = levels
+            .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
+            .collect();
+        let top = marks.last().map_or(best, |mark| mark.y.max(best));
+        // Where curves differ is near the top; the random start would press that flat.
+        let low = worst.max(top + 0.16 * top.min(0.0));
+        Chart {
+            title: self.heading.to_owned(),
+            note: note(self.records),
+            x_label: x_label.to_owned(),
+            y_label: "log joint likelihood a token".to_owned(),
+            x_scale: if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear },
+            y_low: Some(low),
+            y_high: Some(top + 0.04 * (top - low).max(1e-6)),
+            curves,
+            marks,
+        }
+        .draw()
+    }
+}
+
+fn note(records: &[&Record]) -> String {
+    let cell = &records[0].cell;
+    let mut seeds: Vec<u64> = records.iter().map(|record| record.cell.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let seeds = match seeds.len() {
+        1 => "one seed".to_owned(),
+        n => format!("{n} seeds, a line each"),
+    };
+    format!("α = {}, β = {}; {seeds}; {}", cell.alpha, cell.beta, records[0].machine.cpu)
+}
+
+fn curves(
+    records: &[&Record],
+    x: fn(&Point) -> f64,
+    y: impl Fn(&Record, &Point) -> Option<f64>,
+) -> Vec<Curve> {
+    let curve = |record: &&Record| Curve {
+        label: record.cell.sampler.to_string(),
+        color: color_of(record.cell.sampler),
+        points: record
+            .outcome
+            .points
+            .iter()
+            .filter_map(|point| Some((x(point), y(record, point)?)))
+            .collect(),
+    };
+    records.iter().map(curve).collect()
+}
+
+fn acceptance(records: &[&Record], heading: &str) -> Option<Scene> {
+    Chart {
+        title: heading.to_owned(),
+        note: "proposals of the current topic left out".to_owned(),
+        x_label: "epoch".to_owned(),
+        y_label: "proposals accepted, %".to_owned(),
+        x_scale: Scale::Linear,
+        y_low: Some(0.0),
+        y_high: None,
+        curves: curves(
+            records,
+            |point| f64::from(point.epoch),
+            |_, point| point.acceptance.map(|share| 100.0 * share),
+        ),
+        marks: Vec::new(),
+    }
+    .draw()
+}
+
+/// One bar a sampler, one group a corpus, K and number of threads.
+fn bars(
+    groups: &[Group],
+    (title, note, y_label): (&str, &str, &str),
+    value: impl Fn(&Group) -> Option<f64>,
+) -> Option<Scene> {
+    let mut samplers: Vec<SamplerKind> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    let many_threads = groups.iter().any(|group| group.threads != groups[0].threads);
+    let label = |group: &Group| {
+        let threads =
+            if many_threads { format!("\n{} threads", group.threads) } else { String::new() };
+        format!("{}\nK = {}{threads}", group.corpus, group.topics)
+    };
+    for group in groups {
+        if !samplers.contains(&group.sampler) {
+            samplers.push(group.sampler);
+        }
+        if !labels.contains(&label(group)) {
+            labels.push(label(group));
+        }
+    }
+    let bar_group = |name: &String| BarGroup {
+        label: name.clone(),
+        values: samplers
+            .iter()
+            .map(|sampler| {
+                let found = groups.iter().find(|g| g.sampler == *sampler && label(g) == *name);
+                found.and_then(&value).filter(|value| value.is_finite())
+            })
+            .collect(),
+    };
+    Bars {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        y_label: y_label.to_owned(),
+        series: samplers.iter().map(|s| (s.to_string(), color_of(*s))).collect(),
+        groups: labels.iter().map(bar_group).collect(),
+    }
+    .draw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::group;
+    use super::super::tests::{kos_record, results};
+    use super::*;
+
+    #[test]
+    fn plots_of_what_there_is() {
+        let all = results([kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.1)]);
+        let thresholds = Thresholds::built_in();
+        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
+        // No acceptance: an exact sampler proposes nothing.
+        let place = "kos-k1000-t1-likelihood-by";
+        assert_eq!(
+            names,
+            [format!("{place}-time"), format!("{place}-epoch"), "speed".into(), "memory".into()]
+        );
+        let svg = plots[0].1.svg();
+        assert!(svg.contains("kos (0.0 M tokens), K = 1000, 1 thread"), "{svg}");
+        assert!(svg.contains(">99.8 %<"), "{svg}");
+    }
+}

@@ -1,0 +1,99 @@
+//! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md` and plots.
+
+mod csv;
+mod figures;
+mod summary;
+mod table;
+
+use std::path::PathBuf;
+
+pub use summary::{Arrival, Group, group};
+
+use super::files::{create_directory, write_bytes};
+use super::thresholds::Thresholds;
+use super::{LabError, Plan, Results, Store};
+
+/// Writes everything into the store's directory; returns the files.
+///
+/// # Errors
+/// [`LabError::Empty`], if no run is finished; [`LabError::Write`].
+pub fn write(
+    store: &Store,
+    plan: &Plan,
+    results: &Results,
+    thresholds: &Thresholds,
+) -> Result<Vec<PathBuf>, LabError> {
+    let directory = store.directory();
+    if results.records.is_empty() {
+        return Err(LabError::Empty { path: directory.to_owned() });
+    }
+    let groups = group(results, thresholds);
+    let mut files = vec![
+        ("epochs.csv".to_owned(), csv::epochs(&results.records).into_bytes()),
+        ("cells.csv".to_owned(), csv::cells(results, thresholds).into_bytes()),
+        ("summary.md".to_owned(), table::markdown(plan, results, &groups).into_bytes()),
+    ];
+    for (name, scene) in figures::draw(results, &groups, thresholds) {
+        files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
+        files.push((format!("plots/{name}.png"), scene.png(2.0)));
+    }
+    create_directory(&directory.join("plots"))?;
+    let write = |(name, bytes): (String, Vec<u8>)| {
+        let path = directory.join(name);
+        write_bytes(&path, &bytes).map(|()| path)
+    };
+    files.into_iter().map(write).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::train::Options;
+
+    use super::super::cell::tests::cell;
+    use super::super::{Cell, Machine, Memory, Outcome, Point, Record, Results};
+
+    /// A run on "kos" of 1,000 tokens: from −14 a token straight up to `end` in 20 epochs of
+    /// `seconds` / 10.
+    pub(super) fn kos_record(seed: u64, seconds: f64, end: f64) -> Record {
+        let mut builder = lda_core::corpus::CorpusBuilder::new();
+        builder.push_tokens([0, 1]).unwrap();
+        let corpus = builder.build().unwrap();
+        let point = |epoch: u32| Point {
+            epoch,
+            cpu_seconds: seconds * f64::from(epoch) / 10.0,
+            wall_seconds: seconds * f64::from(epoch) / 10.0,
+            changed: Some(0.5),
+            acceptance: None,
+            mh_steps: None,
+            log_joint: 1000.0 * (-14.0 + (end + 14.0) * f64::from(epoch) / 20.0),
+            log_joint_doc: -1.0,
+            log_joint_word: -1.0,
+        };
+        let corpus_name = "kos".parse().unwrap();
+        let cell =
+            Cell { corpus: corpus_name, topics: 1000, alpha: 0.05, beta: 0.01, seed, ..cell() };
+        Record {
+            cell,
+            machine: Machine::detect(),
+            load: Some(0.5),
+            outcome: Outcome {
+                resolved: Options::default().resolve(&corpus).unwrap(),
+                documents: 1,
+                words: 2,
+                tokens: 1000,
+                corpus_fingerprint: 0xabc,
+                read_seconds: 0.1,
+                start_seconds: 0.2,
+                points: [0, 10, 20].map(point).into(),
+                tokens_per_cpu_second: 10_000.0 / seconds,
+                tokens_per_second: 10_000.0 / seconds,
+                memory: Memory { peak: Some(1 << 24), peak_reading: None, corpus: 1, state: 2 },
+                assignments_fingerprint: u64::MAX,
+            },
+        }
+    }
+
+    pub(super) fn results(records: impl IntoIterator<Item = Record>) -> Results {
+        Results { records: records.into_iter().collect(), failures: Vec::new() }
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs that differ only by their seed, taken together.
+
+use lda_core::train::SamplerKind;
+
+use super::super::thresholds::{Thresholds, crossing};
+use super::super::{Cell, CorpusName, Record, Results, median};
+
+/// The runs of one sampler on one corpus at one K and number of threads. Figures are medians over
+/// the seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Sampler.
+    pub sampler: SamplerKind,
+    /// Corpus.
+    pub corpus: CorpusName,
+    /// Topics K.
+    pub topics: u32,
+    /// Threads.
+    pub threads: usize,
+    /// Runs that are finished.
+    pub seeds: usize,
+    /// Why the first failed one failed.
+    pub failure: Option<String>,
+    /// Tokens a CPU second.
+    pub tokens_per_cpu_second: f64,
+    /// Tokens a second of the clock.
+    pub tokens_per_second: f64,
+    /// Epochs done.
+    pub epochs: f64,
+    /// CPU seconds of sampling.
+    pub cpu_seconds: f64,
+    /// Log joint a token after the last epoch.
+    pub log_joint: f64,
+    /// Acceptance of proposals in the last epoch.
+    pub acceptance: Option<f64>,
+    /// Largest resident set, in bytes.
+    pub peak_memory: Option<f64>,
+    /// The same over the tokens of the corpus.
+    pub peak_per_token: Option<f64>,
+    /// How long it took to each likelihood, lowest first.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// How long a group took to a likelihood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrival {
+    /// Share of the best in percent.
+    pub percent: String,
+    /// The likelihood: log joint a token.
+    pub log_joint: f64,
+    /// CPU seconds of sampling; infinite, if half of the seeds or more did not arrive.
+    pub cpu_seconds: f64,
+    /// Seconds of sampling; likewise.
+    pub wall_seconds: f64,
+    /// Epochs; likewise.
+    pub epochs: f64,
+    /// Seeds that arrived.
+    pub arrived: usize,
+}
+
+/// Groups in the order of their first run.
+pub fn group(results: &Results, thresholds: &Thresholds) -> Vec<Group> {
+    let failed = results.failures.iter().map(|failure| &failure.cell);
+    let mut heads: Vec<&Cell> = Vec::new();
+    for cell in results.records.iter().map(|record| &record.cell).chain(failed) {
+        if !heads.iter().any(|head| same_group(head, cell)) {
+            heads.push(cell);
+        }
+    }
+    heads.into_iter().map(|head| summarise(head, results, thresholds)).collect()
+}
+
+/// Whether only the seed tells the two apart.
+fn same_group(a: &Cell, b: &Cell) -> bool {
+    let key = |cell: &Cell| (cell.sampler, cell.corpus.clone(), cell.topics, cell.threads);
+    key(a) == key(b)
+}
+
+fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
+    let records: Vec<&Record> =
+        results.records.iter().filter(|record| same_group(head, &record.cell)).collect();
+    let failure = results.failures.iter().find(|failure| same_group(head, &failure.cell));
+    let middle = |f: &dyn Fn(&Record) -> Option<f64>| median(records.iter().filter_map(|r| f(r)));
+    let figure = |f: &dyn Fn(&Record) -> Option<f64>| middle(f).unwrap_or(f64::NAN);
+    let last = |record: &Record| record.outcome.points.last().cloned();
+    let tokens = |record: &Record| record.outcome.tokens as f64;
+    let peak = |record: &Record| record.outcome.memory.peak.map(|bytes| bytes as f64);
+    Group {
+        sampler: head.sampler,
+        corpus: head.corpus.clone(),
+        topics: head.topics,
+        threads: head.threads,
+        seeds: records.len(),
+        failure: failure.map(|failure| failure.message.clone()),
+        tokens_per_cpu_second: figure(&|r| Some(r.outcome.tokens_per_cpu_second)),
+        tokens_per_second: figure(&|r| Some(r.outcome.tokens_per_second)),
+        epochs: figure(&|r| last(r).map(|point| f64::from(point.epoch))),
+        cpu_seconds: figure(&|r| last(r).map(|point| point.cpu_seconds)),
+        log_joint: figure(&|r| last(r).map(|point| point.log_joint / tokens(r))),
+        acceptance: middle(&|r| last(r).and_then(|point| point.acceptance)),
+        peak_memory: middle(&peak),
+        peak_per_token: middle(&|r| peak(r).map(|bytes| bytes / tokens(r))),
+        arrivals: arrivals(head, &records, thresholds),
+    }
+}
+
+fn arrivals(head: &Cell, records: &[&Record], thresholds: &Thresholds) -> Vec<Arrival> {
+    let levels = if records.is_empty() { &[] } else { thresholds.of(head) };
+    let arrival = |level: &super::super::thresholds::Level| {
+        let crossings: Vec<_> = records
+            .iter()
+            .map(|record| crossing(&record.outcome.points, record.outcome.tokens, level.log_joint))
+            .collect();
+        let middle = |f: fn(&super::super::thresholds::Crossing) -> f64| {
+            let values = crossings.iter().map(|c| c.as_ref().map_or(f64::INFINITY, f));
+            median(values).unwrap_or(f64::INFINITY)
+        };
+        Arrival {
+            percent: level.percent.clone(),
+            log_joint: level.log_joint,
+            cpu_seconds: middle(|crossing| crossing.cpu_seconds),
+            wall_seconds: middle(|crossing| crossing.wall_seconds),
+            epochs: middle(|crossing| crossing.epoch),
+            arrived: crossings.iter().flatten().count(),
+        }
+    };
+    levels.iter().map(arrival).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{kos_record, results};
+    use super::*;
+
+    #[test]
+    fn a_seed_that_does_not_arrive_counts_as_infinite() {
+        // To 99 %: after 4 s, 6 s, and never.
+        let thresholds = Thresholds::built_in();
+        let ends = [(1, -9.0), (2, -9.0), (3, -9.5)];
+        let mut all = results(ends.map(|(seed, end)| kos_record(seed, seed as f64, end)));
+        let groups = group(&all, &thresholds);
+        assert_eq!((groups.len(), groups[0].seeds), (1, 3));
+        let arrival = |groups: &[Group]| groups[0].arrivals[2].clone();
+        assert_eq!((arrival(&groups).percent.as_str(), arrival(&groups).arrived), ("99", 2));
+        let second = crossing(&all.records[1].outcome.points, 1000, -9.186).unwrap().cpu_seconds;
+        assert_eq!(arrival(&groups).cpu_seconds, second);
+        all.records.remove(0);
+        assert_eq!(arrival(&group(&all, &thresholds)).cpu_seconds, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_group_whose_runs_all_failed_has_its_row() {
+        let mut all = results([kos_record(1, 1.0, -9.0)]);
+        let cell = Cell { topics: 5, ..all.records[0].cell.clone() };
+        all.failures.push(super::super::super::Failure { cell, message: "no".into() });
+        let groups = group(&all, &Thresholds::built_in());
+        assert_eq!((groups.len(), groups[1].seeds), (2, 0));
+        assert_eq!(groups[1].failure.as_deref(), Some("no"));
+        assert!(groups[1].log_joint.is_nan() && groups[1].arrivals.is_empty());
+    }
+}

@@ -1,0 +1,187 @@
+//! The command line of `lab`: what it writes, how it resumes, what it refuses.
+#![cfg(feature = "lab")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use lda_benches::synthetic::Spec;
+use lda_core::corpus::write_uci;
+
+/// An empty directory with a corpus named tiny.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab").join(name);
+    // Left over from an earlier run, or not there.
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    let spec = Spec { num_documents: 40, num_words: 100, num_topics: 4, ..Spec::default() };
+    let corpus = spec.generate(1).unwrap().corpus;
+    write_uci(&corpus, fs::File::create(path.join("docword.tiny.txt")).unwrap()).unwrap();
+    path
+}
+
+fn lab(directory: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    command.args(arguments.split_whitespace()).current_dir(directory);
+    command.env("LDA_CORPORA", directory).output().unwrap()
+}
+
+fn succeeds(directory: &Path, arguments: &str) -> (String, String) {
+    let output = lab(directory, arguments);
+    assert!(output.status.success(), "{output:?}");
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn fails(directory: &Path, arguments: &str, status: i32) -> String {
+    let output = lab(directory, arguments);
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn column(csv: &str, name: &str) -> Vec<String> {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let i = lines.next().unwrap().iter().position(|field| *field == name).unwrap();
+    lines.map(|line| line[i].to_owned()).collect()
+}
+
+const PLAN: &str = "samplers = [\"f-plus\", \"exact\"]\ncorpora = [\"tiny\"]\ntopics = [4, 9]\n\
+                    seeds = 2\nepochs = 6\nevaluate-every = 2\n[sampler.exact]\nepochs = 5\n";
+
+#[test]
+fn a_plan_becomes_tables_and_plots() {
+    let directory = directory("whole");
+    fs::write(directory.join("small.toml"), PLAN).unwrap();
+    let (stdout, stderr) = succeeds(&directory, "run small.toml");
+    let out = directory.join("target/lab/small");
+    let text = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(stdout, text("summary.md"));
+    assert!(stdout.contains("## tiny, K = 9"), "{stdout}");
+    assert_eq!(stderr.lines().filter(|line| line.contains("tiny-k")).count(), 8, "{stderr}");
+
+    // 4 and 4 runs; evaluated at 0, 2, 4, 6 and at 0, 2, 4, 5.
+    let epochs = text("epochs.csv");
+    assert_eq!(column(&epochs, "epoch").len(), 8 * 4);
+    assert_eq!(column(&epochs, "epoch").iter().filter(|epoch| *epoch == "5").count(), 4);
+    let cells = text("cells.csv");
+    assert_eq!(column(&cells, "status"), ["finished"; 8]);
+    // Equal start, equal corpus; every run its own end.
+    let mut ends = column(&cells, "assignments_fingerprint");
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), 8);
+    if cfg!(target_os = "linux") {
+        let peaks = column(&cells, "peak_bytes");
+        assert!(peaks.iter().all(|peak| peak.parse::<u64>().unwrap() > 1 << 20), "{peaks:?}");
+    }
+    for plot in ["tiny-k4-t1-likelihood-by-time", "tiny-k9-t1-likelihood-by-epoch", "speed"] {
+        assert!(text(&format!("plots/{plot}.svg")).ends_with("</svg>\n"));
+        assert!(fs::read(out.join(format!("plots/{plot}.png"))).unwrap().starts_with(b"\x89PNG"));
+    }
+}
+
+fn written(path: &Path) -> SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
+}
+
+#[test]
+fn an_interrupted_plan_goes_on_and_finished_runs_are_kept() {
+    let directory = directory("resume");
+    fs::write(directory.join("p.toml"), PLAN).unwrap();
+    succeeds(&directory, "run p.toml --out out --seeds 1");
+    let cells = directory.join("out/cells");
+    let (kept, lost) =
+        (cells.join("tiny-k4-f-plus-t1-s1.json"), cells.join("tiny-k9-exact-t1-s1.json"));
+    let before = (written(&kept), fs::read_to_string(directory.join("out/cells.csv")).unwrap());
+    // As an interruption leaves it: one run missing, one cut off.
+    fs::remove_file(&lost).unwrap();
+    fs::write(cells.join("tiny-k9-f-plus-t1-s1.json"), "{\"cell\":").unwrap();
+    let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1");
+    assert_eq!(stderr.matches("finished before").count(), 2, "{stderr}");
+    assert_eq!(written(&kept), before.0);
+    // What was run again came to the same assignments.
+    let after = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    let ends = |csv: &str| column(csv, "assignments_fingerprint");
+    assert_eq!(ends(&after), ends(&before.1));
+    // Other epochs are other runs; `--again` asks for all.
+    let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1 --epochs 4");
+    assert_eq!(stderr.matches("finished before").count(), 0, "{stderr}");
+    let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1 --epochs 4 --again");
+    assert_eq!(stderr.matches("finished before").count(), 0, "{stderr}");
+    // The report alone runs nothing and says the same.
+    let table = fs::read_to_string(directory.join("out/summary.md")).unwrap();
+    assert_eq!(succeeds(&directory, "report out").0, table);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is() {
+    let directory = directory("refused");
+    let missing = fails(&directory, "run --corpus tiny,nosuch --out out", 1);
+    assert!(missing.contains("docword.nosuch.txt.gz"), "{missing}");
+    assert!(missing.contains("LDA_CORPORA"), "{missing}");
+    assert!(!directory.join("out").exists());
+    assert!(fails(&directory, "run --out out", 2).contains("corpora is empty"));
+    assert!(fails(&directory, "run --corpus tiny --sampler gibbs", 2).contains("f-plus"));
+    assert!(fails(&directory, "run --corpus tiny --topics 0", 2).contains("topics is 0"));
+    assert!(fails(&directory, "run nosuch.toml", 1).contains("cannot read nosuch.toml"));
+    fs::write(directory.join("bad.toml"), "corpora = [\"tiny\"]\nepoch = 3\n").unwrap();
+    let bad = fails(&directory, "run bad.toml", 1);
+    assert!(bad.contains("bad.toml") && bad.contains("line 2") && bad.contains("epochs"), "{bad}");
+    assert!(fails(&directory, "report out", 1).contains("plan.json"));
+    assert!(fails(&directory, "cell", 1).contains("lab run"));
+}
+
+#[test]
+fn a_run_that_fails_has_its_row_and_the_others_go_on() {
+    let directory = directory("fails");
+    fs::write(directory.join("docword.torn.txt"), "2\n3\n9\n1 1 1\n").unwrap();
+    let stderr = fails(&directory, "run --corpus torn,tiny --epochs 2 --out out", 1);
+    assert!(stderr.contains("failed: torn-k100-f-plus-t1-s1") && stderr.contains("docword.torn"));
+    let cells = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    assert!(cells.contains("tiny,100,1,1,finished") && cells.contains("torn,100,1,1,"), "{cells}");
+    let summary = fs::read_to_string(directory.join("out/summary.md")).unwrap();
+    assert!(summary.contains("failed: "), "{summary}");
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended() {
+    let directory = directory("timeout");
+    let plan = "corpora = [\"tiny\"]\nepochs = 100000000\ntimeout = 0.3\n";
+    fs::write(directory.join("slow.toml"), plan).unwrap();
+    assert!(fails(&directory, "run slow.toml", 1).contains("timeout"));
+}
+
+#[test]
+fn generated_corpora_need_no_files() {
+    let directory = directory("generated");
+    let arguments = "run --corpus pubmedlike@0.0005 --topics 5 --epochs 2 --out out";
+    succeeds(&directory, arguments);
+    let corpus = directory.join("out/corpora/docword.pubmedlike@0.0005.txt");
+    let before = written(&corpus);
+    succeeds(&directory, &format!("{arguments} --again"));
+    assert_eq!(written(&corpus), before);
+}
+
+#[test]
+fn a_threshold_entry_can_be_used() {
+    let directory = directory("thresholds");
+    let arguments = "thresholds --corpus tiny --topics 4 --epochs 40 --out long";
+    let (entry, _) = succeeds(&directory, arguments);
+    fs::write(directory.join("own.toml"), &entry).unwrap();
+    let run = "run --corpus tiny --topics 4 --epochs 40 --evaluate-every 1 --until 95 \
+               --thresholds own.toml --out out";
+    let (table, _) = succeeds(&directory, run);
+    assert!(table.contains("s to 99.8 %"), "{table}");
+    let cells = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    assert!(column(&cells, "cpu_seconds_to_95")[0].parse::<f64>().unwrap() > 0.0, "{cells}");
+    let epochs: u32 = column(&cells, "epochs")[0].parse().unwrap();
+    assert!(epochs < 40, "{epochs}");
+}
+
+#[test]
+fn calibration_prints_a_cost_table() {
+    let directory = directory("calibrate");
+    let arguments = "calibrate --lengths 10,40 --topics 5 --tokens 2000 --settle 1";
+    let (table, _) = succeeds(&directory, arguments);
+    assert!(table.contains("lengths = [10, 40]") && table.contains("f-plus = ["), "{table}");
+}
