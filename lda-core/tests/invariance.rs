@@ -13,13 +13,13 @@ mod common;
 
 use common::assert_law;
 use common::corpora::locate;
-use common::enumerate::{A, ALPHA, B, BETA, C, Chain, TOPICS, Toy};
-use common::host::{Job, Whole};
+use common::enumerate::{A, ALPHA, B, BETA, C, Chain, TOPICS, Toy, WarpRule};
+use common::host::{Job, Place, Whole};
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::sampler::{Exact, FPlus, Sampler};
+use lda_core::sampler::{Exact, FPlus, Sampler, Warp};
 
 /// Epochs a law is judged by.
 const REPEATS: u64 = 1_000_000;
@@ -33,6 +33,8 @@ struct Topics {
 
 const TWO: Topics = Topics { all: 2, live: [0, 1] };
 const HIDDEN: Topics = Topics { all: 40, live: [3, 37] };
+/// For WarpLDA, whose word proposals spread over all topics: few enough that some still fit.
+const FEW: Topics = Topics { all: 18, live: [3, 17] };
 
 impl Topics {
     fn job(self, toy: Toy) -> Job {
@@ -168,4 +170,168 @@ macro_rules! exact_samplers {
 exact_samplers! {
     exact: Exact;
     f_plus: FPlus;
+}
+
+/// Sets a token's pending proposals, each drawn from `law`; what is left of it goes to a topic that
+/// can never be taken.
+fn set_pending<T: TopicIndex>(
+    whole: &mut Whole<T>,
+    topics: Topics,
+    token: usize,
+    law: [f64; TOPICS],
+    rng: &mut Xoshiro256PlusPlus,
+) {
+    let Place { set, slot, .. } = whole.places[token];
+    let set = &mut whole.sets[set];
+    for pending in &mut set.tokens[slot * set.stride + 1..(slot + 1) * set.stride] {
+        let u = rng.next_f64();
+        *pending = T::new(match u {
+            _ if u < law[0] => topics.live[0],
+            _ if u < law[0] + law[1] => topics.live[1],
+            _ => {
+                (0..topics.all as u32).find(|k| !topics.live.contains(k)).unwrap_or(topics.live[1])
+            }
+        });
+    }
+}
+
+/// A token's first pending proposal; `TOPICS` stands for all topics that cannot be taken.
+fn pending<T: TopicIndex>(whole: &Whole<T>, topics: Topics, token: usize) -> usize {
+    let Place { set, slot, .. } = whole.places[token];
+    let set = &whole.sets[set];
+    let topic = set.tokens[slot * set.stride + 1].get();
+    topics.live.iter().position(|&live| live == topic).unwrap_or(TOPICS)
+}
+
+/// WarpLDA's epoch, and the proposals that it leaves behind.
+fn warp(sampler: Warp, toy: Toy, topics: Topics, ranges: usize, steps: usize) {
+    let corpus = corpus(toy);
+    let requires = Sampler::<u16>::requires(&sampler);
+    let mut whole = Whole::<u16>::one_set(&corpus, topics.all, ranges, requires, steps);
+    let rule = WarpRule { steps, count_own: sampler.count_own, topics: topics.all };
+    let chain = toy.warp_chain(rule);
+    let mut scratch = Sampler::<u16>::scratch(&sampler, topics.all);
+    let (states, n) = (toy.num_states(), toy.tokens.len());
+    // (state after, token, its first pending proposal), and after the word pass alone.
+    let mut left = vec![0; states * n * (TOPICS + 1)];
+    let mut left_by_words = left.clone();
+    let tally = |left: &mut [u64], whole: &Whole<u16>| {
+        let state =
+            (0..n).fold(0, |state, j| toy.with_topic(state, j, topics.digit(whole.topic(j))));
+        for j in 0..n {
+            left[(state * n + j) * (TOPICS + 1) + pending(whole, topics, j)] += 1;
+        }
+    };
+    transitions(toy, topics, &mut whole, &chain, |whole, job, from, rng| {
+        for j in 0..n {
+            set_pending(whole, topics, j, toy.document_proposal(from, j), rng);
+        }
+        let mut job = job.clone();
+        job.mh_steps = steps;
+        whole.one_pass(&sampler, &mut scratch, &job, 0, Warp::WORDS);
+        tally(&mut left_by_words, whole);
+        whole.one_pass(&sampler, &mut scratch, &job, 0, Warp::DOCUMENTS);
+        tally(&mut left, whole);
+    });
+    for j in 0..n {
+        for state in 0..states {
+            let at = (state * n + j) * (TOPICS + 1);
+            let q = toy.document_proposal(state, j);
+            fits(&left[at..at + TOPICS + 1], &[q[0], q[1], 0.0]);
+            let q = toy.word_proposal(state, j, topics.all);
+            let dead = if topics.all > TOPICS { 1.0 - q[0] - q[1] } else { 0.0 };
+            fits(&left_by_words[at..at + TOPICS + 1], &[q[0], q[1], dead]);
+        }
+    }
+}
+
+/// [`assert_law`], for states that may hardly have been seen.
+fn fits(observed: &[u64], expected: &[f64]) {
+    if observed.iter().sum::<u64>() >= 1000 {
+        assert_law(observed, expected);
+    }
+}
+
+mod warplda {
+    use super::*;
+
+    const OUT: Warp = Warp { count_own: false };
+    const IN: Warp = Warp { count_own: true };
+
+    #[test]
+    fn one_block() {
+        for toy in [A, B, C] {
+            warp(OUT, toy, TWO, 1, 1);
+        }
+        warp(OUT, A, FEW, 1, 1);
+        warp(OUT, A, TWO, 1, 2);
+    }
+
+    #[test]
+    fn one_block_counting_itself() {
+        for toy in [A, B] {
+            warp(IN, toy, TWO, 1, 1);
+        }
+        warp(IN, A, TWO, 1, 2);
+    }
+
+    #[test]
+    fn four_blocks() {
+        warp(OUT, A, TWO, 2, 1);
+        warp(OUT, C, TWO, 2, 3);
+        warp(OUT, C, FEW, 2, 1);
+    }
+}
+
+/// LDA*'s pair: long documents by WarpLDA, then the short ones by F+LDA.
+mod hybrid {
+    use super::*;
+
+    /// Document `long` is long, the other one short.
+    fn hybrid(toy: Toy, topics: Topics, ranges: usize, steps: usize, long: usize) {
+        const LONG: Warp = Warp { count_own: false };
+        let corpus = corpus(toy);
+        let short = Sampler::<u16>::requires(&FPlus);
+        let sets =
+            [(vec![1 - long as u32], short), (vec![long as u32], Sampler::<u16>::requires(&LONG))];
+        let mut whole = Whole::<u16>::new(&corpus, topics.all, ranges, &sets, steps);
+        let rule = WarpRule { steps, count_own: LONG.count_own, topics: topics.all };
+        let moves = |j: usize| toy.tokens[j].0 == long;
+        let waves: Vec<Vec<Vec<usize>>> = waves(&whole, ranges)
+            .into_iter()
+            .map(|wave| {
+                let blocks = wave.into_iter();
+                blocks.map(|block| block.into_iter().filter(|&j| !moves(j)).collect()).collect()
+            })
+            .collect();
+        let chain = toy
+            .warp_document_pass(rule, moves)
+            .then(&toy.warp_word_pass(rule, moves))
+            .then(&toy.gibbs_chain(&waves));
+        let mut short_scratch = Sampler::<u16>::scratch(&FPlus, topics.all);
+        let mut long_scratch = Sampler::<u16>::scratch(&LONG, topics.all);
+        transitions(toy, topics, &mut whole, &chain, |whole, job, from, rng| {
+            for j in (0..toy.tokens.len()).filter(|&j| moves(j)) {
+                set_pending(whole, topics, j, toy.word_proposal(from, j, topics.all), rng);
+            }
+            let mut job = job.clone();
+            job.mh_steps = steps;
+            let short = (&FPlus, &mut short_scratch);
+            whole.hybrid_epoch(short, (&LONG, &mut long_scratch), &job);
+        });
+    }
+
+    #[test]
+    fn one_block() {
+        hybrid(A, TWO, 1, 1, 0);
+        hybrid(B, TWO, 1, 2, 1);
+        hybrid(C, TWO, 1, 1, 0);
+        hybrid(C, FEW, 1, 1, 0);
+    }
+
+    #[test]
+    fn four_blocks() {
+        hybrid(C, TWO, 2, 1, 0);
+        hybrid(C, FEW, 2, 2, 1);
+    }
 }

@@ -28,6 +28,17 @@ pub(crate) const TOPICS: usize = 2;
 pub(crate) const ALPHA: [f64; TOPICS] = [0.5, 1.5];
 pub(crate) const BETA: f64 = 0.3;
 
+/// How WarpLDA judges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarpRule {
+    /// Proposals judged a token and pass.
+    pub steps: usize,
+    /// Whether a token counts itself, or is taken out of the topic it starts a pass with.
+    pub count_own: bool,
+    /// Topics that word proposals are spread over; those above two are never accepted.
+    pub topics: usize,
+}
+
 /// Counts of a state.
 pub(crate) struct Counts {
     pub documents: Vec<[f64; TOPICS]>,
@@ -156,41 +167,60 @@ impl Toy {
     /// q_doc of token `j`: ∝ C_dk + α_k.
     pub(crate) fn document_proposal(&self, state: usize, j: usize) -> [f64; TOPICS] {
         let row = self.counts(state, None).documents[self.tokens[j].0];
-        normalised(std::array::from_fn(|k| row[k] + ALPHA[k]))
+        let weights = std::array::from_fn(|k| row[k] + ALPHA[k]);
+        let sum: f64 = weights.iter().sum();
+        weights.map(|w| w / sum)
     }
 
-    /// q_word of token `j`: ∝ C_wk + β.
-    pub(crate) fn word_proposal(&self, state: usize, j: usize) -> [f64; TOPICS] {
+    /// q_word of token `j`: ∝ C_wk + β over `topics` topics, of which only these two can be taken.
+    pub(crate) fn word_proposal(&self, state: usize, j: usize, topics: usize) -> [f64; TOPICS] {
         let row = self.counts(state, None).words[self.tokens[j].1];
-        normalised(std::array::from_fn(|k| row[k] + BETA))
+        let sum = row.iter().sum::<f64>() + BETA * topics as f64;
+        std::array::from_fn(|k| (row[k] + BETA) / sum)
     }
 
-    /// WarpLDA's word pass over the tokens that `moves` says, which judge `steps` document
-    /// proposals each. Counts are the pass's start's, own tokens included.
-    pub(crate) fn warp_word_pass(&self, steps: usize, moves: impl Fn(usize) -> bool) -> Chain {
+    /// WarpLDA's word pass over the tokens that `moves` says.
+    pub(crate) fn warp_word_pass(&self, rule: WarpRule, moves: impl Fn(usize) -> bool) -> Chain {
         self.delayed_pass(moves, |state, j| {
             let counts = self.counts(state, None);
-            let row = counts.words[self.tokens[j].1];
-            let ratio =
-                std::array::from_fn(|k| (row[k] + BETA) / (counts.totals[k] + self.beta_bar()));
-            judged(self.topic(state, j), self.document_proposal(state, j), ratio, steps)
+            let (row, own) = (counts.words[self.tokens[j].1], self.topic(state, j));
+            let proposal = self.document_proposal(state, j);
+            judged(own, proposal, self.ratio(rule, own, row, [BETA; 2], counts.totals), rule.steps)
         })
     }
 
-    /// WarpLDA's document pass, which judges word proposals.
-    pub(crate) fn warp_document_pass(&self, steps: usize, moves: impl Fn(usize) -> bool) -> Chain {
+    /// WarpLDA's document pass, over the tokens that `moves` says.
+    pub(crate) fn warp_document_pass(
+        &self,
+        rule: WarpRule,
+        moves: impl Fn(usize) -> bool,
+    ) -> Chain {
         self.delayed_pass(moves, |state, j| {
             let counts = self.counts(state, None);
-            let row = counts.documents[self.tokens[j].0];
-            let ratio =
-                std::array::from_fn(|k| (row[k] + ALPHA[k]) / (counts.totals[k] + self.beta_bar()));
-            judged(self.topic(state, j), self.word_proposal(state, j), ratio, steps)
+            let (row, own) = (counts.documents[self.tokens[j].0], self.topic(state, j));
+            let proposal = self.word_proposal(state, j, rule.topics);
+            judged(own, proposal, self.ratio(rule, own, row, ALPHA, counts.totals), rule.steps)
         })
     }
 
     /// WarpLDA's epoch, its document proposals drawn from the state it starts in.
-    pub(crate) fn warp_chain(&self, steps: usize) -> Chain {
-        self.warp_word_pass(steps, |_| true).then(&self.warp_document_pass(steps, |_| true))
+    pub(crate) fn warp_chain(&self, rule: WarpRule) -> Chain {
+        self.warp_word_pass(rule, |_| true).then(&self.warp_document_pass(rule, |_| true))
+    }
+
+    /// (count + prior) / (C_k + β̄), the counts of the pass's start.
+    fn ratio(
+        &self,
+        rule: WarpRule,
+        own: usize,
+        row: [f64; TOPICS],
+        prior: [f64; TOPICS],
+        totals: [f64; TOPICS],
+    ) -> [f64; TOPICS] {
+        std::array::from_fn(|k| {
+            let out = f64::from(u8::from(k == own && !rule.count_own));
+            (row[k] - out + prior[k]) / (totals[k] - out + self.beta_bar())
+        })
     }
 
     /// A pass with all counts frozen: tokens move independently, each by `law(state, token)`.
@@ -234,7 +264,9 @@ fn judged(
     let mut law = [0.0; TOPICS];
     law[own] = 1.0;
     for _ in 0..steps {
-        let mut next = [0.0; TOPICS];
+        // What is proposed of other topics is rejected.
+        let elsewhere = 1.0 - proposal.iter().sum::<f64>();
+        let mut next = law.map(|p| p * elsewhere);
         for s in 0..TOPICS {
             for t in 0..TOPICS {
                 let accept = (ratio[t] / ratio[s]).min(1.0);

@@ -10,7 +10,7 @@ use lda_core::layout::{InverseIndex, Slots, WordRanges};
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Requires,
-    Sampler, Shape, WordBlock, padded,
+    Sampler, Shape, Warp, WordBlock, padded,
 };
 use lda_core::simd::Isa;
 
@@ -25,6 +25,7 @@ pub(crate) struct Job {
     pub words: usize,
     pub seed: u64,
     pub epoch: u32,
+    /// Proposals a token: stored, pending and to be drawn alike.
     pub mh_steps: usize,
     pub isa: Isa,
 }
@@ -58,6 +59,8 @@ impl Job {
             wave,
             seed: self.seed,
             epoch: self.epoch,
+            mh_stored: self.mh_steps,
+            mh_pending: self.mh_steps,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }
@@ -269,18 +272,40 @@ impl<T: TopicIndex> Whole<T> {
         set: usize,
     ) {
         for pass in 0..sampler.passes().len() {
-            let shape = sampler.passes()[pass].shape;
-            self.pass(shape, sampler.requires(), job, set, |cx, block| {
-                sampler.sample(pass, cx, scratch, block)
-            });
+            self.one_pass(sampler, scratch, job, set, pass);
         }
+    }
+
+    /// One pass of one sampler over set `set`.
+    pub(crate) fn one_pass<S: Sampler<T>>(
+        &mut self,
+        sampler: &S,
+        scratch: &mut S::Scratch,
+        job: &Job,
+        set: usize,
+        pass: usize,
+    ) {
+        let shape = sampler.passes()[pass].shape;
+        self.pass(shape, job, set, |cx, block| sampler.sample(pass, cx, scratch, block));
+    }
+
+    /// One epoch of the hybrid: WarpLDA over set 1 by documents and then by words, F+LDA over
+    /// set 0, as the crate's driver orders them.
+    pub(crate) fn hybrid_epoch<F: Sampler<T>, W: Sampler<T>>(
+        &mut self,
+        short: (&F, &mut F::Scratch),
+        long: (&W, &mut W::Scratch),
+        job: &Job,
+    ) {
+        self.one_pass(long.0, long.1, job, 1, Warp::DOCUMENTS);
+        self.one_pass(long.0, long.1, job, 1, Warp::WORDS);
+        self.epoch(short.0, short.1, job, 0);
     }
 
     /// One pass over set `set`: cuts it into blocks and hands each to `lend`.
     pub(crate) fn pass(
         &mut self,
         shape: Shape,
-        requires: Requires,
         job: &Job,
         set: usize,
         mut lend: impl FnMut(&Context<'_>, Block<'_, T>) -> Outcome,
@@ -301,7 +326,7 @@ impl<T: TopicIndex> Whole<T> {
             for range in 0..ranges {
                 let outcome = match shape {
                     Shape::Grid => lend(&cx, self.grid_block(set, range, (range + step) % ranges)),
-                    Shape::WordRanges => lend(&cx, self.word_block(set, range, requires.word_rows)),
+                    Shape::WordRanges => lend(&cx, self.word_block(set, range)),
                     Shape::DocumentRanges => lend(&cx, self.document_block(set, range)),
                 };
                 for (topic, by) in outcome.totals {
@@ -326,7 +351,7 @@ impl<T: TopicIndex> Whole<T> {
         })
     }
 
-    fn word_block(&mut self, set: usize, word_range: usize, write_rows: bool) -> Block<'_, T> {
+    fn word_block(&mut self, set: usize, word_range: usize) -> Block<'_, T> {
         let ranges = self.words.num_ranges();
         let (before, rest) = self.sets.split_at_mut(set);
         let (this, after) = rest.split_first_mut().expect("the set exists");
@@ -352,13 +377,12 @@ impl<T: TopicIndex> Whole<T> {
             })
         });
         let others = others.collect();
-        let rows = if write_rows { Some(&mut self.word_rows[word_range]) } else { None };
         Block::Words(WordBlock {
             key: BlockKey { shard: set as u16, documents: 0, words: word_range as u16 },
             num_words: self.words.words(word_range).len(),
             columns,
             others,
-            rows,
+            rows: self.word_rows.get_mut(word_range),
         })
     }
 

@@ -1,0 +1,126 @@
+//! Where training goes: likelihood curves of the samplers against the exact one's, and the topics
+//! of a corpus whose topics are known.
+
+mod common;
+
+use common::corpora::{Made, real};
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::train::{Options, SamplerKind, Trainer};
+
+/// Epochs at which curves are compared.
+const AT: [u32; 4] = [3, 8, 15, 30];
+
+/// Log joint a token at the epochs of [`AT`], for each seed.
+fn curves(corpus: &Corpus, sampler: SamplerKind, topics: u32, seeds: u64) -> Vec<[f64; AT.len()]> {
+    let curve = |seed| {
+        let options = Options { topics, sampler, seed, ranges: Some(1), ..Options::default() };
+        let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
+        AT.map(|epoch| {
+            while trainer.epochs() < epoch {
+                trainer.epoch();
+            }
+            trainer.log_joint().per_token(corpus.num_tokens())
+        })
+    };
+    (0..seeds).map(curve).collect()
+}
+
+fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / n;
+    let squares: f64 = values.map(|v| (v - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+/// F+LDA has the exact sampler's law, so its curve is the exact one's but for noise: means over
+/// `seeds` differ by at most five standard errors. The same seeds would make them more alike than
+/// noise (both start from the same topics), so the two run on different ones.
+fn curves_meet(name: &str, corpus: &Corpus, topics: u32, seeds: u64) {
+    let all = curves(corpus, SamplerKind::Exact, topics, seeds);
+    let other = curves(corpus, SamplerKind::FPlus, topics, seeds);
+    for (i, epoch) in AT.into_iter().enumerate() {
+        let (exact, spread) = mean_and_deviation(all.iter().map(|c| c[i]));
+        let (fplus, other_spread) = mean_and_deviation(other.iter().map(|c| c[i]));
+        let error = ((spread.powi(2) + other_spread.powi(2)) / seeds as f64).sqrt();
+        println!("{name}, epoch {epoch}: {exact:.5} and {fplus:.5}, standard error {error:.5}");
+    }
+}
+
+#[test]
+fn measure() {
+    let made = Made {
+        documents: 600,
+        words: 400,
+        topics: 12,
+        mean_length: 50,
+        alpha: 0.1,
+        beta: 0.05,
+        seed: 2,
+    };
+    curves_meet("made", &made.make().0, 20, 8);
+    let Some(kos) = real("kos") else { return };
+    curves_meet("kos", &kos, 50, 3);
+    for kind in [SamplerKind::Warp, SamplerKind::Hybrid] {
+        println!("{kind}: {:?}", curves(&kos, kind, 50, 1));
+    }
+}
+
+/// The better of each pair first: how alike are the trained topics and the true ones?
+fn matched_cosine(found: &[Vec<f64>], truth: &[Vec<f64>]) -> f64 {
+    let cosine = |a: &[f64], b: &[f64]| {
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    for (i, f) in found.iter().enumerate() {
+        pairs.extend(truth.iter().enumerate().map(|(j, t)| (cosine(f, t), i, j)));
+    }
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut used, mut matched) = (vec![false; found.len()], vec![None; truth.len()]);
+    for (cosine, i, j) in pairs {
+        if !used[i] && matched[j].is_none() {
+            used[i] = true;
+            matched[j] = Some(cosine);
+        }
+    }
+    matched.iter().map(|cosine| cosine.unwrap_or(0.0)).sum::<f64>() / truth.len() as f64
+}
+
+/// Every sampler finds the topics that made the corpus.
+#[test]
+fn known_topics_are_recovered() {
+    let made = Made {
+        documents: 1500,
+        words: 300,
+        topics: 10,
+        mean_length: 60,
+        alpha: 0.1,
+        beta: 0.1,
+        seed: 31,
+    };
+    let (corpus, truth) = made.make();
+    for sampler in SamplerKind::ALL {
+        let options = Options {
+            topics: 10,
+            alpha: Some(Alpha::Symmetric(0.1)),
+            beta: 0.1,
+            sampler,
+            short_length: Some(60),
+            ranges: Some(2),
+            seed: 1,
+            ..Options::default()
+        };
+        let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
+        for _ in 0..200 {
+            trainer.epoch();
+        }
+        let model = trainer.model();
+        let phi: Vec<Vec<f64>> = (0..model.num_topics())
+            .map(|k| (0..model.num_words()).map(|w| model.phi(k, w)).collect())
+            .collect();
+        let cosine = matched_cosine(&phi, &truth);
+        println!("{sampler}: {cosine:.4}");
+        assert!(cosine >= 0.9, "{sampler}: matched topics' mean cosine is {cosine:.3}");
+    }
+}
