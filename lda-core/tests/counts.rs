@@ -107,7 +107,7 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
     #[test]
     fn of_random_corpora(

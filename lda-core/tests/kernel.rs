@@ -35,9 +35,10 @@ fn synthetic() -> Corpus {
     made.make().0
 }
 
-fn corpora() -> Vec<(&'static str, Corpus)> {
-    let mut corpora = vec![("synthetic", synthetic())];
-    corpora.extend(real("kos").map(|kos| ("kos", kos)));
+/// A made corpus always, a real one where it is at hand.
+fn corpora() -> Vec<Corpus> {
+    let mut corpora = vec![synthetic()];
+    corpora.extend(real("kos"));
     corpora
 }
 
@@ -208,7 +209,7 @@ fn places(corpus: &Corpus) -> [(usize, usize); 2] {
 /// Draws one token of several states on the widest instruction set, and holds the others against
 /// it draw by draw.
 fn one_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, repeats: u64, twins: u64) {
-    for (name, corpus) in corpora() {
+    for corpus in corpora() {
         let state = State::settled(&corpus, topics, 4);
         for symmetric in [true, false] {
             let mut job = Job::new(&alpha(topics, symmetric), BETA, corpus.num_words());
@@ -228,7 +229,6 @@ fn one_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, repeats: u
                     let draws = frozen.draws(&sampler, dense, Isa::detect(), repeats);
                     let mut seen = vec![0; topics];
                     draws.iter().for_each(|&k| seen[k as usize] += 1);
-                    println!("{name}, K = {topics}, document {d}, dense: {dense}");
                     assert_law(&seen, &conditional);
                     for isa in Isa::available() {
                         let twin = frozen.draws(&sampler, dense, isa, twins);
@@ -257,12 +257,12 @@ macro_rules! one_token_of {
 
             #[test]
             fn one_token_of_1000_topics() {
-                one_token::<u16, _>($sampler, 1000, 500_000, 20_000);
+                one_token::<u16, _>($sampler, 1000, 300_000, 10_000);
             }
 
             #[test]
             fn one_token_of_65537_topics() {
-                one_token::<u32, _>($sampler, 65_537, 10_000, 300);
+                one_token::<u32, _>($sampler, 65_537, 5_000, 100);
             }
 
             #[test]
@@ -278,6 +278,57 @@ macro_rules! one_token_of {
 one_token_of! {
     exact: Exact;
     f_plus: FPlus;
+}
+
+/// A million draws at 65,537 topics, where a block costs too much to lend for one token: two
+/// thousand twins of a token a block, each with a document and a word of its own. They see each
+/// other through the totals alone, which are so large that it does not matter.
+#[test]
+fn f_plus_over_65537_topics_in_blocks() {
+    const TOPICS: usize = 65_537;
+    const TWINS: usize = 2000;
+    let mut totals: Vec<u32> =
+        (0..TOPICS).map(|k| 10_000_000 + k as u32 * 7919 % 30_000_011).collect();
+    totals.resize(padded(TOPICS), 0);
+    let document: Vec<(u32, u32)> =
+        (0..40).map(|i| (i * 1637 + 5, 1 + i % 4)).chain([(65_536, 2)]).collect();
+    let word: Vec<(u32, u32)> =
+        (0..300).map(|i| (i * 218 + 5, 1 + i % 9)).chain([(65_536, 7)]).collect();
+    for symmetric in [true, false] {
+        // Most of the mass in the prior part, so that the tree is what draws.
+        let mut job = Job::new(&alpha(TOPICS, symmetric), 2.0, 500);
+        job.alpha.iter_mut().for_each(|a| *a *= 10.0);
+        let topic = 65_536;
+        let (document, word) = (document.clone(), word.clone());
+        let mut frozen = Frozen { job, totals: &totals, document, word, topic };
+        let rows = |row: &[(u32, u32)]| {
+            let tokens: u32 = row.iter().map(|&(_, n)| n).sum();
+            Rows::<u32>::new(TOPICS, [u64::from(tokens); TWINS].into_iter(), Density::Auto)
+                .expect("small")
+        };
+        let (mut documents, mut words) = (rows(&frozen.document), rows(&frozen.word));
+        let visits: Vec<Visit> =
+            (0..TWINS as u32).map(|i| Visit { row: i, end: i + 1 }).collect();
+        let partner: Vec<u32> = (0..TWINS as u32).collect();
+        let mut scratch = Sampler::<u32>::scratch(&FPlus, TOPICS);
+        let mut seen = vec![0; TOPICS];
+        for repeat in 0..500 {
+            for i in 0..TWINS {
+                documents.write(i, frozen.document.iter().copied());
+                words.write(i, frozen.word.iter().copied());
+            }
+            let mut z = vec![topic; TWINS];
+            let (visits, partner, z) = (&visits, &partner, &mut z);
+            let key = BlockKey::default();
+            let (words, documents) = (&mut words, &mut documents);
+            let block = GridBlock { key, visits, partner, z, words, documents };
+            frozen.job.seed = repeat;
+            let cx = frozen.job.context(&totals, 1);
+            FPlus.sample(0, &cx, &mut scratch, Block::Grid(block));
+            z.iter().for_each(|&k| seen[k as usize] += 1);
+        }
+        assert_law(&seen, &frozen.conditional());
+    }
 }
 
 /// Classes of topics a draw can fall into.
@@ -339,11 +390,12 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize) {
             before.totals[new] += 1;
         }
     }
-    for c in 0..CLASSES {
-        // A sum of differences from conditional means: near normal. Beyond 5.4 sigma lies 7e-8 of
-        // it, and there are eight classes.
+    // Sums of differences from conditional means are near normal where enough is summed. Beyond 5.4
+    // sigma lies 7e-8 of it, and there are eight classes.
+    let judged: Vec<usize> = (0..CLASSES).filter(|&c| variance[c] > 100.0).collect();
+    assert!(judged.len() >= 4, "variances {variance:?}");
+    for c in judged {
         let sigmas = surprise[c] / f64::sqrt(variance[c]);
-        println!("K = {topics}, class {c:03b}: {sigmas:+.2} sigma of {:.0}", variance[c]);
-        assert!(variance[c] > 100.0 && sigmas.abs() < 5.4, "class {c:03b}: {sigmas:+.2} sigma");
+        assert!(sigmas.abs() < 5.4, "K = {topics}, class {c:03b}: {sigmas:+.2} sigma");
     }
 }

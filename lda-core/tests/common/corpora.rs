@@ -8,6 +8,7 @@ use lda_core::random::Xoshiro256PlusPlus;
 
 /// The corpus of that name, or `None`, said aloud, where it is not on this machine: `LDA_CORPORA`,
 /// or the folder beside the repository.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn real(name: &str) -> Option<Corpus> {
     let folder = std::env::var_os("LDA_CORPORA").map_or_else(
         || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora").into(),
