@@ -1,12 +1,6 @@
-//! What the tests share: goodness of fit at one false-alarm rate here; below, a host that lends
-//! blocks to samplers by hand, exact laws by enumeration, corpora, and a wrapper that recounts.
+//! Goodness of fit for tests that draw: one helper, one false-alarm rate.
 
 #![allow(dead_code, reason = "every test binary compiles all of this and uses its part")]
-
-pub(crate) mod corpora;
-pub(crate) mod enumerate;
-pub(crate) mod host;
-pub(crate) mod paranoid;
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 

@@ -5,10 +5,8 @@
 //! token's topic nothing moves, and the new proposals must follow the row's counts and the prior.
 //! Rows are shorter than a vector, not a multiple of one, and longer than K.
 
-mod common;
-
-use common::assert_law;
-use common::host::Job;
+use crate::common::assert_law;
+use crate::host::Job;
 use lda_core::counts::TopicIndex;
 use lda_core::layout::Visit;
 use lda_core::random::Xoshiro256PlusPlus;
@@ -94,8 +92,7 @@ impl Row {
         let key = BlockKey::default();
         // The word's tokens in two columns, the document's slots back to front.
         let first = n / 3;
-        let (left, right) =
-            ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
+        let (left, right) = ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
         let all_others = [Visit { row: 1, end: others.len() as u32 }];
         let inverse: Vec<u32> = (0..n).rev().collect();
         let block = match self.axis {

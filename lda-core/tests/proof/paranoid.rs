@@ -6,7 +6,7 @@ use lda_core::sampler::{
     Block, Column, Context, DocumentBlock, GridBlock, Outcome, Pass, Requires, Sampler, WordBlock,
 };
 
-use super::host::entries;
+use crate::host::entries;
 
 /// Checks after each block that topics are below K, that rows changed exactly as the assignments
 /// did and nowhere else, and that the outcome's totals and counters say the same.

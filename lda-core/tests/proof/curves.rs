@@ -1,9 +1,8 @@
 //! Where training goes: likelihood curves of the samplers against the exact one's, and the topics
 //! of a corpus whose topics are known.
 
-mod common;
-
-use common::corpora::{Made, real};
+use crate::corpora::{made, real};
+use lda_benches::synthetic::Spec;
 use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::train::{Options, SamplerKind, Trainer};
@@ -55,22 +54,9 @@ fn curves_meet(corpus: &Corpus, topics: u32, runs: u64) {
     }
 }
 
-fn made() -> Corpus {
-    let made = Made {
-        documents: 600,
-        words: 400,
-        topics: 12,
-        mean_length: 30,
-        alpha: 0.1,
-        beta: 0.05,
-        seed: 2,
-    };
-    made.make().0
-}
-
 #[test]
 fn f_plus_follows_the_exact_curve() {
-    let corpus = made();
+    let corpus = made(600, 400, 12, 30.0);
     curves_meet(&corpus, 20, 8);
     // Most rows are sparse.
     curves_meet(&corpus, 200, 8);
@@ -85,7 +71,7 @@ fn f_plus_follows_the_exact_curve_on_kos() {
 /// WarpLDA is slower by the epoch and settles elsewhere, but not far from there.
 #[test]
 fn warp_arrives_near_the_exact_level() {
-    let corpus = made();
+    let corpus = made(600, 400, 12, 30.0);
     let settled = |sampler, epochs| {
         let options = Options {
             topics: 20,
@@ -132,35 +118,37 @@ fn matched_cosine(found: &[Vec<f64>], truth: &[Vec<f64>]) -> f64 {
     matched.iter().map(|cosine| cosine.unwrap_or(0.0)).sum::<f64>() / truth.len() as f64
 }
 
-/// Every sampler finds the topics that made the corpus.
+/// Every sampler finds the topics that made the corpus. A chain can settle with two topics in one;
+/// so of three runs the one of the best likelihood counts, as it would for a user.
 #[test]
 fn known_topics_are_recovered() {
-    let made = Made {
-        documents: 1500,
-        words: 300,
-        topics: 10,
-        mean_length: 60,
-        alpha: 0.1,
-        beta: 0.1,
-        seed: 31,
+    let spec = Spec { num_documents: 600, ..Spec::default() };
+    let made = spec.generate(1).expect("the law is a legal one");
+    let corpus = made.corpus;
+    let row = |topic: &Vec<(u32, f64)>| {
+        let mut row = vec![0.0; corpus.num_words()];
+        topic.iter().for_each(|&(word, p)| row[word as usize] = p);
+        row
     };
-    let (corpus, truth) = made.make();
-    for sampler in SamplerKind::ALL {
+    let truth: Vec<Vec<f64>> = made.topics.iter().map(row).collect();
+    let train = |sampler, seed| {
         let options = Options {
-            topics: 10,
+            topics: truth.len() as u32,
             alpha: Some(Alpha::Symmetric(0.1)),
-            beta: 0.1,
+            beta: 0.02,
             sampler,
-            short_length: Some(60),
+            short_length: Some(100),
             ranges: Some(2),
-            seed: 1,
+            seed,
             ..Options::default()
         };
         let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
-        for _ in 0..200 {
-            trainer.epoch();
-        }
-        let model = trainer.model();
+        (0..100).for_each(|_| drop(trainer.epoch()));
+        (trainer.log_joint().total(), trainer.model())
+    };
+    for sampler in SamplerKind::ALL {
+        let runs = (0..3).map(|seed| train(sampler, seed));
+        let (_, model) = runs.max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are three");
         let phi: Vec<Vec<f64>> = (0..model.num_topics())
             .map(|k| (0..model.num_words()).map(|w| model.phi(k, w)).collect())
             .collect();

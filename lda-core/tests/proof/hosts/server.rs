@@ -9,7 +9,7 @@ use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::Visit;
 use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler};
 
-use super::common::host::{Job, Place, Whole};
+use crate::host::{Job, Place, Whole};
 
 /// What travels: numbers only.
 struct Request {

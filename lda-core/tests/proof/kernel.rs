@@ -6,11 +6,9 @@
 //! one of its word, or another is held against what the conditionals at that moment said; a
 //! stale count or leaf anywhere shows as a sum of surprises.
 
-mod common;
-
-use common::assert_law;
-use common::corpora::{Made, real};
-use common::host::{Job, Whole, entries};
+use crate::common::assert_law;
+use crate::corpora::{made, real};
+use crate::host::{Job, Whole, entries};
 use lda_core::Corpus;
 use lda_core::counts::{Density, RowMut, Rows, TopicIndex, dense16_add};
 use lda_core::layout::Visit;
@@ -23,16 +21,7 @@ const BETA: f64 = 0.01;
 
 /// Zipf-like words, some documents long.
 fn synthetic() -> Corpus {
-    let made = Made {
-        documents: 300,
-        words: 500,
-        topics: 20,
-        mean_length: 120,
-        alpha: 0.1,
-        beta: 0.05,
-        seed: 5,
-    };
-    made.make().0
+    made(300, 500, 20, 120.0)
 }
 
 /// A made corpus always, a real one where it is at hand.
@@ -307,8 +296,7 @@ fn f_plus_over_65537_topics_in_blocks() {
                 .expect("small")
         };
         let (mut documents, mut words) = (rows(&frozen.document), rows(&frozen.word));
-        let visits: Vec<Visit> =
-            (0..TWINS as u32).map(|i| Visit { row: i, end: i + 1 }).collect();
+        let visits: Vec<Visit> = (0..TWINS as u32).map(|i| Visit { row: i, end: i + 1 }).collect();
         let partner: Vec<u32> = (0..TWINS as u32).collect();
         let mut scratch = Sampler::<u32>::scratch(&FPlus, TOPICS);
         let mut seen = vec![0; TOPICS];

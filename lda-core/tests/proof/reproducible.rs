@@ -1,16 +1,14 @@
 //! Same resolved options, same bits: at any number of threads, on any instruction set, in a pool of
 //! its own or the caller's, in debug and in release.
 
-mod common;
-
-use common::corpora::Made;
+use crate::corpora::made;
 use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{Options, SamplerKind, Trainer};
 
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
-/// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test reproducible golden -- --nocapture` prints
+/// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test proof golden -- --nocapture` prints
 /// the table anew.
 const GOLDEN: [(SamplerKind, u32, u64); 12] = [
     (SamplerKind::Exact, 10, 0),
@@ -30,16 +28,7 @@ const GOLDEN: [(SamplerKind, u32, u64); 12] = [
 const EPOCHS: u32 = 3;
 
 fn corpus() -> Corpus {
-    let made = Made {
-        documents: 120,
-        words: 150,
-        topics: 8,
-        mean_length: 50,
-        alpha: 0.15,
-        beta: 0.1,
-        seed: 21,
-    };
-    made.make().0
+    made(120, 150, 8, 50.0)
 }
 
 /// Eight ranges of documents and of words.

@@ -12,7 +12,7 @@ use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::Visit;
 use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler};
 
-use super::common::host::{Job, Place, Whole, entries};
+use crate::host::{Job, Place, Whole, entries};
 
 /// C_w rows as a master keeps them, and C_k.
 struct Master {

@@ -9,12 +9,10 @@
 //! topics hidden among forty whose α is 0: no token can ever take those, the law is the same, and
 //! rows are sparse.
 
-mod common;
-
-use common::assert_law;
-use common::corpora::locate;
-use common::enumerate::{A, ALPHA, B, BETA, C, Chain, TOPICS, Toy, WarpRule};
-use common::host::{Job, Place, Whole};
+use crate::common::assert_law;
+use crate::corpora::locate;
+use crate::enumerate::{A, ALPHA, B, BETA, C, Chain, TOPICS, Toy, WarpRule};
+use crate::host::{Job, Place, Whole};
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;

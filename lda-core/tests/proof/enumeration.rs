@@ -1,8 +1,6 @@
 //! The enumerated laws themselves, against figures worked out independently.
 
-mod common;
-
-use common::enumerate::{A, B, C, Toy, WarpRule, distance};
+use crate::enumerate::{A, B, C, Toy, WarpRule, distance};
 
 /// States in order of their digits; the tables give ten decimals.
 fn assert_table(found: &[f64], table: &[f64]) {

@@ -3,10 +3,8 @@
 //! Through the crate's driver, which compares all rows and totals with a recount after each epoch,
 //! and through the hand-made host, where a wrapper recounts after each block.
 
-mod common;
-
-use common::host::{Job, Whole};
-use common::paranoid::Paranoid;
+use crate::host::{Job, Whole};
+use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
