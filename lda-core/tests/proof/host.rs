@@ -82,7 +82,7 @@ pub(crate) struct Set<T> {
 }
 
 /// Which rows are put in ascending order before each wave, as they would be after a trip through an
-/// encoding.
+/// encoding. Rows of documents take their form anew then, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sorted {
     Neither,
@@ -314,13 +314,16 @@ impl<T: TopicIndex> Whole<T> {
     ) {
         let ranges = self.words.num_ranges();
         let waves = if shape == Shape::Grid { ranges } else { 1 };
+        self.sets[set].rows.iter_mut().for_each(Rows::adapt);
         for step in 0..waves {
             self.wave += 1;
             match self.sorted {
                 Sorted::Neither => {}
                 Sorted::Words => self.word_rows.iter_mut().for_each(sort_rows),
                 Sorted::Documents => {
-                    self.sets.iter_mut().flat_map(|set| &mut set.rows).for_each(sort_rows);
+                    let rows = &mut self.sets[set].rows;
+                    rows.iter_mut().for_each(sort_rows);
+                    rows.iter_mut().for_each(Rows::adapt);
                 }
             }
             let totals = self.totals.clone();

@@ -9,8 +9,9 @@
 use crate::common::assert_law;
 use crate::corpora::{made, real};
 use crate::host::{Job, Whole, entries};
+use crate::paranoid::Paranoid;
 use lda_core::Corpus;
-use lda_core::counts::{Density, RowMut, Rows, TopicIndex, dense16_add};
+use lda_core::counts::{Density, Form, RowMut, Rows, TopicIndex, dense16_add};
 use lda_core::layout::Visit;
 use lda_core::prior::Alpha;
 use lda_core::sampler::{Block, BlockKey, Exact, FPlus, GridBlock, Sampler, padded};
@@ -137,6 +138,7 @@ impl Frozen<'_> {
         let mut documents = make(&self.document, density(kept));
         let mut words = make(&self.word, density(Density::Auto));
         documents.write(0, self.document.iter().copied());
+        documents.adapt();
         words.write(0, self.word.iter().copied());
         let mut scratch = sampler.scratch(topics);
         let mut job = self.job.clone();
@@ -256,9 +258,10 @@ macro_rules! one_token_of {
 
             #[test]
             fn every_token_of_an_epoch() {
-                every_token::<u16, _>($sampler, 17);
-                every_token::<u16, _>($sampler, 100);
-                every_token::<u32, _>($sampler, 300);
+                every_token::<u16, _>($sampler, 17, Start::Random);
+                every_token::<u16, _>($sampler, 100, Start::Random);
+                every_token::<u16, _>($sampler, 1000, Start::Random);
+                every_token::<u32, _>($sampler, 300, Start::Random);
             }
         }
     )*};
@@ -322,23 +325,50 @@ fn f_plus_over_65537_topics_in_blocks() {
 /// Classes of topics a draw can fall into.
 const CLASSES: usize = 8;
 
-/// Replays epochs and holds the classes of all draws against their conditionals.
-fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize) {
+/// First topics of a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Start {
+    Random,
+    /// All the same, under a prior that spreads them at once.
+    One,
+}
+
+/// Long documents that begin with one topic have lists for rows, which outgrow their memory.
+#[test]
+fn f_plus_where_lists_become_dense() {
+    assert!(every_token::<u16, _>(FPlus, 300, Start::One) > 0);
+    assert!(every_token::<u32, _>(FPlus, 300, Start::One) > 0);
+}
+
+/// Replays epochs and holds the classes of all draws against their conditionals. Returns how many
+/// rows of documents were lists and became dense.
+fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: Start) -> usize {
     let corpus = synthetic();
-    let alpha = alpha(topics, false);
+    let sampler = Paranoid(sampler);
+    let alpha = if start == Start::One { vec![5.0; topics] } else { alpha(topics, false) };
+    let mut outgrown = 0;
     let mut job = Job::new(&alpha, BETA, corpus.num_words());
     job.seed = topics as u64;
     let mut whole = Whole::<T>::one_set(&corpus, topics, 1, sampler.requires(), 0);
     whole.initialise(&corpus, 1);
+    if start == Start::One {
+        (0..whole.places.len()).for_each(|i| whole.set_topic(i, 1));
+        whole.recount();
+    }
     let mut scratch = sampler.scratch(topics);
     let mut by_slot: Vec<usize> = (0..whole.places.len()).collect();
     by_slot.sort_by_key(|&i| whole.places[i].slot);
     let (mut surprise, mut variance) = ([0.0; CLASSES], [0.0; CLASSES]);
     let beta_bar = BETA * corpus.num_words() as f64;
-    for epoch in 1..=4 {
+    for epoch in 1..=if start == Start::One { 1 } else { 3 } {
+        whole.sets[0].rows.iter_mut().for_each(Rows::adapt);
         let mut before = whole.clone();
         job.epoch = epoch;
         whole.epoch(&sampler, &mut scratch, &job, 0);
+        let form = |whole: &Whole<T>, row| whole.sets[0].rows[0].form_of(row);
+        outgrown += (0..whole.sets[0].rows[0].len())
+            .filter(|&row| form(&before, row) == Form::Sparse && form(&whole, row) != Form::Sparse)
+            .count();
         let lists = |rows: &Rows<T>| -> Vec<Vec<u32>> {
             let dense = |row| {
                 let mut counts = vec![0; topics];
@@ -381,9 +411,10 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize) {
     // Sums of differences from conditional means are near normal where enough is summed. Beyond 5.4
     // sigma lies 7e-8 of it, and there are eight classes.
     let judged: Vec<usize> = (0..CLASSES).filter(|&c| variance[c] > 100.0).collect();
-    assert!(judged.len() >= 4, "variances {variance:?}");
+    assert!(judged.len() >= 3, "variances {variance:?}");
     for c in judged {
         let sigmas = surprise[c] / f64::sqrt(variance[c]);
         assert!(sigmas.abs() < 5.4, "K = {topics}, class {c:03b}: {sigmas:+.2} sigma");
     }
+    outgrown
 }

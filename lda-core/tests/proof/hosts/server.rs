@@ -59,6 +59,7 @@ impl<T: TopicIndex, C> Server<T, C> {
                 tokens.push((word, d as u32, tokens.len(), topic));
             }
         }
+        documents.adapt();
         tokens.sort_unstable();
         let mut visits: Vec<Visit> = Vec::new();
         for (i, token) in tokens.iter().enumerate() {

@@ -121,6 +121,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     let mut wave = 0;
     let epoch = |epoch| {
         job.epoch = epoch;
+        workers.iter_mut().for_each(|worker| worker.documents.adapt());
         for step in 0..ranges {
             wave += 1;
             let totals = master.totals.clone();
