@@ -82,8 +82,6 @@ impl<T: TopicIndex> Engine<T> {
             SamplerKind::Warp => {
                 let mut report = self.warp(options, epoch, 0, Warp::WORDS);
                 report.add(self.warp(options, epoch, 0, Warp::DOCUMENTS));
-                // Two passes over the same tokens are one sampling of them.
-                report.tokens /= 2;
                 report
             }
             SamplerKind::Hybrid => {
@@ -91,7 +89,6 @@ impl<T: TopicIndex> Engine<T> {
                 if self.state.sets[LONG].slots.num_tokens() > 0 {
                     report.add(self.warp(options, epoch, LONG, Warp::DOCUMENTS));
                     report.add(self.warp(options, epoch, LONG, Warp::WORDS));
-                    report.tokens /= 2;
                     if options.mh_adaptive {
                         self.adapt(report, options.mh_steps as usize);
                     }

@@ -20,6 +20,8 @@ mod memory;
 mod options;
 mod report;
 mod state;
+#[cfg(test)]
+mod tests;
 mod trainer;
 mod view;
 

@@ -16,7 +16,8 @@ pub struct EpochReport {
     pub tokens_per_second: f64,
     /// Tokens in the corpus.
     pub tokens: u64,
-    /// Share of tokens whose topic changed in the epoch.
+    /// Share of samplings that changed a token's topic: one a token and pass, so that WarpLDA, which
+    /// has two passes, counts each token twice.
     pub changed: f64,
     /// Share of Metropolis-Hastings proposals accepted, those of the current topic left out.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,158 @@
+//! Where training goes: likelihood curves of the samplers against the exact one's, and the topics
+//! of a corpus whose topics are known.
+
+use crate::corpora::{made, real};
+use lda_benches::synthetic::Spec;
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::train::{Options, SamplerKind, Trainer};
+
+/// Epochs at which curves are compared.
+const AT: [u32; 4] = [3, 8, 15, 30];
+
+/// Log joint a token at the epochs of [`AT`], for each seed.
+fn curves(
+    corpus: &Corpus,
+    sampler: SamplerKind,
+    topics: u32,
+    seeds: std::ops::Range<u64>,
+) -> Vec<[f64; AT.len()]> {
+    let curve = |seed| {
+        let options = Options { topics, sampler, seed, ranges: Some(1), ..Options::default() };
+        let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
+        AT.map(|epoch| {
+            while trainer.epochs() < epoch {
+                trainer.epoch();
+            }
+            trainer.log_joint().per_token(corpus.num_tokens())
+        })
+    };
+    seeds.map(curve).collect()
+}
+
+fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / n;
+    let squares: f64 = values.map(|v| (v - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+/// F+LDA has the exact sampler's law, so its curve is the exact one's but for noise: means over
+/// `runs` seeds differ by at most five standard errors. On the same seeds the two would be more
+/// alike than noise, even equal in all bits where every row is dense; so they run on different ones.
+fn curves_meet(corpus: &Corpus, topics: u32, runs: u64) {
+    let exact = curves(corpus, SamplerKind::Exact, topics, 0..runs);
+    let fplus = curves(corpus, SamplerKind::FPlus, topics, runs..2 * runs);
+    for (i, epoch) in AT.into_iter().enumerate() {
+        let (mean, spread) = mean_and_deviation(exact.iter().map(|c| c[i]));
+        let (other, other_spread) = mean_and_deviation(fplus.iter().map(|c| c[i]));
+        let error = ((spread.powi(2) + other_spread.powi(2)) / runs as f64).sqrt();
+        // Noise is a hundredth of the value at most; a curve that is off by more cannot hide in it.
+        assert!(error < 0.01 * mean.abs(), "epoch {epoch}: standard error {error}");
+        let apart = (mean - other).abs() / error;
+        assert!(apart < 5.0, "K = {topics}, epoch {epoch}: {mean} and {other}, {apart:.1} errors");
+    }
+}
+
+#[test]
+fn f_plus_follows_the_exact_curve() {
+    let corpus = made(600, 400, 12, 30.0);
+    curves_meet(&corpus, 20, 8);
+    // Most rows are sparse.
+    curves_meet(&corpus, 200, 8);
+}
+
+#[test]
+fn f_plus_follows_the_exact_curve_on_kos() {
+    let Some(kos) = real("kos") else { return };
+    curves_meet(&kos, 50, 3);
+}
+
+/// WarpLDA is slower by the epoch and settles elsewhere, but not far from there.
+#[test]
+fn warp_arrives_near_the_exact_level() {
+    let corpus = made(600, 400, 12, 30.0);
+    let settled = |sampler, epochs| {
+        let options = Options {
+            topics: 20,
+            sampler,
+            short_length: Some(25),
+            ranges: Some(2),
+            ..Options::default()
+        };
+        let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
+        let mut sum = 0.0;
+        for epoch in 1..=epochs {
+            trainer.epoch();
+            if epoch > epochs - 20 {
+                sum += trainer.log_joint().per_token(corpus.num_tokens());
+            }
+        }
+        sum / 20.0
+    };
+    let level = settled(SamplerKind::Exact, 120);
+    for sampler in [SamplerKind::Warp, SamplerKind::Hybrid] {
+        let found = settled(sampler, 400);
+        assert!((found / level - 1.0).abs() < 0.015, "{sampler}: {found} and {level}");
+    }
+}
+
+/// The better of each pair first: how alike are the trained topics and the true ones?
+fn matched_cosine(found: &[Vec<f64>], truth: &[Vec<f64>]) -> f64 {
+    let cosine = |a: &[f64], b: &[f64]| {
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    for (i, f) in found.iter().enumerate() {
+        pairs.extend(truth.iter().enumerate().map(|(j, t)| (cosine(f, t), i, j)));
+    }
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut used, mut matched) = (vec![false; found.len()], vec![None; truth.len()]);
+    for (cosine, i, j) in pairs {
+        if !used[i] && matched[j].is_none() {
+            used[i] = true;
+            matched[j] = Some(cosine);
+        }
+    }
+    matched.iter().map(|cosine| cosine.unwrap_or(0.0)).sum::<f64>() / truth.len() as f64
+}
+
+/// Every sampler finds the topics that made the corpus. A chain can settle with two topics in one;
+/// so of three runs the one of the best likelihood counts, as it would for a user.
+#[test]
+fn known_topics_are_recovered() {
+    let spec = Spec { num_documents: 600, ..Spec::default() };
+    let made = spec.generate(1).expect("the law is a legal one");
+    let corpus = made.corpus;
+    let row = |topic: &Vec<(u32, f64)>| {
+        let mut row = vec![0.0; corpus.num_words()];
+        topic.iter().for_each(|&(word, p)| row[word as usize] = p);
+        row
+    };
+    let truth: Vec<Vec<f64>> = made.topics.iter().map(row).collect();
+    let train = |sampler, seed| {
+        let options = Options {
+            topics: truth.len() as u32,
+            alpha: Some(Alpha::Symmetric(0.1)),
+            beta: 0.02,
+            sampler,
+            short_length: Some(100),
+            ranges: Some(2),
+            seed,
+            ..Options::default()
+        };
+        let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
+        (0..100).for_each(|_| drop(trainer.epoch()));
+        (trainer.log_joint().total(), trainer.model())
+    };
+    for sampler in SamplerKind::ALL {
+        let runs = (0..3).map(|seed| train(sampler, seed));
+        let (_, model) = runs.max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are three");
+        let phi: Vec<Vec<f64>> = (0..model.num_topics())
+            .map(|k| (0..model.num_words()).map(|w| model.phi(k, w)).collect())
+            .collect();
+        let cosine = matched_cosine(&phi, &truth);
+        assert!(cosine >= 0.9, "{sampler}: matched topics' mean cosine is {cosine:.3}");
+    }
+}

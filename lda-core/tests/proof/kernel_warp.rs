@@ -1,0 +1,202 @@
+//! WarpLDA's two halves at real sizes: how proposals are judged and how they are drawn.
+//!
+//! One row of tokens, a word's or a document's, is lent over and over from the same state. With
+//! fixed proposals each token must move as often as its ratio says; with none that differ from the
+//! token's topic nothing moves, and the new proposals must follow the row's counts and the prior.
+//! Rows are shorter than a vector, not a multiple of one, and longer than K.
+
+use crate::common::assert_law;
+use crate::host::Job;
+use lda_core::counts::TopicIndex;
+use lda_core::layout::Visit;
+use lda_core::random::Xoshiro256PlusPlus;
+use lda_core::sampler::{
+    Block, BlockKey, Column, DocumentBlock, OtherTokens, Sampler, Warp, WordBlock, padded,
+};
+use lda_core::simd::Isa;
+
+const BETA: f64 = 0.3;
+const WORDS: usize = 50;
+
+/// Which pass lends the row, and whether some of a word's tokens belong to another sampler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Axis {
+    Word,
+    SharedWord,
+    Document,
+}
+
+/// A row of tokens and the totals of the state around it.
+#[derive(Debug)]
+struct Row {
+    axis: Axis,
+    job: Job,
+    totals: Vec<u32>,
+    z: Vec<u32>,
+    /// Tokens that count and do not move.
+    others: Vec<u32>,
+    count_own: bool,
+}
+
+impl Row {
+    fn new(axis: Axis, topics: usize, tokens: usize, symmetric: bool, count_own: bool) -> Self {
+        let alpha: Vec<f64> =
+            (0..topics).map(|k| if symmetric { 0.4 } else { 0.1 + 0.2 * (k % 4) as f64 }).collect();
+        let mut job = Job::new(&alpha, BETA, WORDS);
+        job.mh_steps = 1;
+        let mut rng = Xoshiro256PlusPlus::from_seed((topics + tokens) as u64);
+        // Squares lean to the low topics: counts of many sizes.
+        let mut topic = || {
+            let u = rng.next_f64();
+            (u * u * topics as f64) as u32
+        };
+        let z: Vec<u32> = (0..tokens).map(|_| topic()).collect();
+        let others = if axis == Axis::SharedWord { 3 * tokens / 2 } else { 0 };
+        let others: Vec<u32> = (0..others).map(|_| topic()).collect();
+        let mut totals = vec![0; padded(topics)];
+        for (k, total) in totals[..topics].iter_mut().enumerate() {
+            *total = 5 + (k as u32 * 37) % 23;
+        }
+        z.iter().chain(&others).for_each(|&k| totals[k as usize] += 1);
+        Self { axis, job, totals, z, others, count_own }
+    }
+
+    fn counts(&self) -> Vec<f64> {
+        let mut counts = vec![0.0; self.job.topics];
+        self.z.iter().chain(&self.others).for_each(|&k| counts[k as usize] += 1.0);
+        counts
+    }
+
+    fn prior(&self, k: usize) -> f64 {
+        if self.axis == Axis::Document { f64::from(self.job.alpha[k]) } else { BETA }
+    }
+
+    /// What a token of topic `own` weighs topic `k` by.
+    fn weight(&self, counts: &[f64], own: u32, k: u32) -> f64 {
+        let out = f64::from(u8::from(own == k && !self.count_own));
+        let total = f64::from(self.totals[k as usize]) - out;
+        (counts[k as usize] - out + self.prior(k as usize)) / (total + BETA * WORDS as f64)
+    }
+
+    /// Topics and proposals of the tokens after one pass.
+    fn pass<T: TopicIndex>(&self, seed: u64, isa: Isa, pending: &[u32]) -> Vec<(u32, u32)> {
+        let pairs = self.z.iter().zip(pending);
+        let mut tokens: Vec<T> = pairs.flat_map(|(&z, &p)| [T::new(z), T::new(p)]).collect();
+        let others: Vec<T> = self.others.iter().map(|&k| T::new(k)).collect();
+        let n = self.z.len() as u32;
+        let sampler = Warp { count_own: self.count_own };
+        let mut scratch = Sampler::<T>::scratch(&sampler, self.job.topics);
+        let mut job = self.job.clone();
+        (job.seed, job.isa) = (seed, isa);
+        let cx = job.context(&self.totals, 1);
+        let key = BlockKey::default();
+        // The word's tokens in two columns, the document's slots back to front.
+        let first = n / 3;
+        let (left, right) = ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
+        let all_others = [Visit { row: 1, end: others.len() as u32 }];
+        let inverse: Vec<u32> = (0..n).rev().collect();
+        let block = match self.axis {
+            Axis::Document => Block::Documents(DocumentBlock {
+                key,
+                lengths: &[n],
+                inverse: &inverse,
+                tokens: &mut tokens,
+            }),
+            Axis::Word | Axis::SharedWord => {
+                let (a, b) = tokens.split_at_mut(2 * first as usize);
+                let visits = if first > 0 { &left[..] } else { &[] };
+                Block::Words(WordBlock {
+                    key,
+                    num_words: 3,
+                    columns: vec![
+                        Column { visits, tokens: a },
+                        Column { visits: &right, tokens: b },
+                    ],
+                    others: vec![OtherTokens {
+                        visits: if others.is_empty() { &[] } else { &all_others },
+                        z: &others,
+                    }],
+                    rows: None,
+                })
+            }
+        };
+        let pass = if self.axis == Axis::Document { Warp::DOCUMENTS } else { Warp::WORDS };
+        sampler.sample(pass, &cx, &mut scratch, block);
+        tokens.as_chunks::<2>().0.iter().map(|[z, p]| (z.get(), p.get())).collect()
+    }
+
+    /// Each token moves to its proposal as often as the ratio says.
+    fn judges<T: TopicIndex>(&self, repeats: u64) {
+        let topics = self.job.topics as u32;
+        let pending: Vec<u32> =
+            (0..self.z.len() as u32).map(|i| (self.z[i as usize] + 1 + i % 5) % topics).collect();
+        let mut moved = vec![0u64; self.z.len()];
+        for seed in 0..repeats {
+            let after = self.pass::<T>(seed, Isa::detect(), &pending);
+            for (i, (topic, _)) in after.into_iter().enumerate() {
+                assert!(topic == self.z[i] || topic == pending[i]);
+                moved[i] += u64::from(topic != self.z[i]);
+            }
+        }
+        let counts = self.counts();
+        for (i, &moved) in moved.iter().enumerate() {
+            let (s, t) = (self.z[i], pending[i]);
+            let accept = (self.weight(&counts, s, t) / self.weight(&counts, s, s)).min(1.0);
+            let law = if s == t { [1.0, 0.0] } else { [1.0 - accept, accept] };
+            assert_law(&[repeats - moved, moved], &law);
+        }
+    }
+
+    /// New proposals follow the counts and the prior; every path draws the same.
+    fn proposes<T: TopicIndex>(&self, repeats: u64) {
+        let mut seen = vec![0; self.job.topics];
+        for seed in 0..repeats {
+            let after = self.pass::<T>(seed, Isa::detect(), &self.z);
+            for (i, &(topic, proposal)) in after.iter().enumerate() {
+                assert_eq!(topic, self.z[i], "a proposal of its own topic moved a token");
+                seen[proposal as usize] += 1;
+            }
+            if seed < 20 {
+                for isa in Isa::available() {
+                    assert_eq!(self.pass::<T>(seed, isa, &self.z), after, "{isa}");
+                }
+            }
+        }
+        let counts = self.counts();
+        let law: Vec<f64> = (0..self.job.topics).map(|k| counts[k] + self.prior(k)).collect();
+        assert_law(&seen, &law);
+    }
+}
+
+fn check<T: TopicIndex>(axis: Axis) {
+    for (topics, tokens) in [(17, 3), (17, 16), (100, 37), (100, 600), (1000, 250)] {
+        for symmetric in [true, false] {
+            if axis != Axis::Document && !symmetric {
+                continue;
+            }
+            for count_own in [false, true] {
+                let row = Row::new(axis, topics, tokens, symmetric, count_own);
+                let draws = if topics == 1000 { 500_000 } else { 300_000 };
+                row.proposes::<T>(draws / tokens as u64);
+                row.judges::<T>(3000);
+            }
+        }
+    }
+}
+
+#[test]
+fn by_word() {
+    check::<u16>(Axis::Word);
+}
+
+#[test]
+fn by_word_beside_other_tokens() {
+    check::<u16>(Axis::SharedWord);
+    check::<u32>(Axis::SharedWord);
+}
+
+#[test]
+fn by_document() {
+    check::<u16>(Axis::Document);
+    check::<u32>(Axis::Document);
+}

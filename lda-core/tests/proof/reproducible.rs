@@ -1,0 +1,109 @@
+//! Same resolved options, same bits: at any number of threads, on any instruction set, in a pool of
+//! its own or the caller's, in debug and in release.
+
+use crate::corpora::made;
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::simd::Isa;
+use lda_core::train::{Options, SamplerKind, Trainer};
+
+/// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
+/// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test proof golden -- --nocapture` prints
+/// the table anew.
+const GOLDEN: [(SamplerKind, u32, u64); 12] = [
+    (SamplerKind::Exact, 10, 0),
+    (SamplerKind::Exact, 200, 0),
+    (SamplerKind::Exact, 66_000, 0),
+    (SamplerKind::FPlus, 10, 0),
+    (SamplerKind::FPlus, 200, 0),
+    (SamplerKind::FPlus, 66_000, 0),
+    (SamplerKind::Warp, 10, 0),
+    (SamplerKind::Warp, 200, 0),
+    (SamplerKind::Warp, 66_000, 0),
+    (SamplerKind::Hybrid, 10, 0),
+    (SamplerKind::Hybrid, 200, 0),
+    (SamplerKind::Hybrid, 66_000, 0),
+];
+
+const EPOCHS: u32 = 3;
+
+fn corpus() -> Corpus {
+    made(120, 150, 8, 50.0)
+}
+
+/// Eight ranges of documents and of words.
+fn options(sampler: SamplerKind, topics: u32) -> Options {
+    let alpha = (0..topics).map(|k| 0.05 * f64::from(1 + k % 3));
+    Options {
+        topics,
+        alpha: Some(Alpha::from(alpha.collect::<Vec<_>>())),
+        sampler,
+        seed: 4,
+        ranges: Some(8),
+        short_length: Some(50),
+        ..Options::default()
+    }
+}
+
+fn fingerprint(corpus: &Corpus, options: &Options) -> u64 {
+    let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
+    for _ in 0..EPOCHS {
+        trainer.epoch();
+    }
+    trainer.assignments().fingerprint()
+}
+
+#[test]
+fn golden() {
+    let corpus = corpus();
+    let print = std::env::var_os("LDA_PRINT_GOLDEN").is_some();
+    for (sampler, topics, golden) in GOLDEN {
+        let found = fingerprint(&corpus, &options(sampler, topics));
+        if print {
+            println!("    (SamplerKind::{sampler:?}, {topics}, 0x{found:016x}),");
+        } else {
+            assert_eq!(found, golden, "{sampler}, K = {topics}: 0x{found:016x}");
+        }
+    }
+}
+
+#[test]
+fn at_any_number_of_threads() {
+    let corpus = corpus();
+    for sampler in SamplerKind::ALL {
+        let options = options(sampler, 60);
+        let alone = fingerprint(&corpus, &Options { threads: Some(1), ..options.clone() });
+        for threads in [2, 3, 4, 7] {
+            let options = Options { threads: Some(threads), ..options.clone() };
+            assert_eq!(fingerprint(&corpus, &options), alone, "{sampler}, {threads} threads");
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("three threads");
+        let lent = pool.install(|| fingerprint(&corpus, &options));
+        assert_eq!(lent, alone, "{sampler}, in the caller's pool");
+    }
+}
+
+#[test]
+fn on_any_instruction_set() {
+    let corpus = corpus();
+    for sampler in SamplerKind::ALL {
+        for topics in [10, 100, 1000] {
+            let run =
+                |isa| fingerprint(&corpus, &Options { isa: Some(isa), ..options(sampler, topics) });
+            let scalar = run(Isa::Scalar);
+            for isa in Isa::available() {
+                assert_eq!(run(isa), scalar, "{sampler}, K = {topics}, {isa}");
+            }
+        }
+    }
+}
+
+#[test]
+fn seeds_differ() {
+    let corpus = corpus();
+    for sampler in SamplerKind::ALL {
+        let options = options(sampler, 60);
+        let other = Options { seed: 5, ..options.clone() };
+        assert_ne!(fingerprint(&corpus, &options), fingerprint(&corpus, &other), "{sampler}");
+    }
+}
