@@ -17,3 +17,8 @@ pub mod special;
 pub mod train;
 
 pub use corpus::Corpus;
+
+/// The README's example, compiled and run as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -102,7 +102,9 @@ pub struct Options {
     pub mh_steps: Option<u32>,
     /// Steps that a token can hold at most when they are adapted.
     pub mh_steps_cap: u32,
-    /// The hybrid gives documents longer than this to WarpLDA; from a cost table unless given.
+    /// The hybrid gives documents longer than this to WarpLDA; none unless given. With wide vectors
+    /// the exact sampler keeps up to a likelihood at lengths where LDA* (heuristic 1) changes over;
+    /// above some 2,000 tokens a document and K = 1,000 it is worth trying a number here.
     pub short_length: Option<u32>,
     /// Ranges G on each axis of the grid; from the number of tokens unless given.
     pub ranges: Option<usize>,
