@@ -55,7 +55,6 @@ fn fingerprint(corpus: &Corpus, options: &Options) -> u64 {
 
 #[test]
 #[allow(clippy::print_stdout, reason = "prints the table on request")]
-#[allow(clippy::print_stdout)]
 fn golden() {
     let corpus = corpus();
     let print = std::env::var_os("LDA_PRINT_GOLDEN").is_some();
