@@ -16,8 +16,11 @@
 //!
 //! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
 //! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
-//! list without holes has that property by itself, and a vector compare finds a topic in it sixteen
-//! entries at a time; `cargo bench -p lda-benches --bench rows` holds the two against each other.
+//! list without holes has that property by itself. Held against each other by `cargo bench -p
+//! lda-benches --bench rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in cache;
+//! up to 10 times where the row is not), and the table finds and swaps a topic two to three times
+//! faster in cache. A token scans once, finds its own topic in that very scan, and swaps only if
+//! its topic changed; so the list it is, at 4 bytes an entry where the table takes 6 or more.
 //!
 //! Memory: sparse 4 (16-bit topics) or 8 bytes an entry of capacity min(K, tokens) + 1, rounded up
 //! to a chunk; dense 2 or 4 bytes a topic; 4 bytes a row for its place.
