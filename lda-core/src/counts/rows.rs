@@ -316,7 +316,7 @@ impl<T: TopicIndex> Rows<T> {
     /// Gives each flexible row the form that is quicker to scan: a list while it has few non-zeros.
     /// A function of the counts alone.
     pub fn adapt(&mut self) {
-        // Measured: a listed entry costs what four to five dense topics cost (it gathers), and a
+        // By profile: a listed entry costs what four to five dense topics cost (it gathers), and a
         // list needs a draw from the tree beside.
         let most = (self.topics / 5).saturating_sub(LIST_OVERHEAD);
         let mut entries = Vec::new();

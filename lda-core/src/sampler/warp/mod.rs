@@ -27,8 +27,8 @@
 //!    accept where u · f(s) < f(t). No division a token.
 //! 2. Sixteen tokens at a time: gathers for f, compares for accepts, no branch on their outcome.
 //!    The moves that are left are compressed into a list and added to C_k.
-//! 3. Assignment and proposal of a token lie together; tokens of a document range fit the L2 cache,
-//!    so the scattered access of the document pass stays there.
+//! 3. Assignment and proposal of a token lie together; tokens of a document range are about 2 MB,
+//!    so the scattered access of the document pass stays in or near the L2 cache.
 //! 4. Accepts and proposals draw from separate streams, so pending proposals can be drawn again
 //!    from (z, seed, epoch).
 //!
