@@ -27,24 +27,28 @@ fn grow(bytes: usize) {
 
 // SAFETY: every call goes to the system's allocator with the arguments it came with.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
         // SAFETY: the caller's promise about `layout` is passed on.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
         // SAFETY: the caller's promise about `layout` is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: `block` came from `System` with this layout, as the caller promises.
         unsafe { System.dealloc(block, layout) }
     }
 
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grow(size);
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);

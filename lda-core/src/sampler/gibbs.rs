@@ -44,8 +44,7 @@ impl Live {
         }
     }
 
-    /// Starts a block: totals are the wave's again. Calls `reset(topic)` for each topic whose total
-    /// changed since the block before, or `all` where every one may have.
+    /// Starts a block: totals are the wave's again. Says which topics' totals that set back.
     pub fn begin_block(&mut self, cx: &Context<'_>) -> Reset {
         self.norm = cx.beta_bar as f32;
         let reset = if self.wave == Some(cx.wave) {
@@ -122,7 +121,6 @@ impl Live {
 
     /// Leaves a word: writes the row back. `counts` is zero again where the row is sparse; a dense
     /// row leaves its counts behind for [`clear_dense`](Self::clear_dense) or the next dense load.
-    /// Calls `left(topic)` for each topic of a sparse row after its count went to zero.
     #[inline(always)]
     pub fn store<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
         match rows.row_mut(row) {
