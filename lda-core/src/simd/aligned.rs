@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 
 use super::LANES;
 
-/// Sixteen values on one line (of 32-bit values).
+/// Sixteen values on one line (of 32-bit values) or two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Chunk<X>([X; LANES]);
@@ -22,7 +22,7 @@ impl<X: Copy + Default> Aligned<X> {
     /// `len` default values.
     ///
     /// # Panics
-    /// If `len` is no multiple of sixteen, or a value is not 4 bytes wide.
+    /// If `len` is no multiple of sixteen, or a value is not 4 or 8 bytes wide.
     pub fn new(len: usize) -> Self {
         assert!(len.is_multiple_of(LANES), "{len} is no multiple of {LANES}");
         assert_eq!(size_of::<Chunk<X>>(), LANES * size_of::<X>());

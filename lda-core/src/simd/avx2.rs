@@ -287,6 +287,34 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn gather_both(self, from: &[[u32; 2]], index: Self::U) -> (Self::U, Self::U) {
+        assert!(!from.is_empty() && from.len() <= i32::MAX as usize);
+        let mut at = [0u32; LANES];
+        self.store_u(&mut at, self.min_u(index, self.splat_u(from.len() as u32 - 1)));
+        // SAFETY: every index is clamped to the last element; an element is 8 bytes.
+        unsafe {
+            let p = from.as_ptr().cast::<i64>();
+            let half = |i: usize| {
+                let four = |i: usize| {
+                    let pair = |i: usize| {
+                        let x = _mm_cvtsi64_si128(p.add(at[i] as usize).read_unaligned());
+                        _mm_insert_epi64::<1>(x, p.add(at[i + 1] as usize).read_unaligned())
+                    };
+                    _mm256_castsi256_ps(_mm256_set_m128i(pair(i + 2), pair(i)))
+                };
+                let (a, b) = (four(i), four(i + 4));
+                let first = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(a, b));
+                let second = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+                (
+                    _mm256_permute4x64_epi64::<0b11_01_10_00>(first),
+                    _mm256_permute4x64_epi64::<0b11_01_10_00>(second),
+                )
+            };
+            let (low, high) = (half(0), half(8));
+            ((low.0, high.0), (low.1, high.1))
+        }
+    }
+    #[inline(always)]
     fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
         let last = to.len() - 1;
         let (mut at, mut value) = ([0; LANES], [0; LANES]);

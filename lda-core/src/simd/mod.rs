@@ -120,6 +120,11 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// # Panics
     /// If `from` is empty.
     fn gather_u(self, from: &[u32], index: Self::U) -> Self::U;
+    /// The two halves of `from[min(index, len − 1)]` a lane.
+    ///
+    /// # Panics
+    /// If `from` is empty.
+    fn gather_both(self, from: &[[u32; 2]], index: Self::U) -> (Self::U, Self::U);
     /// `to[min(index, len − 1)] = x` a lane, lanes in ascending order.
     ///
     /// # Panics

@@ -153,6 +153,12 @@ impl Lanes for Scalar {
         index.map(|i| from[(i as usize).min(last)])
     }
     #[inline(always)]
+    fn gather_both(self, from: &[[u32; 2]], index: Self::U) -> (Self::U, Self::U) {
+        let last = from.len() - 1;
+        let at = |half: usize| index.map(|i| from[(i as usize).min(last)][half]);
+        (at(0), at(1))
+    }
+    #[inline(always)]
     fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
         let last = to.len() - 1;
         for (i, x) in index.into_iter().zip(x) {

@@ -73,7 +73,11 @@ impl Kernel for Everything<'_> {
         l.store_pairs(&mut copied, x);
         target.extend(copied);
         out.extend(target.into_iter().flatten().map(u32::from));
-        for u in [l.mul_high(x, y), l.load_pairs(&sixteen), l.gather_pairs(&pairs, x)] {
+        let twos: Vec<[u32; 2]> = table_u.iter().map(|&x| [x, !x]).collect();
+        let (first, second) = l.gather_both(&twos, x);
+        for u in
+            [l.mul_high(x, y), l.load_pairs(&sixteen), l.gather_pairs(&pairs, x), first, second]
+        {
             let mut buffer = [0; LANES];
             l.store_u(&mut buffer, u);
             out.extend(buffer);

@@ -1,12 +1,17 @@
 //! The two passes: bring a row's tokens together, hand them to [`row`](super::row), put them back.
 
 use super::records;
-use super::row::{Streams, WarpScratch};
+use super::row::{Axis, Span, Streams, WarpScratch};
 use crate::counts::TopicIndex;
 use crate::layout::Visit;
 use crate::random::Purpose;
 use crate::sampler::{BlockKey, Context, DocumentBlock, Outcome, WordBlock};
 use crate::simd::{Kernel, Lanes};
+
+/// Documents are brought in together up to this many tokens: the scattered accesses to their
+/// records wait for each other's cache misses no more, and what they bring stays in cache until it
+/// is written back.
+const BATCH: usize = 1024;
 
 /// The word pass over one range of words.
 pub(super) struct WordPass<'a, 'b, T> {
@@ -62,58 +67,58 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, cx, scratch, count_own, mut block } = self;
         let mut streams = streams(l, cx, pass, block.key);
-        let mixture = scratch.begin_block(cx, true, count_own);
+        let axis = Axis::words(cx, count_own);
+        scratch.begin_block(cx, &axis);
         let mut outcome = Outcome::default();
         let start = Place { visit: 0, token: 0 };
         let mut places = vec![start; block.columns.len()];
         let mut others = vec![start; block.others.len()];
         let mut pieces: Vec<(usize, usize)> = vec![(0, 0); block.columns.len()];
+        let mut other_pieces: Vec<(usize, usize)> = vec![(0, 0); block.others.len()];
         for word in 0..block.num_words {
             let mut movable = 0;
             for ((column, place), piece) in block.columns.iter().zip(&mut places).zip(&mut pieces) {
                 *piece = take(column.visits, place, word as u32);
                 movable += piece.1;
             }
-            if movable == 0 && block.others.is_empty() {
+            let mut all = movable;
+            for ((other, place), piece) in
+                block.others.iter().zip(&mut others).zip(&mut other_pieces)
+            {
+                *piece = take(other.visits, place, word as u32);
+                all += piece.1;
+            }
+            if all == 0 {
                 continue;
             }
-            scratch.reserve(movable, cx.mh_pending.max(cx.mh_steps));
+            scratch.reserve(all, cx.mh_stored);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter().zip(&pieces) {
-                records::gather_run(
-                    l,
-                    column.tokens,
-                    first,
-                    len,
-                    cx.mh_pending,
-                    cx.mh_stored,
-                    scratch,
-                    at,
-                );
+                records::gather_run(l, column.tokens, cx.mh_stored, first, len, scratch, at);
+                // Where the column's next word begins.
+                l.prefetch(column.tokens, (first + len) * (1 + cx.mh_stored));
                 at += len;
             }
-            let mut all = movable;
-            for (other, place) in block.others.iter().zip(&mut others) {
-                let (first, len) = take(other.visits, place, word as u32);
-                if len > 0 {
-                    scratch.extend(all, other.z[first..first + len].iter().map(|z| z.get()));
-                    all += len;
-                }
+            for (other, &(first, len)) in block.others.iter().zip(&other_pieces) {
+                scratch.extend(at, other.z[first..first + len].iter().map(|z| z.get()));
+                at += len;
             }
-            scratch.judge(l, movable, all, cx.mh_pending, &mut streams.accept, &mut outcome);
+            let row = Span { first: 0, movable, all };
+            scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
+            scratch.add_moves(&mut outcome);
             if let Some(rows) = &mut block.rows {
                 rows.write(word, scratch.recount(all));
             }
-            scratch.propose(l, movable, all, cx.mh_steps, mixture, &mut streams.propose);
+            scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter_mut().zip(&pieces) {
                 records::scatter_run(
                     l,
                     column.tokens,
+                    cx.mh_stored,
+                    cx.mh_steps,
                     first,
                     len,
-                    cx.mh_steps,
-                    cx.mh_stored,
                     scratch,
                     at,
                 );
@@ -133,30 +138,47 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, cx, scratch, count_own, block } = self;
         let mut streams = streams(l, cx, pass, block.key);
-        let mixture = scratch.begin_block(cx, false, count_own);
+        let axis = Axis::documents(cx, count_own);
+        scratch.begin_block(cx, &axis);
         let mut outcome = Outcome::default();
+        let mut lengths = block.lengths;
         let mut rest = block.inverse;
-        for &length in block.lengths {
-            let all = length as usize;
-            let (slots, after) = rest.split_at(all);
-            let ahead = rest;
-            rest = after;
-            scratch.reserve(all, cx.mh_pending.max(cx.mh_steps));
-            records::gather_slots(
-                l,
-                block.tokens,
-                slots,
-                ahead,
-                cx.mh_pending,
-                cx.mh_stored,
-                scratch,
-            );
-            scratch.judge(l, all, all, cx.mh_pending, &mut streams.accept, &mut outcome);
-            scratch.propose(l, all, all, cx.mh_steps, mixture, &mut streams.propose);
-            records::scatter_slots(l, block.tokens, slots, cx.mh_steps, cx.mh_stored, scratch);
-            outcome.tokens += all as u64;
+        while !lengths.is_empty() {
+            let (documents, tokens) = batch(lengths);
+            let (these, after) = lengths.split_at(documents);
+            let (slots, behind) = rest.split_at(tokens);
+            (lengths, rest) = (after, behind);
+            scratch.reserve(tokens, cx.mh_stored);
+            records::gather_slots(l, block.tokens, cx.mh_stored, slots, scratch);
+            let mut first = 0;
+            for &length in these {
+                let all = length as usize;
+                let ahead = rest.get(first..(first + all).min(rest.len())).unwrap_or_default();
+                records::prefetch(l, block.tokens, cx.mh_stored, ahead);
+                let row = Span { first, movable: all, all };
+                scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
+                scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
+                first += all;
+            }
+            scratch.add_moves(&mut outcome);
+            records::scatter_slots(l, block.tokens, cx.mh_stored, cx.mh_steps, slots, scratch);
+            outcome.tokens += tokens as u64;
         }
         scratch.end_block(&mut outcome);
         outcome
     }
+}
+
+/// How many of the next documents are brought in together, and their tokens: one at least.
+#[inline(always)]
+fn batch(lengths: &[u32]) -> (usize, usize) {
+    let (mut documents, mut tokens) = (1, lengths[0] as usize);
+    for &length in &lengths[1..] {
+        if tokens + length as usize > BATCH {
+            break;
+        }
+        tokens += length as usize;
+        documents += 1;
+    }
+    (documents, tokens)
 }

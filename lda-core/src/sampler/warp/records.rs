@@ -1,61 +1,91 @@
-//! How tokens move between their records (1 + M values: topic, proposals) and a row's buffers.
+//! How tokens move between their records (1 + M values: topic, proposals) and the rows' buffers.
 //!
-//! 16-bit topics with one proposal, the usual case, are pairs that move sixteen at a time.
+//! 16-bit topics with one proposal, the usual case, are pairs that move sixteen at a time. Other
+//! records are copied one by one, their length known to the compiler up to four proposals.
 
 use super::row::{WarpScratch, chunk, chunk_mut};
 use crate::counts::TopicIndex;
 use crate::simd::{LANES, Lanes};
 
+/// Runs `$body` with the record length as a constant `N`, or with `N = 0` where it is above 5.
+macro_rules! with_length {
+    ($stored:expr, $N:ident => $body:expr) => {
+        match $stored {
+            1 => {
+                const $N: usize = 2;
+                $body
+            }
+            2 => {
+                const $N: usize = 3;
+                $body
+            }
+            3 => {
+                const $N: usize = 4;
+                $body
+            }
+            4 => {
+                const $N: usize = 5;
+                $body
+            }
+            _ => {
+                const $N: usize = 0;
+                $body
+            }
+        }
+    };
+}
+
 /// Reads `len` neighbouring tokens from `first` on into the buffers at `at`.
-#[allow(clippy::too_many_arguments)]
 #[inline(always)]
 pub(super) fn gather_run<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &[T],
+    stored: usize,
     first: usize,
     len: usize,
-    steps: usize,
-    stored: usize,
     scratch: &mut WarpScratch,
     at: usize,
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs(tokens, stored) {
         let low = l.splat_u(0xffff);
+        let (z, pending) = (&mut scratch.z[at..], &mut scratch.pending[at..]);
         while done < len {
             // Reading past the run is harmless: the next run overwrites it, or nobody looks.
             let Some(from) = pairs[first + done..].first_chunk() else { break };
             let both = l.load_pairs(from);
-            l.store_u(chunk_mut(&mut scratch.z, at + done), l.and_u(both, low));
-            l.store_u(chunk_mut(&mut scratch.pending, at + done), l.shr_u::<16>(both));
+            l.store_u(chunk_mut(z, done), l.and_u(both, low));
+            l.store_u(chunk_mut(pending, done), l.shr_u::<16>(both));
             done += LANES;
         }
     }
-    for i in done..len {
-        scratch.read(tokens, first + i, steps, stored, at + i);
+    if done < len {
+        let slots = (first + done) as u32..(first + len) as u32;
+        with_length!(stored, N => scratch.read::<T, N>(tokens, stored, slots, at + done));
     }
 }
 
-/// Writes `len` neighbouring tokens back.
+/// Writes `len` neighbouring tokens back, with `steps` proposals each.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
 pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &mut [T],
+    stored: usize,
+    steps: usize,
     first: usize,
     len: usize,
-    steps: usize,
-    stored: usize,
     scratch: &WarpScratch,
     at: usize,
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs_mut(tokens, stored) {
+        let (next, drawn) = (&scratch.next[at..], &scratch.drawn[at..]);
         while done < len {
             let Some(to) = pairs[first + done..].first_chunk_mut() else { break };
-            let z = l.load_u(chunk(&scratch.next, at + done));
-            let pending = l.load_u(chunk(&scratch.pending, at + done));
-            let new = l.or_u(z, l.shl_u::<16>(pending));
+            let z = l.load_u(chunk(next, done));
+            let drawn = l.load_u(chunk(drawn, done));
+            let new = l.or_u(z, l.shl_u::<16>(drawn));
             // Tokens past the run keep what they have.
             let mask = if len - done >= LANES { u16::MAX } else { (1 << (len - done)) - 1 };
             let old = l.load_pairs(to);
@@ -63,64 +93,65 @@ pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
             done += LANES;
         }
     }
-    for i in done..len {
-        scratch.write(tokens, first + i, steps, stored, at + i);
+    if done < len {
+        let slots = (first + done) as u32..(first + len) as u32;
+        with_length!(stored, N => scratch.write::<T, N>(tokens, stored, steps, slots, at + done));
     }
 }
 
-/// Reads the tokens of `slots`; `ahead` begins with them and goes on with the next document's.
+/// Reads the tokens of `slots` to the front of the buffers.
 #[inline(always)]
 pub(super) fn gather_slots<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &[T],
-    slots: &[u32],
-    ahead: &[u32],
-    steps: usize,
     stored: usize,
+    slots: &[u32],
     scratch: &mut WarpScratch,
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs(tokens, stored) {
         let low = l.splat_u(0xffff);
-        while done < slots.len() {
-            let Some(index) = ahead[done..].first_chunk() else { break };
+        let (z, pending) = (&mut scratch.z[..], &mut scratch.pending[..]);
+        while let Some(index) = slots[done..].first_chunk() {
             let both = l.gather_pairs(pairs, l.load_u(index));
-            l.store_u(chunk_mut(&mut scratch.z, done), l.and_u(both, low));
-            l.store_u(chunk_mut(&mut scratch.pending, done), l.shr_u::<16>(both));
+            l.store_u(chunk_mut(z, done), l.and_u(both, low));
+            l.store_u(chunk_mut(pending, done), l.shr_u::<16>(both));
             done += LANES;
         }
     }
-    for (i, &slot) in slots.iter().enumerate().skip(done) {
-        scratch.read(tokens, slot as usize, steps, stored, i);
-    }
+    let rest = slots[done..].iter().copied();
+    with_length!(stored, N => scratch.read::<T, N>(tokens, stored, rest, done));
 }
 
-/// Writes the tokens of `slots` back.
+/// Writes the tokens of `slots` back, with `steps` proposals each.
 #[inline(always)]
 pub(super) fn scatter_slots<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &mut [T],
-    slots: &[u32],
-    steps: usize,
     stored: usize,
+    steps: usize,
+    slots: &[u32],
     scratch: &WarpScratch,
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs_mut(tokens, stored) {
-        while slots.len() - done >= LANES {
-            let index = l.load_u(chunk(slots, done));
-            let z = l.load_u(chunk(&scratch.next, done));
-            let pending = l.load_u(chunk(&scratch.pending, done));
-            l.scatter_pairs(pairs, index, l.or_u(z, l.shl_u::<16>(pending)));
+        let (next, drawn) = (&scratch.next[..], &scratch.drawn[..]);
+        while let Some(index) = slots[done..].first_chunk() {
+            let z = l.load_u(chunk(next, done));
+            let drawn = l.load_u(chunk(drawn, done));
+            l.scatter_pairs(pairs, l.load_u(index), l.or_u(z, l.shl_u::<16>(drawn)));
             done += LANES;
         }
-        for (i, &slot) in slots.iter().enumerate().skip(done) {
-            pairs[slot as usize] = [scratch.next[i] as u16, scratch.pending[i] as u16];
-        }
-        return;
     }
-    for (i, &slot) in slots.iter().enumerate() {
-        scratch.write(tokens, slot as usize, steps, stored, i);
+    let rest = slots[done..].iter().copied();
+    with_length!(stored, N => scratch.write::<T, N>(tokens, stored, steps, rest, done));
+}
+
+/// Asks for the records of `slots` ahead.
+#[inline(always)]
+pub(super) fn prefetch<L: Lanes, T: TopicIndex>(l: L, tokens: &[T], stored: usize, slots: &[u32]) {
+    for &slot in slots {
+        l.prefetch(tokens, slot as usize * (1 + stored));
     }
 }
 
@@ -140,41 +171,47 @@ impl WarpScratch {
     /// Appends topics of tokens that do not move behind the first `at`.
     #[inline(always)]
     pub(super) fn extend(&mut self, at: usize, topics: impl ExactSizeIterator<Item = u32>) {
-        self.grow(at + topics.len());
         for (to, topic) in self.z[at..].iter_mut().zip(topics) {
             *to = topic;
         }
     }
 
+    /// Reads the records of `slots` into the buffers at `at`; `N` is their length or 0.
     #[inline(always)]
-    fn read<T: TopicIndex>(
+    fn read<T: TopicIndex, const N: usize>(
         &mut self,
         tokens: &[T],
-        token: usize,
-        steps: usize,
         stored: usize,
+        slots: impl Iterator<Item = u32>,
         at: usize,
     ) {
-        let record = &tokens[token * (1 + stored)..][..1 + stored];
-        self.z[at] = record[0].get();
-        for m in 0..steps {
-            self.pending[m * self.stride + at] = record[1 + m].get();
+        let length = if N > 0 { N } else { 1 + stored };
+        for (i, slot) in slots.enumerate() {
+            let record = &tokens[slot as usize * length..][..length];
+            self.z[at + i] = record[0].get();
+            for (m, topic) in record[1..].iter().enumerate() {
+                self.pending[m * self.stride + at + i] = topic.get();
+            }
         }
     }
 
+    /// Writes the records of `slots` back from the buffers at `at`; `N` is their length or 0.
     #[inline(always)]
-    fn write<T: TopicIndex>(
+    fn write<T: TopicIndex, const N: usize>(
         &self,
         tokens: &mut [T],
-        token: usize,
-        steps: usize,
         stored: usize,
+        steps: usize,
+        slots: impl Iterator<Item = u32>,
         at: usize,
     ) {
-        let record = &mut tokens[token * (1 + stored)..][..1 + stored];
-        record[0] = T::new(self.next[at]);
-        for m in 0..steps {
-            record[1 + m] = T::new(self.pending[m * self.stride + at]);
+        let length = if N > 0 { N } else { 1 + stored };
+        for (i, slot) in slots.enumerate() {
+            let record = &mut tokens[slot as usize * length..][..length];
+            record[0] = T::new(self.next[at + i]);
+            for (m, topic) in record[1..].iter_mut().take(steps).enumerate() {
+                *topic = T::new(self.drawn[m * self.stride + at + i]);
+            }
         }
     }
 }
