@@ -181,7 +181,7 @@ fn a_threshold_entry_can_be_used() {
 #[test]
 fn calibration_prints_a_cost_table() {
     let directory = directory("calibrate");
-    let arguments = "calibrate --lengths 10,40 --topics 5 --tokens 2000 --settle 1";
+    let arguments = "calibrate --lengths 10,40 --topics 5 --tokens 2000 --epochs 1";
     let (table, _) = succeeds(&directory, arguments);
     assert!(table.contains("lengths = [10, 40]") && table.contains("f-plus = ["), "{table}");
 }

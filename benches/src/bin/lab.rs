@@ -26,7 +26,8 @@ enum Action {
     Run(Box<RunArguments>),
     /// Writes CSV, table and plots again from what is finished in an output directory.
     Report(ReportArguments),
-    /// Measures the cost of a token by document length and K on this machine; prints TOML.
+    /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
+    /// machine; prints TOML.
     Calibrate(CalibrateArguments),
     /// Makes an entry of thresholds.toml from long runs of the exact sampler; prints TOML.
     Thresholds(ThresholdArguments),
@@ -106,9 +107,6 @@ struct ReportArguments {
 
 #[derive(Debug, Args)]
 struct CalibrateArguments {
-    /// Samplers: exact, f-plus, warp, hybrid.
-    #[arg(long = "sampler", value_name = "NAMES", value_delimiter = ',')]
-    samplers: Option<Vec<SamplerKind>>,
     /// Document lengths.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     lengths: Option<Vec<u32>>,
@@ -118,9 +116,9 @@ struct CalibrateArguments {
     /// Tokens of each corpus, about.
     #[arg(long, value_name = "N")]
     tokens: Option<u32>,
-    /// Epochs before those that are timed.
+    /// Epochs of F+LDA, whose likelihood WarpLDA is to reach.
     #[arg(long, value_name = "N")]
-    settle: Option<u32>,
+    epochs: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -252,13 +250,19 @@ fn report(arguments: &ReportArguments) -> Result<bool, LabError> {
 
 fn calibrate(arguments: CalibrateArguments) -> Result<bool, LabError> {
     let mut calibration = Calibration::default();
-    replace(&mut calibration.samplers, arguments.samplers);
     replace(&mut calibration.lengths, arguments.lengths);
     replace(&mut calibration.topics, arguments.topics);
     replace(&mut calibration.tokens, arguments.tokens);
-    replace(&mut calibration.settle, arguments.settle);
-    let costs = calibration.measure(|sampler, topics, length, nanoseconds| {
-        say(&format!("length {length:5}  K {topics:6}  {sampler:7}  {nanoseconds:8.1} ns a token"));
+    replace(&mut calibration.epochs, arguments.epochs);
+    let costs = calibration.measure(|topics, length, pair| {
+        let warp = match pair.warp {
+            Some(seconds) => format!("{seconds:.2} s"),
+            None => "over four times that".to_owned(),
+        };
+        say(&format!(
+            "K = {topics}, {length} tokens a document: f-plus {:.2} s, warp {warp}",
+            pair.f_plus
+        ));
     })?;
     print(&calibration.toml(&costs, &Machine::detect()));
     Ok(true)

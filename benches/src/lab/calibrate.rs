@@ -1,151 +1,174 @@
-//! What a token costs each sampler on this machine, by document length and K.
+//! Which sampler gets sooner to a likelihood on this machine, by document length and K.
 //!
 //! F+LDA looks at all K_d topics of a token's document, so it slows down with the length of
-//! documents; WarpLDA does the same work for any. Where the two cost the same depends on the
-//! machine: on its vectors, caches and memory. The hybrid decides by such a table.
+//! documents; WarpLDA does the same work for any, but a token that F+LDA resampled once needs
+//! several of its steps, and the more the fewer tokens a document has. Where they change places
+//! depends on the machine: on its vectors, caches and memory. The hybrid decides by such a table.
 //!
-//! Every point is a generated corpus whose documents all have the same length. Some epochs settle
-//! the counts (rows get sparse), then some are timed, and the median epoch counts. It is the cost of
-//! a *token*, not of progress: a token resampled by F+LDA is worth several Metropolis-Hastings steps
-//! (see [`thresholds`](super::thresholds) for that).
+//! Every point is a generated corpus whose documents all have the same length. F+LDA makes some
+//! epochs; then WarpLDA runs until its likelihood is as high. What counts is CPU time: nanoseconds a
+//! token alone would favour WarpLDA at every length.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use lda_core::Corpus;
 use lda_core::train::{Options, SamplerKind, Trainer};
 
 use super::process::cpu_time;
-use super::{LabError, Machine, median};
+use super::{LabError, Machine};
 use crate::synthetic::{Lengths, Spec};
+
+/// WarpLDA is given up at this many times F+LDA's time.
+const PATIENCE: u32 = 4;
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// Samplers.
-    pub samplers: Vec<SamplerKind>,
     /// Tokens a document.
     pub lengths: Vec<u32>,
     /// Topics K.
     pub topics: Vec<u32>,
     /// Tokens of each corpus, about.
     pub tokens: u32,
-    /// Epochs that settle the counts.
-    pub settle: u32,
-    /// Epochs that are timed.
-    pub timed: u32,
+    /// Epochs of F+LDA, whose likelihood is to be reached.
+    pub epochs: u32,
 }
 
 impl Default for Calibration {
-    /// Some minutes.
+    /// A quarter of an hour.
     fn default() -> Self {
         Self {
-            samplers: vec![SamplerKind::FPlus, SamplerKind::Warp],
-            lengths: vec![10, 30, 100, 300, 1000, 3000],
+            lengths: vec![30, 100, 300, 1000, 3000, 10_000],
             topics: vec![100, 1000, 10_000],
             tokens: 1_000_000,
-            settle: 20,
-            timed: 5,
+            epochs: 60,
         }
     }
 }
 
-/// Cost of a token at each length.
+/// Time to the same likelihood.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// CPU seconds of F+LDA.
+    pub f_plus: f64,
+    /// CPU seconds of WarpLDA; `None` where it took more than four times as long.
+    pub warp: Option<f64>,
+}
+
+/// Times at each length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Sampler.
-    pub sampler: SamplerKind,
     /// Topics K.
     pub topics: u32,
-    /// CPU nanoseconds, in the order of [`Calibration::lengths`].
-    pub nanoseconds: Vec<f64>,
+    /// In the order of [`Calibration::lengths`].
+    pub pairs: Vec<Pair>,
 }
 
 impl Calibration {
-    /// Measures, on one thread; `on` hears of each point.
+    /// Measures, on one thread; `on` hears of each point: K, length, times.
     ///
     /// # Errors
     /// [`LabError::Value`], [`LabError::Synthesis`] or [`LabError::Options`], if something asked for
     /// makes no sense.
-    pub fn measure(
-        &self,
-        mut on: impl FnMut(SamplerKind, u32, u32, f64),
-    ) -> Result<Vec<Cost>, LabError> {
-        for (key, value) in [("timed", self.timed), ("tokens", self.tokens)] {
+    pub fn measure(&self, mut on: impl FnMut(u32, u32, Pair)) -> Result<Vec<Cost>, LabError> {
+        for (key, value) in [("epochs", self.epochs), ("tokens", self.tokens)] {
             if value == 0 {
                 let remedy = "give at least 1".to_owned();
                 return Err(LabError::Value { key, value: "0".to_owned(), remedy });
             }
         }
-        let mut costs = Vec::new();
-        for &topics in &self.topics {
-            for &sampler in &self.samplers {
-                costs.push(Cost { sampler, topics, nanoseconds: Vec::new() });
-            }
-        }
+        let of = |&topics| Cost { topics, pairs: Vec::new() };
+        let mut costs: Vec<Cost> = self.topics.iter().map(of).collect();
         for &length in &self.lengths {
             let corpus = corpus(length, self.tokens)?;
             for cost in &mut costs {
-                let nanoseconds = self.time(&corpus, cost.sampler, cost.topics)?;
-                on(cost.sampler, cost.topics, length, nanoseconds);
-                cost.nanoseconds.push(nanoseconds);
+                let pair = self.race(&corpus, cost.topics)?;
+                on(cost.topics, length, pair);
+                cost.pairs.push(pair);
             }
         }
         Ok(costs)
     }
 
-    fn time(&self, corpus: &Corpus, sampler: SamplerKind, topics: u32) -> Result<f64, LabError> {
-        let options = Options { topics, sampler, threads: Some(1), seed: 1, ..Options::default() };
-        let mut trainer = Trainer::new(corpus, &options)?;
-        for _ in 0..self.settle {
-            trainer.epoch();
-        }
-        let epochs = (0..self.timed).map(|_| {
+    fn race(&self, corpus: &Corpus, topics: u32) -> Result<Pair, LabError> {
+        let trainer = |sampler| {
+            let options =
+                Options { topics, sampler, threads: Some(1), seed: 1, ..Options::default() };
+            Trainer::new(corpus, &options)
+        };
+        let mut spent = Duration::ZERO;
+        let mut epoch = |trainer: &mut Trainer<'_>| {
             let before = cpu_time();
             trainer.epoch();
-            (cpu_time() - before).as_secs_f64()
-        });
-        let seconds = median(epochs.collect::<Vec<_>>()).unwrap_or(f64::NAN);
-        Ok(seconds * 1e9 / corpus.num_tokens() as f64)
+            spent += cpu_time() - before;
+            spent
+        };
+        let mut leader = trainer(SamplerKind::FPlus)?;
+        let mut f_plus = Duration::ZERO;
+        for _ in 0..self.epochs {
+            f_plus = epoch(&mut leader);
+        }
+        let goal = leader.log_joint().total();
+        drop(leader);
+        let mut follower = trainer(SamplerKind::Warp)?;
+        let mut warp = Duration::ZERO;
+        while follower.log_joint().total() < goal {
+            if warp > f_plus * PATIENCE {
+                return Ok(Pair { f_plus: f_plus.as_secs_f64(), warp: None });
+            }
+            // An epoch moves little: looking after each would cost more than the epochs.
+            for _ in 0..5 {
+                warp = epoch(&mut follower) - f_plus;
+            }
+        }
+        Ok(Pair { f_plus: f_plus.as_secs_f64(), warp: Some(warp.as_secs_f64()) })
     }
 
-    /// The costs as TOML, with the machine in comments.
+    /// The times as TOML, with the machine in comments.
     pub fn toml(&self, costs: &[Cost], machine: &Machine) -> String {
         let mut out = format!(
-            "# CPU nanoseconds a token by document length, one thread; the median of {} epochs \
-             after {}.\n# {}\nlengths = {:?}\n",
-            self.timed,
-            self.settle,
+            "# CPU seconds to the likelihood that F+LDA has after {} epochs, by document length; {} \
+             tokens, one thread.\n# {}\nlengths = {:?}\n",
+            self.epochs,
+            self.tokens,
             machine.describe(),
             self.lengths
         );
-        for &topics in &self.topics {
+        for cost in costs {
+            let list = |of: &dyn Fn(&Pair) -> f64| {
+                let values: Vec<_> = cost.pairs.iter().map(|p| format!("{:.2}", of(p))).collect();
+                values.join(", ")
+            };
             // Writing to a string does not fail.
-            let _ = writeln!(out, "\n[[cost]]\ntopics = {topics}");
-            let here = costs.iter().filter(|cost| cost.topics == topics);
-            for cost in here.clone() {
-                let values: Vec<_> = cost.nanoseconds.iter().map(|ns| format!("{ns:.1}")).collect();
-                let _ = writeln!(out, "{} = [{}]", cost.sampler, values.join(", "));
-            }
-            let of = |kind| here.clone().find(|cost| cost.sampler == kind);
-            if let (Some(f_plus), Some(warp)) = (of(SamplerKind::FPlus), of(SamplerKind::Warp)) {
-                let line = match self.crossing(&f_plus.nanoseconds, &warp.nanoseconds) {
-                    Some(length) => format!("same-cost-length = {length:.0}"),
-                    None => "# The cheaper of the two is the same at every length.".to_owned(),
-                };
-                let _ = writeln!(out, "{line}");
-            }
+            let _ = write!(
+                out,
+                "\n[[cost]]\ntopics = {}\nf-plus = [{}]\nwarp = [{}]\n",
+                cost.topics,
+                list(&|pair| pair.f_plus),
+                list(&|pair| pair.warp.unwrap_or(f64::INFINITY)),
+            );
+            let line = match self.short_length(cost) {
+                Some(length) => format!("short-length = {length}"),
+                None => "# F+LDA is first at every length: leave short-length out.".to_owned(),
+            };
+            let _ = writeln!(out, "{line}");
         }
         out
     }
 
-    /// Length from which the second sampler is the cheaper, between the measured ones by the
-    /// logarithms of length and ratio.
-    fn crossing(&self, first: &[f64], second: &[f64]) -> Option<f64> {
-        let ratios: Vec<f64> = first.iter().zip(second).map(|(a, b)| (a / b).ln()).collect();
-        let i = ratios.windows(2).position(|pair| pair[0] < 0.0 && pair[1] >= 0.0)?;
-        let share = -ratios[i] / (ratios[i + 1] - ratios[i]);
-        let (a, b) = (f64::from(self.lengths[i]).ln(), f64::from(self.lengths[i + 1]).ln());
-        Some((a + share * (b - a)).exp())
+    /// Length up to which F+LDA is first: between the measured ones by the logarithms of length and
+    /// ratio. 0 where WarpLDA is first at all of them, nothing where it never is.
+    fn short_length(&self, cost: &Cost) -> Option<u32> {
+        let ratio = |pair: &Pair| (pair.f_plus / pair.warp.unwrap_or(f64::INFINITY)).ln();
+        // The last length from which on WarpLDA is first.
+        let first = cost.pairs.iter().rposition(|pair| ratio(pair) < 0.0).map_or(0, |i| i + 1);
+        let (after, length) = (cost.pairs.get(first)?, *self.lengths.get(first)?);
+        let Some(before) = first.checked_sub(1) else { return Some(0) };
+        let (low, high) = (ratio(&cost.pairs[before]), ratio(after));
+        let share = if low.is_finite() { -low / (high - low) } else { 1.0 };
+        let (a, b) = (f64::from(self.lengths[before]).ln(), f64::from(length).ln());
+        Some((a + share * (b - a)).exp().round() as u32)
     }
 }
 
@@ -173,14 +196,12 @@ mod tests {
             lengths: vec![10, 50],
             topics: vec![5, 8],
             tokens: 2_000,
-            settle: 1,
-            timed: 2,
-            ..Calibration::default()
+            epochs: 2,
         };
         let mut points = 0;
-        let costs = calibration.measure(|_, _, _, _| points += 1).unwrap();
-        assert_eq!((points, costs.len()), (8, 4));
-        assert!(costs.iter().all(|cost| cost.nanoseconds.iter().all(|ns| *ns > 0.0)));
+        let costs = calibration.measure(|_, _, _| points += 1).unwrap();
+        assert_eq!((points, costs.len()), (4, 2));
+        assert!(costs.iter().all(|cost| cost.pairs.iter().all(|pair| pair.f_plus > 0.0)));
         let text = calibration.toml(&costs, &Machine::detect());
         let table: toml::Table = text.parse().unwrap();
         assert_eq!(table["lengths"].as_array().unwrap().len(), 2);
@@ -188,12 +209,22 @@ mod tests {
         assert_eq!(table["cost"][1]["f-plus"].as_array().unwrap().len(), 2);
     }
 
+    fn short_length(pairs: &[(f64, Option<f64>)]) -> Option<u32> {
+        let calibration =
+            Calibration { lengths: vec![10, 100, 1000], ..Calibration::default() };
+        let pairs = pairs.iter().map(|&(f_plus, warp)| Pair { f_plus, warp }).collect();
+        calibration.short_length(&Cost { topics: 10, pairs })
+    }
+
     #[test]
-    fn the_same_cost_lies_between_lengths() {
-        let calibration = Calibration { lengths: vec![10, 1000], ..Calibration::default() };
-        let at = calibration.crossing(&[1.0, 4.0], &[2.0, 2.0]).unwrap();
-        assert!((at - 100.0).abs() < 1e-9, "{at}");
-        assert_eq!(calibration.crossing(&[1.0, 1.5], &[2.0, 2.0]), None);
+    fn documents_are_short_up_to_where_the_times_cross() {
+        let even = Some(2.0);
+        assert_eq!(short_length(&[(0.5, even), (1.0, even), (4.0, even)]), Some(316));
+        assert_eq!(short_length(&[(1.0, None), (1.0, None), (4.0, even)]), Some(1000));
+        assert_eq!(short_length(&[(3.0, even), (4.0, even), (5.0, even)]), Some(0));
+        assert_eq!(short_length(&[(1.0, even), (1.0, even), (1.0, even)]), None);
+        // A stray win of WarpLDA among short documents does not count.
+        assert_eq!(short_length(&[(3.0, even), (1.0, even), (1.0, None)]), None);
     }
 
     #[test]
@@ -201,8 +232,6 @@ mod tests {
         let corpus = corpus(30, 3_000).unwrap();
         assert_eq!(corpus.num_documents(), 100);
         assert!((0..100).all(|d| corpus.doc_length(d) == 30));
-        assert!(
-            Calibration { timed: 0, ..Calibration::default() }.measure(|_, _, _, _| {}).is_err()
-        );
+        assert!(Calibration { epochs: 0, ..Calibration::default() }.measure(|_, _, _| {}).is_err());
     }
 }

@@ -43,7 +43,7 @@ pub struct Cell {
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
-    /// Metropolis-Hastings steps, unless adapted.
+    /// Proposals a token.
     pub mh_steps: Option<u32>,
     /// Longest document that the hybrid gives to F+LDA.
     pub short_length: Option<u32>,

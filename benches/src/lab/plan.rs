@@ -73,7 +73,7 @@ pub struct Tuning {
     pub seconds: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: Option<u32>,
-    /// Metropolis-Hastings steps.
+    /// Proposals a token.
     pub mh_steps: Option<u32>,
     /// Longest document that the hybrid gives to F+LDA.
     pub short_length: Option<u32>,

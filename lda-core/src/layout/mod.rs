@@ -11,9 +11,9 @@
 //! word's with its rarity. So neighbouring visits need similar work (branch predictors notice),
 //! and corpora sorted by date or class do not make lopsided blocks.
 //!
-//! Memory: 4 bytes a token for the partner document, 8 bytes a visit (a word that occurs in a
-//! document range), 4 bytes a token for the inverse index where a sampler asks for one. Assignments
-//! lie beside: one topic a token and M proposals.
+//! Memory: 4 bytes a token for the partner document, or for the inverse index where a sampler walks
+//! documents by that (8 for a moment, while one is made from the other); 8 bytes a visit (a word
+//! that occurs in a document range). Assignments lie beside: one topic a token and M proposals.
 
 mod slots;
 mod words;

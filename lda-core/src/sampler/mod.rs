@@ -91,6 +91,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Epoch, counted from 1.
     pub epoch: u32,
+    /// How often the pass ran before in this epoch.
+    pub round: u16,
     /// Proposals that each token's record has room for, M.
     pub mh_stored: usize,
     /// Pending proposals to judge, at most M.
@@ -104,6 +106,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The key of a stream of this epoch.
     pub fn stream(&self, pass: u32, key: BlockKey, purpose: Purpose) -> StreamKey {
+        let pass = u32::from(self.round) << 8 | pass;
         StreamKey { seed: self.seed, epoch: self.epoch, pass, block: key.number(), purpose }
     }
 }

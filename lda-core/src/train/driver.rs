@@ -70,8 +70,7 @@ pub(crate) struct Job<'a> {
     pub beta: f64,
     pub seed: u64,
     pub epoch: u32,
-    pub mh_stored: usize,
-    pub mh_pending: usize,
+    pub round: u16,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
 }
@@ -89,8 +88,9 @@ impl<'a> Job<'a> {
             wave,
             seed: self.seed,
             epoch: self.epoch,
-            mh_stored: self.mh_stored,
-            mh_pending: self.mh_pending,
+            round: self.round,
+            mh_stored: self.mh_steps,
+            mh_pending: self.mh_steps,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }

@@ -19,9 +19,8 @@ pub(crate) struct Engine<T: TopicIndex> {
     /// α_k as the samplers read it.
     alpha: Arc<Aligned<f32>>,
     wave: u64,
-    /// Proposals that the tokens carry now, and how many to draw next.
-    mh_pending: usize,
-    mh_steps: usize,
+    /// How often the hybrid's next epoch runs WarpLDA's two passes.
+    rounds: u16,
 }
 
 /// The samplers of a run, each with its scratch.
@@ -58,40 +57,36 @@ impl<T: TopicIndex> Engine<T> {
             fplus: Scratches::default(),
             warp: Scratches::default(),
         };
-        let steps = options.mh_steps as usize;
-        // Every token's pending proposals equal its topic: any number may be judged.
-        Ok(Self {
-            state,
-            kernels,
-            alpha: Arc::new(alpha),
-            wave: 0,
-            mh_pending: steps,
-            mh_steps: steps,
-        })
+        Ok(Self { state, kernels, alpha: Arc::new(alpha), wave: 0, rounds: 1 })
     }
 
     /// Samples every token once.
     ///
     /// The hybrid's order lets every kernel see current counts: the document pass of the long
     /// documents needs only their own tokens; the word pass after it recounts all tokens of each
-    /// word, short documents' too, and leaves C_w behind for F+LDA.
+    /// word, short documents' too, and leaves C_w behind for F+LDA. The two passes are repeated
+    /// until a token has had as many steps as one acceptance takes on average (LDA* heuristic 2):
+    /// an epoch then does about as much for a long document as for a short one.
     pub fn epoch(&mut self, options: &Resolved, epoch: u32) -> PassReport {
         match options.sampler {
             SamplerKind::Exact => self.exact(options, epoch),
             SamplerKind::FPlus => self.fplus(options, epoch, 0),
             SamplerKind::Warp => {
-                let mut report = self.warp(options, epoch, 0, Warp::WORDS);
-                report.add(self.warp(options, epoch, 0, Warp::DOCUMENTS));
+                let mut report = self.warp(options, epoch, 0, Warp::WORDS, 0);
+                report.add(self.warp(options, epoch, 0, Warp::DOCUMENTS, 0));
                 report
             }
             SamplerKind::Hybrid => {
                 let mut report = PassReport::default();
                 if self.state.sets[LONG].slots.num_tokens() > 0 {
-                    report.add(self.warp(options, epoch, LONG, Warp::DOCUMENTS));
-                    report.add(self.warp(options, epoch, LONG, Warp::WORDS));
-                    if options.mh_adaptive {
-                        self.adapt(report, options.mh_steps as usize);
+                    let rounds = self.rounds;
+                    for round in 0..rounds {
+                        report.add(self.warp(options, epoch, LONG, Warp::DOCUMENTS, round));
+                        report.add(self.warp(options, epoch, LONG, Warp::WORDS, round));
                     }
+                    self.adapt(options, report);
+                    report.tokens /= u64::from(rounds);
+                    report.changed /= u64::from(rounds);
                 }
                 if self.state.sets[SHORT].slots.num_tokens() > 0 {
                     report.add(self.fplus(options, epoch, SHORT));
@@ -101,18 +96,19 @@ impl<T: TopicIndex> Engine<T> {
         }
     }
 
-    /// Steps of the next pass, where a sampler makes proposals.
-    pub fn mh_steps(&self) -> Option<u32> {
-        (self.mh_steps > 0).then_some(self.mh_steps as u32)
+    /// Metropolis-Hastings steps a token and kind of pass in the next epoch, where there are any.
+    pub fn mh_steps(&self, options: &Resolved) -> Option<u32> {
+        (options.mh_steps > 0).then(|| options.mh_steps * u32::from(self.rounds))
     }
 
     /// LDA* heuristic 2: as many steps as one acceptance takes on average.
-    fn adapt(&mut self, report: PassReport, cap: usize) {
+    fn adapt(&mut self, options: &Resolved, report: PassReport) {
+        let Some(cap) = options.mh_steps_cap else { return };
         let needed = match report.accepted {
-            0 => cap as u64,
-            accepted => report.proposed.div_ceil(accepted),
+            0 => u64::from(cap),
+            accepted => report.proposed.div_ceil(accepted).clamp(1, u64::from(cap)),
         };
-        self.mh_steps = (needed.max(1) as usize).min(cap);
+        self.rounds = needed.div_ceil(u64::from(options.mh_steps)) as u16;
     }
 
     fn job<'a>(&self, alpha: &'a [f32], options: &Resolved, epoch: u32) -> Job<'a> {
@@ -123,9 +119,8 @@ impl<T: TopicIndex> Engine<T> {
             beta: options.beta,
             seed: options.seed,
             epoch,
-            mh_stored: options.mh_steps as usize,
-            mh_pending: self.mh_pending,
-            mh_steps: self.mh_steps,
+            round: 0,
+            mh_steps: options.mh_steps as usize,
             isa: options.isa,
         }
     }
@@ -144,13 +139,18 @@ impl<T: TopicIndex> Engine<T> {
         run_pass(&FPlus, &self.kernels.fplus, &job, state, set, 0, wave)
     }
 
-    fn warp(&mut self, options: &Resolved, epoch: u32, set: usize, pass: usize) -> PassReport {
+    fn warp(
+        &mut self,
+        options: &Resolved,
+        epoch: u32,
+        set: usize,
+        pass: usize,
+        round: u16,
+    ) -> PassReport {
         let alpha = Arc::clone(&self.alpha);
-        let job = self.job(&alpha, options, epoch);
+        let job = Job { round, ..self.job(&alpha, options, epoch) };
         let (state, wave) = (&mut self.state, &mut self.wave);
-        let report = run_pass(&WARP, &self.kernels.warp, &job, state, set, pass, wave);
-        self.mh_pending = self.mh_steps;
-        report
+        run_pass(&WARP, &self.kernels.warp, &job, state, set, pass, wave)
     }
 }
 

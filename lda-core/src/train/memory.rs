@@ -13,11 +13,11 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | what | bytes |
 /// |---|---|
 /// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals |
-/// | layout | 4 a token, 8 a word in a document range that has it, 8 a document, 16 a word |
-/// | inverse index | 4 a token of documents that WarpLDA samples |
+/// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it, 8 a document, 16 a word |
+/// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
 /// | word counts | the same by word |
-/// | scratch | about 64K a thread |
+/// | scratch | about 64K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -106,12 +106,17 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
         let pairs: u64 =
             documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64).sum();
         let visits: u64 = frequencies.iter().map(|&n| n.min(ranges)).sum();
-        memory.layout += tokens * 4
-            + pairs.min(visits) * 8
-            + documents.len() as u64 * 12
-            + ranges * (ranges + 1) * 16;
-        if requires.proposals {
+        memory.layout +=
+            pairs.min(visits) * 8 + documents.len() as u64 * 12 + ranges * (ranges + 1) * 16;
+        if requires.proposals && tokens > 0 {
+            let word = frequencies.iter().copied().max().unwrap_or(0);
+            let longest = lengths().max().unwrap_or(0).max(word);
+            // Room is made a quarter ahead.
+            let row = longest * 5 * (2 + u64::from(options.mh_steps)) + 4096;
+            memory.scratch += threads as u64 * row;
             memory.inverse_index += tokens * 4;
+        } else {
+            memory.layout += tokens * 4;
         }
         if let Some(density) = requires.document_rows {
             memory.document_counts += Rows::<T>::bytes(topics, lengths(), density);

@@ -22,7 +22,7 @@ pub struct EpochReport {
     /// Share of Metropolis-Hastings proposals accepted, those of the current topic left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
-    /// Metropolis-Hastings steps of the next epoch.
+    /// Metropolis-Hastings steps a token and kind of pass in the next epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mh_steps: Option<u32>,
     /// Log joint likelihood, where this epoch was evaluated.

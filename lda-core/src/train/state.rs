@@ -43,7 +43,7 @@ impl<T: TopicIndex> TokenSet<T> {
         requires: Requires,
         mh_steps: usize,
     ) -> Result<Self, RowsTooLarge> {
-        let slots = Slots::new(corpus, documents, words);
+        let mut slots = Slots::new(corpus, documents, words);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
         let rows = match requires.document_rows {
             None => Vec::new(),
@@ -54,7 +54,11 @@ impl<T: TopicIndex> TokenSet<T> {
                 })
                 .collect::<Result<_, _>>()?,
         };
-        let inverse = requires.proposals.then(|| InverseIndex::new(&slots));
+        let inverse = requires.proposals.then(|| {
+            let inverse = InverseIndex::new(&slots);
+            slots.drop_partners();
+            inverse
+        });
         let tokens = vec![T::default(); slots.num_tokens() * stride];
         Ok(Self { shard, slots, tokens, stride, rows, inverse })
     }

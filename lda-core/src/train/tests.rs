@@ -101,8 +101,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
             beta: 0.05,
             seed: 3,
             epoch,
-            mh_stored: 2,
-            mh_pending: 2,
+            round: 0,
             mh_steps: 2,
             isa: Isa::detect(),
         };

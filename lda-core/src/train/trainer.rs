@@ -233,7 +233,7 @@ impl<'a> Trainer<'a> {
             tokens: self.corpus.num_tokens(),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
-            mh_steps: any_engine!(&self.engine, engine => engine.mh_steps()),
+            mh_steps: any_engine!(&self.engine, engine => engine.mh_steps(&self.resolved)),
             log_joint: None,
             log_joint_doc: None,
             log_joint_word: None,

@@ -17,7 +17,7 @@ pub(crate) struct CountsView<'a, T> {
     /// Document id → (set, range, local position).
     places: Vec<Option<(u8, u16, u32)>>,
     /// Range → first entry of the inverse index, a document; only for sets without rows.
-    offsets: Vec<Vec<Vec<usize>>>,
+    offsets: Vec<Vec<Vec<u32>>>,
 }
 
 enum WordRows<'a, T> {
@@ -36,9 +36,9 @@ impl<'a, T: TopicIndex> CountsView<'a, T> {
                     places[d as usize] = Some((s as u8, range as u16, local as u32));
                 }
                 if set.rows.is_empty() {
-                    let starts = set.slots.lengths(range).iter().scan(0, |next, &n| {
+                    let starts = set.slots.lengths(range).iter().scan(0u32, |next, &n| {
                         let start = *next;
-                        *next += n as usize;
+                        *next += n;
                         Some(start)
                     });
                     of_set.push(starts.collect());
@@ -73,7 +73,7 @@ impl<'a, T: TopicIndex> CountsView<'a, T> {
     ) {
         let set_state = &self.state.sets[set];
         let inverse = set_state.inverse.as_ref().expect("a set without rows has the inverse index");
-        let start = self.offsets[set][range][local];
+        let start = self.offsets[set][range][local] as usize;
         let length = set_state.slots.lengths(range)[local] as usize;
         let base = set_state.slots.range_slots(range).start;
         tally.resize(self.state.topics, 0);

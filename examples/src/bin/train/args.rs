@@ -171,10 +171,12 @@ pub struct MachineArgs {
     /// Refuse to train if it would need more memory than this, as in 500MiB or 8GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory_limit: Option<u64>,
-    /// warp, hybrid: Metropolis-Hastings steps a token and pass; adapted unless given
+    /// warp, hybrid: proposals that each token carries, and so Metropolis-Hastings steps a pass; 1
+    /// unless given
     #[arg(long, value_name = "M")]
     pub mh_steps: Option<u32>,
-    /// hybrid: most steps when they are adapted
+    /// hybrid: warp's passes are repeated in an epoch until a token has had as many steps as one
+    /// acceptance takes on average, but no more than this
     #[arg(long, value_name = "M", default_value_t = Options::default().mh_steps_cap)]
     pub mh_steps_cap: u32,
     /// hybrid: documents of more tokens than this are drawn by warp, the others by f-plus; chosen

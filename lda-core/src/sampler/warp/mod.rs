@@ -23,12 +23,13 @@
 //!
 //! What differs from the paper:
 //!
-//! 1. The ratio is one comparison of f(k) = (C_wk + β) / (C_k + Vβ), kept in an array over topics:
-//!    accept where u · f(s) < f(t). No division a token.
-//! 2. Sixteen tokens at a time: gathers for f, compares for accepts, no branch on their outcome.
-//!    The moves that are left are compressed into a list and added to C_k.
+//! 1. The ratio is compared without dividing. A topic's count in the row and its C_k lie side by
+//!    side in an array over topics, one access for both; nothing is prepared a topic.
+//! 2. Sixteen tokens at a time: gathers for counts, compares for accepts, no branch on their
+//!    outcome. The moves that are left are compressed into a list and added to C_k.
 //! 3. Assignment and proposal of a token lie together; tokens of a document range are about 2 MB,
-//!    so the scattered access of the document pass stays in or near the L2 cache.
+//!    so the scattered access of the document pass stays in or near the L2 cache. Documents are
+//!    brought in by the batch, and the next batch is asked for while one is worked on.
 //! 4. Accepts and proposals draw from separate streams, so pending proposals can be drawn again
 //!    from (z, seed, epoch).
 //!
@@ -38,7 +39,7 @@
 //! reaching a given one takes several times the epochs.
 //!
 //! Memory: 2 + 2M bytes a token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch a
-//! thread is six arrays over K and four words a token of the longest row.
+//! thread is 12 bytes a topic and 4 (2 + M) a token of the longest row.
 
 mod passes;
 mod records;

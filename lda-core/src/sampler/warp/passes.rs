@@ -105,7 +105,6 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
             }
             let row = Span { first: 0, movable, all };
             scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
-            scratch.add_moves(&mut outcome);
             if let Some(rows) = &mut block.rows {
                 rows.write(word, scratch.recount(all));
             }
@@ -157,10 +156,15 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
                 records::prefetch(l, block.tokens, cx.mh_stored, ahead);
                 let row = Span { first, movable: all, all };
                 scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
+                first += all;
+            }
+            let mut first = 0;
+            for &length in these {
+                let all = length as usize;
+                let row = Span { first, movable: all, all };
                 scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
                 first += all;
             }
-            scratch.add_moves(&mut outcome);
             records::scatter_slots(l, block.tokens, cx.mh_stored, cx.mh_steps, slots, scratch);
             outcome.tokens += tokens as u64;
         }

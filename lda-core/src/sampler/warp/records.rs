@@ -80,12 +80,12 @@ pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs_mut(tokens, stored) {
-        let (next, drawn) = (&scratch.next[at..], &scratch.drawn[at..]);
+        let (next, pending) = (&scratch.next[at..], &scratch.pending[at..]);
         while done < len {
             let Some(to) = pairs[first + done..].first_chunk_mut() else { break };
             let z = l.load_u(chunk(next, done));
-            let drawn = l.load_u(chunk(drawn, done));
-            let new = l.or_u(z, l.shl_u::<16>(drawn));
+            let proposals = l.load_u(chunk(pending, done));
+            let new = l.or_u(z, l.shl_u::<16>(proposals));
             // Tokens past the run keep what they have.
             let mask = if len - done >= LANES { u16::MAX } else { (1 << (len - done)) - 1 };
             let old = l.load_pairs(to);
@@ -135,11 +135,11 @@ pub(super) fn scatter_slots<L: Lanes, T: TopicIndex>(
 ) {
     let mut done = 0;
     if let Some(pairs) = pairs_mut(tokens, stored) {
-        let (next, drawn) = (&scratch.next[..], &scratch.drawn[..]);
+        let (next, pending) = (&scratch.next[..], &scratch.pending[..]);
         while let Some(index) = slots[done..].first_chunk() {
             let z = l.load_u(chunk(next, done));
-            let drawn = l.load_u(chunk(drawn, done));
-            l.scatter_pairs(pairs, l.load_u(index), l.or_u(z, l.shl_u::<16>(drawn)));
+            let proposals = l.load_u(chunk(pending, done));
+            l.scatter_pairs(pairs, l.load_u(index), l.or_u(z, l.shl_u::<16>(proposals)));
             done += LANES;
         }
     }
@@ -210,7 +210,7 @@ impl WarpScratch {
             let record = &mut tokens[slot as usize * length..][..length];
             record[0] = T::new(self.next[at + i]);
             for (m, topic) in record[1..].iter_mut().take(steps).enumerate() {
-                *topic = T::new(self.drawn[m * self.stride + at + i]);
+                *topic = T::new(self.pending[m * self.stride + at + i]);
             }
         }
     }

@@ -19,17 +19,72 @@ pub struct WarpScratch {
     /// past the end, as in all per-token buffers.
     pub(super) z: Vec<u32>,
     pub(super) next: Vec<u32>,
-    /// Proposals to judge: all tokens' first ones, then all second ones, ...; `stride` apart.
+    /// Proposals to judge, then those drawn: all tokens' first ones, then all second ones, ...;
+    /// `stride` apart.
     pub(super) pending: Vec<u32>,
-    /// Proposals drawn, likewise.
-    pub(super) drawn: Vec<u32>,
     pub(super) stride: usize,
-    /// Topics left and entered, by moves not yet added up.
+    moves: Moves,
+}
+
+/// Moves between topics, listed by sixteens and added up by the list: what a lane did is not
+/// branched on.
+#[derive(Debug)]
+struct Moves {
+    /// Topics left and entered.
     left: Vec<u32>,
     entered: Vec<u32>,
-    moves: usize,
-    /// Change of C_k by the block.
+    listed: usize,
+    /// Change of C_k by the block, the listed moves left out.
     gained: Vec<i32>,
+    /// Moves in all.
+    all: u64,
+}
+
+/// Moves listed before they are added up.
+const LISTED: usize = 1024;
+
+impl Moves {
+    fn new(topics: usize) -> Self {
+        Self {
+            left: vec![0; LISTED + LANES],
+            entered: vec![0; LISTED + LANES],
+            listed: 0,
+            gained: vec![0; topics],
+            all: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn list<L: Lanes>(&mut self, l: L, moved: u16, from: L::U, to: L::U) {
+        l.compress(moved, from, chunk_mut(&mut self.left, self.listed));
+        l.compress(moved, to, chunk_mut(&mut self.entered, self.listed));
+        self.listed += moved.count_ones() as usize;
+        if self.listed > LISTED {
+            self.add_up();
+        }
+    }
+
+    #[inline(always)]
+    fn add_up(&mut self) {
+        let gained = &mut self.gained[..];
+        for (&left, &entered) in self.left[..self.listed].iter().zip(&self.entered) {
+            gained[left as usize] -= 1;
+            gained[entered as usize] += 1;
+        }
+        self.all += self.listed as u64;
+        self.listed = 0;
+    }
+
+    /// Changes of C_k and the number of moves; starts again.
+    fn take(&mut self, outcome: &mut Outcome) {
+        self.add_up();
+        for (k, gained) in self.gained.iter_mut().enumerate() {
+            if *gained != 0 {
+                outcome.totals.push((k as u32, std::mem::take(gained)));
+            }
+        }
+        outcome.changed += std::mem::take(&mut self.all);
+    }
 }
 
 /// Where a row's tokens stand in the buffers: those that may move, then others that only count.
@@ -121,12 +176,8 @@ impl WarpScratch {
             z: Vec::new(),
             next: Vec::new(),
             pending: Vec::new(),
-            drawn: Vec::new(),
             stride: 0,
-            left: Vec::new(),
-            entered: Vec::new(),
-            moves: 0,
-            gained: vec![0; len],
+            moves: Moves::new(len),
         }
     }
 
@@ -147,32 +198,24 @@ impl WarpScratch {
 
     /// Ends a block: the change of each total.
     pub(super) fn end_block(&mut self, outcome: &mut Outcome) {
-        for (k, gained) in self.gained.iter_mut().enumerate() {
-            if *gained != 0 {
-                outcome.totals.push((k as u32, std::mem::take(gained)));
-            }
-        }
+        self.moves.take(outcome);
     }
 
     /// Makes room for rows of `tokens` tokens together, with `proposals` proposals each.
     #[inline(always)]
     pub(super) fn reserve(&mut self, tokens: usize, proposals: usize) {
-        let len = tokens + 2 * LANES;
-        if self.z.len() < len {
-            self.grow(len, proposals);
+        if self.z.len() < tokens + LANES || self.pending.len() < self.stride * proposals {
+            self.grow(tokens + LANES, proposals);
         }
     }
 
     #[cold]
     fn grow(&mut self, len: usize, proposals: usize) {
-        let len = len.next_power_of_two();
-        self.stride = len;
-        for buffer in [&mut self.z, &mut self.next, &mut self.left, &mut self.entered] {
-            buffer.resize(len, 0);
+        self.stride = len + len / 4;
+        for buffer in [&mut self.z, &mut self.next] {
+            buffer.resize(self.stride, 0);
         }
-        for buffer in [&mut self.pending, &mut self.drawn] {
-            buffer.resize(len * proposals, 0);
-        }
+        self.pending.resize(self.stride * proposals, 0);
     }
 
     /// Judges the pending proposals of the row's movable tokens: their topics after that stand in
@@ -189,16 +232,14 @@ impl WarpScratch {
     ) {
         let Span { first, movable, all } = row;
         let stride = self.stride;
-        let Self { counts, z, next, pending, left, entered, moves, .. } = self;
+        let Self { counts, z, next, pending, moves, .. } = self;
         // Slices of their own: the loops keep their bounds in registers.
+        let (counts, next) = (&mut counts[..], &mut next[first..]);
         let (z, pending) = (&z[first..], &pending[first..]);
-        let (next, left, entered) = (&mut next[first..], &mut left[..], &mut entered[..]);
-        let counts = &mut counts[..];
         for &z in &z[..all] {
             counts[z as usize][0] += 1;
         }
         let own_tokens = l.splat_u(axis.own);
-        let mut moved_before = *moves;
         let mut at = 0;
         while at < movable {
             let valid = if movable - at >= LANES { u16::MAX } else { (1 << (movable - at)) - 1 };
@@ -233,13 +274,9 @@ impl WarpScratch {
                 }
             }
             l.store_u(chunk_mut(next, at), now);
-            let moved = !l.eq_u(start, now);
-            l.compress(moved, start, chunk_mut(left, moved_before));
-            l.compress(moved, now, chunk_mut(entered, moved_before));
-            moved_before += moved.count_ones() as usize;
+            moves.list(l, !l.eq_u(start, now), start, now);
             at += LANES;
         }
-        *moves = moved_before;
         next[movable..all].copy_from_slice(&z[movable..all]);
         if all < counts.len() {
             for &z in &z[..all] {
@@ -250,20 +287,9 @@ impl WarpScratch {
         }
     }
 
-    /// Adds up the moves since the last call.
-    #[inline(always)]
-    pub(super) fn add_moves(&mut self, outcome: &mut Outcome) {
-        outcome.changed += self.moves as u64;
-        let gained = &mut self.gained[..];
-        for (&left, &entered) in self.left[..self.moves].iter().zip(&self.entered) {
-            gained[left as usize] -= 1;
-            gained[entered as usize] += 1;
-        }
-        self.moves = 0;
-    }
-
     /// Draws `steps` proposals for each of the row's movable tokens from the topics `next` of all
-    /// its tokens and the prior.
+    /// its tokens and the prior. They overwrite the pending ones of this row and of up to fifteen
+    /// tokens after it: all rows at hand must have been judged.
     #[inline(always)]
     pub(super) fn propose<L: Lanes>(
         &mut self,
@@ -277,7 +303,7 @@ impl WarpScratch {
         let share = l.splat_f(all as f32 / (all as f32 + axis.prior_sum));
         let (tokens, topics) = (l.splat_u(all as u32), l.splat_u(axis.topics));
         let next = &self.next[first..first + all];
-        let (stride, drawn) = (self.stride, &mut self.drawn[first..]);
+        let (stride, pending) = (self.stride, &mut self.pending[first..]);
         for m in 0..steps {
             let mut at = 0;
             while at < movable {
@@ -289,7 +315,7 @@ impl WarpScratch {
                     Some(_) => from_alias(l, self.alias.as_ref(), place, propose.next(l)),
                 };
                 let proposal = l.select_u(from_token, token, other);
-                l.store_u(chunk_mut(drawn, m * stride + at), proposal);
+                l.store_u(chunk_mut(pending, m * stride + at), proposal);
                 at += LANES;
             }
         }
