@@ -192,12 +192,8 @@ mod tests {
 
     #[test]
     fn every_point_is_measured_and_written() {
-        let calibration = Calibration {
-            lengths: vec![10, 50],
-            topics: vec![5, 8],
-            tokens: 2_000,
-            epochs: 2,
-        };
+        let calibration =
+            Calibration { lengths: vec![10, 50], topics: vec![5, 8], tokens: 2_000, epochs: 2 };
         let mut points = 0;
         let costs = calibration.measure(|_, _, _| points += 1).unwrap();
         assert_eq!((points, costs.len()), (4, 2));
@@ -210,8 +206,7 @@ mod tests {
     }
 
     fn short_length(pairs: &[(f64, Option<f64>)]) -> Option<u32> {
-        let calibration =
-            Calibration { lengths: vec![10, 100, 1000], ..Calibration::default() };
+        let calibration = Calibration { lengths: vec![10, 100, 1000], ..Calibration::default() };
         let pairs = pairs.iter().map(|&(f_plus, warp)| Pair { f_plus, warp }).collect();
         calibration.short_length(&Cost { topics: 10, pairs })
     }

@@ -9,6 +9,9 @@ use crate::sampler::draw::GROUP;
 use crate::sampler::{Context, padded};
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
+/// Entries of a row whose topics are asked for ahead, where arrays over topics are not in cache.
+const AHEAD: usize = 8;
+
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
 #[derive(Debug)]
 pub(super) struct Live {
@@ -77,6 +80,14 @@ impl Live {
         self.moved.iter().map(delta).filter(|&(_, by)| by != 0).collect()
     }
 
+    /// Asks for what is kept of a topic ahead of its use.
+    #[inline(always)]
+    pub fn prefetch<L: Lanes>(&self, l: L, topic: usize) {
+        l.prefetch(&self.counts, topic);
+        l.prefetch(&self.totals, topic);
+        l.prefetch(&self.inverse, topic);
+    }
+
     /// Sets C_k of `topic`, and the reciprocal that the caller has at hand.
     #[inline(always)]
     pub fn set_total(&mut self, topic: usize, total: u32, inverse: f32) {
@@ -97,6 +108,9 @@ impl Live {
                 self.nonzeros.clear();
                 for i in 1..=sparse.len() {
                     let (topic, count) = sparse.entry(i);
+                    if size_of::<T>() > 2 && i + AHEAD <= sparse.len() {
+                        self.prefetch(l, sparse.entry(i + AHEAD).0 as usize);
+                    }
                     self.counts[topic as usize] = count;
                     self.nonzeros.push(topic);
                 }

@@ -71,6 +71,7 @@ pub(crate) struct Job<'a> {
     pub seed: u64,
     pub epoch: u32,
     pub round: u16,
+    pub last_round: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
 }
@@ -98,6 +99,8 @@ impl<'a> Job<'a> {
 }
 
 /// Runs pass number `pass` of `sampler` over token set `set`. `wave` counts waves through the run.
+///
+/// Words are counted on the way only in the last round: nobody reads C_w before.
 pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     sampler: &S,
     scratches: &Scratches<S::Scratch>,
@@ -123,7 +126,7 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         let cx = job.context(topics, state.words.num_words(), &totals, *wave);
         let blocks = match sampler.passes()[pass].shape {
             Shape::Grid => grid_blocks(state, set, step),
-            Shape::WordRanges => word_blocks(state, set),
+            Shape::WordRanges => word_blocks(state, set, job.last_round),
             Shape::DocumentRanges => document_blocks(state, set),
         };
         let outcomes: Vec<Outcome> = blocks
@@ -194,7 +197,7 @@ fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> 
         .collect()
 }
 
-fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block<'_, T>> {
+fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> Vec<Block<'_, T>> {
     let ranges = state.words.num_ranges();
     let (before, rest) = state.sets.split_at_mut(set);
     let (this, after) = rest.split_first_mut().expect("the set exists");
@@ -214,7 +217,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block<'_,
         }
     }
     let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
-    let mut rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();
+    let mut rows: Vec<_> = state.word_rows.iter_mut().filter(|_| count).map(Some).collect();
     rows.resize_with(ranges, || None);
     columns
         .into_iter()

@@ -120,6 +120,7 @@ impl<T: TopicIndex> Engine<T> {
             seed: options.seed,
             epoch,
             round: 0,
+            last_round: true,
             mh_steps: options.mh_steps as usize,
             isa: options.isa,
         }
@@ -148,7 +149,8 @@ impl<T: TopicIndex> Engine<T> {
         round: u16,
     ) -> PassReport {
         let alpha = Arc::clone(&self.alpha);
-        let job = Job { round, ..self.job(&alpha, options, epoch) };
+        let last_round = options.sampler != SamplerKind::Hybrid || round + 1 == self.rounds;
+        let job = Job { round, last_round, ..self.job(&alpha, options, epoch) };
         let (state, wave) = (&mut self.state, &mut self.wave);
         run_pass(&WARP, &self.kernels.warp, &job, state, set, pass, wave)
     }
@@ -171,10 +173,12 @@ pub(crate) fn token_sets<T: TopicIndex>(
         SamplerKind::FPlus => vec![(all(), fplus)],
         SamplerKind::Warp => vec![(all(), warp)],
         SamplerKind::Hybrid => {
-            let (short, long) = documents
+            let (short, long): (Vec<u32>, Vec<u32>) = documents
                 .clone()
                 .partition(|&d| corpus.doc_length(d as usize) <= u64::from(options.short_length));
-            vec![(short, fplus), (long, warp)]
+            // Nobody reads C_w where no token is F+LDA's.
+            let word_rows = fplus.word_rows && !short.is_empty();
+            vec![(short, Requires { word_rows, ..fplus }), (long, warp)]
         }
     }
 }

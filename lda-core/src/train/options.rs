@@ -104,9 +104,9 @@ pub struct Options {
     /// The hybrid repeats WarpLDA's passes until a token has had as many steps as one acceptance
     /// takes on average (LDA* heuristic 2), but no more than this.
     pub mh_steps_cap: u32,
-    /// The hybrid gives documents longer than this to WarpLDA; none unless given. With wide vectors
-    /// the exact sampler keeps up to a likelihood at lengths where LDA* (heuristic 1) changes over;
-    /// above some 2,000 tokens a document and K = 1,000 it is worth trying a number here.
+    /// The hybrid gives documents longer than this to WarpLDA (LDA* heuristic 1). Unless given, it
+    /// goes by K, see [`default_short_length`](Self::default_short_length); and where either side
+    /// would have less than a quarter of the tokens, all go to the other.
     pub short_length: Option<u32>,
     /// Ranges G on each axis of the grid; from the number of tokens unless given.
     pub ranges: Option<usize>,
@@ -251,6 +251,26 @@ impl Options {
         Alpha::Symmetric(50.0 / f64::from(topics))
     }
 
+    /// Length up to which the hybrid leaves documents to F+LDA where none is given: 0 up to 316
+    /// topics, 2,000 above.
+    ///
+    /// Few topics: an epoch of WarpLDA is six times as fast and six times enough. Many topics: F+LDA
+    /// is first at every length measured but the longest, where a token's document has hundreds of
+    /// topics. The table is fixed, so that a run is the same everywhere; `lab calibrate` of the
+    /// project's benchmarks prints one for another machine.
+    ///
+    /// CPU seconds to 99 % of the best log joint known, F+LDA / WarpLDA, α = 50/K, β = 0.01, on
+    /// corpora of mean length 19 (reddit), 40 (acl), 109 (news20), 136 (kos), 1,341 (nips) and 3,131
+    /// (scotus):
+    ///
+    /// | K | reddit | acl | news20 | kos | nips | scotus |
+    /// |---|---|---|---|---|---|---|
+    /// | 100 | 103 / 50 | 29 / 13 | 11 / 7.8 | 2.6 / 2.7 | 14.8 / 14.7 | 131 / 103 |
+    /// | 1,000 | 79 / 80 | 26 / > 100 | 18 / 24 | 3.8 / > 19 | 26 / 30 | 194 / 106 |
+    pub fn default_short_length(topics: u32) -> u32 {
+        if topics <= 316 { 0 } else { 2000 }
+    }
+
     /// Checks everything against `corpus` and decides what was left open.
     ///
     /// # Errors
@@ -323,10 +343,27 @@ impl Options {
             mh_steps,
             mh_steps_cap: (self.sampler == SamplerKind::Hybrid)
                 .then_some(self.mh_steps_cap.min(MAX_MH_STEPS)),
-            short_length: self.short_length.unwrap_or(u32::MAX),
+            short_length: self
+                .short_length
+                .unwrap_or_else(|| worth_dividing(corpus, Self::default_short_length(self.topics))),
             isa,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })
+    }
+}
+
+/// `short_length`, unless the documents on one side of it hold less than a quarter of all tokens: a
+/// second kernel gains less there than its passes cost, so they follow the others.
+fn worth_dividing(corpus: &Corpus, short_length: u32) -> u32 {
+    let lengths = (0..corpus.num_documents()).map(|d| corpus.doc_length(d));
+    let short: u64 = lengths.filter(|&n| n <= u64::from(short_length)).sum();
+    let all = corpus.num_tokens();
+    if short < all / 4 {
+        0
+    } else if all - short < all / 4 {
+        u32::MAX
+    } else {
+        short_length
     }
 }
 

@@ -102,6 +102,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
             seed: 3,
             epoch,
             round: 0,
+            last_round: true,
             mh_steps: 2,
             isa: Isa::detect(),
         };

@@ -40,6 +40,12 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
                 if let Some(&ahead) = block.partner.get(i + AHEAD) {
                     block.documents.prefetch(l, ahead as usize);
                 }
+                if let Some(own) = block.z.get(i + AHEAD)
+                    && size_of::<T>() > 2
+                {
+                    // Arrays over so many topics are not in cache.
+                    walk.scratch.live.prefetch(l, own.get() as usize);
+                }
                 let own = block.z[i].get();
                 let document = block.partner[i] as usize;
                 let new = match block.documents.row_mut(document) {

@@ -79,6 +79,8 @@ fn trainer(kind: SamplerKind, corpus: &Corpus, topics: usize, ranges: usize) -> 
         seed: SEED,
         ranges: Some(ranges),
         mh_steps: Some(MH_STEPS as u32),
+        // One round an epoch.
+        mh_steps_cap: MH_STEPS as u32,
         short_length: Some(SHORT),
         ..Options::default()
     };
