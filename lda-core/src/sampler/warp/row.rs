@@ -1,5 +1,6 @@
 //! One word or one document: judge the pending proposals, draw new ones.
 
+use super::moves::Moves;
 use crate::discrete::AliasTable;
 use crate::random::{WideState, WideXoshiro};
 use crate::sampler::{Context, Outcome, padded};
@@ -11,8 +12,8 @@ pub struct WarpScratch {
     /// By topic: the row's tokens, zero between rows, and C_k. Side by side, so that one access
     /// brings both.
     counts: Aligned<[u32; 2]>,
-    /// Wave whose C_k `counts` holds; 0 is nobody's.
-    wave: u64,
+    /// Wave whose C_k `counts` holds.
+    wave: Option<u64>,
     /// Draws from α where it is not symmetric.
     alias: Option<AliasTable>,
     /// Topics of the tokens of the rows at hand, before and after judging. Room for a whole vector
@@ -24,67 +25,6 @@ pub struct WarpScratch {
     pub(super) pending: Vec<u32>,
     pub(super) stride: usize,
     moves: Moves,
-}
-
-/// Moves between topics, listed by sixteens and added up by the list: what a lane did is not
-/// branched on.
-#[derive(Debug)]
-struct Moves {
-    /// Topics left and entered.
-    left: Vec<u32>,
-    entered: Vec<u32>,
-    listed: usize,
-    /// Change of C_k by the block, the listed moves left out.
-    gained: Vec<i32>,
-    /// Moves in all.
-    all: u64,
-}
-
-/// Moves listed before they are added up.
-const LISTED: usize = 1024;
-
-impl Moves {
-    fn new(topics: usize) -> Self {
-        Self {
-            left: vec![0; LISTED + LANES],
-            entered: vec![0; LISTED + LANES],
-            listed: 0,
-            gained: vec![0; topics],
-            all: 0,
-        }
-    }
-
-    #[inline(always)]
-    fn list<L: Lanes>(&mut self, l: L, moved: u16, from: L::U, to: L::U) {
-        l.compress(moved, from, chunk_mut(&mut self.left, self.listed));
-        l.compress(moved, to, chunk_mut(&mut self.entered, self.listed));
-        self.listed += moved.count_ones() as usize;
-        if self.listed > LISTED {
-            self.add_up();
-        }
-    }
-
-    #[inline(always)]
-    fn add_up(&mut self) {
-        let gained = &mut self.gained[..];
-        for (&left, &entered) in self.left[..self.listed].iter().zip(&self.entered) {
-            gained[left as usize] -= 1;
-            gained[entered as usize] += 1;
-        }
-        self.all += self.listed as u64;
-        self.listed = 0;
-    }
-
-    /// Changes of C_k and the number of moves; starts again.
-    fn take(&mut self, outcome: &mut Outcome) {
-        self.add_up();
-        for (k, gained) in self.gained.iter_mut().enumerate() {
-            if *gained != 0 {
-                outcome.totals.push((k as u32, std::mem::take(gained)));
-            }
-        }
-        outcome.changed += std::mem::take(&mut self.all);
-    }
 }
 
 /// Where a row's tokens stand in the buffers: those that may move, then others that only count.
@@ -171,7 +111,7 @@ impl WarpScratch {
         let len = padded(topics);
         Self {
             counts: Aligned::new(len),
-            wave: 0,
+            wave: None,
             alias: None,
             z: Vec::new(),
             next: Vec::new(),
@@ -183,10 +123,10 @@ impl WarpScratch {
 
     /// Starts a block: totals of its wave.
     pub(super) fn begin_block(&mut self, cx: &Context<'_>, axis: &Axis<'_>) {
-        if self.wave == cx.wave {
+        if self.wave == Some(cx.wave) {
             return;
         }
-        self.wave = cx.wave;
+        self.wave = Some(cx.wave);
         for (counts, &total) in self.counts.iter_mut().zip(cx.totals) {
             *counts = [0, total];
         }

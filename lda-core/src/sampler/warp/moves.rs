@@ -1,0 +1,67 @@
+//! Moves of a block: what they change about C_k.
+
+use super::row::chunk_mut;
+use crate::sampler::Outcome;
+use crate::simd::{LANES, Lanes};
+
+/// Moves between topics, listed by sixteens and added up by the list: what a lane did is not
+/// branched on.
+#[derive(Debug)]
+pub(super) struct Moves {
+    /// Topics left and entered.
+    left: Vec<u32>,
+    entered: Vec<u32>,
+    listed: usize,
+    /// Change of C_k by the block, the listed moves left out.
+    gained: Vec<i32>,
+    /// Moves in all.
+    all: u64,
+}
+
+/// Moves listed before they are added up.
+const LISTED: usize = 1024;
+
+impl Moves {
+    pub fn new(topics: usize) -> Self {
+        Self {
+            left: vec![0; LISTED + LANES],
+            entered: vec![0; LISTED + LANES],
+            listed: 0,
+            gained: vec![0; topics],
+            all: 0,
+        }
+    }
+
+    /// Lists the lanes whose bit of `moved` is set.
+    #[inline(always)]
+    pub fn list<L: Lanes>(&mut self, l: L, moved: u16, from: L::U, to: L::U) {
+        l.compress(moved, from, chunk_mut(&mut self.left, self.listed));
+        l.compress(moved, to, chunk_mut(&mut self.entered, self.listed));
+        self.listed += moved.count_ones() as usize;
+        if self.listed > LISTED {
+            self.add_up();
+        }
+    }
+
+    #[inline(always)]
+    fn add_up(&mut self) {
+        let gained = &mut self.gained[..];
+        for (&left, &entered) in self.left[..self.listed].iter().zip(&self.entered) {
+            gained[left as usize] -= 1;
+            gained[entered as usize] += 1;
+        }
+        self.all += self.listed as u64;
+        self.listed = 0;
+    }
+
+    /// Changes of C_k and the number of moves; starts again.
+    pub fn take(&mut self, outcome: &mut Outcome) {
+        self.add_up();
+        for (k, gained) in self.gained.iter_mut().enumerate() {
+            if *gained != 0 {
+                outcome.totals.push((k as u32, std::mem::take(gained)));
+            }
+        }
+        outcome.changed += std::mem::take(&mut self.all);
+    }
+}
