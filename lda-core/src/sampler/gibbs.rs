@@ -23,9 +23,9 @@ pub(super) struct Live {
     pub inverse: Aligned<f32>,
     /// Topics that `counts` may hold, while a sparse row is loaded.
     pub nonzeros: Vec<u32>,
-    /// Topics whose total moved in this block, and whether a topic is among them.
+    /// Topics whose total moved in this block, and whether a topic is among them, 64 a word.
     moved: Vec<u32>,
-    has_moved: Vec<bool>,
+    has_moved: Vec<u64>,
     /// Wave that `totals` belongs to.
     wave: Option<u64>,
     /// Vβ.
@@ -41,7 +41,7 @@ impl Live {
             inverse: Aligned::new(len),
             nonzeros: Vec::new(),
             moved: Vec::new(),
-            has_moved: vec![false; len],
+            has_moved: vec![0; len.div_ceil(64)],
             wave: None,
             norm: 0.0,
         }
@@ -59,7 +59,7 @@ impl Live {
             for (inverse, &total) in self.inverse.iter_mut().zip(cx.totals) {
                 *inverse = 1.0 / (total as f32 + self.norm);
             }
-            self.has_moved.fill(false);
+            self.has_moved.fill(0);
             Reset::All
         };
         if let Reset::Topics(moved) = &reset {
@@ -67,7 +67,7 @@ impl Live {
                 let k = topic as usize;
                 self.totals[k] = cx.totals[k];
                 self.inverse[k] = 1.0 / (self.totals[k] as f32 + self.norm);
-                self.has_moved[k] = false;
+                self.has_moved[k / 64] = 0;
             }
         }
         reset
@@ -93,8 +93,9 @@ impl Live {
     pub fn set_total(&mut self, topic: usize, total: u32, inverse: f32) {
         self.totals[topic] = total;
         self.inverse[topic] = inverse;
-        if !self.has_moved[topic] {
-            self.has_moved[topic] = true;
+        let (word, bit) = (&mut self.has_moved[topic / 64], 1 << (topic % 64));
+        if *word & bit == 0 {
+            *word |= bit;
             self.moved.push(topic as u32);
         }
     }

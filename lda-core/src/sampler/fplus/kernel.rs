@@ -1,6 +1,7 @@
 //! The walk over a block. See the [parent module](super) for the algorithm.
 
 use super::FPlusScratch;
+use super::tree::LeafWeights;
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
@@ -28,7 +29,8 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
         let Self { pass, cx, scratch, block } = self;
         let rng = cx.stream(pass, block.key, Purpose::Draw).stream();
         let beta = cx.beta as f32;
-        let mut walk = Walk { l, cx, beta, scratch: &mut *scratch, rng, changed: 0 };
+        let alpha = LeafWeights { padded: cx.alpha, symmetric: cx.alpha_symmetric };
+        let mut walk = Walk { l, cx, alpha, beta, scratch: &mut *scratch, rng, changed: 0 };
         walk.begin_block();
         let mut start = 0;
         let tokens = block.z.len();
@@ -94,6 +96,7 @@ struct TakenOut {
 struct Walk<'a, L> {
     l: L,
     cx: &'a Context<'a>,
+    alpha: LeafWeights<'a>,
     beta: f32,
     scratch: &'a mut FPlusScratch,
     rng: Xoshiro256PlusPlus,
@@ -142,7 +145,7 @@ impl<L: Lanes> Walk<'_, L> {
         if matches!(rows.form_of(row), Form::Sparse) {
             self.unload_dense();
         }
-        let l = self.l;
+        let (l, alpha) = (self.l, self.alpha);
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         if live.load(l, rows, row) {
             let few = live.nonzeros.len() * 8 <= self.cx.topics;
@@ -150,7 +153,7 @@ impl<L: Lanes> Walk<'_, L> {
                 for &topic in &live.nonzeros {
                     let k = topic as usize;
                     let leaf = (live.counts[k] as f32 + self.beta) * live.inverse[k];
-                    tree.update(l, k, leaf, self.cx.alpha[k]);
+                    tree.update(l, k, leaf, alpha.of(k));
                 }
             } else {
                 for &topic in &live.nonzeros {
@@ -177,7 +180,7 @@ impl<L: Lanes> Walk<'_, L> {
     /// Unloads a word.
     #[inline(always)]
     fn leave<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
-        let l = self.l;
+        let (l, alpha) = (self.l, self.alpha);
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         live.store(rows, row);
         if !*at_base {
@@ -190,7 +193,7 @@ impl<L: Lanes> Walk<'_, L> {
             let k = topic as usize;
             let leaf = self.beta * live.inverse[k];
             if *sums_valid {
-                tree.update(l, k, leaf, self.cx.alpha[k]);
+                tree.update(l, k, leaf, alpha.of(k));
             } else {
                 tree.set_leaf(l, k, leaf);
             }
@@ -213,7 +216,7 @@ impl<L: Lanes> Walk<'_, L> {
         live.counts[own] = out.count;
         live.set_total(own, out.total, out.inverse);
         if sums {
-            tree.update(l, own, out.leaf, self.cx.alpha[own]);
+            tree.update(l, own, out.leaf, self.alpha.of(own));
         } else {
             tree.set_leaf(l, own, out.leaf);
         }
@@ -234,7 +237,7 @@ impl<L: Lanes> Walk<'_, L> {
         live.set_total(new, total, inverse);
         let leaf = (count as f32 + self.beta) * inverse;
         if sums {
-            tree.update(l, new, leaf, self.cx.alpha[new]);
+            tree.update(l, new, leaf, self.alpha.of(new));
         } else {
             tree.set_leaf(l, new, leaf);
         }
@@ -253,7 +256,7 @@ impl<L: Lanes> Walk<'_, L> {
         let FPlusScratch { tree, draw, .. } = &mut *self.scratch;
         let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), &tree.leaves, own, out.leaf);
         let document = f64::from(scan.sum);
-        let prior = tree.total() + tree.difference(o, out.leaf, self.cx.alpha[o]);
+        let prior = tree.total() + tree.difference(o, out.leaf, self.alpha.of(o));
         let u = self.rng.next_f64() * (document + prior);
         if u < document {
             let at = draw.locate(l, &scan, u);
@@ -269,7 +272,7 @@ impl<L: Lanes> Walk<'_, L> {
             Drawn::Counted(new)
         } else {
             self.commit_removal(o, out, true);
-            let new = self.scratch.tree.locate(l, self.cx.alpha, u - document) as u32;
+            let new = self.scratch.tree.locate(l, self.alpha, u - document) as u32;
             self.put_back(new as usize, true);
             if new != own {
                 self.changed += 1;

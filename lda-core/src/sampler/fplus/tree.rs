@@ -15,6 +15,34 @@
 use crate::sampler::draw::pick;
 use crate::simd::{Aligned, LANES, Lanes};
 
+/// α_k, the leaves' weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeafWeights<'a> {
+    /// α_k, padded with zeros: the last sixteen hold at least one.
+    pub padded: &'a [f32],
+    /// Whether all α_k are equal: then one is read for all, and the array stays out of cache.
+    pub symmetric: bool,
+}
+
+impl LeafWeights<'_> {
+    /// α_k.
+    #[inline(always)]
+    pub fn of(&self, topic: usize) -> f32 {
+        self.padded[if self.symmetric { 0 } else { topic }]
+    }
+
+    /// α of chunk `c`.
+    #[inline(always)]
+    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
+        let (chunks, _) = self.padded.as_chunks::<LANES>();
+        if self.symmetric && c + 1 < chunks.len() {
+            l.splat_f(self.padded[0])
+        } else {
+            l.load_f(&chunks[c])
+        }
+    }
+}
+
 /// Sums over K leaves.
 #[derive(Debug)]
 pub(super) struct VisitTree {
@@ -102,7 +130,7 @@ impl VisitTree {
 
     /// The topic at `u` of the total; one of positive weight whatever `u` is.
     #[inline(always)]
-    pub fn locate<L: Lanes>(&self, l: L, alpha: &[f32], mut u: f64) -> usize {
+    pub fn locate<L: Lanes>(&self, l: L, alpha: LeafWeights<'_>, mut u: f64) -> usize {
         let mut node = 0;
         for &start in self.starts.iter().rev() {
             let (sums, _) = self.sums[start..].as_chunks::<LANES>();
@@ -110,8 +138,7 @@ impl VisitTree {
             (node, u) = (node * LANES + lane, rest);
         }
         let (leaves, _) = self.leaves.as_chunks::<LANES>();
-        let (alpha, _) = alpha.as_chunks::<LANES>();
-        let weights = l.mul_f(l.load_f(&leaves[node]), l.load_f(&alpha[node]));
+        let weights = l.mul_f(l.load_f(&leaves[node]), alpha.chunk(l, node));
         node * LANES + pick(l, weights, u).0
     }
 }
@@ -125,13 +152,14 @@ mod tests {
 
     #[test]
     fn locate_inverts_the_cumulative_sum() {
-        for topics in [1, 2, 15, 16, 17, 100, 255, 256, 1000, 5000] {
+        let sizes = [1, 2, 15, 16, 17, 100, 255, 256, 1000, 5000];
+        for (topics, symmetric) in sizes.into_iter().flat_map(|k| [(k, false), (k, true)]) {
             let mut rng = Xoshiro256PlusPlus::from_seed(topics as u64);
             let mut tree = VisitTree::new(padded(topics));
             let mut alpha = vec![0.0; padded(topics)];
             for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
                 // Every third leaf has no weight; small integers keep all sums exact.
-                *alpha = if k % 3 == 2 { 0.0 } else { 1.0 };
+                *alpha = if k % 3 == 2 && !symmetric { 0.0 } else { 1.0 };
                 tree.set_leaf(Scalar, k, (1 + rng.below(7)) as f32);
             }
             tree.rebuild(Scalar, &alpha);
@@ -139,19 +167,22 @@ mod tests {
                 let k = rng.below(topics as u32) as usize;
                 tree.update(Scalar, k, (1 + rng.below(7)) as f32, alpha[k]);
             }
+            // Leaves past K may hold anything.
+            tree.leaves[topics] = 3.0;
+            let weights = LeafWeights { padded: &alpha, symmetric };
             let mut at = 0.0;
             for k in 0..topics {
-                let weight = f64::from(tree.leaves[k] * alpha[k]);
+                let weight = f64::from(tree.leaves[k] * weights.of(k));
                 for u in [at, at + 0.5 * weight, at + weight - 0.25] {
                     if weight > 0.0 {
-                        assert_eq!(tree.locate(Scalar, &alpha, u), k, "K = {topics}, u = {u}");
+                        assert_eq!(tree.locate(Scalar, weights, u), k, "K = {topics}, u = {u}");
                     }
                 }
                 at += weight;
             }
             assert_eq!(tree.total(), at);
             for u in [at, at * 1.001, f64::INFINITY] {
-                let k = tree.locate(Scalar, &alpha, u);
+                let k = tree.locate(Scalar, weights, u);
                 assert!(alpha[k] > 0.0, "K = {topics}: topic {k} has no weight");
             }
         }
