@@ -60,7 +60,7 @@ impl<T: TopicIndex> Engine<T> {
         Ok(Self { state, kernels, alpha: Arc::new(alpha), wave: 0, rounds: 1 })
     }
 
-    /// Samples every token once.
+    /// Samples every token, by the hybrid's WarpLDA more than once.
     ///
     /// The hybrid's order lets every kernel see current counts: the document pass of the long
     /// documents needs only their own tokens; the word pass after it recounts all tokens of each

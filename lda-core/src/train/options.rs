@@ -254,8 +254,8 @@ impl Options {
     /// Length up to which the hybrid leaves documents to F+LDA where none is given: 0 up to 316
     /// topics, 2,000 above.
     ///
-    /// Few topics: an epoch of WarpLDA is six times as fast and six times enough. Many topics: F+LDA
-    /// is first at every length measured but the longest, where a token's document has hundreds of
+    /// Few topics: an epoch of WarpLDA is about six times as fast, and it needs three to six times as
+    /// many (K = 100, the corpora below). Many topics: F+LDA is first at every length measured but the longest, where a token's document has hundreds of
     /// topics. The table is fixed, so that a run is the same everywhere; `lab calibrate` of the
     /// project's benchmarks prints one for another machine.
     ///
