@@ -374,3 +374,27 @@ fn worth_dividing(corpus: &Corpus, short_length: u32) -> u32 {
 const MAX_RANGES: usize = 4096;
 /// Most proposals a token can hold.
 const MAX_MH_STEPS: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents of the given lengths.
+    fn short_length(lengths: &[u64], topics: u32) -> u32 {
+        let documents = lengths.iter().map(|&n| (0..n as u32).map(|i| i % 7));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        let options = Options { topics, ..Options::default() };
+        options.resolve(&corpus).unwrap().short_length
+    }
+
+    #[test]
+    fn the_hybrid_divides_where_both_sides_have_a_quarter() {
+        assert_eq!(short_length(&[2000, 3000], 317), 2000);
+        assert_eq!(short_length(&[2000, 6000], 1000), 2000);
+        assert_eq!(short_length(&[1999, 6001], 1000), 0);
+        assert_eq!(short_length(&[2000, 2000, 2000, 2001], 1000), 2000);
+        assert_eq!(short_length(&[2000, 2000, 2000, 2000, 2001], 1000), u32::MAX);
+        // Few topics: all to WarpLDA.
+        assert_eq!(short_length(&[10, 3000], 316), 0);
+    }
+}
