@@ -6,24 +6,47 @@
 //! weight 0 cannot be picked, and rounding can only move a boundary by an ulp.
 
 use crate::counts::TopicIndex;
+use crate::sampler::gibbs::DenseRow;
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
 /// Chunks between two kept running sums of a dense scan.
-pub(super) const GROUP: usize = 8;
+const GROUP: usize = 8;
 
-/// Weights over topics, computed where they are read. A trait and not a closure: a closure cannot be
-/// marked to be inlined, and one that is not runs without the wide instructions.
-pub(super) trait Weights {
-    /// Weights of the topics of chunk `c`.
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F;
-    /// Weights of the [`GROUP`] chunks from `group · GROUP` on, all of which exist.
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP];
+/// (C_dk + α_k) · b_k for every topic, where one token of topic `own` is out of the counts.
+///
+/// A struct and not a closure: a closure cannot be marked to be inlined, and one that is not runs
+/// without the wide instructions.
+pub(super) struct DenseWeights<'a, R> {
+    /// C_d, the token still in.
+    pub row: &'a R,
+    /// α_k, zero past K.
+    pub alpha: &'a [[f32; LANES]],
+    /// b_k = (C_wk + β) / (C_k + Vβ), the token still in.
+    pub leaves: &'a [[f32; LANES]],
+    pub own: usize,
+    /// Weight of `own` with the token out. It is blended in where the topic is read: taking the token
+    /// out of the arrays would make every scan wait for the stores.
+    pub own_weight: f32,
 }
 
-/// The chunks of a group.
-#[inline(always)]
-pub(super) fn group_of<X>(chunks: &[[X; LANES]], group: usize) -> &[[X; LANES]; GROUP] {
-    chunks[group * GROUP..].first_chunk().expect("the group exists")
+impl<R: DenseRow> DenseWeights<'_, R> {
+    /// Weights of the topics of the `N` chunks from `first` on.
+    #[inline(always)]
+    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::F; N] {
+        let alpha = self.alpha[first..].first_chunk::<N>().expect("the chunks exist");
+        let leaves = self.leaves[first..].first_chunk::<N>().expect("the chunks exist");
+        let counts = self.row.chunks::<L, N>(l, first);
+        let own_weight = l.splat_f(self.own_weight);
+        let bit = self.own.wrapping_sub(first * LANES);
+        let own = if bit < N * LANES { 1u128 << bit } else { 0 };
+        let mut weights = [own_weight; N];
+        for j in 0..N {
+            let document = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
+            let weight = l.mul_f(document, l.load_f(&leaves[j]));
+            weights[j] = l.select_f((own >> (j * LANES)) as u16, own_weight, weight);
+        }
+        weights
+    }
 }
 
 /// Running sums of a scan.
@@ -100,14 +123,39 @@ impl DrawScratch {
         chunk * LANES + lane
     }
 
-    /// Draws from `chunks` times sixteen weights; `uniform` is in [0, 1). One contiguous scan, and
-    /// `weights` is asked again for one group of chunks.
+    /// Draws from `chunks` times sixteen weights; `uniform` is in [0, 1). Up to [`GROUP`] chunks, one
+    /// scan whose sums stay in registers.
     #[inline(always)]
-    pub fn draw_dense<L: Lanes>(
+    pub fn draw_dense<L: Lanes, R: DenseRow>(
         &mut self,
         l: L,
         chunks: usize,
-        weights: &impl Weights,
+        weights: &DenseWeights<'_, R>,
+        uniform: f64,
+    ) -> usize {
+        if !L::WIDE {
+            return self.draw_many(l, chunks, weights, uniform);
+        }
+        match chunks {
+            1 => draw_few::<L, R, 1>(l, weights, uniform),
+            2 => draw_few::<L, R, 2>(l, weights, uniform),
+            3 => draw_few::<L, R, 3>(l, weights, uniform),
+            4 => draw_few::<L, R, 4>(l, weights, uniform),
+            5 => draw_few::<L, R, 5>(l, weights, uniform),
+            6 => draw_few::<L, R, 6>(l, weights, uniform),
+            7 => draw_few::<L, R, 7>(l, weights, uniform),
+            8 => draw_few::<L, R, 8>(l, weights, uniform),
+            _ => self.draw_many(l, chunks, weights, uniform),
+        }
+    }
+
+    /// Keeps running sums of groups of chunks, and computes the weights of one group again.
+    #[inline(always)]
+    fn draw_many<L: Lanes, R: DenseRow>(
+        &mut self,
+        l: L,
+        chunks: usize,
+        weights: &DenseWeights<'_, R>,
         uniform: f64,
     ) -> usize {
         let mut sum = l.splat_f(0.0);
@@ -115,7 +163,7 @@ impl DrawScratch {
         let (kept, _) = self.running.as_chunks_mut::<LANES>();
         for (group, running) in kept[..whole].iter_mut().enumerate() {
             l.store_f(running, sum);
-            for weights in weights.group(l, group) {
+            for weights in weights.chunks::<L, GROUP>(l, group * GROUP) {
                 sum = l.add_f(sum, weights);
             }
         }
@@ -124,16 +172,11 @@ impl DrawScratch {
             l.store_f(&mut kept[groups], sum);
             groups += 1;
             for c in whole * GROUP..chunks {
-                sum = l.add_f(sum, weights.chunk(l, c));
+                let [weights] = weights.chunks::<L, 1>(l, c);
+                sum = l.add_f(sum, weights);
             }
         }
-        let mut lanes = [0.0; LANES];
-        let prefix = l.prefix(sum);
-        l.store_f(&mut lanes, prefix);
-        let total = f64::from(lanes[LANES - 1]);
-        l.store_f(&mut lanes, sum);
-        let (lane, rest) = pick(l, sum, uniform * total);
-        let rest = (rest as f32).min(lanes[lane].next_down());
+        let (lane, rest) = pick_share(l, sum, uniform);
         // `kept[g]` is the lane's sum before group g: the first is 0 and never above `rest`.
         let mut group = 0;
         for running in &kept[1..groups] {
@@ -143,18 +186,52 @@ impl DrawScratch {
         let mut picked = group * GROUP;
         let rest = l.splat_f(rest);
         if group < whole {
-            for weights in weights.group(l, group) {
+            for weights in weights.chunks::<L, GROUP>(l, picked) {
                 sum = l.add_f(sum, weights);
                 picked += usize::from(!l.gt_f(sum, rest) >> lane & 1);
             }
         } else {
             for c in whole * GROUP..chunks {
-                sum = l.add_f(sum, weights.chunk(l, c));
+                let [weights] = weights.chunks::<L, 1>(l, c);
+                sum = l.add_f(sum, weights);
                 picked += usize::from(!l.gt_f(sum, rest) >> lane & 1);
             }
         }
         picked * LANES + lane
     }
+}
+
+/// Draws from `N` chunks that stay in registers.
+#[inline(always)]
+fn draw_few<L: Lanes, R: DenseRow, const N: usize>(
+    l: L,
+    weights: &DenseWeights<'_, R>,
+    uniform: f64,
+) -> usize {
+    let mut running = weights.chunks::<L, N>(l, 0);
+    for c in 1..N {
+        running[c] = l.add_f(running[c - 1], running[c]);
+    }
+    let (lane, rest) = pick_share(l, running[N - 1], uniform);
+    let rest = l.splat_f(rest);
+    let mut picked = 0;
+    for &running in &running[..N - 1] {
+        picked += usize::from(!l.gt_f(running, rest) >> lane & 1);
+    }
+    picked * LANES + lane
+}
+
+/// The lane at the share `uniform` of sixteen weights, and what is left inside it: less than its
+/// weight.
+#[inline(always)]
+fn pick_share<L: Lanes>(l: L, weights: L::F, uniform: f64) -> (usize, f32) {
+    let mut lanes = [0.0; LANES];
+    let prefix = l.prefix(weights);
+    l.store_f(&mut lanes, prefix);
+    let total = f64::from(lanes[LANES - 1]);
+    l.store_f(&mut lanes, weights);
+    let (lane, rest) = pick(l, weights, uniform * total);
+    (lane, (rest as f32).min(lanes[lane].next_down()))
 }
 
 /// The lane at `u` of sixteen weights, and what is left of `u` inside it (never negative). A lane

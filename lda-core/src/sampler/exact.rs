@@ -15,10 +15,10 @@
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::Purpose;
-use crate::sampler::draw::{DrawScratch, GROUP, Weights, group_of};
+use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::gibbs::{DenseRow, Full, Half, Live};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{Aligned, Kernel, LANES, Lanes};
 
 /// Collapsed Gibbs sampling, O(K) a token. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +28,8 @@ pub struct Exact;
 #[derive(Debug)]
 pub struct ExactScratch {
     live: Live,
+    /// b_k of the word being visited.
+    leaves: Aligned<f32>,
     draw: DrawScratch,
 }
 
@@ -48,7 +50,12 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     }
 
     fn scratch(&self, topics: usize) -> ExactScratch {
-        ExactScratch { live: Live::new(topics), draw: DrawScratch::new(padded(topics)) }
+        let len = padded(topics);
+        ExactScratch {
+            live: Live::new(topics),
+            leaves: Aligned::new(len),
+            draw: DrawScratch::new(len),
+        }
     }
 
     fn sample(
@@ -75,7 +82,10 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, cx, scratch, block } = self;
-        let ExactScratch { live, draw } = scratch;
+        let ExactScratch { live, leaves, draw } = scratch;
+        let chunks = cx.topics.div_ceil(LANES);
+        let leaves = &mut leaves.as_chunks_mut::<LANES>().0[..chunks];
+        let alpha = &cx.alpha.as_chunks::<LANES>().0[..chunks];
         let mut rng = cx.stream(pass, block.key, Purpose::Draw).stream();
         live.begin_block(cx);
         let (mut start, mut changed) = (0, 0);
@@ -83,16 +93,14 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
             let slots = start..end as usize;
             start = end as usize;
             let sparse = live.load(l, block.words, row as usize);
+            let mut visited = Visited { live, leaves, alpha, beta: cx.beta as f32, sparse };
+            visited.enter(l);
             for i in slots {
                 let own = block.z[i].get() as usize;
                 let uniform = rng.next_f64();
                 let new = match block.documents.row_mut(block.partner[i] as usize) {
-                    RowMut::Dense16(lines) => {
-                        token(l, cx, live, draw, &mut Half(lines), own, uniform, sparse)
-                    }
-                    RowMut::Dense32(lines) => {
-                        token(l, cx, live, draw, &mut Full(lines), own, uniform, sparse)
-                    }
+                    RowMut::Dense16(row) => visited.token(l, draw, &mut Half(row), own, uniform),
+                    RowMut::Dense32(row) => visited.token(l, draw, &mut Full(row), own, uniform),
                     RowMut::Sparse(_) => panic!("the exact sampler was lent sparse document rows"),
                 };
                 changed += u64::from(new != own);
@@ -112,72 +120,88 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     }
 }
 
-/// (C_dk + α_k) · (C_wk + β) / (C_k + Vβ).
-struct Conditional<'a, R> {
-    row: &'a R,
+/// Counts of a topic in C_w and C_k, and what follows of them.
+#[derive(Clone, Copy)]
+struct Topic {
+    count: u32,
+    total: u32,
+    inverse: f32,
+    leaf: f32,
+}
+
+impl Topic {
+    #[inline(always)]
+    fn new(live: &Live, count: u32, total: u32, beta: f32) -> Self {
+        let inverse = 1.0 / (total as f32 + live.norm);
+        Self { count, total, inverse, leaf: (count as f32 + beta) * inverse }
+    }
+}
+
+/// The samplers' arrays while a word is visited.
+struct Visited<'a> {
+    live: &'a mut Live,
+    /// b_k = (C_wk + β) / (C_k + Vβ).
+    leaves: &'a mut [[f32; LANES]],
     alpha: &'a [[f32; LANES]],
-    words: &'a [[u32; LANES]],
-    inverse: &'a [[f32; LANES]],
     beta: f32,
-}
-
-impl<R: DenseRow> Weights for Conditional<'_, R> {
-    #[inline(always)]
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
-        let document = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
-        let word = l.add_f(l.to_f(l.load_u(&self.words[c])), l.splat_f(self.beta));
-        l.mul_f(document, l.mul_f(word, l.load_f(&self.inverse[c])))
-    }
-
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP] {
-        let alpha = group_of(self.alpha, group);
-        let words = group_of(self.words, group);
-        let inverse = group_of(self.inverse, group);
-        let counts = self.row.group(l, group);
-        let mut weights = [l.splat_f(0.0); GROUP];
-        for j in 0..GROUP {
-            let document = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
-            let word = l.add_f(l.to_f(l.load_u(&words[j])), l.splat_f(self.beta));
-            weights[j] = l.mul_f(document, l.mul_f(word, l.load_f(&inverse[j])));
-        }
-        weights
-    }
-}
-
-/// Moves C_wk and C_k by one token.
-#[inline(always)]
-fn shift(live: &mut Live, topic: usize, by: u32) {
-    live.counts[topic] = live.counts[topic].wrapping_add(by);
-    let total = live.totals[topic].wrapping_add(by);
-    live.set_total(topic, total, 1.0 / (total as f32 + live.norm));
-}
-
-/// Resamples one token; `sparse` says that the word's row lists its non-zeros.
-#[allow(clippy::too_many_arguments)]
-#[inline(always)]
-fn token<L: Lanes>(
-    l: L,
-    cx: &Context<'_>,
-    live: &mut Live,
-    draw: &mut DrawScratch,
-    row: &mut impl DenseRow,
-    own: usize,
-    uniform: f64,
+    /// Whether the word's row lists its non-zeros.
     sparse: bool,
-) -> usize {
-    row.add(l, own, 1u16.wrapping_neg());
-    shift(live, own, 1u32.wrapping_neg());
-    let chunks = cx.topics.div_ceil(LANES);
-    let alpha = &cx.alpha.as_chunks::<LANES>().0[..chunks];
-    let words = &live.counts.as_chunks::<LANES>().0[..chunks];
-    let inverse = &live.inverse.as_chunks::<LANES>().0[..chunks];
-    let weights = Conditional { row: &*row, alpha, words, inverse, beta: cx.beta as f32 };
-    let new = draw.draw_dense(l, chunks, &weights, uniform);
-    row.add(l, new, 1);
-    if sparse && live.counts[new] == 0 {
-        live.nonzeros.push(new as u32);
+}
+
+impl Visited<'_> {
+    /// Sets all leaves.
+    #[inline(always)]
+    fn enter<L: Lanes>(&mut self, l: L) {
+        let (counts, _) = self.live.counts.as_chunks::<LANES>();
+        let (inverse, _) = self.live.inverse.as_chunks::<LANES>();
+        let beta = l.splat_f(self.beta);
+        // Leaves past K get a value too: α is zero there, and no row has a count.
+        for ((leaf, counts), inverse) in self.leaves.iter_mut().zip(counts).zip(inverse) {
+            let sum = l.add_f(l.to_f(l.load_u(counts)), beta);
+            l.store_f(leaf, l.mul_f(sum, l.load_f(inverse)));
+        }
     }
-    shift(live, new, 1);
-    new
+
+    #[inline(always)]
+    fn set<L: Lanes>(&mut self, l: L, k: usize, topic: Topic) {
+        self.live.counts[k] = topic.count;
+        self.live.set_total(k, topic.total, topic.inverse);
+        // The whole vector: a scan's load cannot be served from a narrower store still under way.
+        let leaves = &mut self.leaves[k / LANES];
+        let kept = l.load_f(leaves);
+        l.store_f(leaves, l.select_f(1 << (k % LANES), l.splat_f(topic.leaf), kept));
+    }
+
+    /// Resamples one token.
+    #[inline(always)]
+    fn token<L: Lanes>(
+        &mut self,
+        l: L,
+        draw: &mut DrawScratch,
+        row: &mut impl DenseRow,
+        own: usize,
+        uniform: f64,
+    ) -> usize {
+        let live = &*self.live;
+        let out = Topic::new(live, live.counts[own] - 1, live.totals[own] - 1, self.beta);
+        let alpha = self.alpha[own / LANES][own % LANES];
+        let own_weight = ((row.get(own) - 1) as f32 + alpha) * out.leaf;
+        let chunks = self.leaves.len();
+        let weights =
+            DenseWeights { row: &*row, alpha: self.alpha, leaves: self.leaves, own, own_weight };
+        let new = draw.draw_dense(l, chunks, &weights, uniform);
+        if new != own {
+            row.add(l, own, 1u16.wrapping_neg());
+            row.add(l, new, 1);
+            self.set(l, own, out);
+            let live = &mut *self.live;
+            let count = live.counts[new];
+            if self.sparse && count == 0 {
+                live.nonzeros.push(new as u32);
+            }
+            let topic = Topic::new(live, count + 1, live.totals[new] + 1, self.beta);
+            self.set(l, new, topic);
+        }
+        new
+    }
 }

@@ -5,7 +5,6 @@
 //! than the row has non-zeros while the row is sparse.
 
 use crate::counts::{RowMut, Rows, TopicIndex};
-use crate::sampler::draw::GROUP;
 use crate::sampler::{Context, padded};
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
@@ -194,12 +193,12 @@ pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> 
 
 /// A dense row of either width.
 pub(super) trait DenseRow {
+    fn get(&self, topic: usize) -> u32;
     /// Adds `by`, which may be −1 as a wrapping word, to a count. Writes the whole vector that a scan
     /// reads: a load cannot be served from a narrower store still under way.
     fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16);
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U;
-    /// The [`GROUP`] chunks from `group · GROUP` on: no index arithmetic in between.
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP];
+    /// The `N` chunks from `first` on.
+    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N];
 }
 
 pub(super) struct Half<'a>(pub &'a mut [Line]);
@@ -207,28 +206,33 @@ pub(super) struct Full<'a>(pub &'a mut [Line]);
 
 impl DenseRow for Half<'_> {
     #[inline(always)]
+    fn get(&self, topic: usize) -> u32 {
+        self.0[topic / (2 * LANES)].0[topic / 2 % LANES] >> (topic % 2 * 16) & 0xffff
+    }
+    #[inline(always)]
     fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
         let (halves, _) = self.0[topic / (2 * LANES)].0.as_chunks_mut::<{ LANES / 2 }>();
         l.add_u16_at(&mut halves[topic / LANES % 2], topic % LANES, by);
     }
     #[inline(always)]
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
-        l.load_u16(&self.0[c / 2].0.as_chunks::<{ LANES / 2 }>().0[c % 2])
-    }
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP] {
-        let lines: &[Line; GROUP / 2] =
-            self.0[group * (GROUP / 2)..].first_chunk().expect("the group exists");
-        let mut chunks = [l.splat_u(0); GROUP];
-        for (pair, line) in chunks.as_chunks_mut::<2>().0.iter_mut().zip(lines) {
-            let (halves, _) = line.0.as_chunks::<{ LANES / 2 }>();
-            *pair = [l.load_u16(&halves[0]), l.load_u16(&halves[1])];
+    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N] {
+        let lines = &self.0[first / 2..];
+        let odd = first % 2;
+        assert!((odd + N).div_ceil(2) <= lines.len());
+        let mut chunks = [l.splat_u(0); N];
+        for (j, chunk) in chunks.iter_mut().enumerate() {
+            let (halves, _) = lines[(odd + j) / 2].0.as_chunks::<{ LANES / 2 }>();
+            *chunk = l.load_u16(&halves[(odd + j) % 2]);
         }
         chunks
     }
 }
 
 impl DenseRow for Full<'_> {
+    #[inline(always)]
+    fn get(&self, topic: usize) -> u32 {
+        self.0[topic / LANES].0[topic % LANES]
+    }
     #[inline(always)]
     fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
         let line = &mut self.0[topic / LANES].0;
@@ -237,14 +241,9 @@ impl DenseRow for Full<'_> {
         l.store_u(line, l.select_u(1 << (topic % LANES), l.add_u(counts, by), counts));
     }
     #[inline(always)]
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::U {
-        l.load_u(&self.0[c].0)
-    }
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::U; GROUP] {
-        let lines: &[Line; GROUP] =
-            self.0[group * GROUP..].first_chunk().expect("the group exists");
-        let mut chunks = [l.splat_u(0); GROUP];
+    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N] {
+        let lines: &[Line; N] = self.0[first..].first_chunk().expect("the chunks exist");
+        let mut chunks = [l.splat_u(0); N];
         for (chunk, line) in chunks.iter_mut().zip(lines) {
             *chunk = l.load_u(&line.0);
         }

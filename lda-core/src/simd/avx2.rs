@@ -79,6 +79,8 @@ impl Lanes for Avx2 {
     type F = Floats;
     type U = Words;
 
+    const WIDE: bool = true;
+
     #[inline(always)]
     fn splat_f(self, x: f32) -> Self::F {
         registers!((_mm256_set1_ps(x), _mm256_set1_ps(x)))

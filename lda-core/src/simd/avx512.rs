@@ -96,6 +96,8 @@ impl Lanes for Avx512 {
     type F = __m512;
     type U = __m512i;
 
+    const WIDE: bool = true;
+
     #[inline(always)]
     fn splat_f(self, x: f32) -> Self::F {
         registers!(_mm512_set1_ps(x))

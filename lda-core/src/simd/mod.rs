@@ -44,6 +44,9 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// Sixteen `u32`.
     type U: Copy;
 
+    /// Whether a vector is a register or two, so that loops over few vectors are worth unrolling.
+    const WIDE: bool;
+
     /// All lanes `x`.
     fn splat_f(self, x: f32) -> Self::F;
     /// All lanes `x`.

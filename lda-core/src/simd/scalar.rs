@@ -24,6 +24,8 @@ impl Lanes for Scalar {
     type F = [f32; LANES];
     type U = [u32; LANES];
 
+    const WIDE: bool = false;
+
     #[inline(always)]
     fn splat_f(self, x: f32) -> Self::F {
         [x; LANES]

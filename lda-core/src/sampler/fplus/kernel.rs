@@ -5,7 +5,7 @@ use super::tree::LeafWeights;
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
-use crate::sampler::draw::{GROUP, Weights, group_of};
+use crate::sampler::draw::DenseWeights;
 use crate::sampler::gibbs::{DenseRow, Full, Half, Reset};
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::{Kernel, LANES, Lanes, Line};
@@ -298,57 +298,25 @@ impl<L: Lanes> Walk<'_, L> {
         let l = self.l;
         let o = own as usize;
         let out = self.take_out(o);
-        row.add(l, o, 1u16.wrapping_neg());
         let FPlusScratch { tree, draw, .. } = &mut *self.scratch;
-        let kept = tree.leaves[o];
-        tree.set_leaf(l, o, out.leaf);
         let chunks = self.cx.topics.div_ceil(LANES);
         let leaves = &tree.leaves.as_chunks::<LANES>().0[..chunks];
         let alpha = &self.cx.alpha.as_chunks::<LANES>().0[..chunks];
+        let own_weight = ((row.get(o) - 1) as f32 + self.cx.alpha[o]) * out.leaf;
+        let weights = DenseWeights { row: &row, alpha, leaves, own: o, own_weight };
         let uniform = self.rng.next_f64();
-        let new = draw.draw_dense(l, chunks, &AllTopics { row: &row, alpha, leaves }, uniform);
-        row.add(l, new, 1);
+        let new = draw.draw_dense(l, chunks, &weights, uniform);
         if new == o {
-            tree.set_leaf(l, o, kept);
             return own;
         }
+        row.add(l, o, 1u16.wrapping_neg());
+        row.add(l, new, 1);
         // Sums that a sparse row has needed in this visit may be needed by another.
         let sums = self.scratch.sums_valid;
-        if sums {
-            self.scratch.tree.set_leaf(l, o, kept);
-        }
         self.commit_removal(o, out, sums);
         self.put_back(new, sums);
         self.changed += 1;
         new as u32
-    }
-}
-
-/// (C_dk + α_k) · b_k.
-struct AllTopics<'a, R> {
-    row: &'a R,
-    alpha: &'a [[f32; LANES]],
-    leaves: &'a [[f32; LANES]],
-}
-
-impl<R: DenseRow> Weights for AllTopics<'_, R> {
-    #[inline(always)]
-    fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
-        let counts = l.add_f(l.to_f(self.row.chunk(l, c)), l.load_f(&self.alpha[c]));
-        l.mul_f(counts, l.load_f(&self.leaves[c]))
-    }
-
-    #[inline(always)]
-    fn group<L: Lanes>(&self, l: L, group: usize) -> [L::F; GROUP] {
-        let alpha = group_of(self.alpha, group);
-        let leaves = group_of(self.leaves, group);
-        let counts = self.row.group(l, group);
-        let mut weights = [l.splat_f(0.0); GROUP];
-        for j in 0..GROUP {
-            let counts = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
-            weights[j] = l.mul_f(counts, l.load_f(&leaves[j]));
-        }
-        weights
     }
 }
 
