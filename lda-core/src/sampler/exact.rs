@@ -26,15 +26,15 @@ pub struct Exact;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct ExactScratch {
-    live: Live,
+pub struct ExactScratch<T> {
+    live: Live<T>,
     /// b_k of the word being visited.
     leaves: Aligned<f32>,
     draw: DrawScratch,
 }
 
 impl<T: TopicIndex> Sampler<T> for Exact {
-    type Scratch = ExactScratch;
+    type Scratch = ExactScratch<T>;
 
     fn requires(&self) -> Requires {
         Requires {
@@ -49,7 +49,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
         &[Pass { name: "exact", shape: Shape::Grid }]
     }
 
-    fn scratch(&self, topics: usize) -> ExactScratch {
+    fn scratch(&self, topics: usize) -> ExactScratch<T> {
         let len = padded(topics);
         ExactScratch {
             live: Live::new(topics),
@@ -62,7 +62,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
         &self,
         pass: usize,
         cx: &Context<'_>,
-        scratch: &mut ExactScratch,
+        scratch: &mut ExactScratch<T>,
         block: Block<'_, T>,
     ) -> Outcome {
         cx.isa.run(SampleBlock { pass: pass as u32, cx, scratch, block: block.into_grid() })
@@ -72,7 +72,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
 struct SampleBlock<'a, 'b, T> {
     pass: u32,
     cx: &'a Context<'a>,
-    scratch: &'a mut ExactScratch,
+    scratch: &'a mut ExactScratch<T>,
     block: GridBlock<'b, T>,
 }
 
@@ -93,8 +93,8 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
             let slots = start..end as usize;
             start = end as usize;
             let sparse = live.load(l, block.words, row as usize);
+            live.fill_leaves(l, cx.beta as f32, leaves);
             let mut visited = Visited { live, leaves, alpha, beta: cx.beta as f32, sparse };
-            visited.enter(l);
             for i in slots {
                 let own = block.z[i].get() as usize;
                 let uniform = rng.next_f64();
@@ -131,15 +131,15 @@ struct Topic {
 
 impl Topic {
     #[inline(always)]
-    fn new(live: &Live, count: u32, total: u32, beta: f32) -> Self {
-        let inverse = 1.0 / (total as f32 + live.norm);
+    fn new<T: TopicIndex>(live: &Live<T>, count: u32, total: u32, beta: f32) -> Self {
+        let inverse = live.reciprocal(total);
         Self { count, total, inverse, leaf: (count as f32 + beta) * inverse }
     }
 }
 
 /// The samplers' arrays while a word is visited.
-struct Visited<'a> {
-    live: &'a mut Live,
+struct Visited<'a, T> {
+    live: &'a mut Live<T>,
     /// b_k = (C_wk + β) / (C_k + Vβ).
     leaves: &'a mut [[f32; LANES]],
     alpha: &'a [[f32; LANES]],
@@ -148,20 +148,7 @@ struct Visited<'a> {
     sparse: bool,
 }
 
-impl Visited<'_> {
-    /// Sets all leaves.
-    #[inline(always)]
-    fn enter<L: Lanes>(&mut self, l: L) {
-        let (counts, _) = self.live.counts.as_chunks::<LANES>();
-        let (inverse, _) = self.live.inverse.as_chunks::<LANES>();
-        let beta = l.splat_f(self.beta);
-        // Leaves past K get a value too: α is zero there, and no row has a count.
-        for ((leaf, counts), inverse) in self.leaves.iter_mut().zip(counts).zip(inverse) {
-            let sum = l.add_f(l.to_f(l.load_u(counts)), beta);
-            l.store_f(leaf, l.mul_f(sum, l.load_f(inverse)));
-        }
-    }
-
+impl<T: TopicIndex> Visited<'_, T> {
     #[inline(always)]
     fn set<L: Lanes>(&mut self, l: L, k: usize, topic: Topic) {
         self.live.counts[k] = topic.count;

@@ -4,6 +4,8 @@
 //! Entering a word spreads its C_w row over `counts`; leaving writes it back. Neither costs more
 //! than the row has non-zeros while the row is sparse.
 
+use std::marker::PhantomData;
+
 use crate::counts::{RowMut, Rows, TopicIndex};
 use crate::sampler::{Context, padded};
 use crate::simd::{Aligned, LANES, Lanes, Line};
@@ -13,13 +15,14 @@ const AHEAD: usize = 8;
 
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct Live<T> {
     /// C_w of the word being visited; zero elsewhere.
     pub counts: Aligned<u32>,
     /// C_k: the wave's plus the block's own changes.
     pub totals: Aligned<u32>,
-    /// 1 / (C_k + Vβ), kept up with `totals`.
-    pub inverse: Aligned<f32>,
+    /// 1 / (C_k + Vβ), kept up with `totals`. Empty where topics are so many that another array is
+    /// another cache miss, which takes longer than a division.
+    inverse: Aligned<f32>,
     /// Topics that `counts` may hold, while a sparse row is loaded.
     pub nonzeros: Vec<u32>,
     /// Topics whose total moved in this block, and whether a topic is among them, 64 a word.
@@ -28,21 +31,26 @@ pub(super) struct Live {
     /// Wave that `totals` belongs to.
     wave: Option<u64>,
     /// Vβ.
-    pub norm: f32,
+    norm: f32,
+    topic_index: PhantomData<T>,
 }
 
-impl Live {
+impl<T: TopicIndex> Live<T> {
+    /// Whether arrays over topics outgrow the caches.
+    pub const LARGE: bool = size_of::<T>() > 2;
+
     pub fn new(topics: usize) -> Self {
         let len = padded(topics);
         Self {
             counts: Aligned::new(len),
             totals: Aligned::new(len),
-            inverse: Aligned::new(len),
+            inverse: Aligned::new(if Self::LARGE { 0 } else { len }),
             nonzeros: Vec::new(),
             moved: Vec::new(),
             has_moved: vec![0; len.div_ceil(64)],
             wave: None,
             norm: 0.0,
+            topic_index: PhantomData,
         }
     }
 
@@ -56,7 +64,7 @@ impl Live {
             self.wave = Some(cx.wave);
             self.totals.copy_from_slice(cx.totals);
             for (inverse, &total) in self.inverse.iter_mut().zip(cx.totals) {
-                *inverse = 1.0 / (total as f32 + self.norm);
+                *inverse = reciprocal(total, self.norm);
             }
             self.has_moved.fill(0);
             Reset::All
@@ -65,7 +73,9 @@ impl Live {
             for &topic in moved {
                 let k = topic as usize;
                 self.totals[k] = cx.totals[k];
-                self.inverse[k] = 1.0 / (self.totals[k] as f32 + self.norm);
+                if !Self::LARGE {
+                    self.inverse[k] = reciprocal(self.totals[k], self.norm);
+                }
                 self.has_moved[k / 64] = 0;
             }
         }
@@ -84,14 +94,46 @@ impl Live {
     pub fn prefetch<L: Lanes>(&self, l: L, topic: usize) {
         l.prefetch(&self.counts, topic);
         l.prefetch(&self.totals, topic);
-        l.prefetch(&self.inverse, topic);
+    }
+
+    /// 1 / (C_k + Vβ) at C_k = `total`.
+    #[inline(always)]
+    pub fn reciprocal(&self, total: u32) -> f32 {
+        reciprocal(total, self.norm)
+    }
+
+    /// 1 / (C_k + Vβ) of `topic`.
+    #[inline(always)]
+    pub fn inverse(&self, topic: usize) -> f32 {
+        if Self::LARGE { self.reciprocal(self.totals[topic]) } else { self.inverse[topic] }
+    }
+
+    /// Sets b_k = (C_wk + β) / (C_k + Vβ) of all topics.
+    #[inline(always)]
+    pub fn fill_leaves<L: Lanes>(&self, l: L, beta: f32, leaves: &mut [[f32; LANES]]) {
+        let (counts, _) = self.counts.as_chunks::<LANES>();
+        let (totals, _) = self.totals.as_chunks::<LANES>();
+        let (inverse, _) = self.inverse.as_chunks::<LANES>();
+        let (norm, beta, one) = (l.splat_f(self.norm), l.splat_f(beta), l.splat_f(1.0));
+        // Leaves past K get a value too: α is zero there, and no row has a count.
+        for (c, leaf) in leaves.iter_mut().enumerate() {
+            let inverse = if Self::LARGE {
+                l.div_f(one, l.add_f(l.to_f(l.load_u(&totals[c])), norm))
+            } else {
+                l.load_f(&inverse[c])
+            };
+            let sum = l.add_f(l.to_f(l.load_u(&counts[c])), beta);
+            l.store_f(leaf, l.mul_f(sum, inverse));
+        }
     }
 
     /// Sets C_k of `topic`, and the reciprocal that the caller has at hand.
     #[inline(always)]
     pub fn set_total(&mut self, topic: usize, total: u32, inverse: f32) {
         self.totals[topic] = total;
-        self.inverse[topic] = inverse;
+        if !Self::LARGE {
+            self.inverse[topic] = inverse;
+        }
         let (word, bit) = (&mut self.has_moved[topic / 64], 1 << (topic % 64));
         if *word & bit == 0 {
             *word |= bit;
@@ -102,13 +144,13 @@ impl Live {
     /// Enters a word: its row goes into `counts`. Returns whether the row is sparse, and then lists
     /// its topics in `nonzeros`.
     #[inline(always)]
-    pub fn load<L: Lanes, T: TopicIndex>(&mut self, l: L, rows: &mut Rows<T>, row: usize) -> bool {
+    pub fn load<L: Lanes>(&mut self, l: L, rows: &mut Rows<T>, row: usize) -> bool {
         match rows.row_mut(row) {
             RowMut::Sparse(sparse) => {
                 self.nonzeros.clear();
                 for i in 1..=sparse.len() {
                     let (topic, count) = sparse.entry(i);
-                    if size_of::<T>() > 2 && i + AHEAD <= sparse.len() {
+                    if Self::LARGE && i + AHEAD <= sparse.len() {
                         self.prefetch(l, sparse.entry(i + AHEAD).0 as usize);
                     }
                     self.counts[topic as usize] = count;
@@ -136,7 +178,7 @@ impl Live {
     /// Leaves a word: writes the row back. `counts` is zero again where the row is sparse; a dense
     /// row leaves its counts behind for [`clear_dense`](Self::clear_dense) or the next dense load.
     #[inline(always)]
-    pub fn store<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+    pub fn store(&mut self, rows: &mut Rows<T>, row: usize) {
         match rows.row_mut(row) {
             RowMut::Sparse(mut sparse) => {
                 let before = sparse.len();
@@ -174,6 +216,12 @@ impl Live {
     pub fn clear_dense(&mut self) {
         self.counts.fill(0);
     }
+}
+
+/// 1 / (C_k + Vβ).
+#[inline(always)]
+fn reciprocal(total: u32, norm: f32) -> f32 {
+    1.0 / (total as f32 + norm)
 }
 
 /// What [`Live::begin_block`] set back.

@@ -17,7 +17,7 @@ const AHEAD: usize = 8;
 pub(super) struct SampleBlock<'a, 'b, T> {
     pub pass: u32,
     pub cx: &'a Context<'a>,
-    pub scratch: &'a mut FPlusScratch,
+    pub scratch: &'a mut FPlusScratch<T>,
     pub block: GridBlock<'b, T>,
 }
 
@@ -93,17 +93,17 @@ struct TakenOut {
     leaf: f32,
 }
 
-struct Walk<'a, L> {
+struct Walk<'a, L, T> {
     l: L,
     cx: &'a Context<'a>,
     alpha: LeafWeights<'a>,
     beta: f32,
-    scratch: &'a mut FPlusScratch,
+    scratch: &'a mut FPlusScratch<T>,
     rng: Xoshiro256PlusPlus,
     changed: u64,
 }
 
-impl<L: Lanes> Walk<'_, L> {
+impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
     /// Totals are the wave's; leaves and sums follow.
     #[inline(always)]
     fn begin_block(&mut self) {
@@ -113,7 +113,7 @@ impl<L: Lanes> Walk<'_, L> {
             Reset::Topics(topics) if *at_base => {
                 for topic in topics {
                     let k = topic as usize;
-                    tree.set_leaf(l, k, self.beta * live.inverse[k]);
+                    tree.set_leaf(l, k, self.beta * live.inverse(k));
                 }
             }
             _ => *at_base = false,
@@ -132,8 +132,8 @@ impl<L: Lanes> Walk<'_, L> {
             return;
         }
         live.clear_dense();
-        for (leaf, inverse) in tree.leaves[..self.cx.topics].iter_mut().zip(live.inverse.iter()) {
-            *leaf = self.beta * inverse;
+        for (k, leaf) in tree.leaves[..self.cx.topics].iter_mut().enumerate() {
+            *leaf = self.beta * live.inverse(k);
         }
         *at_base = true;
         *sums_valid = false;
@@ -141,7 +141,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// Loads a word.
     #[inline(always)]
-    fn enter<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+    fn enter(&mut self, rows: &mut Rows<T>, row: usize) {
         if matches!(rows.form_of(row), Form::Sparse) {
             self.unload_dense();
         }
@@ -152,26 +152,18 @@ impl<L: Lanes> Walk<'_, L> {
             if *sums_valid && few {
                 for &topic in &live.nonzeros {
                     let k = topic as usize;
-                    let leaf = (live.counts[k] as f32 + self.beta) * live.inverse[k];
+                    let leaf = (live.counts[k] as f32 + self.beta) * live.inverse(k);
                     tree.update(l, k, leaf, alpha.of(k));
                 }
             } else {
                 for &topic in &live.nonzeros {
                     let k = topic as usize;
-                    tree.set_leaf(l, k, (live.counts[k] as f32 + self.beta) * live.inverse[k]);
+                    tree.set_leaf(l, k, (live.counts[k] as f32 + self.beta) * live.inverse(k));
                 }
                 *sums_valid = false;
             }
         } else {
-            let (counts, _) = live.counts.as_chunks::<LANES>();
-            let (inverse, _) = live.inverse.as_chunks::<LANES>();
-            let (leaves, _) = tree.leaves.as_chunks_mut::<LANES>();
-            let beta = l.splat_f(self.beta);
-            // Leaves past K get a value too: α is zero there, and no row has a count.
-            for ((leaf, counts), inverse) in leaves.iter_mut().zip(counts).zip(inverse) {
-                let sum = l.add_f(l.to_f(l.load_u(counts)), beta);
-                l.store_f(leaf, l.mul_f(sum, l.load_f(inverse)));
-            }
+            live.fill_leaves(l, self.beta, tree.leaves.as_chunks_mut::<LANES>().0);
             *at_base = false;
             *sums_valid = false;
         }
@@ -179,7 +171,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// Unloads a word.
     #[inline(always)]
-    fn leave<T: TopicIndex>(&mut self, rows: &mut Rows<T>, row: usize) {
+    fn leave(&mut self, rows: &mut Rows<T>, row: usize) {
         let (l, alpha) = (self.l, self.alpha);
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         live.store(rows, row);
@@ -191,7 +183,7 @@ impl<L: Lanes> Walk<'_, L> {
         }
         for &topic in &live.nonzeros {
             let k = topic as usize;
-            let leaf = self.beta * live.inverse[k];
+            let leaf = self.beta * live.inverse(k);
             if *sums_valid {
                 tree.update(l, k, leaf, alpha.of(k));
             } else {
@@ -204,7 +196,7 @@ impl<L: Lanes> Walk<'_, L> {
     fn take_out(&self, own: usize) -> TakenOut {
         let live = &self.scratch.live;
         let (count, total) = (live.counts[own] - 1, live.totals[own] - 1);
-        let inverse = 1.0 / (total as f32 + live.norm);
+        let inverse = live.reciprocal(total);
         TakenOut { count, total, inverse, leaf: (count as f32 + self.beta) * inverse }
     }
 
@@ -233,7 +225,7 @@ impl<L: Lanes> Walk<'_, L> {
         }
         live.counts[new] = count;
         let total = live.totals[new] + 1;
-        let inverse = 1.0 / (total as f32 + live.norm);
+        let inverse = live.reciprocal(total);
         live.set_total(new, total, inverse);
         let leaf = (count as f32 + self.beta) * inverse;
         if sums {
@@ -245,7 +237,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// Resamples a token of a document with a sparse row.
     #[inline(always)]
-    fn sparse<T: TopicIndex>(&mut self, mut row: SparseMut<'_, T>, own: u32) -> Drawn {
+    fn sparse(&mut self, mut row: SparseMut<'_, T>, own: u32) -> Drawn {
         let l = self.l;
         if !self.scratch.sums_valid {
             self.scratch.tree.rebuild(l, self.cx.alpha);

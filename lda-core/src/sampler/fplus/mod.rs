@@ -54,8 +54,8 @@ pub struct FPlus;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct FPlusScratch {
-    live: Live,
+pub struct FPlusScratch<T> {
+    live: Live<T>,
     tree: VisitTree,
     draw: DrawScratch,
     /// Whether the tree's sums match its leaves.
@@ -65,7 +65,7 @@ pub struct FPlusScratch {
 }
 
 impl<T: TopicIndex> Sampler<T> for FPlus {
-    type Scratch = FPlusScratch;
+    type Scratch = FPlusScratch<T>;
 
     fn requires(&self) -> Requires {
         Requires {
@@ -80,7 +80,7 @@ impl<T: TopicIndex> Sampler<T> for FPlus {
         &[Pass { name: "f-plus", shape: Shape::Grid }]
     }
 
-    fn scratch(&self, topics: usize) -> FPlusScratch {
+    fn scratch(&self, topics: usize) -> FPlusScratch<T> {
         let padded = crate::sampler::padded(topics);
         FPlusScratch {
             live: Live::new(topics),
@@ -95,7 +95,7 @@ impl<T: TopicIndex> Sampler<T> for FPlus {
         &self,
         pass: usize,
         cx: &Context<'_>,
-        scratch: &mut FPlusScratch,
+        scratch: &mut FPlusScratch<T>,
         block: Block<'_, T>,
     ) -> Outcome {
         cx.isa.run(kernel::SampleBlock { pass: pass as u32, cx, scratch, block: block.into_grid() })
