@@ -43,7 +43,8 @@ struct RunArguments {
     /// Samplers: exact, f-plus, warp, hybrid.
     #[arg(long = "sampler", value_name = "NAMES", value_delimiter = ',')]
     samplers: Option<Vec<SamplerKind>>,
-    /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; nytlike@0.1 for a generated one.
+    /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; acl+nips for two of them joined;
+    /// nytlike@0.1 for a generated one.
     #[arg(long = "corpus", value_name = "NAMES", value_delimiter = ',')]
     corpora: Option<Vec<CorpusName>>,
     /// Numbers of topics K.
@@ -57,6 +58,9 @@ struct RunArguments {
     seeds: Option<u32>,
     #[command(flatten)]
     limits: Limits,
+    /// Longest lengths of bins of documents whose likelihoods are told apart: 60,600.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    length_bins: Option<Vec<u64>>,
     /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), where it is known.
     #[arg(long, value_name = "PERCENT")]
     until: Option<f64>,
@@ -176,6 +180,7 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
     replace(&mut plan.threads, arguments.threads);
     replace(&mut plan.seeds, arguments.seeds.map(Seeds::Count));
     plan.until = arguments.until.or(plan.until);
+    plan.length_bins = arguments.length_bins.unwrap_or(plan.length_bins);
     arguments.limits.apply(&mut plan);
     let runner = arguments.output.runner(&plan, arguments.again)?;
     let results = runner.run(&plan, Progress::default().listener())?;

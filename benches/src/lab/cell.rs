@@ -14,6 +14,7 @@ use lda_core::train::{EpochReport, Options, Resolved, SamplerKind, Trainer};
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
+use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
 use super::{LabError, median};
 
@@ -49,6 +50,9 @@ pub struct Cell {
     pub short_length: Option<u32>,
     /// Ranges of the grid.
     pub ranges: Option<usize>,
+    /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub length_bins: Vec<u64>,
 }
 
 impl Cell {
@@ -97,6 +101,9 @@ pub struct Point {
     pub log_joint_doc: f64,
     /// Its word part.
     pub log_joint_word: f64,
+    /// Log likelihood a token by document length, None in a bin without tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_length: Vec<Option<f64>>,
 }
 
 /// Bytes.
@@ -201,6 +208,13 @@ fn run(
     let start_seconds = start.elapsed().as_secs_f64();
 
     let tokens = corpus.num_tokens();
+    let evaluate = |trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64| Point {
+        by_length: match cell.length_bins.as_slice() {
+            [] => Vec::new(),
+            bins => by_length(trainer, &corpus, bins),
+        },
+        ..evaluate(trainer, report, cpu_seconds)
+    };
     let mut points = vec![evaluate(&trainer, None, 0.0)];
     let mut clocks: Vec<Clock> = Vec::new();
     let (mut cpu, mut wall) = (0.0, 0.0);
@@ -265,6 +279,7 @@ fn evaluate(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f6
         log_joint: joint.total(),
         log_joint_doc: joint.documents,
         log_joint_word: joint.words,
+        by_length: Vec::new(),
     }
 }
 
@@ -290,6 +305,7 @@ pub(super) mod tests {
             mh_steps: None,
             short_length: None,
             ranges: None,
+            length_bins: Vec::new(),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Corpora by name: files of a directory, or generated ones.
+//! Corpora by name: files of a directory, several of them joined, or generated ones.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use lda_core::corpus::write_uci;
+use lda_core::Corpus;
+use lda_core::corpus::{CorpusBuilder, write_uci};
 use serde::{Deserialize, Serialize};
 
 use super::LabError;
@@ -14,7 +15,8 @@ use crate::synthetic::Preset;
 /// Seed of generated corpora unless the name has one.
 const SEED: u64 = 1;
 
-/// Name of a corpus: `kos` for `docword.kos.txt.gz`; `nytlike`, `nytlike@0.1` or `nytlike@0.1+7`
+/// Name of a corpus: `kos` for `docword.kos.txt.gz`; `acl+scotus` for the documents of both, words
+/// of the same spelling being the same; `nytlike`, `nytlike@0.1` or `nytlike@0.1+7`
 /// for a generated one, a tenth of it, and a tenth of the one of seed 7.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -42,14 +44,26 @@ impl CorpusName {
         Some(Generated { preset, scale: scale.parse().ok()?, seed })
     }
 
-    /// Path of the corpus as a UCI file; a generated one is made in `cache`, unless it is there.
+    /// Names of the files that this one joins; one name, if it joins none.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split('+')
+    }
+
+    /// Path of the corpus as a UCI file; a joined or generated one is made in `cache`, unless it is
+    /// there.
     ///
     /// # Errors
     /// [`LabError::NoCorpus`] says where it was looked for.
     pub fn file(&self, cache: &Path) -> Result<PathBuf, LabError> {
-        match self.generated() {
-            Some(generated) => generated.file(&cache.join(format!("docword.{}.txt", self.0))),
-            None => self.find(&directory()),
+        let cached = cache.join(format!("docword.{}.txt", self.0));
+        if let Some(generated) = self.generated() {
+            return generated.file(&cached);
+        }
+        let directory = directory();
+        let files = self.find(&directory, "docword")?;
+        match files.as_slice() {
+            [file] => Ok(file.clone()),
+            files => join(files, &self.find(&directory, "vocab")?, &cached),
         }
     }
 
@@ -60,18 +74,51 @@ impl CorpusName {
     pub fn check(&self) -> Result<(), LabError> {
         match self.generated() {
             Some(generated) => Ok(generated.preset.spec().scaled(generated.scale)?.check()?),
-            None => self.find(&directory()).map(|_| ()),
+            None => {
+                let directory = directory();
+                self.find(&directory, "docword")?;
+                if self.parts().nth(1).is_some() {
+                    self.find(&directory, "vocab")?;
+                }
+                Ok(())
+            }
         }
     }
 
-    fn find(&self, directory: &Path) -> Result<PathBuf, LabError> {
-        let candidates = ["txt.gz", "txt"].map(|end| format!("docword.{}.{end}", self.0));
-        let found = candidates.iter().map(|name| directory.join(name)).find(|path| path.is_file());
-        found.ok_or_else(|| LabError::NoCorpus {
-            name: self.0.clone(),
-            directory: directory.to_owned(),
-        })
+    /// `kind`.NAME.txt.gz of each part, or without .gz.
+    fn find(&self, directory: &Path, kind: &'static str) -> Result<Vec<PathBuf>, LabError> {
+        let find = |part: &str| {
+            let candidates = ["txt.gz", "txt"].map(|end| format!("{kind}.{part}.{end}"));
+            let mut paths = candidates.iter().map(|name| directory.join(name));
+            paths.find(|path| path.is_file()).ok_or_else(|| LabError::NoCorpus {
+                name: part.to_owned(),
+                kind,
+                directory: directory.to_owned(),
+            })
+        };
+        self.parts().map(find).collect()
     }
+}
+
+/// The documents of all `files`, one file after the other, as `path`, unless it is there.
+fn join(files: &[PathBuf], vocabularies: &[PathBuf], path: &Path) -> Result<PathBuf, LabError> {
+    if !path.is_file() {
+        let mut builder = CorpusBuilder::new();
+        for (file, vocabulary) in files.iter().zip(vocabularies) {
+            let corpus = Corpus::read(file)?.with_vocabulary(vocabulary)?;
+            let vocabulary = corpus.vocabulary().expect("it was just attached");
+            for document in corpus.documents() {
+                let repeat = |(word, n)| std::iter::repeat_n(vocabulary.word(word), n as usize);
+                builder.push_words(document.iter().flat_map(repeat))?;
+            }
+        }
+        let joined = builder.build()?;
+        if let Some(parent) = path.parent() {
+            create_directory(parent)?;
+        }
+        write_whole(path, |out| write_uci(&joined, out))?;
+    }
+    Ok(path.to_owned())
 }
 
 impl Generated {
@@ -107,7 +154,8 @@ impl FromStr for CorpusName {
         let legal = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(legal) {
             return Err(format!(
-                "{name:?} is no name of a corpus: use kos for docword.kos.txt.gz, or nytlike@0.1"
+                "{name:?} is no name of a corpus: use kos for docword.kos.txt.gz, acl+scotus for \
+                 two of them joined, or nytlike@0.1"
             ));
         }
         let corpus = Self(name.to_owned());
@@ -166,8 +214,30 @@ mod tests {
     }
 
     #[test]
+    fn joined_corpora_share_words_of_the_same_spelling() {
+        let directory = std::env::temp_dir().join(format!("lda-lab-join-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for (name, words, pairs) in [
+            ("one", "apple\nfig\n", "1\n2\n2\n1 1 2\n1 2 1\n"),
+            ("two", "plum\napple\n", "2\n2\n2\n1 2 3\n2 1 1\n"),
+        ] {
+            std::fs::write(directory.join(format!("vocab.{name}.txt")), words).unwrap();
+            std::fs::write(directory.join(format!("docword.{name}.txt")), pairs).unwrap();
+        }
+        let (both, path) = (name("one+two"), directory.join("docword.one+two.txt"));
+        let find = |kind| both.find(&directory, kind).unwrap();
+        join(&find("docword"), &find("vocab"), &path).unwrap();
+        let corpus = Corpus::read(&path).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(corpus.word_frequencies(), [5, 1, 1]);
+        assert_eq!((corpus.num_documents(), corpus.num_tokens()), (3, 7));
+    }
+
+    #[test]
     fn a_missing_corpus_says_where_it_was_looked_for() {
-        let error = name("nosuch").find(Path::new("/nowhere")).unwrap_err().to_string();
+        let find = |text| name(text).find(Path::new("/nowhere"), "docword").unwrap_err();
+        let error = find("nosuch").to_string();
+        assert_eq!(error, find("nosuch+kos").to_string());
         assert!(error.contains("docword.nosuch.txt.gz") && error.contains("/nowhere"), "{error}");
         assert!(error.contains("LDA_CORPORA"), "{error}");
         assert!(name("nytlike@0").check().unwrap_err().to_string().contains("scale"));

@@ -45,16 +45,21 @@ pub enum LabError {
     },
     /// A corpus that is neither a file nor a preset.
     #[error(
-        "no corpus {name:?}: looked for docword.{name}.txt.gz and docword.{name}.txt in {}; set \
+        "no corpus {name:?}: looked for {kind}.{name}.txt.gz and {kind}.{name}.txt in {}; set \
          LDA_CORPORA to the directory that holds them, or use a generated corpus (nytlike, \
          pubmedlike, baikelike; nytlike@0.1 is a tenth of it)", directory.display()
     )]
     NoCorpus {
         /// What was asked for.
         name: String,
+        /// What of it: docword or vocab.
+        kind: &'static str,
         /// Where it was looked for.
         directory: PathBuf,
     },
+    /// Corpora could not be joined.
+    #[error(transparent)]
+    Build(#[from] lda_core::corpus::BuildError),
     /// A corpus could not be generated.
     #[error(transparent)]
     Synthesis(#[from] crate::synthetic::SynthesisError),

@@ -14,6 +14,7 @@ mod cell;
 mod corpora;
 mod error;
 mod files;
+mod lengths;
 mod machine;
 mod plan;
 mod plot;

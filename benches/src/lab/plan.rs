@@ -57,6 +57,9 @@ pub struct Plan {
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
+    /// Longest lengths of bins of documents, ascending, as [60, 600]: plots and tables then tell
+    /// their likelihoods apart, and one more bin's, of what is longer.
+    pub length_bins: Vec<u64>,
     /// Seconds of the clock after which a run is ended and counts as failed.
     pub timeout: Option<f64>,
     /// What single samplers do differently.
@@ -106,6 +109,7 @@ impl Default for Plan {
             seconds: None,
             until: None,
             evaluate_every: 5,
+            length_bins: Vec::new(),
             timeout: None,
             sampler: BTreeMap::new(),
         }
@@ -176,6 +180,7 @@ impl Plan {
             mh_steps: tuning.mh_steps,
             short_length: tuning.short_length,
             ranges: tuning.ranges,
+            length_bins: self.length_bins.clone(),
         }
     }
 
@@ -224,6 +229,10 @@ impl Plan {
         at_least_1("evaluate-every", every.chain([self.evaluate_every]))?;
         let seconds = tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
         above_0("seconds", seconds)?;
+        if !self.length_bins.is_sorted_by(|a, b| a < b) || self.length_bins.first() == Some(&0) {
+            let bins = format!("{:?}", self.length_bins);
+            return Err(value("length-bins", bins, "give lengths from 1 up, as in [60, 600]"));
+        }
         above_0("timeout", self.timeout)?;
         above_0("until", self.until)?;
         above_0("alpha", self.alpha)?;
@@ -333,6 +342,8 @@ mod tests {
             ("corpora = [\"kos\"]\nevaluate-every = 0", "evaluate-every is 0"),
             ("corpora = [\"kos\"]\nseconds = -1.0", "seconds is -1"),
             ("corpora = [\"kos\"]\nbeta = nan", "beta is NaN"),
+            ("corpora = [\"kos\"]\nlength-bins = [0]", "length-bins is [0]: give lengths"),
+            ("corpora = [\"kos\"]\nlength-bins = [9, 9]", "length-bins is [9, 9]"),
             ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
             ("corpora = [\"kos\"]\nseeds = 1000000", "number of runs is 1000000"),
             ("seeds = 4294967295", "number of runs is 4294967295"),

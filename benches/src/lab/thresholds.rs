@@ -223,6 +223,7 @@ mod tests {
             log_joint,
             log_joint_doc: 0.0,
             log_joint_word: log_joint,
+            by_length: Vec::new(),
         };
         values.iter().map(point).collect()
     }

@@ -198,14 +198,18 @@ fn places(corpus: &Corpus) -> [(usize, usize); 2] {
 }
 
 /// Draws one token of several states on the widest instruction set, and holds the others against
-/// it draw by draw.
+/// it draw by draw. With `LDA_LONG` in the environment a million times each at any K; of the largest
+/// one state a corpus and prior then has to do.
 fn one_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, repeats: u64, twins: u64) {
+    let long = std::env::var_os("LDA_LONG").is_some();
+    let repeats = if long { repeats.max(1_000_000) } else { repeats };
+    let one = long && topics > 1000;
     for corpus in corpora() {
         let state = State::settled(&corpus, topics, 4);
         for symmetric in [true, false] {
             let mut job = Job::new(&alpha(topics, symmetric), BETA, corpus.num_words());
             job.epoch = 1;
-            for (d, pair) in places(&corpus) {
+            for (d, pair) in places(&corpus).into_iter().take(if one { 1 } else { 2 }) {
                 let document = corpus.document(d);
                 let at: u32 = document.counts[..pair].iter().sum();
                 let frozen = Frozen {
@@ -216,7 +220,7 @@ fn one_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, repeats: u
                     topic: state.assignments[d][at as usize],
                 };
                 let conditional = frozen.conditional();
-                for dense in [false, true] {
+                for &dense in if one { &[false][..] } else { &[false, true] } {
                     let draws = frozen.draws(&sampler, dense, Isa::detect(), repeats);
                     let mut seen = vec![0; topics];
                     draws.iter().for_each(|&k| seen[k as usize] += 1);

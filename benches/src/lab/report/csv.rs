@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write};
 
+use super::super::lengths::names;
 use super::super::thresholds::{Thresholds, crossing};
 use super::super::{Cell, Point, Record, Results};
 
@@ -69,6 +70,30 @@ pub(super) fn epochs(records: &[Record]) -> String {
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
+        }
+    }
+    out
+}
+
+/// One row an evaluated epoch and bin of lengths that has tokens.
+pub(super) fn lengths(records: &[Record]) -> String {
+    let mut out =
+        format!("{CELL},epoch,cpu_seconds,wall_seconds,lengths,log_likelihood_per_token\n");
+    for record in records {
+        let names = names(&record.cell.length_bins);
+        for point in &record.outcome.points {
+            for (name, log) in names.iter().zip(&point.by_length) {
+                let Some(log) = log else { continue };
+                let mut row = Row::default();
+                row.cell(&record.cell)
+                    .add(point.epoch)
+                    .add(format!("{:.6}", point.cpu_seconds))
+                    .add(format!("{:.6}", point.wall_seconds))
+                    .add(name)
+                    .add(format!("{log:.6}"));
+                out.push_str(&row.0);
+                out.push('\n');
+            }
         }
     }
     out
@@ -186,6 +211,16 @@ mod tests {
         assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
         assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);
         assert_eq!(column(&lines, "log_joint_per_token")[2], "-9.000000");
+    }
+
+    #[test]
+    fn one_row_an_epoch_and_length() {
+        let mut record = kos_record(1, 1.0, -9.0);
+        record.cell.length_bins = vec![10, 20];
+        record.outcome.points[0].by_length = vec![Some(-9.0), None, Some(-8.5)];
+        let lines = parse(&lengths(&[record]));
+        assert_eq!(column(&lines, "lengths"), ["1-10", "over 20"]);
+        assert_eq!(column(&lines, "log_likelihood_per_token"), ["-9.000000", "-8.500000"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use lda_core::train::SamplerKind;
 
+use super::super::lengths::names;
 use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, Scale, Scene, color};
 use super::super::thresholds::Thresholds;
 use super::super::{Cell, Point, Record, Results};
@@ -24,6 +25,13 @@ pub(super) fn draw(
         let likelihood = Likelihood { records: &records, heading: &heading, thresholds };
         add(format!("{place}-likelihood-by-time"), likelihood.by_time());
         add(format!("{place}-likelihood-by-epoch"), likelihood.by_epoch());
+        for (bin, lengths) in names(&cell.length_bins).into_iter().enumerate() {
+            let by_length = |_: &Record, point: &Point| point.by_length.get(bin).copied().flatten();
+            let heading = format!("{heading}, documents of {lengths} tokens");
+            let likelihood = Likelihood { heading: &heading, ..likelihood };
+            let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
+            add(name, likelihood.of_documents("CPU seconds of sampling", by_length));
+        }
         add(format!("{place}-acceptance"), acceptance(&records, &heading));
     }
     let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
@@ -63,6 +71,7 @@ fn color_of(sampler: SamplerKind) -> Color {
     color(SamplerKind::ALL.iter().position(|kind| *kind == sampler).unwrap_or_default())
 }
 
+#[derive(Clone, Copy)]
 struct Likelihood<'a> {
     records: &'a [&'a Record],
     heading: &'a str,
@@ -78,19 +87,38 @@ impl Likelihood<'_> {
         self.chart("epoch", |point| f64::from(point.epoch))
     }
 
+    fn of_documents(
+        &self,
+        x_label: &str,
+        y: impl Fn(&Record, &Point) -> Option<f64>,
+    ) -> Option<Scene> {
+        let curves = curves(self.records, |point| point.cpu_seconds, y);
+        self.draw(x_label, "log likelihood a token", curves, Vec::new())
+    }
+
     fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
         let y =
             |record: &Record, point: &Point| Some(point.log_joint / record.outcome.tokens as f64);
         let curves = curves(self.records, x, y);
+        let levels = self.thresholds.of(&self.records[0].cell).iter();
+        let marks: Vec<Mark> = levels
+            .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
+            .collect();
+        self.draw(x_label, "log joint likelihood a token", curves, marks)
+    }
+
+    fn draw(
+        &self,
+        x_label: &str,
+        y_label: &str,
+        curves: Vec<Curve>,
+        marks: Vec<Mark>,
+    ) -> Option<Scene> {
         let ends = curves.iter().filter_map(|curve| curve.points.last());
         let best = ends.clone().map(|end| end.1).max_by(f64::total_cmp)?;
         let worst = curves.iter().flat_map(|c| &c.points).map(|p| p.1).min_by(f64::total_cmp)?;
         let longest = ends.clone().map(|end| end.0).max_by(f64::total_cmp)?;
         let shortest = ends.map(|end| end.0).min_by(f64::total_cmp)?;
-        let levels = self.thresholds.of(&self.records[0].cell).iter();
-        let marks: Vec<Mark> = levels
-            .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
-            .collect();
         let top = marks.last().map_or(best, |mark| mark.y.max(best));
         // Where curves differ is near the top; the random start would press that flat.
         let low = worst.max(top + 0.16 * top.min(0.0));
@@ -98,7 +126,7 @@ impl Likelihood<'_> {
             title: self.heading.to_owned(),
             note: note(self.records),
             x_label: x_label.to_owned(),
-            y_label: "log joint likelihood a token".to_owned(),
+            y_label: y_label.to_owned(),
             x_scale: if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear },
             y_low: Some(low),
             y_high: Some(top + 0.04 * (top - low).max(1e-6)),

@@ -1,4 +1,5 @@
-//! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md` and plots.
+//! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md`, plots, and
+//! `lengths.csv` where documents are told apart by length.
 
 mod csv;
 mod figures;
@@ -33,6 +34,9 @@ pub fn write(
         ("cells.csv".to_owned(), csv::cells(results, thresholds).into_bytes()),
         ("summary.md".to_owned(), table::markdown(plan, results, &groups).into_bytes()),
     ];
+    if results.records.iter().any(|record| !record.cell.length_bins.is_empty()) {
+        files.push(("lengths.csv".to_owned(), csv::lengths(&results.records).into_bytes()));
+    }
     for (name, scene) in figures::draw(results, &groups, thresholds) {
         files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
         files.push((format!("plots/{name}.png"), scene.png(2.0)));
@@ -68,6 +72,7 @@ mod tests {
             log_joint: 1000.0 * (-14.0 + (end + 14.0) * f64::from(epoch) / 20.0),
             log_joint_doc: -1.0,
             log_joint_word: -1.0,
+            by_length: Vec::new(),
         };
         let corpus_name = "kos".parse().unwrap();
         let cell =

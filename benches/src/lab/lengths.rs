@@ -1,0 +1,123 @@
+//! Likelihood by document length: where a sampler is ahead on long documents and behind on short
+//! ones, one number for the whole corpus hides it.
+
+use lda_core::Corpus;
+use lda_core::special::LnGammaRatio;
+use lda_core::train::Trainer;
+
+/// Log likelihood a token of the documents of each bin, None where a bin has no tokens: ln φ of
+/// each token's word in its topic, and ln p(z_d | α). `bins` are the bins' longest lengths,
+/// ascending; one more takes what is longer than all.
+///
+/// φ is shared by all documents, so bins do not add up to the log joint: its word part weighs
+/// φ itself too.
+pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) -> Vec<Option<f64>> {
+    let (model, assignments) = (trainer.model(), trainer.assignments());
+    let (topics, words) = (model.num_topics(), model.num_words());
+    let (alpha, beta) = (model.alpha(), model.beta());
+    let ln_totals: Vec<f64> =
+        model.totals().iter().map(|&total| (total as f64 + beta * words as f64).ln()).collect();
+    // A table a topic where α differs by topic: short ones, they are many.
+    let cached = if topics > 1 { 64 } else { LnGammaRatio::CACHED };
+    let rising: Vec<LnGammaRatio> =
+        (0..topics).map(|k| LnGammaRatio::with_cache(alpha.get(k), cached)).collect();
+    let length = LnGammaRatio::new(alpha.sum(topics));
+    let mut sums = vec![(0u64, 0.0); bins.len() + 1];
+    let mut counts = vec![0u64; topics];
+    for d in 0..corpus.num_documents() {
+        let document = corpus.document(d);
+        let z = assignments.document(d);
+        let mut rest = z;
+        let mut log = -length.get(document.len());
+        for (word, tokens) in document.iter() {
+            let row = model.word(word as usize);
+            let (these, after) = rest.split_at(tokens as usize);
+            rest = after;
+            for &topic in these {
+                let at = row.binary_search_by_key(&topic, |&(k, _)| k);
+                let count = at.map_or(0, |at| row[at].1);
+                log += (f64::from(count) + beta).ln() - ln_totals[topic as usize];
+                counts[topic as usize] += 1;
+            }
+        }
+        for &topic in z {
+            let count = std::mem::take(&mut counts[topic as usize]);
+            if count > 0 {
+                log += rising[topic as usize].get(count);
+            }
+        }
+        let sum = &mut sums[bins.partition_point(|&longest| longest < document.len())];
+        *sum = (sum.0 + document.len(), sum.1 + log);
+    }
+    sums.into_iter().map(|(tokens, log)| (tokens > 0).then(|| log / tokens as f64)).collect()
+}
+
+/// Names of the bins of longest lengths `bins`: "1-100", "101-600", "over 600".
+pub(super) fn names(bins: &[u64]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut first = 1;
+    for &longest in bins {
+        names.push(format!("{first}-{longest}"));
+        first = longest + 1;
+    }
+    names.push(format!("over {}", first - 1));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::corpus::CorpusBuilder;
+    use lda_core::train::Options;
+
+    use super::*;
+
+    #[test]
+    fn documents_count_in_the_bin_of_their_length() {
+        let mut builder = CorpusBuilder::new();
+        for words in [vec![0, 1], vec![], vec![0, 1, 2], vec![2, 2, 2, 1, 0]] {
+            builder.push_tokens(words).unwrap();
+        }
+        let corpus = builder.build().unwrap();
+        // With one topic, all follows by hand: V = 3, C_w = (3, 3, 4), N = 10, β = 1, p(z | α) = 1.
+        let options = Options { topics: 1, beta: 1.0, ..Options::default() };
+        let trainer = Trainer::new(&corpus, &options).unwrap();
+        let (common, rare) = ((5.0f64 / 13.0).ln(), (4.0f64 / 13.0).ln());
+        let expected = [
+            Some(rare),
+            Some((2.0 * rare + common) / 3.0),
+            None,
+            Some((2.0 * rare + 3.0 * common) / 5.0),
+        ];
+        for (found, expected) in by_length(&trainer, &corpus, &[2, 3, 4]).iter().zip(expected) {
+            match (found, expected) {
+                (Some(found), Some(expected)) => assert!((found - expected).abs() < 1e-12),
+                (found, expected) => assert_eq!(found.is_some(), expected.is_some()),
+            }
+        }
+        assert_eq!(names(&[2, 3]), ["1-2", "3-3", "over 3"]);
+    }
+
+    #[test]
+    fn one_bin_is_the_complete_likelihood() {
+        let mut builder = CorpusBuilder::new();
+        for d in 0..20u32 {
+            builder.push_tokens((0..10 + d).map(|i| (d % 2) * 5 + i % 5)).unwrap();
+        }
+        let corpus = builder.build().unwrap();
+        let options = Options { topics: 4, ..Options::default() };
+        let mut trainer = Trainer::new(&corpus, &options).unwrap();
+        for _ in 0..5 {
+            trainer.epoch();
+        }
+        let all = by_length(&trainer, &corpus, &[])[0].unwrap();
+        let model = trainer.model();
+        let mut words = 0.0;
+        for w in 0..model.num_words() {
+            for &(k, tokens) in model.word(w) {
+                words += f64::from(tokens) * model.phi(k as usize, w).ln();
+            }
+        }
+        let expected = (words + trainer.log_joint().documents) / corpus.num_tokens() as f64;
+        assert!((all - expected).abs() < 1e-9, "{all} {expected}");
+    }
+}
