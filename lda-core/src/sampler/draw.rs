@@ -250,3 +250,104 @@ pub(super) fn pick<L: Lanes>(l: L, weights: L::F, u: f64) -> (usize, f64) {
     let lane = (above | last).trailing_zeros() as usize;
     (lane, (u - f64::from(before[lane])).max(0.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Xoshiro256PlusPlus;
+    use crate::sampler::gibbs::{Full, Half};
+    use crate::sampler::padded;
+    use crate::simd::{Isa, Kernel};
+
+    /// A dense draw over small whole numbers, so that all sums are exact.
+    struct Case {
+        counts: Vec<u32>,
+        alpha: Vec<f32>,
+        leaves: Vec<f32>,
+        own: usize,
+        own_weight: f32,
+    }
+
+    impl Case {
+        fn random(topics: usize, rng: &mut Xoshiro256PlusPlus) -> Self {
+            let len = padded(topics);
+            let mut small = |n| (0..topics).map(|_| rng.below(n)).collect::<Vec<u32>>();
+            let (mut counts, alpha, leaves) = (small(4), small(2), small(3));
+            counts.resize(len, 0);
+            let floats = |values: Vec<u32>, rest: f32| {
+                let mut values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
+                values.resize(len, rest);
+                values
+            };
+            // Leaves past K hold anything.
+            let (alpha, leaves) = (floats(alpha, 0.0), floats(leaves, 9.0));
+            let own = rng.below(topics as u32) as usize;
+            Self { counts, alpha, leaves, own, own_weight: 5.0 }
+        }
+
+        /// Every topic as often as its weight, in the order in which draws find them: by lane, then
+        /// by chunk.
+        fn expected(&self) -> Vec<usize> {
+            let mut topics = Vec::new();
+            let len = self.counts.len();
+            for k in (0..LANES).flat_map(|lane| (lane..len).step_by(LANES)) {
+                let weight = (self.counts[k] as f32 + self.alpha[k]) * self.leaves[k];
+                let weight = if k == self.own { self.own_weight } else { weight };
+                topics.extend(std::iter::repeat_n(k, weight as usize));
+            }
+            topics
+        }
+    }
+
+    struct Draw<'a, R> {
+        case: &'a Case,
+        chunks: usize,
+        row: &'a R,
+        uniform: f64,
+    }
+
+    impl<R: DenseRow> Kernel for Draw<'_, R> {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, l: L) -> usize {
+            let Self { case, chunks, row, uniform } = self;
+            let weights = DenseWeights {
+                row,
+                alpha: &case.alpha.as_chunks().0[..chunks],
+                leaves: &case.leaves.as_chunks().0[..chunks],
+                own: case.own,
+                own_weight: case.own_weight,
+            };
+            DrawScratch::new(case.counts.len()).draw_dense(l, chunks, &weights, uniform)
+        }
+    }
+
+    /// Every number of chunks that is drawn from in registers, and some that are not.
+    #[test]
+    fn dense_draws_invert_the_cumulative_sum() {
+        let mut rng = Xoshiro256PlusPlus::from_seed(1);
+        for topics in (1..=10).map(|chunks| chunks * LANES).chain([1, 17, 100, 300]) {
+            let case = Case::random(topics, &mut rng);
+            let mut halves = vec![Line::default(); topics.div_ceil(2 * LANES)];
+            let mut words = vec![Line::default(); topics.div_ceil(LANES)];
+            for (k, &count) in case.counts[..topics].iter().enumerate() {
+                halves[k / (2 * LANES)].0[k / 2 % LANES] |= count << (k % 2 * 16);
+                words[k / LANES].0[k % LANES] = count;
+            }
+            let (half, full) = (Half(&mut halves), Full(&mut words));
+            let chunks = topics.div_ceil(LANES);
+            let expected = case.expected();
+            for (i, &topic) in expected.iter().enumerate() {
+                let uniform = (i as f64 + 0.5) / expected.len() as f64;
+                for isa in Isa::available() {
+                    let draws = [
+                        isa.run(Draw { case: &case, chunks, row: &half, uniform }),
+                        isa.run(Draw { case: &case, chunks, row: &full, uniform }),
+                    ];
+                    assert_eq!(draws, [topic; 2], "K = {topics}, {isa}");
+                }
+            }
+        }
+    }
+}

@@ -93,11 +93,7 @@ pub struct Context<'a> {
     pub epoch: u32,
     /// How often the pass ran before in this epoch.
     pub round: u16,
-    /// Proposals that each token's record has room for, M.
-    pub mh_stored: usize,
-    /// Pending proposals to judge, at most M.
-    pub mh_pending: usize,
-    /// Proposals to draw for the next pass, at most M.
+    /// Proposals M that each token carries from pass to pass, all judged and drawn anew in each.
     pub mh_steps: usize,
     /// Instruction set to run on; never changes a result.
     pub isa: Isa,

@@ -90,8 +90,6 @@ impl<'a> Job<'a> {
             seed: self.seed,
             epoch: self.epoch,
             round: self.round,
-            mh_stored: self.mh_steps,
-            mh_pending: self.mh_steps,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }

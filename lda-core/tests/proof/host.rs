@@ -62,8 +62,6 @@ impl Job {
             seed: self.seed,
             epoch: self.epoch,
             round: 0,
-            mh_stored: self.mh_steps,
-            mh_pending: self.mh_steps,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }

@@ -35,7 +35,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
         scratch: &mut S::Scratch,
         block: Block<'_, T>,
     ) -> Outcome {
-        let stride = 1 + if self.0.requires().proposals { cx.mh_stored } else { 0 };
+        let stride = 1 + if self.0.requires().proposals { cx.mh_steps } else { 0 };
         match block {
             Block::Grid(GridBlock { key, visits, partner, z, words, documents }) => {
                 let before = z.to_vec();

@@ -91,12 +91,12 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
             if all == 0 {
                 continue;
             }
-            scratch.reserve(all, cx.mh_stored);
+            scratch.reserve(all, cx.mh_steps);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter().zip(&pieces) {
-                records::gather_run(l, column.tokens, cx.mh_stored, first, len, scratch, at);
+                records::gather_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
                 // Where the column's next word begins.
-                l.prefetch(column.tokens, (first + len) * (1 + cx.mh_stored));
+                l.prefetch(column.tokens, (first + len) * (1 + cx.mh_steps));
                 at += len;
             }
             for (other, &(first, len)) in block.others.iter().zip(&other_pieces) {
@@ -104,23 +104,14 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
                 at += len;
             }
             let row = Span { first: 0, movable, all };
-            scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
+            scratch.judge(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
             if let Some(rows) = &mut block.rows {
                 rows.write(word, scratch.recount(all));
             }
             scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter_mut().zip(&pieces) {
-                records::scatter_run(
-                    l,
-                    column.tokens,
-                    cx.mh_stored,
-                    cx.mh_steps,
-                    first,
-                    len,
-                    scratch,
-                    at,
-                );
+                records::scatter_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
                 at += len;
             }
             outcome.tokens += movable as u64;
@@ -147,15 +138,15 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
             let (these, after) = lengths.split_at(documents);
             let (slots, behind) = rest.split_at(tokens);
             (lengths, rest) = (after, behind);
-            scratch.reserve(tokens, cx.mh_stored);
-            records::gather_slots(l, block.tokens, cx.mh_stored, slots, scratch);
+            scratch.reserve(tokens, cx.mh_steps);
+            records::gather_slots(l, block.tokens, cx.mh_steps, slots, scratch);
             let mut first = 0;
             for &length in these {
                 let all = length as usize;
                 let ahead = rest.get(first..(first + all).min(rest.len())).unwrap_or_default();
-                records::prefetch(l, block.tokens, cx.mh_stored, ahead);
+                records::prefetch(l, block.tokens, cx.mh_steps, ahead);
                 let row = Span { first, movable: all, all };
-                scratch.judge(l, &axis, row, cx.mh_pending, &mut streams.accept, &mut outcome);
+                scratch.judge(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
                 first += all;
             }
             let mut first = 0;
@@ -165,7 +156,7 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
                 scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
                 first += all;
             }
-            records::scatter_slots(l, block.tokens, cx.mh_stored, cx.mh_steps, slots, scratch);
+            records::scatter_slots(l, block.tokens, cx.mh_steps, slots, scratch);
             outcome.tokens += tokens as u64;
         }
         scratch.end_block(&mut outcome);

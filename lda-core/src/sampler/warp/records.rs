@@ -65,14 +65,13 @@ pub(super) fn gather_run<L: Lanes, T: TopicIndex>(
     }
 }
 
-/// Writes `len` neighbouring tokens back, with `steps` proposals each.
+/// Writes `len` neighbouring tokens back.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
 pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &mut [T],
     stored: usize,
-    steps: usize,
     first: usize,
     len: usize,
     scratch: &WarpScratch,
@@ -95,7 +94,7 @@ pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
     }
     if done < len {
         let slots = (first + done) as u32..(first + len) as u32;
-        with_length!(stored, N => scratch.write::<T, N>(tokens, stored, steps, slots, at + done));
+        with_length!(stored, N => scratch.write::<T, N>(tokens, stored, slots, at + done));
     }
 }
 
@@ -123,13 +122,12 @@ pub(super) fn gather_slots<L: Lanes, T: TopicIndex>(
     with_length!(stored, N => scratch.read::<T, N>(tokens, stored, rest, done));
 }
 
-/// Writes the tokens of `slots` back, with `steps` proposals each.
+/// Writes the tokens of `slots` back.
 #[inline(always)]
 pub(super) fn scatter_slots<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &mut [T],
     stored: usize,
-    steps: usize,
     slots: &[u32],
     scratch: &WarpScratch,
 ) {
@@ -144,7 +142,7 @@ pub(super) fn scatter_slots<L: Lanes, T: TopicIndex>(
         }
     }
     let rest = slots[done..].iter().copied();
-    with_length!(stored, N => scratch.write::<T, N>(tokens, stored, steps, rest, done));
+    with_length!(stored, N => scratch.write::<T, N>(tokens, stored, rest, done));
 }
 
 /// Asks for the records of `slots` ahead.
@@ -201,7 +199,6 @@ impl WarpScratch {
         &self,
         tokens: &mut [T],
         stored: usize,
-        steps: usize,
         slots: impl Iterator<Item = u32>,
         at: usize,
     ) {
@@ -209,7 +206,7 @@ impl WarpScratch {
         for (i, slot) in slots.enumerate() {
             let record = &mut tokens[slot as usize * length..][..length];
             record[0] = T::new(self.next[at + i]);
-            for (m, topic) in record[1..].iter_mut().take(steps).enumerate() {
+            for (m, topic) in record[1..].iter_mut().enumerate() {
                 *topic = T::new(self.pending[m * self.stride + at + i]);
             }
         }

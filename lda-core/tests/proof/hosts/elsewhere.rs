@@ -38,7 +38,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
         [here, worker, server]: &mut Self::Scratch,
         block: Block<'_, T>,
     ) -> Outcome {
-        let stride = 1 + cx.mh_stored;
+        let stride = 1 + cx.mh_steps;
         match block {
             Block::Words(mut block) => {
                 let rows = Lists::gather(block.num_words, &block.others, 1);
