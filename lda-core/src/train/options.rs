@@ -255,9 +255,10 @@ impl Options {
     /// topics, 2,000 above.
     ///
     /// Few topics: an epoch of WarpLDA is about six times as fast, and it needs three to six times as
-    /// many (K = 100, the corpora below). Many topics: F+LDA is first at every length measured but the longest, where a token's document has hundreds of
-    /// topics. The table is fixed, so that a run is the same everywhere; `lab calibrate` of the
-    /// project's benchmarks prints one for another machine.
+    /// many (K = 100, the corpora below). Many topics: F+LDA is first at every length measured but
+    /// the longest, where a token's document has hundreds of topics. The table is fixed, so that a
+    /// run is the same everywhere; `lab calibrate` of the project's benchmarks prints one for
+    /// another machine.
     ///
     /// CPU seconds to 99 % of the best log joint known, F+LDA / WarpLDA, α = 50/K, β = 0.01, on
     /// corpora of mean length 19 (reddit), 40 (acl), 109 (news20), 136 (kos), 1,341 (nips) and 3,131
@@ -265,8 +266,22 @@ impl Options {
     ///
     /// | K | reddit | acl | news20 | kos | nips | scotus |
     /// |---|---|---|---|---|---|---|
-    /// | 100 | 103 / 50 | 29 / 13 | 11 / 7.8 | 2.6 / 2.7 | 14.8 / 14.7 | 131 / 103 |
+    /// | 100 | 90 / 44 | 23 / 13 | 8.6 / 7.6 | 2.2 / 2.7 | 12.9 / 14.1 | 123 / 99 |
     /// | 1,000 | 79 / 80 | 26 / > 100 | 18 / 24 | 3.8 / > 19 | 26 / 30 | 194 / 106 |
+    /// | 10,000 | 130 / > 72 | 42 / > 100 | 24 / 56 | 6.5 / > 29 | 32 / 40 | 346 / 228 |
+    ///
+    /// So the table mostly gives a corpus to one kernel, and that is right: no corpus was found that
+    /// gains much from being divided. Lengths matter less than tokens a topic do, and those both
+    /// kinds of documents share: the kernel that is ahead on the short documents is ahead on the
+    /// long ones too, or close behind. Log likelihood a token of documents of up to 600 tokens /
+    /// of longer ones after 60 CPU seconds (`two-lengths` of the benchmarks' presets):
+    ///
+    /// | corpus | K | F+LDA | WarpLDA | divided at 600 |
+    /// |---|---|---|---|---|
+    /// | acl and nips, joined | 1,000 | −8.378 / −8.093 | −8.424 / −8.088 | −8.384 / −8.093 |
+    /// | | 10,000 | −9.281 / −7.770 | −9.585 / −7.796 | −9.421 / −7.829 |
+    /// | half of baikelike | 1,000 | −10.781 / −9.104 | −10.478 / −8.408 | −10.562 / −8.865 |
+    /// | | 10,000 | −10.492 / −8.583 | −10.321 / −8.440 | −10.273 / −8.686 |
     ///
     /// WarpLDA's bias shows in the last tenths of a percent: on kos and K = 100 it was at −8.320 a
     /// token after 6,000 epochs, F+LDA at −8.286 after 800. Ask for F+LDA where that counts.
