@@ -59,11 +59,10 @@ impl CorpusName {
         if let Some(generated) = self.generated() {
             return generated.file(&cached);
         }
-        let directory = directory();
-        let files = self.find(&directory, "docword")?;
+        let (files, vocabularies) = self.sources()?;
         match files.as_slice() {
             [file] => Ok(file.clone()),
-            files => join(files, &self.find(&directory, "vocab")?, &cached),
+            files => join(files, &vocabularies, &cached),
         }
     }
 
@@ -74,15 +73,17 @@ impl CorpusName {
     pub fn check(&self) -> Result<(), LabError> {
         match self.generated() {
             Some(generated) => Ok(generated.preset.spec().scaled(generated.scale)?.check()?),
-            None => {
-                let directory = directory();
-                self.find(&directory, "docword")?;
-                if self.parts().nth(1).is_some() {
-                    self.find(&directory, "vocab")?;
-                }
-                Ok(())
-            }
+            None => self.sources().map(|_| ()),
         }
+    }
+
+    /// The files of all parts, and their vocabularies where there is something to join.
+    fn sources(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), LabError> {
+        let directory = directory();
+        let files = self.find(&directory, "docword")?;
+        let joined = files.len() > 1;
+        let vocabularies = if joined { self.find(&directory, "vocab")? } else { Vec::new() };
+        Ok((files, vocabularies))
     }
 
     /// `kind`.NAME.txt.gz of each part, or without .gz.

@@ -17,10 +17,8 @@ pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) ->
     let (alpha, beta) = (model.alpha(), model.beta());
     let ln_totals: Vec<f64> =
         model.totals().iter().map(|&total| (total as f64 + beta * words as f64).ln()).collect();
-    // A table a topic where α differs by topic: short ones, they are many.
-    let cached = if topics > 1 { 64 } else { LnGammaRatio::CACHED };
-    let rising: Vec<LnGammaRatio> =
-        (0..topics).map(|k| LnGammaRatio::with_cache(alpha.get(k), cached)).collect();
+    // The lab's α is the same for every topic.
+    let rising = LnGammaRatio::new(alpha.get(0));
     let length = LnGammaRatio::new(alpha.sum(topics));
     let mut sums = vec![(0u64, 0.0); bins.len() + 1];
     let mut counts = vec![0u64; topics];
@@ -28,10 +26,11 @@ pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) ->
         let document = corpus.document(d);
         let z = assignments.document(d);
         let mut rest = z;
-        let mut log = -length.get(document.len());
-        for (word, tokens) in document.iter() {
+        let tokens = z.len() as u64;
+        let mut log = -length.get(tokens);
+        for (word, n) in document.iter() {
             let row = model.word(word as usize);
-            let (these, after) = rest.split_at(tokens as usize);
+            let (these, after) = rest.split_at(n as usize);
             rest = after;
             for &topic in these {
                 let at = row.binary_search_by_key(&topic, |&(k, _)| k);
@@ -43,11 +42,11 @@ pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) ->
         for &topic in z {
             let count = std::mem::take(&mut counts[topic as usize]);
             if count > 0 {
-                log += rising[topic as usize].get(count);
+                log += rising.get(count);
             }
         }
-        let sum = &mut sums[bins.partition_point(|&longest| longest < document.len())];
-        *sum = (sum.0 + document.len(), sum.1 + log);
+        let sum = &mut sums[bins.partition_point(|&longest| longest < tokens)];
+        *sum = (sum.0 + tokens, sum.1 + log);
     }
     sums.into_iter().map(|(tokens, log)| (tokens > 0).then(|| log / tokens as f64)).collect()
 }

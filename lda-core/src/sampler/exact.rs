@@ -16,7 +16,7 @@ use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
-use crate::sampler::gibbs::{DenseRow, Full, Half, Live};
+use crate::sampler::gibbs::{DenseRow, Full, Half, Live, LiveTopic};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Kernel, LANES, Lanes};
 
@@ -120,23 +120,6 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     }
 }
 
-/// Counts of a topic in C_w and C_k, and what follows of them.
-#[derive(Clone, Copy)]
-struct Topic {
-    count: u32,
-    total: u32,
-    inverse: f32,
-    leaf: f32,
-}
-
-impl Topic {
-    #[inline(always)]
-    fn new<T: TopicIndex>(live: &Live<T>, count: u32, total: u32, beta: f32) -> Self {
-        let inverse = live.reciprocal(total);
-        Self { count, total, inverse, leaf: (count as f32 + beta) * inverse }
-    }
-}
-
 /// The samplers' arrays while a word is visited.
 struct Visited<'a, T> {
     live: &'a mut Live<T>,
@@ -150,9 +133,8 @@ struct Visited<'a, T> {
 
 impl<T: TopicIndex> Visited<'_, T> {
     #[inline(always)]
-    fn set<L: Lanes>(&mut self, l: L, k: usize, topic: Topic) {
-        self.live.counts[k] = topic.count;
-        self.live.set_total(k, topic.total, topic.inverse);
+    fn set<L: Lanes>(&mut self, l: L, k: usize, topic: LiveTopic) {
+        self.live.set(k, topic);
         // The whole vector: a scan's load cannot be served from a narrower store still under way.
         let leaves = &mut self.leaves[k / LANES];
         let kept = l.load_f(leaves);
@@ -170,7 +152,7 @@ impl<T: TopicIndex> Visited<'_, T> {
         uniform: f64,
     ) -> usize {
         let live = &*self.live;
-        let out = Topic::new(live, live.counts[own] - 1, live.totals[own] - 1, self.beta);
+        let out = live.topic(live.counts[own] - 1, live.totals[own] - 1, self.beta);
         let alpha = self.alpha[own / LANES][own % LANES];
         let own_weight = ((row.get(own) - 1) as f32 + alpha) * out.leaf;
         let chunks = self.leaves.len();
@@ -186,7 +168,7 @@ impl<T: TopicIndex> Visited<'_, T> {
             if self.sparse && count == 0 {
                 live.nonzeros.push(new as u32);
             }
-            let topic = Topic::new(live, count + 1, live.totals[new] + 1, self.beta);
+            let topic = live.topic(count + 1, live.totals[new] + 1, self.beta);
             self.set(l, new, topic);
         }
         new

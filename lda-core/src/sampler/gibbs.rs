@@ -96,16 +96,10 @@ impl<T: TopicIndex> Live<T> {
         l.prefetch(&self.totals, topic);
     }
 
-    /// 1 / (C_k + Vβ) at C_k = `total`.
-    #[inline(always)]
-    pub fn reciprocal(&self, total: u32) -> f32 {
-        reciprocal(total, self.norm)
-    }
-
     /// 1 / (C_k + Vβ) of `topic`.
     #[inline(always)]
     pub fn inverse(&self, topic: usize) -> f32 {
-        if Self::LARGE { self.reciprocal(self.totals[topic]) } else { self.inverse[topic] }
+        if Self::LARGE { reciprocal(self.totals[topic], self.norm) } else { self.inverse[topic] }
     }
 
     /// Sets b_k = (C_wk + β) / (C_k + Vβ) of all topics.
@@ -127,9 +121,17 @@ impl<T: TopicIndex> Live<T> {
         }
     }
 
-    /// Sets C_k of `topic`, and the reciprocal that the caller has at hand.
+    /// What follows of the counts `count` in C_w and `total` in C_k.
     #[inline(always)]
-    pub fn set_total(&mut self, topic: usize, total: u32, inverse: f32) {
+    pub fn topic(&self, count: u32, total: u32, beta: f32) -> LiveTopic {
+        let inverse = reciprocal(total, self.norm);
+        LiveTopic { count, total, inverse, leaf: (count as f32 + beta) * inverse }
+    }
+
+    /// Sets the counts of `topic`.
+    #[inline(always)]
+    pub fn set(&mut self, topic: usize, LiveTopic { count, total, inverse, .. }: LiveTopic) {
+        self.counts[topic] = count;
         self.totals[topic] = total;
         if !Self::LARGE {
             self.inverse[topic] = inverse;
@@ -216,6 +218,19 @@ impl<T: TopicIndex> Live<T> {
     pub fn clear_dense(&mut self) {
         self.counts.fill(0);
     }
+}
+
+/// A topic's counts for the word being visited, and what follows of them.
+#[derive(Clone, Copy)]
+pub(super) struct LiveTopic {
+    /// C_wk.
+    pub count: u32,
+    /// C_k.
+    pub total: u32,
+    /// 1 / (C_k + Vβ).
+    inverse: f32,
+    /// b_k = (C_wk + β) / (C_k + Vβ).
+    pub leaf: f32,
 }
 
 /// 1 / (C_k + Vβ).

@@ -30,7 +30,7 @@ pub(super) fn draw(
             let heading = format!("{heading}, documents of {lengths} tokens");
             let likelihood = Likelihood { heading: &heading, ..likelihood };
             let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
-            add(name, likelihood.of_documents("CPU seconds of sampling", by_length));
+            add(name, likelihood.of_documents(by_length));
         }
         add(format!("{place}-acceptance"), acceptance(&records, &heading));
     }
@@ -87,13 +87,9 @@ impl Likelihood<'_> {
         self.chart("epoch", |point| f64::from(point.epoch))
     }
 
-    fn of_documents(
-        &self,
-        x_label: &str,
-        y: impl Fn(&Record, &Point) -> Option<f64>,
-    ) -> Option<Scene> {
+    fn of_documents(&self, y: impl Fn(&Record, &Point) -> Option<f64>) -> Option<Scene> {
         let curves = curves(self.records, |point| point.cpu_seconds, y);
-        self.draw(x_label, "log likelihood a token", curves, Vec::new())
+        self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
     }
 
     fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {

@@ -6,7 +6,7 @@ use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::DenseWeights;
-use crate::sampler::gibbs::{DenseRow, Full, Half, Reset};
+use crate::sampler::gibbs::{DenseRow, Full, Half, LiveTopic, Reset};
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::{Kernel, LANES, Lanes, Line};
 
@@ -84,15 +84,6 @@ enum Drawn {
     NoRoom(u32),
 }
 
-/// A token taken out: what its old topic's counts and leaf are without it.
-#[derive(Clone, Copy)]
-struct TakenOut {
-    count: u32,
-    total: u32,
-    inverse: f32,
-    leaf: f32,
-}
-
 struct Walk<'a, L, T> {
     l: L,
     cx: &'a Context<'a>,
@@ -127,14 +118,13 @@ impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
     /// Sets all leaves to β/(C_k + Vβ) where they are not, after a dense row.
     #[inline(always)]
     fn unload_dense(&mut self) {
+        let l = self.l;
         let FPlusScratch { live, tree, sums_valid, at_base, .. } = &mut *self.scratch;
         if *at_base {
             return;
         }
         live.clear_dense();
-        for (k, leaf) in tree.leaves[..self.cx.topics].iter_mut().enumerate() {
-            *leaf = self.beta * live.inverse(k);
-        }
+        live.fill_leaves(l, self.beta, tree.leaves.as_chunks_mut::<LANES>().0);
         *at_base = true;
         *sums_valid = false;
     }
@@ -193,20 +183,17 @@ impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
     }
 
     #[inline(always)]
-    fn take_out(&self, own: usize) -> TakenOut {
+    fn take_out(&self, own: usize) -> LiveTopic {
         let live = &self.scratch.live;
-        let (count, total) = (live.counts[own] - 1, live.totals[own] - 1);
-        let inverse = live.reciprocal(total);
-        TakenOut { count, total, inverse, leaf: (count as f32 + self.beta) * inverse }
+        live.topic(live.counts[own] - 1, live.totals[own] - 1, self.beta)
     }
 
     /// Carries out what [`take_out`](Self::take_out) foresaw.
     #[inline(always)]
-    fn commit_removal(&mut self, own: usize, out: TakenOut, sums: bool) {
+    fn commit_removal(&mut self, own: usize, out: LiveTopic, sums: bool) {
         let l = self.l;
         let FPlusScratch { live, tree, .. } = &mut *self.scratch;
-        live.counts[own] = out.count;
-        live.set_total(own, out.total, out.inverse);
+        live.set(own, out);
         if sums {
             tree.update(l, own, out.leaf, self.alpha.of(own));
         } else {
@@ -223,15 +210,13 @@ impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
         if *at_base && count == 1 {
             live.nonzeros.push(new as u32);
         }
-        live.counts[new] = count;
         let total = live.totals[new] + 1;
-        let inverse = live.reciprocal(total);
-        live.set_total(new, total, inverse);
-        let leaf = (count as f32 + self.beta) * inverse;
+        let topic = live.topic(count, total, self.beta);
+        live.set(new, topic);
         if sums {
-            tree.update(l, new, leaf, self.alpha.of(new));
+            tree.update(l, new, topic.leaf, self.alpha.of(new));
         } else {
-            tree.set_leaf(l, new, leaf);
+            tree.set_leaf(l, new, topic.leaf);
         }
     }
 

@@ -36,8 +36,9 @@
 //! Exact within rounding: weights are f32 products (relative error 2⁻²⁴ each), summed over at most
 //! K/16 per lane; a draw never returns a topic of weight 0.
 //!
-//! Cost a token: K_d/16 gathers of sixteen, one division a changed topic. Memory: no more than the
-//! rows; scratch is five arrays over K a thread.
+//! Cost a token: K_d/16 gathers of sixteen, one division a changed topic (above 65,536 topics also one
+//! a topic of the word, where 1 / (C_k + Vβ) is not kept). Memory: no more than the rows; scratch is
+//! five arrays over K a thread.
 
 mod kernel;
 mod tree;
