@@ -1,14 +1,25 @@
-//! The token axis: one slot a token, in (document range, word, document) order.
+//! The token axis: one slot a token, in (document range, word range) blocks, each by word or by
+//! document.
 
 use std::ops::Range;
 
 use crate::corpus::Corpus;
 use crate::layout::{WordRanges, deal};
 
-/// One word's tokens in a block.
+/// In which order the tokens of a block lie, and so are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Word by word; a word's tokens by document.
+    #[default]
+    ByWord,
+    /// Document by document; a document's tokens by ascending word id.
+    ByDocument,
+}
+
+/// One word's tokens in a block, or one document's: whichever axis is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Local row of the word in its range.
+    /// Local row of the word or document in its range.
     pub row: u32,
     /// End of its slots, counted from the block's first; they begin where the visit before ends.
     pub end: u32,
@@ -26,6 +37,7 @@ pub struct BlockBounds {
 /// Layout of one set of documents.
 #[derive(Clone, Debug)]
 pub struct Slots {
+    order: Order,
     /// Position → document id; positions of a range stand together, shorter documents first.
     documents: Vec<u32>,
     /// Position → tokens.
@@ -37,14 +49,14 @@ pub struct Slots {
     /// The same for slots.
     slot_starts: Vec<usize>,
     visits: Vec<Visit>,
-    /// Slot → position of its document, counted from its range's start.
+    /// Slot → position on the axis that is not visited, counted from its range's start.
     partner: Vec<u32>,
 }
 
 impl Slots {
     /// Lays out the tokens of `documents` (ids into `corpus`; empty ones are left out). There are
     /// as many document ranges as `words` has ranges.
-    pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges) -> Self {
+    pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges, order: Order) -> Self {
         let ranges = words.num_ranges();
         let held: Vec<u32> = documents
             .iter()
@@ -54,6 +66,7 @@ impl Slots {
         let length = |i: u32| corpus.document(held[i as usize] as usize).len();
         let bins = deal((0..held.len() as u32).map(length), ranges);
         let mut slots = Self {
+            order,
             documents: Vec::with_capacity(held.len()),
             lengths: Vec::with_capacity(held.len()),
             starts: vec![0],
@@ -72,15 +85,52 @@ impl Slots {
         }
         let tokens: u64 = slots.lengths.iter().map(|&n| u64::from(n)).sum();
         slots.partner = vec![0; tokens as usize];
-        let mut cursor = vec![0u32; words.num_words()];
-        for range in 0..ranges {
-            slots.place_range(corpus, words, range, &mut cursor);
+        match order {
+            Order::ByWord => {
+                let mut cursor = vec![0u32; words.num_words()];
+                for range in 0..ranges {
+                    slots.place_by_word(corpus, words, range, &mut cursor);
+                }
+            }
+            Order::ByDocument => {
+                for range in 0..ranges {
+                    slots.place_by_document(corpus, words, range);
+                }
+            }
         }
         slots
     }
 
+    /// Sorts one document range into its blocks, documents in order in each.
+    fn place_by_document(&mut self, corpus: &Corpus, words: &WordRanges, range: usize) {
+        let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
+        let base = *self.slot_starts.last().expect("starts with 0");
+        let mut blocks: Vec<(Vec<Visit>, Vec<u32>)> = vec![Default::default(); words.num_ranges()];
+        for (local, &d) in self.documents[documents].iter().enumerate() {
+            let document = corpus.document(d as usize);
+            for (&word, &count) in document.words.iter().zip(document.counts) {
+                let (word_range, row) = words.locate(word);
+                let (visits, partner) = &mut blocks[word_range];
+                partner.extend(std::iter::repeat_n(row as u32, count as usize));
+                let visit = Visit { row: local as u32, end: partner.len() as u32 };
+                match visits.last_mut() {
+                    Some(last) if last.row == visit.row => *last = visit,
+                    _ => visits.push(visit),
+                }
+            }
+        }
+        let mut next = base;
+        for (visits, partner) in blocks {
+            self.partner[next..next + partner.len()].copy_from_slice(&partner);
+            next += partner.len();
+            self.visits.extend(visits);
+            self.visit_starts.push(self.visits.len());
+            self.slot_starts.push(next);
+        }
+    }
+
     /// Counting sort of one document range by word position.
-    fn place_range(
+    fn place_by_word(
         &mut self,
         corpus: &Corpus,
         words: &WordRanges,
@@ -119,6 +169,11 @@ impl Slots {
                 *at += count;
             }
         }
+    }
+
+    /// In which order tokens lie in a block.
+    pub fn order(&self) -> Order {
+        self.order
     }
 
     /// Number of ranges G on each axis.
@@ -167,7 +222,8 @@ impl Slots {
         &self.visits
     }
 
-    /// Local document position of each slot; empty once they were dropped.
+    /// Local position of each slot on the axis that is not visited: documents' by word, words' by
+    /// document. Empty once they were dropped.
     pub fn partner(&self) -> &[u32] {
         &self.partner
     }
@@ -190,6 +246,9 @@ impl Slots {
         range: usize,
         mut f: impl FnMut(usize, u32, Range<u32>),
     ) {
+        if self.order == Order::ByDocument {
+            return self.for_each_pair_of_blocks(corpus, words, range, f);
+        }
         let mut cursor = vec![0u32; words.num_words()];
         let base = self.range_slots(range).start;
         for word_range in 0..words.num_ranges() {
@@ -212,6 +271,30 @@ impl Slots {
     }
 }
 
+impl Slots {
+    /// [`for_each_pair`](Self::for_each_pair) where each block lies by document: one cursor a block.
+    fn for_each_pair_of_blocks(
+        &self,
+        corpus: &Corpus,
+        words: &WordRanges,
+        range: usize,
+        mut f: impl FnMut(usize, u32, Range<u32>),
+    ) {
+        let base = self.range_slots(range).start;
+        let mut cursor: Vec<u32> = (0..words.num_ranges())
+            .map(|word_range| (self.block(range, word_range).slots.start - base) as u32)
+            .collect();
+        for (local, &d) in self.documents(range).iter().enumerate() {
+            let document = corpus.document(d as usize);
+            for (&word, &count) in document.words.iter().zip(document.counts) {
+                let at = &mut cursor[words.locate(word).0];
+                f(local, word, *at..*at + count);
+                *at += count;
+            }
+        }
+    }
+}
+
 /// For each document the slots of its tokens, ascending (LDA* Fig. 4; CSC positions by document).
 #[derive(Clone, Debug)]
 pub struct InverseIndex {
@@ -225,8 +308,9 @@ impl InverseIndex {
     /// Builds the index of `slots` by one pass over the partners.
     ///
     /// # Panics
-    /// If the partners were dropped.
+    /// If the partners were dropped, or tokens do not lie by word.
     pub fn new(slots: &Slots) -> Self {
+        assert_eq!(slots.order, Order::ByWord, "where tokens lie by document, no index is needed");
         let mut inverse = vec![0; slots.num_tokens()];
         let mut starts = vec![0];
         let mut cursor = Vec::new();

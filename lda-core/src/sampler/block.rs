@@ -32,14 +32,15 @@ pub enum Block<'a, T> {
     Documents(DocumentBlock<'a, T>),
 }
 
-/// Tokens of one document range and one word range, by word; both count rows are complete.
+/// Tokens of one document range and one word range, in the sampler's
+/// [`Order`](crate::layout::Order); both count rows are complete.
 #[derive(Debug)]
 pub struct GridBlock<'a, T> {
     /// Name.
     pub key: BlockKey,
-    /// Words, in order.
+    /// Words, or documents where the sampler goes by document; in order.
     pub visits: &'a [Visit],
-    /// Local document of each token.
+    /// Local document of each token; its local word where the sampler goes by document.
     pub partner: &'a [u32],
     /// Topic of each token; as long as `partner`.
     pub z: &'a mut [T],

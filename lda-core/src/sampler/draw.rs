@@ -1,4 +1,4 @@
-//! Draws from one document's row: the document part of a sparse row, all K weights of a dense one.
+//! Draws from one row: the part of its non-zeros if it is sparse, all K weights if it is dense.
 //!
 //! Sixteen lanes add up their own entries; the lane sums go through [`Lanes::prefix`] once. A draw
 //! picks the lane from that prefix, then the chunk inside the lane from the running sums that were
@@ -6,22 +6,22 @@
 //! weight 0 cannot be picked, and rounding can only move a boundary by an ulp.
 
 use crate::counts::TopicIndex;
-use crate::sampler::gibbs::DenseRow;
+use crate::sampler::gibbs::{DenseRow, TopicPrior};
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
 /// Chunks between two kept running sums of a dense scan.
 const GROUP: usize = 8;
 
-/// (C_dk + α_k) · b_k for every topic, where one token of topic `own` is out of the counts.
+/// (count + prior) · b_k for every topic, where one token of topic `own` is out of the counts.
 ///
 /// A struct and not a closure: a closure cannot be marked to be inlined, and one that is not runs
 /// without the wide instructions.
 pub(super) struct DenseWeights<'a, R> {
-    /// C_d, the token still in.
+    /// Counts, the token still in.
     pub row: &'a R,
-    /// α_k, zero past K.
-    pub alpha: &'a [[f32; LANES]],
-    /// b_k = (C_wk + β) / (C_k + Vβ), the token still in.
+    /// The row's prior.
+    pub prior: TopicPrior<'a>,
+    /// b_k, the token still in; zero past K.
     pub leaves: &'a [[f32; LANES]],
     pub own: usize,
     /// Weight of `own` with the token out. It is blended in where the topic is read: taking the token
@@ -33,7 +33,7 @@ impl<R: DenseRow> DenseWeights<'_, R> {
     /// Weights of the topics of the `N` chunks from `first` on.
     #[inline(always)]
     fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::F; N] {
-        let alpha = self.alpha[first..].first_chunk::<N>().expect("the chunks exist");
+        let prior = self.prior.chunks::<L, N>(l, first);
         let leaves = self.leaves[first..].first_chunk::<N>().expect("the chunks exist");
         let counts = self.row.chunks::<L, N>(l, first);
         let own_weight = l.splat_f(self.own_weight);
@@ -41,8 +41,8 @@ impl<R: DenseRow> DenseWeights<'_, R> {
         let own = if bit < N * LANES { 1u128 << bit } else { 0 };
         let mut weights = [own_weight; N];
         for j in 0..N {
-            let document = l.add_f(l.to_f(counts[j]), l.load_f(&alpha[j]));
-            let weight = l.mul_f(document, l.load_f(&leaves[j]));
+            let factor = l.add_f(l.to_f(counts[j]), prior[j]);
+            let weight = l.mul_f(factor, l.load_f(&leaves[j]));
             weights[j] = l.select_f((own >> (j * LANES)) as u16, own_weight, weight);
         }
         weights
@@ -58,9 +58,9 @@ pub(super) struct DrawScratch {
 /// What the scan of a sparse row found.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<L: Lanes> {
-    /// Σ C_dk b_k a lane.
+    /// Σ count · b_k a lane.
     lanes: L::F,
-    /// Σ C_dk b_k.
+    /// Σ count · b_k.
     pub sum: f32,
     /// Entry of the token's own topic.
     pub own: usize,
@@ -279,8 +279,7 @@ mod tests {
                 values.resize(len, rest);
                 values
             };
-            // Leaves past K hold anything.
-            let (alpha, leaves) = (floats(alpha, 0.0), floats(leaves, 9.0));
+            let (alpha, leaves) = (floats(alpha, 0.0), floats(leaves, 0.0));
             let own = rng.below(topics as u32) as usize;
             Self { counts, alpha, leaves, own, own_weight: 5.0 }
         }
@@ -314,7 +313,7 @@ mod tests {
             let Self { case, chunks, row, uniform } = self;
             let weights = DenseWeights {
                 row,
-                alpha: &case.alpha.as_chunks().0[..chunks],
+                prior: TopicPrior::new(&case.alpha, false),
                 leaves: &case.leaves.as_chunks().0[..chunks],
                 own: case.own,
                 own_weight: case.own_weight,

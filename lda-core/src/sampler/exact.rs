@@ -16,7 +16,7 @@ use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
-use crate::sampler::gibbs::{DenseRow, Full, Half, Live, LiveTopic};
+use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Full, Half, Live, LiveTopic, Priors};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Kernel, LANES, Lanes};
 
@@ -39,6 +39,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
+            order: ByWord::ORDER,
             document_rows: Some(Density::Dense),
             word_rows: true,
             proposals: false,
@@ -85,16 +86,16 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
         let ExactScratch { live, leaves, draw } = scratch;
         let chunks = cx.topics.div_ceil(LANES);
         let leaves = &mut leaves.as_chunks_mut::<LANES>().0[..chunks];
-        let alpha = &cx.alpha.as_chunks::<LANES>().0[..chunks];
+        let priors = ByWord::priors(cx);
         let mut rng = cx.stream(pass, block.key, Purpose::Draw).stream();
         live.begin_block(cx);
         let (mut start, mut changed) = (0, 0);
         for &Visit { row, end } in block.visits {
             let slots = start..end as usize;
             start = end as usize;
-            let sparse = live.load(l, block.words, row as usize);
-            live.fill_leaves(l, cx.beta as f32, leaves);
-            let mut visited = Visited { live, leaves, alpha, beta: cx.beta as f32, sparse };
+            live.load(l, block.words, row as usize);
+            live.fill_leaves(l, priors.visited, leaves, cx.topics);
+            let mut visited = Visited { live, leaves, priors };
             for i in slots {
                 let own = block.z[i].get() as usize;
                 let uniform = rng.next_f64();
@@ -107,7 +108,7 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
                 block.z[i] = T::new(new as u32);
             }
             live.store(block.words, row as usize);
-            if !sparse {
+            if live.dense {
                 live.clear_dense();
             }
         }
@@ -125,10 +126,7 @@ struct Visited<'a, T> {
     live: &'a mut Live<T>,
     /// b_k = (C_wk + β) / (C_k + Vβ).
     leaves: &'a mut [[f32; LANES]],
-    alpha: &'a [[f32; LANES]],
-    beta: f32,
-    /// Whether the word's row lists its non-zeros.
-    sparse: bool,
+    priors: Priors<'a>,
 }
 
 impl<T: TopicIndex> Visited<'_, T> {
@@ -152,12 +150,12 @@ impl<T: TopicIndex> Visited<'_, T> {
         uniform: f64,
     ) -> usize {
         let live = &*self.live;
-        let out = live.topic(live.counts[own] - 1, live.totals[own] - 1, self.beta);
-        let alpha = self.alpha[own / LANES][own % LANES];
-        let own_weight = ((row.get(own) - 1) as f32 + alpha) * out.leaf;
+        let beta = self.priors.visited.of(own);
+        let out = live.topic(live.counts[own] - 1, live.totals[own] - 1, beta);
+        let prior = self.priors.partner;
+        let own_weight = ((row.get(own) - 1) as f32 + prior.of(own)) * out.leaf;
         let chunks = self.leaves.len();
-        let weights =
-            DenseWeights { row: &*row, alpha: self.alpha, leaves: self.leaves, own, own_weight };
+        let weights = DenseWeights { row: &*row, prior, leaves: self.leaves, own, own_weight };
         let new = draw.draw_dense(l, chunks, &weights, uniform);
         if new != own {
             row.add(l, own, 1u16.wrapping_neg());
@@ -165,10 +163,10 @@ impl<T: TopicIndex> Visited<'_, T> {
             self.set(l, own, out);
             let live = &mut *self.live;
             let count = live.counts[new];
-            if self.sparse && count == 0 {
+            if !live.dense && count == 0 {
                 live.nonzeros.push(new as u32);
             }
-            let topic = live.topic(count + 1, live.totals[new] + 1, self.beta);
+            let topic = live.topic(count + 1, live.totals[new] + 1, beta);
             self.set(l, new, topic);
         }
         new

@@ -30,16 +30,19 @@ mod draw;
 mod exact;
 mod fplus;
 mod gibbs;
+mod sparse;
 mod warp;
 
 pub use block::{
     Block, BlockKey, Column, DocumentBlock, GridBlock, OtherTokens, Outcome, WordBlock,
 };
 pub use exact::Exact;
-pub use fplus::FPlus;
+pub use fplus::{FPlus, FPlusDoc};
+pub use sparse::SparseLda;
 pub use warp::Warp;
 
 use crate::counts::{Density, TopicIndex};
+use crate::layout::Order;
 use crate::random::{Purpose, StreamKey};
 use crate::simd::{Isa, LANES};
 
@@ -112,6 +115,8 @@ impl Context<'_> {
 pub struct Requires {
     /// Largest K it can do.
     pub max_topics: u64,
+    /// In which order the tokens of a grid block lie.
+    pub order: Order,
     /// Form of the document rows; `None` if it keeps none.
     pub document_rows: Option<Density>,
     /// Whether word rows are read and written.

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use crate::counts::TopicIndex;
+use crate::counts::{Rows, TopicIndex};
+use crate::layout::Order;
 use crate::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
     Shape, WordBlock,
@@ -112,9 +113,11 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         Shape::Grid => state.words.num_ranges(),
         Shape::WordRanges | Shape::DocumentRanges => 1,
     };
-    // Once an epoch, from the counts alone: forms never depend on how a run came here.
-    for rows in &mut state.sets[set].rows {
-        rows.adapt();
+    // Rows of the axis that is scanned. Once an epoch, from the counts alone: forms never depend on
+    // how a run came here.
+    match sampler.requires().order {
+        Order::ByWord => state.sets[set].rows.iter_mut().for_each(Rows::adapt),
+        Order::ByDocument => state.word_rows.iter_mut().for_each(Rows::adapt),
     }
     let mut report = PassReport::default();
     for step in 0..waves {

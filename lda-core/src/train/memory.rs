@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, TopicIndex};
 use crate::sampler::padded;
-use crate::train::engine::token_sets;
+use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
 
 /// Bytes by what they are for; an upper estimate, the corpus itself left out.

@@ -16,6 +16,7 @@
 
 mod driver;
 mod engine;
+mod kernels;
 mod memory;
 mod options;
 mod report;

@@ -17,6 +17,10 @@ pub enum SamplerKind {
     Exact,
     /// F+LDA by word: exact, O(K_d + log K).
     FPlus,
+    /// F+LDA by document: exact, O(K_w + log K).
+    FPlusDoc,
+    /// SparseLDA, by document in three buckets: exact, O(K_d + K_w).
+    Sparse,
     /// WarpLDA: Metropolis-Hastings with counts delayed by a pass, O(M).
     Warp,
     /// LDA*'s pair: F+LDA for short documents, WarpLDA for long ones.
@@ -26,13 +30,16 @@ pub enum SamplerKind {
 
 impl SamplerKind {
     /// Every kind, in the order of this list.
-    pub const ALL: [Self; 4] = [Self::Exact, Self::FPlus, Self::Warp, Self::Hybrid];
+    pub const ALL: [Self; 6] =
+        [Self::Exact, Self::FPlus, Self::FPlusDoc, Self::Sparse, Self::Warp, Self::Hybrid];
 
     /// Name as it stands in options, reports and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
             Self::FPlus => "f-plus",
+            Self::FPlusDoc => "f-plus-doc",
+            Self::Sparse => "sparse",
             Self::Warp => "warp",
             Self::Hybrid => "hybrid",
         }
@@ -169,7 +176,7 @@ pub enum OptionsError {
         limit: u64,
     },
     /// A name that is no sampler's.
-    #[error("unknown sampler {name:?}: use exact, f-plus, warp or hybrid")]
+    #[error("unknown sampler {name:?}: use one of {}", SamplerKind::ALL.map(SamplerKind::name).join(", "))]
     UnknownSampler {
         /// What was given.
         name: String,
@@ -347,7 +354,10 @@ impl Options {
             None => Isa::detect(),
         };
         let mh_steps = match self.sampler {
-            SamplerKind::Exact | SamplerKind::FPlus => 0,
+            SamplerKind::Exact
+            | SamplerKind::FPlus
+            | SamplerKind::FPlusDoc
+            | SamplerKind::Sparse => 0,
             SamplerKind::Warp | SamplerKind::Hybrid => self.mh_steps.unwrap_or(1),
         };
         Ok(Resolved {

@@ -2,7 +2,7 @@
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{InverseIndex, Slots, Visit, WordRanges};
+use crate::layout::{InverseIndex, Order, Slots, Visit, WordRanges};
 use crate::random::{Purpose, StreamKey};
 use crate::sampler::{Requires, padded};
 
@@ -43,7 +43,7 @@ impl<T: TopicIndex> TokenSet<T> {
         requires: Requires,
         mh_steps: usize,
     ) -> Result<Self, RowsTooLarge> {
-        let mut slots = Slots::new(corpus, documents, words);
+        let mut slots = Slots::new(corpus, documents, words, requires.order);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
         let rows = match requires.document_rows {
             None => Vec::new(),
@@ -207,19 +207,15 @@ impl<T: TopicIndex> State<T> {
     pub fn recount_words(&self, mut f: impl FnMut(usize, usize, &[(u32, u32)])) {
         let mut tally = Tally::new(self.topics);
         for range in 0..self.words.num_ranges() {
-            let mut columns: Vec<(&TokenSet<T>, Cursor<'_>)> = Vec::new();
+            let mut columns: Vec<(&TokenSet<T>, Column<'_>)> = Vec::new();
             for set in &self.sets {
                 for documents in 0..set.slots.num_ranges() {
-                    let bounds = set.slots.block(documents, range);
-                    let visits = &set.slots.visits()[bounds.visits];
-                    columns.push((set, Cursor::new(visits, bounds.slots.start)));
+                    columns.push((set, Column::new(&set.slots, documents, range, &self.words)));
                 }
             }
             for local in 0..self.words.words(range).len() {
-                for (set, cursor) in &mut columns {
-                    for slot in cursor.take(local as u32) {
-                        tally.add(set.topic(slot));
-                    }
+                for (set, column) in &mut columns {
+                    column.take(local as u32, |slot| tally.add(set.topic(slot)));
                 }
                 f(range, local, tally.take());
             }
@@ -243,21 +239,70 @@ impl<T: TopicIndex> State<T> {
     }
 }
 
+/// One block's tokens by local word, whichever way they lie; words must be asked for in ascending
+/// order.
+#[derive(Debug)]
+enum Column<'a> {
+    /// They lie by word.
+    Visits(Cursor<'a>),
+    /// They lie by document, and were sorted.
+    Sorted {
+        /// Slots by word.
+        slots: Vec<u32>,
+        /// End of each word's.
+        ends: Vec<u32>,
+        base: usize,
+    },
+}
+
+impl<'a> Column<'a> {
+    fn new(slots: &'a Slots, documents: usize, range: usize, words: &WordRanges) -> Self {
+        let bounds = slots.block(documents, range);
+        let base = bounds.slots.start;
+        match slots.order() {
+            Order::ByWord => {
+                let visits = &slots.visits()[bounds.visits];
+                Self::Visits(Cursor { visits, base, start: base })
+            }
+            Order::ByDocument => {
+                let partner = &slots.partner()[bounds.slots];
+                let mut ends = vec![0; words.words(range).len() + 1];
+                partner.iter().for_each(|&word| ends[word as usize + 1] += 1);
+                (1..ends.len()).for_each(|word| ends[word] += ends[word - 1]);
+                let mut sorted = vec![0; partner.len()];
+                for (slot, &word) in partner.iter().enumerate() {
+                    let at = &mut ends[word as usize];
+                    sorted[*at as usize] = slot as u32;
+                    *at += 1;
+                }
+                Self::Sorted { slots: sorted, ends, base }
+            }
+        }
+    }
+
+    fn take(&mut self, local: u32, f: impl FnMut(usize)) {
+        match self {
+            Self::Visits(cursor) => cursor.take(local).for_each(f),
+            Self::Sorted { slots, ends, base } => {
+                let local = local as usize;
+                let start = local.checked_sub(1).map_or(0, |before| ends[before]);
+                let slots = &slots[start as usize..ends[local] as usize];
+                slots.iter().map(|&slot| *base + slot as usize).for_each(f);
+            }
+        }
+    }
+}
+
 /// Walks a block's visits by local word.
 #[derive(Debug)]
-pub(crate) struct Cursor<'a> {
+struct Cursor<'a> {
     visits: &'a [Visit],
     base: usize,
     start: usize,
 }
 
-impl<'a> Cursor<'a> {
-    pub fn new(visits: &'a [Visit], base: usize) -> Self {
-        Self { visits, base, start: base }
-    }
-
-    /// Slots of word `local`; words must be asked for in ascending order.
-    pub fn take(&mut self, local: u32) -> std::ops::Range<usize> {
+impl Cursor<'_> {
+    fn take(&mut self, local: u32) -> std::ops::Range<usize> {
         match self.visits.split_first() {
             Some((visit, rest)) if visit.row == local => {
                 let slots = self.start..self.base + visit.end as usize;

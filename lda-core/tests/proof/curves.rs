@@ -37,25 +37,32 @@ fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// F+LDA has the exact sampler's law, so its curve is the exact one's but for noise: means over
+/// A sampler of the exact one's law has its curve, but for noise: means over
 /// `runs` seeds differ by at most five standard errors. On the same seeds the two would be more
 /// alike than noise, even equal in all bits where every row is dense; so they run on different ones.
 fn curves_meet(corpus: &Corpus, topics: u32, runs: u64) {
     let exact = curves(corpus, SamplerKind::Exact, topics, 0..runs);
-    let fplus = curves(corpus, SamplerKind::FPlus, topics, runs..2 * runs);
+    for sampler in [SamplerKind::FPlus, SamplerKind::FPlusDoc, SamplerKind::Sparse] {
+        let other = curves(corpus, sampler, topics, runs..2 * runs);
+        meet(&exact, &other, &format!("{sampler}, K = {topics}"));
+    }
+}
+
+fn meet(exact: &[[f64; AT.len()]], other: &[[f64; AT.len()]], what: &str) {
+    let runs = exact.len();
     for (i, epoch) in AT.into_iter().enumerate() {
         let (mean, spread) = mean_and_deviation(exact.iter().map(|c| c[i]));
-        let (other, other_spread) = mean_and_deviation(fplus.iter().map(|c| c[i]));
+        let (other, other_spread) = mean_and_deviation(other.iter().map(|c| c[i]));
         let error = ((spread.powi(2) + other_spread.powi(2)) / runs as f64).sqrt();
         // Noise is a hundredth of the value at most; a curve that is off by more cannot hide in it.
         assert!(error < 0.01 * mean.abs(), "epoch {epoch}: standard error {error}");
         let apart = (mean - other).abs() / error;
-        assert!(apart < 5.0, "K = {topics}, epoch {epoch}: {mean} and {other}, {apart:.1} errors");
+        assert!(apart < 5.0, "{what}, epoch {epoch}: {mean} and {other}, {apart:.1} errors");
     }
 }
 
 #[test]
-fn f_plus_follows_the_exact_curve() {
+fn exact_samplers_follow_the_exact_curve() {
     let corpus = made(600, 400, 12, 30.0);
     curves_meet(&corpus, 20, 8);
     // Most rows are sparse.
@@ -63,7 +70,7 @@ fn f_plus_follows_the_exact_curve() {
 }
 
 #[test]
-fn f_plus_follows_the_exact_curve_on_kos() {
+fn exact_samplers_follow_the_exact_curve_on_kos() {
     let Some(kos) = real("kos") else { return };
     curves_meet(&kos, 50, 3);
 }

@@ -6,7 +6,7 @@
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::{InverseIndex, Slots, WordRanges};
+use lda_core::layout::{InverseIndex, Order, Slots, WordRanges};
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Requires,
@@ -142,7 +142,7 @@ impl<T: TopicIndex> Whole<T> {
         let sets = sets
             .iter()
             .map(|(documents, requires)| {
-                let slots = Slots::new(corpus, documents, &words);
+                let slots = Slots::new(corpus, documents, &words, requires.order);
                 let stride = if requires.proposals { 1 + mh_steps } else { 1 };
                 let rows = requires.document_rows.map_or(Vec::new(), |density| {
                     (0..ranges)
@@ -313,16 +313,15 @@ impl<T: TopicIndex> Whole<T> {
     ) {
         let ranges = self.words.num_ranges();
         let waves = if shape == Shape::Grid { ranges } else { 1 };
-        self.sets[set].rows.iter_mut().for_each(Rows::adapt);
+        self.adapt(set);
         for step in 0..waves {
             self.wave += 1;
             match self.sorted {
                 Sorted::Neither => {}
                 Sorted::Words => self.word_rows.iter_mut().for_each(sort_rows),
                 Sorted::Documents => {
-                    let rows = &mut self.sets[set].rows;
-                    rows.iter_mut().for_each(sort_rows);
-                    rows.iter_mut().for_each(Rows::adapt);
+                    self.sets[set].rows.iter_mut().for_each(sort_rows);
+                    self.adapt(set);
                 }
             }
             let totals = self.totals.clone();
@@ -338,6 +337,14 @@ impl<T: TopicIndex> Whole<T> {
                     *total = total.checked_add_signed(by).expect("a total stays at or above 0");
                 }
             }
+        }
+    }
+
+    /// Gives the rows that are scanned their form, as the crate's driver does.
+    pub(crate) fn adapt(&mut self, set: usize) {
+        match self.sets[set].slots.order() {
+            Order::ByWord => self.sets[set].rows.iter_mut().for_each(Rows::adapt),
+            Order::ByDocument => self.word_rows.iter_mut().for_each(Rows::adapt),
         }
     }
 

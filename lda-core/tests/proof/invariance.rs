@@ -17,7 +17,7 @@ use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::sampler::{Exact, FPlus, Sampler, Warp};
+use lda_core::sampler::{Exact, FPlus, FPlusDoc, Sampler, SparseLda, Warp};
 
 /// Epochs a law is judged by.
 const REPEATS: u64 = 1_000_000;
@@ -168,6 +168,8 @@ macro_rules! exact_samplers {
 exact_samplers! {
     exact: Exact;
     f_plus: FPlus;
+    f_plus_doc: FPlusDoc;
+    sparse: SparseLda;
 }
 
 /// Sets a token's pending proposals, each drawn from `law`; what is left of it goes to a topic that

@@ -12,9 +12,11 @@ use crate::host::{Job, Whole, entries};
 use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::counts::{Density, Form, RowMut, Rows, TopicIndex, dense16_add};
-use lda_core::layout::Visit;
+use lda_core::layout::{Order, Visit};
 use lda_core::prior::Alpha;
-use lda_core::sampler::{Block, BlockKey, Exact, FPlus, GridBlock, Sampler, padded};
+use lda_core::sampler::{
+    Block, BlockKey, Exact, FPlus, FPlusDoc, GridBlock, Sampler, SparseLda, padded,
+};
 use lda_core::simd::{Isa, LANES};
 use lda_core::train::{Options, SamplerKind, Trainer};
 
@@ -130,16 +132,23 @@ impl Frozen<'_> {
     ) -> Vec<u32> {
         let topics = self.job.topics;
         let kept = sampler.requires().document_rows.expect("a grid sampler keeps document rows");
-        let density = |kept| if dense { Density::Dense } else { kept };
         let make = |row: &[(u32, u32)], density| {
             let tokens = row.iter().map(|&(_, n)| u64::from(n)).sum();
             Rows::<T>::new(topics, [tokens].into_iter(), density).expect("small")
         };
-        let mut documents = make(&self.document, density(kept));
-        let mut words = make(&self.word, density(Density::Auto));
+        // The axis that is scanned takes both forms.
+        let scanned = |kept, order| match dense && order == sampler.requires().order {
+            true => Density::Dense,
+            false => kept,
+        };
+        let mut documents = make(&self.document, scanned(kept, Order::ByWord));
+        let mut words = make(&self.word, scanned(Density::Auto, Order::ByDocument));
         documents.write(0, self.document.iter().copied());
-        documents.adapt();
         words.write(0, self.word.iter().copied());
+        match sampler.requires().order {
+            Order::ByWord => documents.adapt(),
+            Order::ByDocument => words.adapt(),
+        }
         let mut scratch = sampler.scratch(topics);
         let mut job = self.job.clone();
         job.isa = isa;
@@ -274,13 +283,21 @@ macro_rules! one_token_of {
 one_token_of! {
     exact: Exact;
     f_plus: FPlus;
+    f_plus_doc: FPlusDoc;
+    sparse: SparseLda;
 }
 
 /// A million draws at 65,537 topics, where a block costs too much to lend for one token: two
 /// thousand twins of a token a block, each with a document and a word of its own. They see each
 /// other through the totals alone, which are so large that it does not matter.
 #[test]
-fn f_plus_over_65537_topics_in_blocks() {
+fn over_65537_topics_in_blocks() {
+    in_blocks(FPlus);
+    in_blocks(FPlusDoc);
+    in_blocks(SparseLda);
+}
+
+fn in_blocks<S: Sampler<u32>>(sampler: S) {
     const TOPICS: usize = 65_537;
     const TWINS: usize = 2000;
     let mut totals: Vec<u32> =
@@ -305,7 +322,7 @@ fn f_plus_over_65537_topics_in_blocks() {
         let (mut documents, mut words) = (rows(&frozen.document), rows(&frozen.word));
         let visits: Vec<Visit> = (0..TWINS as u32).map(|i| Visit { row: i, end: i + 1 }).collect();
         let partner: Vec<u32> = (0..TWINS as u32).collect();
-        let mut scratch = Sampler::<u32>::scratch(&FPlus, TOPICS);
+        let mut scratch = sampler.scratch(TOPICS);
         let mut seen = vec![0; TOPICS];
         for repeat in 0..500 {
             for i in 0..TWINS {
@@ -319,7 +336,7 @@ fn f_plus_over_65537_topics_in_blocks() {
             let block = GridBlock { key, visits, partner, z, words, documents };
             frozen.job.seed = repeat;
             let cx = frozen.job.context(&totals, 1);
-            FPlus.sample(0, &cx, &mut scratch, Block::Grid(block));
+            sampler.sample(0, &cx, &mut scratch, Block::Grid(block));
             z.iter().for_each(|&k| seen[k as usize] += 1);
         }
         assert_law(&seen, &frozen.conditional());
@@ -342,16 +359,21 @@ enum Start {
 fn f_plus_where_lists_become_dense() {
     assert!(every_token::<u16, _>(FPlus, 300, Start::One) > 0);
     assert!(every_token::<u32, _>(FPlus, 300, Start::One) > 0);
+    assert!(every_token::<u16, _>(FPlusDoc, 300, Start::One) > 0);
+    assert!(every_token::<u32, _>(SparseLda, 300, Start::One) > 0);
 }
 
 /// Replays epochs and holds the classes of all draws against their conditionals. Returns how many
-/// rows of documents were lists and became dense.
+/// rows of the axis that is scanned were lists and became dense.
 fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: Start) -> usize {
     let corpus = synthetic();
     let sampler = Paranoid(sampler);
-    let alpha = if start == Start::One { vec![5.0; topics] } else { alpha(topics, false) };
+    let (alpha, beta) = match start {
+        Start::Random => (alpha(topics, false), BETA),
+        Start::One => (vec![5.0; topics], 5.0),
+    };
     let mut outgrown = 0;
-    let mut job = Job::new(&alpha, BETA, corpus.num_words());
+    let mut job = Job::new(&alpha, beta, corpus.num_words());
     job.seed = topics as u64;
     let mut whole = Whole::<T>::one_set(&corpus, topics, 1, sampler.requires(), 0);
     whole.initialise(&corpus, 1);
@@ -363,14 +385,20 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: S
     let mut by_slot: Vec<usize> = (0..whole.places.len()).collect();
     by_slot.sort_by_key(|&i| whole.places[i].slot);
     let (mut surprise, mut variance) = ([0.0; CLASSES], [0.0; CLASSES]);
-    let beta_bar = BETA * corpus.num_words() as f64;
+    let beta_bar = beta * corpus.num_words() as f64;
     for epoch in 1..=if start == Start::One { 1 } else { 3 } {
-        whole.sets[0].rows.iter_mut().for_each(Rows::adapt);
+        whole.adapt(0);
         let mut before = whole.clone();
         job.epoch = epoch;
         whole.epoch(&sampler, &mut scratch, &job, 0);
-        let form = |whole: &Whole<T>, row| whole.sets[0].rows[0].form_of(row);
-        outgrown += (0..whole.sets[0].rows[0].len())
+        fn scanned<T: TopicIndex>(whole: &Whole<T>) -> &Rows<T> {
+            match whole.sets[0].slots.order() {
+                Order::ByWord => &whole.sets[0].rows[0],
+                Order::ByDocument => &whole.word_rows[0],
+            }
+        }
+        let form = |whole: &Whole<T>, row| scanned(whole).form_of(row);
+        outgrown += (0..scanned(&whole).len())
             .filter(|&row| form(&before, row) == Form::Sparse && form(&whole, row) != Form::Sparse)
             .count();
         let lists = |rows: &Rows<T>| -> Vec<Vec<u32>> {
@@ -398,7 +426,7 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: S
             let mut law = [0.0; CLASSES];
             for k in 0..topics {
                 law[class(k)] += (f64::from(document[k]) + f64::from(job.alpha[k]))
-                    * (f64::from(word[k]) + BETA)
+                    * (f64::from(word[k]) + beta)
                     / (f64::from(before.totals[k]) + beta_bar);
             }
             let sum: f64 = law.iter().sum();

@@ -1,7 +1,7 @@
 //! A wrapper that recounts: whatever a sampler says it did to a block must be what it did.
 
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::Visit;
+use lda_core::layout::{Order, Visit};
 use lda_core::sampler::{
     Block, Column, Context, DocumentBlock, GridBlock, Outcome, Pass, Requires, Sampler, WordBlock,
 };
@@ -44,12 +44,16 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
                 let outcome = self.0.sample(pass, cx, scratch, Block::Grid(lent));
                 judge(cx, &outcome, &before, z, 1);
                 let mut expected = Changes::new(&words_before, &documents_before);
+                let by_word = self.0.requires().order == Order::ByWord;
                 let mut slot = 0;
                 for visit in visits {
                     while slot < visit.end as usize {
                         let (old, new) = (before[slot].get(), z[slot].get());
-                        expected.words.shift(visit.row, old, new);
-                        expected.documents.shift(partner[slot], old, new);
+                        let (row, partner) = (visit.row, partner[slot]);
+                        let (word, document) =
+                            if by_word { (row, partner) } else { (partner, row) };
+                        expected.words.shift(word, old, new);
+                        expected.documents.shift(document, old, new);
                         slot += 1;
                     }
                 }

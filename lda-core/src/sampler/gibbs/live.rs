@@ -1,22 +1,24 @@
-//! What the Gibbs samplers that walk by word share: one word's counts in a dense scratch, and the
-//! totals of the wave plus the block's own changes.
+//! One word's counts, or one document's, in a dense scratch, and the totals of the wave plus the
+//! block's own changes.
 //!
-//! Entering a word spreads its C_w row over `counts`; leaving writes it back. Neither costs more
-//! than the row has non-zeros while the row is sparse.
+//! Entering a row spreads it over `counts`; leaving writes it back. Neither costs more than the row
+//! has non-zeros while the row is sparse.
 
 use std::marker::PhantomData;
 
-use crate::counts::{RowMut, Rows, TopicIndex};
+use super::dense::halves;
+use super::prior::TopicPrior;
+use crate::counts::{Form, RowMut, Rows, TopicIndex};
 use crate::sampler::{Context, padded};
-use crate::simd::{Aligned, LANES, Lanes, Line};
+use crate::simd::{Aligned, LANES, Lanes};
 
 /// Entries of a row whose topics are asked for ahead, where arrays over topics are not in cache.
 const AHEAD: usize = 8;
 
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
 #[derive(Debug)]
-pub(super) struct Live<T> {
-    /// C_w of the word being visited; zero elsewhere.
+pub(in crate::sampler) struct Live<T> {
+    /// Counts of the word or document being visited.
     pub counts: Aligned<u32>,
     /// C_k: the wave's plus the block's own changes.
     pub totals: Aligned<u32>,
@@ -25,6 +27,8 @@ pub(super) struct Live<T> {
     inverse: Aligned<f32>,
     /// Topics that `counts` may hold, while a sparse row is loaded.
     pub nonzeros: Vec<u32>,
+    /// Whether the row last loaded is dense.
+    pub dense: bool,
     /// Topics whose total moved in this block, and whether a topic is among them, 64 a word.
     moved: Vec<u32>,
     has_moved: Vec<u64>,
@@ -46,6 +50,7 @@ impl<T: TopicIndex> Live<T> {
             totals: Aligned::new(len),
             inverse: Aligned::new(if Self::LARGE { 0 } else { len }),
             nonzeros: Vec::new(),
+            dense: false,
             moved: Vec::new(),
             has_moved: vec![0; len.div_ceil(64)],
             wave: None,
@@ -102,30 +107,47 @@ impl<T: TopicIndex> Live<T> {
         if Self::LARGE { reciprocal(self.totals[topic], self.norm) } else { self.inverse[topic] }
     }
 
-    /// Sets b_k = (C_wk + β) / (C_k + Vβ) of all topics.
+    /// 1 / (C_k + Vβ) of the sixteen topics of chunk `c`.
     #[inline(always)]
-    pub fn fill_leaves<L: Lanes>(&self, l: L, beta: f32, leaves: &mut [[f32; LANES]]) {
-        let (counts, _) = self.counts.as_chunks::<LANES>();
-        let (totals, _) = self.totals.as_chunks::<LANES>();
-        let (inverse, _) = self.inverse.as_chunks::<LANES>();
-        let (norm, beta, one) = (l.splat_f(self.norm), l.splat_f(beta), l.splat_f(1.0));
-        // Leaves past K get a value too: α is zero there, and no row has a count.
-        for (c, leaf) in leaves.iter_mut().enumerate() {
-            let inverse = if Self::LARGE {
-                l.div_f(one, l.add_f(l.to_f(l.load_u(&totals[c])), norm))
-            } else {
-                l.load_f(&inverse[c])
-            };
-            let sum = l.add_f(l.to_f(l.load_u(&counts[c])), beta);
-            l.store_f(leaf, l.mul_f(sum, inverse));
+    pub fn inverse_chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
+        if Self::LARGE {
+            let (totals, _) = self.totals.as_chunks::<LANES>();
+            let sum = l.add_f(l.to_f(l.load_u(&totals[c])), l.splat_f(self.norm));
+            l.div_f(l.splat_f(1.0), sum)
+        } else {
+            l.load_f(&self.inverse.as_chunks::<LANES>().0[c])
         }
     }
 
-    /// What follows of the counts `count` in C_w and `total` in C_k.
+    /// b_k of `topic`.
     #[inline(always)]
-    pub fn topic(&self, count: u32, total: u32, beta: f32) -> LiveTopic {
+    pub fn leaf(&self, topic: usize, prior: f32) -> f32 {
+        (self.counts[topic] as f32 + prior) * self.inverse(topic)
+    }
+
+    /// Sets b_k = (count + prior) / (C_k + Vβ) of all topics, 0 past K.
+    #[inline(always)]
+    pub fn fill_leaves<L: Lanes>(
+        &self,
+        l: L,
+        prior: TopicPrior<'_>,
+        leaves: &mut [[f32; LANES]],
+        topics: usize,
+    ) {
+        let (counts, _) = self.counts.as_chunks::<LANES>();
+        for (c, leaf) in leaves.iter_mut().enumerate() {
+            let inverse = self.inverse_chunk(l, c);
+            let sum = l.add_f(l.to_f(l.load_u(&counts[c])), prior.chunk(l, c));
+            l.store_f(leaf, l.mul_f(sum, inverse));
+        }
+        leaves.as_flattened_mut()[topics..].fill(0.0);
+    }
+
+    /// What follows of the counts `count` in the row and `total` in C_k.
+    #[inline(always)]
+    pub fn topic(&self, count: u32, total: u32, prior: f32) -> LiveTopic {
         let inverse = reciprocal(total, self.norm);
-        LiveTopic { count, total, inverse, leaf: (count as f32 + beta) * inverse }
+        LiveTopic { count, total, inverse, leaf: (count as f32 + prior) * inverse }
     }
 
     /// Sets the counts of `topic`.
@@ -143,10 +165,11 @@ impl<T: TopicIndex> Live<T> {
         }
     }
 
-    /// Enters a word: its row goes into `counts`. Returns whether the row is sparse, and then lists
-    /// its topics in `nonzeros`.
+    /// Enters a row: it goes into `counts`. The topics of a sparse one
+    /// are listed in `nonzeros`.
     #[inline(always)]
-    pub fn load<L: Lanes>(&mut self, l: L, rows: &mut Rows<T>, row: usize) -> bool {
+    pub fn load<L: Lanes>(&mut self, l: L, rows: &mut Rows<T>, row: usize) {
+        self.dense = !matches!(rows.form_of(row), Form::Sparse);
         match rows.row_mut(row) {
             RowMut::Sparse(sparse) => {
                 self.nonzeros.clear();
@@ -158,26 +181,23 @@ impl<T: TopicIndex> Live<T> {
                     self.counts[topic as usize] = count;
                     self.nonzeros.push(topic);
                 }
-                true
             }
             RowMut::Dense16(lines) => {
                 let (counts, _) = self.counts.as_chunks_mut::<LANES>();
                 for (to, from) in counts.iter_mut().zip(halves(lines)) {
                     l.store_u(to, l.load_u16(from));
                 }
-                false
             }
             RowMut::Dense32(lines) => {
                 let (counts, _) = self.counts.as_chunks_mut::<LANES>();
                 for (to, from) in counts.iter_mut().zip(lines) {
                     l.store_u(to, l.load_u(&from.0));
                 }
-                false
             }
         }
     }
 
-    /// Leaves a word: writes the row back. `counts` is zero again where the row is sparse; a dense
+    /// Leaves a row: writes it back. `counts` is zero again where the row is sparse; a dense
     /// row leaves its counts behind for [`clear_dense`](Self::clear_dense) or the next dense load.
     #[inline(always)]
     pub fn store(&mut self, rows: &mut Rows<T>, row: usize) {
@@ -220,16 +240,16 @@ impl<T: TopicIndex> Live<T> {
     }
 }
 
-/// A topic's counts for the word being visited, and what follows of them.
+/// A topic's counts for the row being visited, and what follows of them.
 #[derive(Clone, Copy)]
-pub(super) struct LiveTopic {
-    /// C_wk.
+pub(in crate::sampler) struct LiveTopic {
+    /// Count in the row.
     pub count: u32,
     /// C_k.
     pub total: u32,
     /// 1 / (C_k + Vβ).
-    inverse: f32,
-    /// b_k = (C_wk + β) / (C_k + Vβ).
+    pub inverse: f32,
+    /// b_k = (count + prior) / (C_k + Vβ).
     pub leaf: f32,
 }
 
@@ -241,75 +261,9 @@ fn reciprocal(total: u32, norm: f32) -> f32 {
 
 /// What [`Live::begin_block`] set back.
 #[derive(Debug)]
-pub(super) enum Reset {
+pub(in crate::sampler) enum Reset {
     /// Every topic.
     All,
     /// These.
     Topics(Vec<u32>),
-}
-
-/// Lines of a 16-bit dense row, sixteen counts at a time.
-#[inline(always)]
-pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> {
-    lines.iter().flat_map(|line| line.0.as_chunks::<{ LANES / 2 }>().0)
-}
-
-/// A dense row of either width.
-pub(super) trait DenseRow {
-    fn get(&self, topic: usize) -> u32;
-    /// Adds `by`, which may be −1 as a wrapping word, to a count. Writes the whole vector that a scan
-    /// reads: a load cannot be served from a narrower store still under way.
-    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16);
-    /// The `N` chunks from `first` on.
-    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N];
-}
-
-pub(super) struct Half<'a>(pub &'a mut [Line]);
-pub(super) struct Full<'a>(pub &'a mut [Line]);
-
-impl DenseRow for Half<'_> {
-    #[inline(always)]
-    fn get(&self, topic: usize) -> u32 {
-        self.0[topic / (2 * LANES)].0[topic / 2 % LANES] >> (topic % 2 * 16) & 0xffff
-    }
-    #[inline(always)]
-    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
-        let (halves, _) = self.0[topic / (2 * LANES)].0.as_chunks_mut::<{ LANES / 2 }>();
-        l.add_u16_at(&mut halves[topic / LANES % 2], topic % LANES, by);
-    }
-    #[inline(always)]
-    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N] {
-        let lines = &self.0[first / 2..];
-        let odd = first % 2;
-        assert!((odd + N).div_ceil(2) <= lines.len());
-        let mut chunks = [l.splat_u(0); N];
-        for (j, chunk) in chunks.iter_mut().enumerate() {
-            let (halves, _) = lines[(odd + j) / 2].0.as_chunks::<{ LANES / 2 }>();
-            *chunk = l.load_u16(&halves[(odd + j) % 2]);
-        }
-        chunks
-    }
-}
-
-impl DenseRow for Full<'_> {
-    #[inline(always)]
-    fn get(&self, topic: usize) -> u32 {
-        self.0[topic / LANES].0[topic % LANES]
-    }
-    #[inline(always)]
-    fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16) {
-        let line = &mut self.0[topic / LANES].0;
-        let counts = l.load_u(line);
-        let by = l.splat_u(i32::from(by as i16) as u32);
-        l.store_u(line, l.select_u(1 << (topic % LANES), l.add_u(counts, by), counts));
-    }
-    #[inline(always)]
-    fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N] {
-        let lines: &[Line; N] = self.0[first..].first_chunk().expect("the chunks exist");
-        let mut chunks = [l.splat_u(0); N];
-        for (chunk, line) in chunks.iter_mut().zip(lines) {
-            *chunk = l.load_u(&line.0);
-        }
-        chunks
-    }
 }

@@ -1,0 +1,36 @@
+//! Gibbs samplers that split the conditional (1) in two, by word and by document.
+//!
+//! One axis is *visited*: words, or documents. While a row of it is visited, its counts lie in a
+//! dense array and
+//!
+//! ```text
+//! b_k = (visited count + its prior) / (C_k + Vβ)
+//! ```
+//!
+//! is kept for every topic, the token itself left out. The other axis, the *partner*, changes with
+//! every token, and only its non-zeros are read:
+//!
+//! ```text
+//! p(k) ∝ partner count · b_k + partner's prior · b_k
+//! ```
+//!
+//! | visited | b_k | first part | second part |
+//! |---|---|---|---|
+//! | words | (C_wk + β) / (C_k + Vβ) | C_dk · b_k | α_k · b_k |
+//! | documents | (C_dk + α_k) / (C_k + Vβ) | C_wk · b_k | β · b_k |
+//!
+//! The first part is scanned, sixteen non-zeros at a time. The second part knows nothing of the
+//! partner; how it is summed and drawn from is what tells F+LDA (a tree) from SparseLDA (two
+//! buckets): [`Rest`]. The [`walk`] over a block is written once for both and both axes.
+
+mod axis;
+mod dense;
+mod live;
+mod prior;
+mod walk;
+
+pub(super) use axis::{Axis, ByDocument, ByWord, Priors};
+pub(super) use dense::{DenseRow, Full, Half};
+pub(super) use live::{Live, LiveTopic};
+pub(super) use prior::TopicPrior;
+pub(super) use walk::{Rest, SampleBlock, WalkScratch};

@@ -1,0 +1,415 @@
+//! The walk over a block. See the [parent module](super) for what is drawn.
+//!
+//! ```text
+//! for each row of the visited axis:
+//!     b_k ← (count + prior)/(C_k + Vβ) at the row's non-zeros      (elsewhere prior/(C_k + Vβ) stands)
+//!     for each of its tokens, whose partner is p and whose topic is o:
+//!         take the token out: both rows, C_o, b_o                                            (a)
+//!         r ← Σ over the non-zeros of p's row of count · b_k                                 (b)
+//!         u ← uniform in [0, r + Σ partner's prior · b_k)
+//!         t ← if u < r: search the scan, else: the rest                                      (c)
+//!         put the token back with topic t                                                    (d)
+//!     b_k ← prior/(C_k + Vβ) at the row's non-zeros
+//! ```
+//!
+//! 1. (a) and (d) are not carried out when t = o, which is every second token once the chain has
+//!    settled: the scan takes the token out on the fly. Only a change touches memory.
+//! 2. (b) runs over sixteen entries at a time and adds *by lane*; (c) first finds the lane, then
+//!    the entry in it. One fixed order of additions, no branch on which entry it is.
+//! 3. A partner with many topics beside K has a dense row, and is drawn from all K weights
+//!    (count + prior) b_k in one contiguous scan, which reads no index and needs no rest. Which form
+//!    a row has is settled at the epoch's start, by what is quicker to scan. A row whose partners
+//!    are all dense never keeps up the rest.
+
+use std::marker::PhantomData;
+
+use super::axis::{Axis, Priors};
+use super::dense::{DenseRow, Full, Half};
+use super::live::{Live, LiveTopic, Reset};
+use super::prior::TopicPrior;
+use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
+use crate::layout::Visit;
+use crate::random::{Purpose, Xoshiro256PlusPlus};
+use crate::sampler::draw::{DenseWeights, DrawScratch};
+use crate::sampler::{Context, GridBlock, Outcome, padded};
+use crate::simd::{Aligned, Kernel, LANES, Lanes, Line};
+
+/// Partners whose rows are asked for ahead.
+const AHEAD: usize = 8;
+
+/// The part that is not scanned: its sum over all topics, and draws from it. Leaf k weighs
+/// `weight(k) · leaf(k)`.
+pub(in crate::sampler) trait Rest: std::fmt::Debug + Send {
+    /// Whether draws walk [`Live::nonzeros`], which must then list no topic twice.
+    const WALKS_NONZEROS: bool;
+
+    /// For arrays of `padded` topics.
+    fn new(padded: usize) -> Self;
+
+    /// Adds everything up anew.
+    fn rebuild<L: Lanes>(&mut self, l: L, leaves: &[[f32; LANES]], weights: TopicPrior<'_>);
+
+    /// Sum of all weights.
+    fn total(&self) -> f64;
+
+    /// The weight of `topic` changes by `by`.
+    fn change(&mut self, topic: usize, by: f64);
+
+    /// The topic at `u` of the total; one of positive weight whatever `u` is.
+    fn locate<L: Lanes, T: TopicIndex>(
+        &self,
+        l: L,
+        leaves: &[[f32; LANES]],
+        live: &Live<T>,
+        priors: &Priors<'_>,
+        u: f64,
+    ) -> usize;
+}
+
+/// Arrays over topics, one set a thread.
+#[derive(Debug)]
+pub(in crate::sampler) struct WalkScratch<T, R> {
+    live: Live<T>,
+    /// b_k, zero past K.
+    leaves: Aligned<f32>,
+    rest: R,
+    draw: DrawScratch,
+    /// Whether the rest's sums match the leaves.
+    sums_valid: bool,
+    /// Whether the leaves stand at prior/(C_k + Vβ) where no sparse row is loaded.
+    at_base: bool,
+}
+
+impl<T: TopicIndex, R: Rest> WalkScratch<T, R> {
+    /// For `topics` topics.
+    pub fn new(topics: usize) -> Self {
+        let padded = padded(topics);
+        Self {
+            live: Live::new(topics),
+            leaves: Aligned::new(padded),
+            rest: R::new(padded),
+            draw: DrawScratch::new(padded),
+            sums_valid: false,
+            at_base: false,
+        }
+    }
+}
+
+/// One block.
+pub(in crate::sampler) struct SampleBlock<'a, 'b, T, A, R> {
+    pass: u32,
+    cx: &'a Context<'a>,
+    scratch: &'a mut WalkScratch<T, R>,
+    block: GridBlock<'b, T>,
+    axis: PhantomData<A>,
+}
+
+impl<'a, 'b, T, A, R> SampleBlock<'a, 'b, T, A, R> {
+    /// Pass number `pass` over `block`.
+    pub fn new(
+        pass: usize,
+        cx: &'a Context<'a>,
+        scratch: &'a mut WalkScratch<T, R>,
+        block: GridBlock<'b, T>,
+    ) -> Self {
+        Self { pass: pass as u32, cx, scratch, block, axis: PhantomData }
+    }
+}
+
+impl<T: TopicIndex, A: Axis, R: Rest> Kernel for SampleBlock<'_, '_, T, A, R> {
+    type Output = Outcome;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) -> Outcome {
+        let Self { pass, cx, scratch, block, .. } = self;
+        let rng = cx.stream(pass, block.key, Purpose::Draw).stream();
+        let (rows, partners) = A::rows(block.words, block.documents);
+        let mut walk =
+            Walk { l, cx, priors: A::priors(cx), scratch: &mut *scratch, rng, changed: 0 };
+        walk.begin_block();
+        let mut start = 0;
+        let tokens = block.z.len();
+        for &Visit { row, end } in block.visits {
+            let slots = start..end as usize;
+            start = end as usize;
+            walk.enter(rows, row as usize);
+            for i in slots {
+                if let Some(&ahead) = block.partner.get(i + AHEAD) {
+                    partners.prefetch(l, ahead as usize);
+                }
+                if let Some(own) = block.z.get(i + AHEAD)
+                    && size_of::<T>() > 2
+                {
+                    // Arrays over so many topics are not in cache.
+                    walk.scratch.live.prefetch(l, own.get() as usize);
+                }
+                let own = block.z[i].get();
+                let partner = block.partner[i] as usize;
+                let new = match partners.row_mut(partner) {
+                    RowMut::Sparse(row) => match walk.sparse(row, own) {
+                        Drawn::Counted(new) => new,
+                        Drawn::NoRoom(new) => {
+                            partners.densify(partner);
+                            partners.increment(partner, new);
+                            new
+                        }
+                    },
+                    RowMut::Dense16(lines) => walk.dense(Half(lines), own),
+                    RowMut::Dense32(lines) => walk.dense(Full(lines), own),
+                };
+                block.z[i] = T::new(new);
+            }
+            walk.leave(rows, row as usize);
+        }
+        let changed = walk.changed;
+        Outcome {
+            totals: scratch.live.totals_delta(cx),
+            tokens: tokens as u64,
+            changed,
+            ..Outcome::default()
+        }
+    }
+}
+
+/// A topic drawn for a token of a sparse row.
+enum Drawn {
+    /// And counted in the row.
+    Counted(u32),
+    /// But the row is full: the old topic is out, the new one not in.
+    NoRoom(u32),
+}
+
+struct Walk<'a, L, T, R> {
+    l: L,
+    cx: &'a Context<'a>,
+    priors: Priors<'a>,
+    scratch: &'a mut WalkScratch<T, R>,
+    rng: Xoshiro256PlusPlus,
+    changed: u64,
+}
+
+impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
+    /// Totals are the wave's; leaves and sums follow.
+    #[inline(always)]
+    fn begin_block(&mut self) {
+        let (l, prior) = (self.l, self.priors.visited);
+        let WalkScratch { live, leaves, sums_valid, at_base, .. } = &mut *self.scratch;
+        match live.begin_block(self.cx) {
+            Reset::Topics(topics) if *at_base => {
+                for topic in topics {
+                    let k = topic as usize;
+                    set_leaf(l, leaves, k, prior.of(k) * live.inverse(k));
+                }
+            }
+            _ => *at_base = false,
+        }
+        // Sums are re-added from the leaves in every block that needs them: carried from block to
+        // block they would depend on which thread had which.
+        *sums_valid = false;
+        self.unload_dense();
+    }
+
+    /// Sets all leaves to prior/(C_k + Vβ) where they are not, after a dense row.
+    #[inline(always)]
+    fn unload_dense(&mut self) {
+        if self.scratch.at_base {
+            return;
+        }
+        self.scratch.live.clear_dense();
+        self.fill_leaves();
+        self.scratch.at_base = true;
+    }
+
+    /// Sets all leaves by the counts loaded.
+    #[inline(always)]
+    fn fill_leaves(&mut self) {
+        let WalkScratch { live, leaves, sums_valid, .. } = &mut *self.scratch;
+        let leaves = leaves.as_chunks_mut::<LANES>().0;
+        live.fill_leaves(self.l, self.priors.visited, leaves, self.cx.topics);
+        *sums_valid = false;
+    }
+
+    /// Sets the leaf of `topic`, and the rest where that stands.
+    #[inline(always)]
+    fn set_leaf(&mut self, topic: usize, leaf: f32) {
+        let weight = self.priors.partner.of(topic);
+        let WalkScratch { leaves, rest, sums_valid, .. } = &mut *self.scratch;
+        if *sums_valid {
+            rest.change(topic, difference(weight, leaves[topic], leaf));
+        }
+        set_leaf(self.l, leaves, topic, leaf);
+    }
+
+    /// Whether the row loaded has so few topics that keeping the rest up is less work than adding
+    /// it up anew.
+    #[inline(always)]
+    fn few(&self) -> bool {
+        self.scratch.live.nonzeros.len() * 8 <= self.cx.topics
+    }
+
+    /// Loads a row.
+    #[inline(always)]
+    fn enter(&mut self, rows: &mut Rows<T>, row: usize) {
+        if matches!(rows.form_of(row), Form::Sparse) {
+            self.unload_dense();
+        }
+        self.scratch.live.load(self.l, rows, row);
+        if self.scratch.live.dense {
+            self.fill_leaves();
+            self.scratch.at_base = false;
+            return;
+        }
+        self.scratch.sums_valid &= self.few();
+        for i in 0..self.scratch.live.nonzeros.len() {
+            let k = self.scratch.live.nonzeros[i] as usize;
+            self.set_leaf(k, self.scratch.live.leaf(k, self.priors.visited.of(k)));
+        }
+    }
+
+    /// Unloads a row.
+    #[inline(always)]
+    fn leave(&mut self, rows: &mut Rows<T>, row: usize) {
+        self.scratch.live.store(rows, row);
+        if !self.scratch.at_base {
+            return;
+        }
+        self.scratch.sums_valid &= self.few();
+        for i in 0..self.scratch.live.nonzeros.len() {
+            let k = self.scratch.live.nonzeros[i] as usize;
+            self.set_leaf(k, self.priors.visited.of(k) * self.scratch.live.inverse(k));
+        }
+    }
+
+    #[inline(always)]
+    fn take_out(&self, own: usize) -> LiveTopic {
+        let live = &self.scratch.live;
+        live.topic(live.counts[own] - 1, live.totals[own] - 1, self.priors.visited.of(own))
+    }
+
+    /// Carries out what [`take_out`](Self::take_out) foresaw.
+    #[inline(always)]
+    fn commit_removal(&mut self, own: usize, out: LiveTopic) {
+        self.scratch.live.set(own, out);
+        self.set_leaf(own, out.leaf);
+    }
+
+    /// Puts the token back with topic `new`.
+    #[inline(always)]
+    fn put_back(&mut self, new: usize) {
+        let WalkScratch { live, at_base, .. } = &mut *self.scratch;
+        let count = live.counts[new] + 1;
+        if *at_base && count == 1 && !(R::WALKS_NONZEROS && live.nonzeros.contains(&(new as u32))) {
+            live.nonzeros.push(new as u32);
+        }
+        let topic = live.topic(count, live.totals[new] + 1, self.priors.visited.of(new));
+        live.set(new, topic);
+        self.set_leaf(new, topic.leaf);
+    }
+
+    /// Resamples a token of a partner with a sparse row.
+    #[inline(always)]
+    fn sparse(&mut self, mut row: SparseMut<'_, T>, own: u32) -> Drawn {
+        let l = self.l;
+        let o = own as usize;
+        let out = self.take_out(o);
+        let weight = self.priors.partner.of(o);
+        let WalkScratch { leaves, rest, draw, sums_valid, .. } = &mut *self.scratch;
+        if !*sums_valid {
+            rest.rebuild(l, leaves.as_chunks().0, self.priors.partner);
+            *sums_valid = true;
+        }
+        let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), leaves, own, out.leaf);
+        let scanned = f64::from(scan.sum);
+        let unscanned = rest.total() + difference(weight, leaves[o], out.leaf);
+        let u = self.rng.next_f64() * (scanned + unscanned);
+        if u < scanned {
+            let at = draw.locate(l, &scan, u);
+            let (new, count) = row.entry(at);
+            if new == own {
+                return Drawn::Counted(own);
+            }
+            row.set(at, new, count + 1);
+            row.decrement_at(scan.own);
+            self.commit_removal(o, out);
+            self.put_back(new as usize);
+            self.changed += 1;
+            Drawn::Counted(new)
+        } else {
+            self.commit_removal(o, out);
+            let WalkScratch { live, leaves, rest, .. } = &*self.scratch;
+            let leaves = leaves.as_chunks().0;
+            let new = rest.locate(l, leaves, live, &self.priors, u - scanned) as u32;
+            self.put_back(new as usize);
+            if new != own {
+                self.changed += 1;
+                row.decrement_at(scan.own);
+                match find::<L, T>(l, row.lines, row.chunks(), new) {
+                    Some(at) => {
+                        let count = row.entry(at).1;
+                        row.set(at, new, count + 1);
+                    }
+                    None if row.len() == Rows::<T>::flexible_capacity(self.cx.topics) => {
+                        return Drawn::NoRoom(new);
+                    }
+                    None => row.append(new),
+                }
+            }
+            Drawn::Counted(new)
+        }
+    }
+
+    /// Resamples a token of a partner with a dense row.
+    #[inline(always)]
+    fn dense(&mut self, mut row: impl DenseRow, own: u32) -> u32 {
+        let l = self.l;
+        let o = own as usize;
+        let out = self.take_out(o);
+        let prior = self.priors.partner;
+        let WalkScratch { leaves, draw, .. } = &mut *self.scratch;
+        let chunks = self.cx.topics.div_ceil(LANES);
+        let leaves = &leaves.as_chunks::<LANES>().0[..chunks];
+        let own_weight = ((row.get(o) - 1) as f32 + prior.of(o)) * out.leaf;
+        let weights = DenseWeights { row: &row, prior, leaves, own: o, own_weight };
+        let uniform = self.rng.next_f64();
+        let new = draw.draw_dense(l, chunks, &weights, uniform);
+        if new == o {
+            return own;
+        }
+        row.add(l, o, 1u16.wrapping_neg());
+        row.add(l, new, 1);
+        self.commit_removal(o, out);
+        self.put_back(new);
+        self.changed += 1;
+        new as u32
+    }
+}
+
+/// By how much a leaf of weight `weight` changes the rest's total when it goes from `from` to `to`.
+#[inline(always)]
+fn difference(weight: f32, from: f32, to: f32) -> f64 {
+    f64::from(weight * to) - f64::from(weight * from)
+}
+
+/// Sets a leaf. Its whole vector is written: the next scan reads vectors, and a load cannot be
+/// served from a narrower store still under way.
+#[inline(always)]
+fn set_leaf<L: Lanes>(l: L, leaves: &mut Aligned<f32>, topic: usize, leaf: f32) {
+    let (chunks, _) = leaves.as_chunks_mut::<LANES>();
+    let chunk = &mut chunks[topic / LANES];
+    let leaves = l.select_f(1 << (topic % LANES), l.splat_f(leaf), l.load_f(chunk));
+    l.store_f(chunk, leaves);
+}
+
+/// Entry of `topic` in a sparse row.
+#[inline(always)]
+fn find<L: Lanes, T: TopicIndex>(l: L, lines: &[Line], chunks: usize, topic: u32) -> Option<usize> {
+    let (topic, zero) = (l.splat_u(topic), l.splat_f(0.0));
+    for c in 0..chunks {
+        let (topics, counts) = T::chunk(l, lines, c);
+        let hit = l.eq_u(topics, topic) & l.gt_f(l.to_f(counts), zero);
+        if hit != 0 {
+            return Some(c * LANES + hit.trailing_zeros() as usize);
+        }
+    }
+    None
+}

@@ -1,0 +1,159 @@
+//! SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) a token.
+//!
+//! Yao, Mimno and McCallum, "Efficient methods for topic model inference on streaming document
+//! collections" (KDD 2009); what MALLET runs. While one document is visited, the conditional (1)
+//! splits into
+//!
+//! ```text
+//! p(k) ∝   α_k β / (C_k + Vβ)                 s, smoothing: all topics
+//!        + C_dk β / (C_k + Vβ)                r, document: its non-zeros
+//!        + C_wk (C_dk + α_k) / (C_k + Vβ)     q, word: its non-zeros
+//! ```
+//!
+//! all without the token itself. q is scanned for each token; s + r is one sum, carried along. Most
+//! draws end in q. One that ends in r walks the document's topics, one that ends in s walks them all:
+//! both are rare, and that is the whole idea. [`FPlusDoc`](super::FPlusDoc) is the same but for these
+//! two walks, which there are a tree's.
+//!
+//! What differs from the paper:
+//!
+//! 1. q is scanned sixteen non-zeros at a time and needs no order, so the rows are not kept sorted by
+//!    count; and q comes first, since it is nearly always the one.
+//! 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a document
+//!    with many topics comes or goes.
+//! 3. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
+//!
+//! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K a
+//! thread.
+
+use crate::counts::{Density, TopicIndex};
+use crate::sampler::draw::pick;
+use crate::sampler::gibbs::{
+    Axis, ByDocument, Live, Priors, Rest, SampleBlock, TopicPrior, WalkScratch,
+};
+use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
+use crate::simd::{LANES, Lanes};
+
+/// SparseLDA. See the [module documentation](crate::sampler).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SparseLda;
+
+/// Arrays over topics, one set a thread.
+#[derive(Debug)]
+pub struct SparseScratch<T>(WalkScratch<T, Buckets>);
+
+impl<T: TopicIndex> Sampler<T> for SparseLda {
+    type Scratch = SparseScratch<T>;
+
+    fn requires(&self) -> Requires {
+        Requires {
+            max_topics: T::MAX_TOPICS,
+            order: ByDocument::ORDER,
+            document_rows: Some(Density::Auto),
+            word_rows: true,
+            proposals: false,
+        }
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        &[Pass { name: "sparse", shape: Shape::Grid }]
+    }
+
+    fn scratch(&self, topics: usize) -> SparseScratch<T> {
+        SparseScratch(WalkScratch::new(topics))
+    }
+
+    fn sample(
+        &self,
+        pass: usize,
+        cx: &Context<'_>,
+        scratch: &mut SparseScratch<T>,
+        block: Block<'_, T>,
+    ) -> Outcome {
+        let block = block.into_grid();
+        cx.isa.run(SampleBlock::<T, ByDocument, Buckets>::new(pass, cx, &mut scratch.0, block))
+    }
+}
+
+/// The buckets r and s, by their sum.
+#[derive(Debug)]
+struct Buckets {
+    total: f64,
+}
+
+impl Rest for Buckets {
+    const WALKS_NONZEROS: bool = true;
+
+    fn new(_padded: usize) -> Self {
+        Self { total: 0.0 }
+    }
+
+    #[inline(always)]
+    fn rebuild<L: Lanes>(&mut self, l: L, leaves: &[[f32; LANES]], weights: TopicPrior<'_>) {
+        let mut total = 0.0;
+        for (c, leaves) in leaves.iter().enumerate() {
+            total += sum(l, l.mul_f(l.load_f(leaves), weights.chunk(l, c)));
+        }
+        self.total = total;
+    }
+
+    #[inline(always)]
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    #[inline(always)]
+    fn change(&mut self, _topic: usize, by: f64) {
+        self.total += by;
+    }
+
+    #[inline(always)]
+    fn locate<L: Lanes, T: TopicIndex>(
+        &self,
+        l: L,
+        leaves: &[[f32; LANES]],
+        live: &Live<T>,
+        priors: &Priors<'_>,
+        mut u: f64,
+    ) -> usize {
+        // The document's bucket, where its topics are listed.
+        if !live.dense {
+            for &topic in &live.nonzeros {
+                let k = topic as usize;
+                let weight = priors.partner.of(k) * live.counts[k] as f32 * live.inverse(k);
+                u -= f64::from(weight);
+                if u < 0.0 {
+                    return k;
+                }
+            }
+        }
+        // Sixteen topics at a time. Where rounding leaves nothing above u, the last topic with any
+        // weight is taken.
+        let mut found = 0;
+        for (c, leaves) in leaves.iter().enumerate() {
+            let leaves = l.load_f(leaves);
+            let smoothing = l.mul_f(priors.visited.chunk(l, c), live.inverse_chunk(l, c));
+            let zero = l.splat_f(0.0);
+            let smoothing = l.select_f(l.gt_f(leaves, zero), smoothing, zero);
+            let rest = if live.dense { leaves } else { smoothing };
+            let weights = l.mul_f(rest, priors.partner.chunk(l, c));
+            let here = sum(l, weights);
+            if here > 0.0 {
+                found = c * LANES + pick(l, weights, u).0;
+                if u < here {
+                    break;
+                }
+                u -= here;
+            }
+        }
+        found
+    }
+}
+
+/// Sum of sixteen lanes.
+#[inline(always)]
+fn sum<L: Lanes>(l: L, x: L::F) -> f64 {
+    let mut lanes = [0.0; LANES];
+    l.store_f(&mut lanes, l.prefix(x));
+    f64::from(lanes[LANES - 1])
+}

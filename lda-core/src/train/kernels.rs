@@ -1,0 +1,108 @@
+//! The samplers of a run: the one list that says which kind is made of what.
+//!
+//! A [`Kernel`] is a sampler with its scratch behind one type, called once a pass. A new sampler is
+//! one more line in [`kernels`].
+
+use crate::corpus::Corpus;
+use crate::counts::TopicIndex;
+use crate::sampler::{Exact, FPlus, FPlusDoc, Pass, Requires, Sampler, SparseLda, Warp};
+use crate::train::driver::{Job, PassReport, Scratches, run_pass};
+use crate::train::options::{Resolved, SamplerKind};
+use crate::train::state::State;
+
+/// A sampler at one topic width.
+pub(crate) trait Kernel<T: TopicIndex>: Send + Sync + std::fmt::Debug {
+    fn requires(&self) -> Requires;
+    fn passes(&self) -> &'static [Pass];
+    /// Runs pass number `pass` over token set `set`.
+    fn run(
+        &self,
+        job: &Job<'_>,
+        state: &mut State<T>,
+        set: usize,
+        pass: usize,
+        wave: &mut u64,
+    ) -> PassReport;
+}
+
+/// A sampler and its scratch.
+#[derive(Debug)]
+struct WithScratch<S, C> {
+    sampler: S,
+    scratches: Scratches<C>,
+}
+
+impl<T, S> Kernel<T> for WithScratch<S, S::Scratch>
+where
+    T: TopicIndex,
+    S: Sampler<T> + Send,
+    S::Scratch: std::fmt::Debug,
+{
+    fn requires(&self) -> Requires {
+        self.sampler.requires()
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        self.sampler.passes()
+    }
+
+    fn run(
+        &self,
+        job: &Job<'_>,
+        state: &mut State<T>,
+        set: usize,
+        pass: usize,
+        wave: &mut u64,
+    ) -> PassReport {
+        run_pass(&self.sampler, &self.scratches, job, state, set, pass, wave)
+    }
+}
+
+fn with_scratch<T, S>(sampler: S) -> Box<dyn Kernel<T>>
+where
+    T: TopicIndex,
+    S: Sampler<T> + Send + 'static,
+    S::Scratch: std::fmt::Debug + 'static,
+{
+    Box::new(WithScratch { sampler, scratches: Scratches::default() })
+}
+
+/// Token sets of the hybrid.
+pub(crate) const SHORT: usize = 0;
+pub(crate) const LONG: usize = 1;
+
+/// The kernels of `kind`, one a token set.
+pub(crate) fn kernels<T: TopicIndex>(kind: SamplerKind) -> Vec<Box<dyn Kernel<T>>> {
+    let warp = || with_scratch(Warp { count_own: false });
+    match kind {
+        SamplerKind::Exact => vec![with_scratch(Exact)],
+        SamplerKind::FPlus => vec![with_scratch(FPlus)],
+        SamplerKind::FPlusDoc => vec![with_scratch(FPlusDoc)],
+        SamplerKind::Sparse => vec![with_scratch(SparseLda)],
+        SamplerKind::Warp => vec![warp()],
+        SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
+    }
+}
+
+/// Documents of each token set, and what its sampler requires.
+pub(crate) fn token_sets<T: TopicIndex>(
+    corpus: &Corpus,
+    options: &Resolved,
+) -> Vec<(Vec<u32>, Requires)> {
+    let documents = 0..corpus.num_documents() as u32;
+    let requires = kernels::<T>(options.sampler).into_iter().map(|kernel| kernel.requires());
+    let documents = match options.sampler {
+        SamplerKind::Hybrid => {
+            let (short, long) = documents
+                .partition(|&d| corpus.doc_length(d as usize) <= u64::from(options.short_length));
+            vec![short, long]
+        }
+        _ => vec![documents.collect()],
+    };
+    let mut sets: Vec<(Vec<u32>, Requires)> = documents.into_iter().zip(requires).collect();
+    for (documents, requires) in &mut sets {
+        // Nobody reads C_w where no token is that sampler's.
+        requires.word_rows &= !documents.is_empty();
+    }
+    sets
+}
