@@ -2,6 +2,7 @@
 
 use crate::counts::{Rows, TopicIndex};
 use crate::layout::Visit;
+use crate::sampler::WordTables;
 
 /// Names a block, and so its random streams: the work, never the worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,6 +49,8 @@ pub struct GridBlock<'a, T> {
     pub words: &'a mut Rows<T>,
     /// C_d rows, by local document.
     pub documents: &'a mut Rows<T>,
+    /// Stale tables of the words, for samplers that [require](super::Requires) them.
+    pub tables: Option<&'a mut WordTables<T>>,
 }
 
 /// All tokens of a range of words, in as many columns as there are document ranges.

@@ -42,6 +42,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
             order: ByWord::ORDER,
             document_rows: Some(Density::Dense),
             word_rows: true,
+            word_tables: false,
             proposals: false,
         }
     }

@@ -30,7 +30,9 @@ mod draw;
 mod exact;
 mod fplus;
 mod gibbs;
+mod light;
 mod sparse;
+mod tables;
 mod warp;
 
 pub use block::{
@@ -38,7 +40,9 @@ pub use block::{
 };
 pub use exact::Exact;
 pub use fplus::{FPlus, FPlusDoc};
+pub use light::{LightLda, Proposals};
 pub use sparse::SparseLda;
+pub use tables::WordTables;
 pub use warp::Warp;
 
 use crate::counts::{Density, TopicIndex};
@@ -96,7 +100,8 @@ pub struct Context<'a> {
     pub epoch: u32,
     /// How often the pass ran before in this epoch.
     pub round: u16,
-    /// Proposals M that each token carries from pass to pass, all judged and drawn anew in each.
+    /// Metropolis-Hastings steps M a token: proposals that it carries from pass to pass with
+    /// WarpLDA, proposals of each kind that are drawn and judged at once with the others.
     pub mh_steps: usize,
     /// Instruction set to run on; never changes a result.
     pub isa: Isa,
@@ -121,6 +126,8 @@ pub struct Requires {
     pub document_rows: Option<Density>,
     /// Whether word rows are read and written.
     pub word_rows: bool,
+    /// Whether stale tables of words are lent.
+    pub word_tables: bool,
     /// Whether tokens carry pending proposals, and documents an inverse index.
     pub proposals: bool,
 }

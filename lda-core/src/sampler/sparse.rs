@@ -51,6 +51,7 @@ impl<T: TopicIndex> Sampler<T> for SparseLda {
             order: ByDocument::ORDER,
             document_rows: Some(Density::Auto),
             word_rows: true,
+            word_tables: false,
             proposals: false,
         }
     }

@@ -14,7 +14,7 @@ use crate::counts::{Rows, TopicIndex};
 use crate::layout::Order;
 use crate::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
-    Shape, WordBlock,
+    Shape, WordBlock, WordTables,
 };
 use crate::train::state::{State, TokenSet};
 
@@ -119,6 +119,7 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         Order::ByWord => state.sets[set].rows.iter_mut().for_each(Rows::adapt),
         Order::ByDocument => state.word_rows.iter_mut().for_each(Rows::adapt),
     }
+    state.tables.iter_mut().for_each(WordTables::forget);
     let mut report = PassReport::default();
     for step in 0..waves {
         *wave += 1;
@@ -177,6 +178,7 @@ fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> 
     let TokenSet { shard, slots, tokens, stride, rows, .. } = &mut state.sets[set];
     let slots = &*slots;
     let mut word_rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();
+    let mut tables: Vec<_> = state.tables.iter_mut().map(Some).collect();
     let ranges = slots.num_ranges();
     by_range(&SetShape { slots, stride: *stride }, tokens)
         .into_iter()
@@ -193,6 +195,7 @@ fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> 
                 z: &mut z[bounds.slots.start - base..bounds.slots.end - base],
                 words: word_rows[word_range].take().expect("a wave takes each word range once"),
                 documents,
+                tables: tables.get_mut(word_range).and_then(Option::take),
             })
         })
         .collect()

@@ -5,7 +5,7 @@
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
-use crate::sampler::{Exact, FPlus, FPlusDoc, Pass, Requires, Sampler, SparseLda, Warp};
+use crate::sampler::{Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp};
 use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
 use crate::train::state::State;
@@ -79,6 +79,7 @@ pub(crate) fn kernels<T: TopicIndex>(kind: SamplerKind) -> Vec<Box<dyn Kernel<T>
         SamplerKind::FPlus => vec![with_scratch(FPlus)],
         SamplerKind::FPlusDoc => vec![with_scratch(FPlusDoc)],
         SamplerKind::Sparse => vec![with_scratch(SparseLda)],
+        SamplerKind::Light => vec![with_scratch(LightLda::default())],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, TopicIndex};
-use crate::sampler::padded;
+use crate::sampler::{WordTables, padded};
 use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
 
@@ -16,7 +16,7 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it, 8 a document, 16 a word |
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
-/// | word counts | the same by word |
+/// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
 /// | scratch | about 64K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,12 +118,15 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
         } else {
             memory.layout += tokens * 4;
         }
+        if requires.word_tables {
+            memory.word_counts += WordTables::<T>::bytes(topics, &frequencies) + 64 * ranges;
+        }
         if let Some(density) = requires.document_rows {
             memory.document_counts += Rows::<T>::bytes(topics, lengths(), density);
         }
     }
     if sets.iter().any(|(_, requires)| requires.word_rows) {
-        memory.word_counts = words;
+        memory.word_counts += words;
     } else {
         memory.evaluation += words;
     }

@@ -21,6 +21,8 @@ pub enum SamplerKind {
     FPlusDoc,
     /// SparseLDA, by document in three buckets: exact, O(K_d + K_w).
     Sparse,
+    /// LightLDA: Metropolis-Hastings by document with two proposals in turn, O(M).
+    Light,
     /// WarpLDA: Metropolis-Hastings with counts delayed by a pass, O(M).
     Warp,
     /// LDA*'s pair: F+LDA for short documents, WarpLDA for long ones.
@@ -30,8 +32,15 @@ pub enum SamplerKind {
 
 impl SamplerKind {
     /// Every kind, in the order of this list.
-    pub const ALL: [Self; 6] =
-        [Self::Exact, Self::FPlus, Self::FPlusDoc, Self::Sparse, Self::Warp, Self::Hybrid];
+    pub const ALL: [Self; 7] = [
+        Self::Exact,
+        Self::FPlus,
+        Self::FPlusDoc,
+        Self::Sparse,
+        Self::Light,
+        Self::Warp,
+        Self::Hybrid,
+    ];
 
     /// Name as it stands in options, reports and on command lines.
     pub fn name(self) -> &'static str {
@@ -40,6 +49,7 @@ impl SamplerKind {
             Self::FPlus => "f-plus",
             Self::FPlusDoc => "f-plus-doc",
             Self::Sparse => "sparse",
+            Self::Light => "light",
             Self::Warp => "warp",
             Self::Hybrid => "hybrid",
         }
@@ -358,7 +368,9 @@ impl Options {
             | SamplerKind::FPlus
             | SamplerKind::FPlusDoc
             | SamplerKind::Sparse => 0,
-            SamplerKind::Warp | SamplerKind::Hybrid => self.mh_steps.unwrap_or(1),
+            SamplerKind::Light | SamplerKind::Warp | SamplerKind::Hybrid => {
+                self.mh_steps.unwrap_or(1)
+            }
         };
         Ok(Resolved {
             topics: self.topics,

@@ -4,7 +4,7 @@ use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{InverseIndex, Order, Slots, Visit, WordRanges};
 use crate::random::{Purpose, StreamKey};
-use crate::sampler::{Requires, padded};
+use crate::sampler::{Requires, WordTables, padded};
 
 /// Documents that one sampler works on, and their tokens.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct State<T> {
     pub words: WordRanges,
     /// C_w, one arena a word range; none where the sampler recounts words itself.
     pub word_rows: Vec<Rows<T>>,
+    /// Stale tables by word range; none where no sampler asks.
+    pub tables: Vec<WordTables<T>>,
     /// C_k, padded with zeros.
     pub totals: Vec<u32>,
     pub sets: Vec<TokenSet<T>>,
@@ -144,6 +146,7 @@ impl<T: TopicIndex> State<T> {
         let mut state = Self {
             topics,
             word_rows: Vec::new(),
+            tables: Vec::new(),
             totals: vec![0; padded(topics)],
             sets: Vec::with_capacity(sets.len()),
             words,
@@ -163,6 +166,10 @@ impl<T: TopicIndex> State<T> {
         }
         if sets.iter().any(|(_, requires)| requires.word_rows) {
             state.word_rows = state.empty_word_rows()?;
+        }
+        if sets.iter().any(|(_, requires)| requires.word_tables) {
+            let table = |range| WordTables::new(topics, state.words.frequencies(range));
+            state.tables = (0..ranges).map(table).collect();
         }
         state.rebuild(corpus);
         Ok(state)
@@ -235,7 +242,8 @@ impl<T: TopicIndex> State<T> {
                     + set.inverse.as_ref().map_or(0, InverseIndex::memory)
             })
             .sum();
-        self.words.memory() + rows(&self.word_rows) + self.totals.len() as u64 * 4 + sets
+        let tables: u64 = self.tables.iter().map(WordTables::memory).sum();
+        self.words.memory() + rows(&self.word_rows) + tables + self.totals.len() as u64 * 4 + sets
     }
 }
 

@@ -10,7 +10,7 @@ use lda_core::layout::{InverseIndex, Order, Slots, WordRanges};
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Requires,
-    Sampler, Shape, Warp, WordBlock, padded,
+    Sampler, Shape, Warp, WordBlock, WordTables, padded,
 };
 use lda_core::simd::Isa;
 
@@ -81,7 +81,7 @@ pub(crate) struct Set<T> {
 }
 
 /// Which rows are put in ascending order before each wave, as they would be after a trip through an
-/// encoding. Rows of documents take their form anew then, too.
+/// encoding. Those that are scanned take their form anew then, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sorted {
     Neither,
@@ -107,6 +107,8 @@ pub(crate) struct Whole<T> {
     pub words: WordRanges,
     /// C_w by word range; empty where no sampler keeps them.
     pub word_rows: Vec<Rows<T>>,
+    /// Stale tables by word range; empty where no sampler asks.
+    pub tables: Vec<WordTables<T>>,
     /// C_k, padded.
     pub totals: Vec<u32>,
     pub sets: Vec<Set<T>>,
@@ -139,6 +141,11 @@ impl<T: TopicIndex> Whole<T> {
         } else {
             Vec::new()
         };
+        let tables = if sets.iter().any(|(_, requires)| requires.word_tables) {
+            (0..ranges).map(|range| WordTables::new(topics, words.frequencies(range))).collect()
+        } else {
+            Vec::new()
+        };
         let sets = sets
             .iter()
             .map(|(documents, requires)| {
@@ -161,6 +168,7 @@ impl<T: TopicIndex> Whole<T> {
             topics,
             words,
             word_rows,
+            tables,
             totals: vec![0; padded(topics)],
             sets,
             places: Vec::new(),
@@ -313,15 +321,24 @@ impl<T: TopicIndex> Whole<T> {
     ) {
         let ranges = self.words.num_ranges();
         let waves = if shape == Shape::Grid { ranges } else { 1 };
+        let order = self.sets[set].slots.order();
         self.adapt(set);
+        self.tables.iter_mut().for_each(WordTables::forget);
         for step in 0..waves {
             self.wave += 1;
             match self.sorted {
                 Sorted::Neither => {}
-                Sorted::Words => self.word_rows.iter_mut().for_each(sort_rows),
+                Sorted::Words => {
+                    self.word_rows.iter_mut().for_each(sort_rows);
+                    if order == Order::ByDocument {
+                        self.adapt(set);
+                    }
+                }
                 Sorted::Documents => {
                     self.sets[set].rows.iter_mut().for_each(sort_rows);
-                    self.adapt(set);
+                    if order == Order::ByWord {
+                        self.adapt(set);
+                    }
                 }
             }
             let totals = self.totals.clone();
@@ -359,6 +376,7 @@ impl<T: TopicIndex> Whole<T> {
             z: &mut tokens[bounds.slots],
             words: &mut self.word_rows[word_range],
             documents: &mut rows[range],
+            tables: self.tables.get_mut(word_range),
         })
     }
 

@@ -162,6 +162,7 @@ impl Frozen<'_> {
                 z: &mut z,
                 words: &mut words,
                 documents: &mut documents,
+                tables: None,
             };
             // Always the same wave: only totals that moved are set back.
             sampler.sample(0, &job.context(self.totals, 1), &mut scratch, Block::Grid(block));
@@ -333,7 +334,7 @@ fn in_blocks<S: Sampler<u32>>(sampler: S) {
             let (visits, partner, z) = (&visits, &partner, &mut z);
             let key = BlockKey::default();
             let (words, documents) = (&mut words, &mut documents);
-            let block = GridBlock { key, visits, partner, z, words, documents };
+            let block = GridBlock { key, visits, partner, z, words, documents, tables: None };
             frozen.job.seed = repeat;
             let cx = frozen.job.context(&totals, 1);
             sampler.sample(0, &cx, &mut scratch, Block::Grid(block));

@@ -37,10 +37,10 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
     ) -> Outcome {
         let stride = 1 + if self.0.requires().proposals { cx.mh_steps } else { 0 };
         match block {
-            Block::Grid(GridBlock { key, visits, partner, z, words, documents }) => {
+            Block::Grid(GridBlock { key, visits, partner, z, words, documents, tables }) => {
                 let before = z.to_vec();
                 let (words_before, documents_before) = (words.clone(), documents.clone());
-                let lent = GridBlock { key, visits, partner, z, words, documents };
+                let lent = GridBlock { key, visits, partner, z, words, documents, tables };
                 let outcome = self.0.sample(pass, cx, scratch, Block::Grid(lent));
                 judge(cx, &outcome, &before, z, 1);
                 let mut expected = Changes::new(&words_before, &documents_before);

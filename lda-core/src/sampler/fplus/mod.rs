@@ -55,6 +55,7 @@ macro_rules! sampler {
                     order: <$axis>::ORDER,
                     document_rows: Some(Density::Auto),
                     word_rows: true,
+                    word_tables: false,
                     proposals: false,
                 }
             }

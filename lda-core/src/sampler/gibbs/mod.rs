@@ -26,11 +26,13 @@
 mod axis;
 mod dense;
 mod live;
+mod partner;
 mod prior;
 mod walk;
 
 pub(super) use axis::{Axis, ByDocument, ByWord, Priors};
 pub(super) use dense::{DenseRow, Full, Half};
 pub(super) use live::{Live, LiveTopic};
+pub(super) use partner::{count, shift};
 pub(super) use prior::TopicPrior;
 pub(super) use walk::{Rest, SampleBlock, WalkScratch};

@@ -26,13 +26,14 @@ use std::marker::PhantomData;
 use super::axis::{Axis, Priors};
 use super::dense::{DenseRow, Full, Half};
 use super::live::{Live, LiveTopic, Reset};
+use super::partner::find;
 use super::prior::TopicPrior;
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::Visit;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::{Context, GridBlock, Outcome, padded};
-use crate::simd::{Aligned, Kernel, LANES, Lanes, Line};
+use crate::simd::{Aligned, Kernel, LANES, Lanes};
 
 /// Partners whose rows are asked for ahead.
 const AHEAD: usize = 8;
@@ -398,18 +399,4 @@ fn set_leaf<L: Lanes>(l: L, leaves: &mut Aligned<f32>, topic: usize, leaf: f32) 
     let chunk = &mut chunks[topic / LANES];
     let leaves = l.select_f(1 << (topic % LANES), l.splat_f(leaf), l.load_f(chunk));
     l.store_f(chunk, leaves);
-}
-
-/// Entry of `topic` in a sparse row.
-#[inline(always)]
-fn find<L: Lanes, T: TopicIndex>(l: L, lines: &[Line], chunks: usize, topic: u32) -> Option<usize> {
-    let (topic, zero) = (l.splat_u(topic), l.splat_f(0.0));
-    for c in 0..chunks {
-        let (topics, counts) = T::chunk(l, lines, c);
-        let hit = l.eq_u(topics, topic) & l.gt_f(l.to_f(counts), zero);
-        if hit != 0 {
-            return Some(c * LANES + hit.trailing_zeros() as usize);
-        }
-    }
-    None
 }

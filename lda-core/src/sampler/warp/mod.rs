@@ -76,6 +76,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
             order: Order::ByWord,
             document_rows: None,
             word_rows: false,
+            word_tables: false,
             proposals: true,
         }
     }

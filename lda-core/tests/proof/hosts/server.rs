@@ -6,8 +6,8 @@
 
 use lda_core::Corpus;
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::Visit;
-use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler};
+use lda_core::layout::{Order, Visit};
+use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler, WordTables};
 
 use crate::host::{Job, Place, Whole};
 
@@ -36,6 +36,7 @@ struct Reply {
 /// Owner of one word range.
 struct Server<T, C> {
     words: Rows<T>,
+    tables: Option<WordTables<T>>,
     scratch: C,
 }
 
@@ -59,17 +60,29 @@ impl<T: TopicIndex, C> Server<T, C> {
                 tokens.push((word, d as u32, tokens.len(), topic));
             }
         }
-        documents.adapt();
-        tokens.sort_unstable();
+        let order = sampler.requires().order;
+        match order {
+            Order::ByWord => {
+                documents.adapt();
+                tokens.sort_unstable();
+            }
+            // They came that way.
+            Order::ByDocument => {}
+        }
+        let axes = |token: &(u32, u32, usize, u32)| match order {
+            Order::ByWord => (token.0, token.1),
+            Order::ByDocument => (token.1, token.0),
+        };
         let mut visits: Vec<Visit> = Vec::new();
         for (i, token) in tokens.iter().enumerate() {
             let end = i as u32 + 1;
+            let (row, _) = axes(token);
             match visits.last_mut() {
-                Some(visit) if visit.row == token.0 => visit.end = end,
-                _ => visits.push(Visit { row: token.0, end }),
+                Some(visit) if visit.row == row => visit.end = end,
+                _ => visits.push(Visit { row, end }),
             }
         }
-        let partner: Vec<u32> = tokens.iter().map(|token| token.1).collect();
+        let partner: Vec<u32> = tokens.iter().map(|token| axes(token).1).collect();
         let mut z: Vec<T> = tokens.iter().map(|token| T::new(token.3)).collect();
         let mut job = job.clone();
         job.epoch = request.epoch;
@@ -81,6 +94,7 @@ impl<T: TopicIndex, C> Server<T, C> {
             z: &mut z,
             words: &mut self.words,
             documents: &mut documents,
+            tables: self.tables.as_mut(),
         };
         let outcome = sampler.sample(0, &cx, &mut self.scratch, Block::Grid(block));
         let mut topics = vec![0; z.len()];
@@ -137,11 +151,22 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     let mut servers: Vec<Server<T, S::Scratch>> = start
         .word_rows
         .iter()
-        .map(|rows| Server { words: rows.clone(), scratch: sampler.scratch(job.topics) })
+        .enumerate()
+        .map(|(range, rows)| Server {
+            words: rows.clone(),
+            tables: start.tables.get(range).cloned(),
+            scratch: sampler.scratch(job.topics),
+        })
         .collect();
     let mut totals = start.totals.clone();
     let mut wave = 0;
     let epoch = |epoch| {
+        for server in &mut servers {
+            if sampler.requires().order == Order::ByDocument {
+                server.words.adapt();
+            }
+            server.tables.iter_mut().for_each(WordTables::forget);
+        }
         for step in 0..ranges {
             wave += 1;
             let before = totals.clone();

@@ -9,19 +9,21 @@ use std::collections::BTreeMap;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::Visit;
-use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler};
+use lda_core::layout::{Order, Visit};
+use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler, WordTables};
 
 use crate::host::{Job, Place, Whole, entries};
 
 /// C_w rows as a master keeps them, and C_k.
-struct Master {
+struct Master<T> {
     /// Word range → word → topic → tokens.
     rows: Vec<Vec<BTreeMap<u32, u32>>>,
     totals: Vec<u32>,
+    /// Word range → stale tables, where the sampler asks for them; they travel with the rows.
+    tables: Vec<WordTables<T>>,
 }
 
-impl Master {
+impl<T> Master<T> {
     /// A snapshot of the rows of a word range.
     fn fetch(&self, word_range: usize) -> Vec<Vec<(u32, u32)>> {
         let list = |row: &BTreeMap<u32, u32>| row.iter().map(|(&k, &n)| (k, n)).collect();
@@ -115,13 +117,20 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     let list = |rows: &Rows<T>| -> Vec<BTreeMap<u32, u32>> {
         (0..rows.len()).map(|row| entries(rows, row).into_iter().collect()).collect()
     };
-    let mut master =
-        Master { rows: start.word_rows.iter().map(list).collect(), totals: start.totals.clone() };
+    let mut master = Master {
+        rows: start.word_rows.iter().map(list).collect(),
+        totals: start.totals.clone(),
+        tables: start.tables.clone(),
+    };
+    let order = sampler.requires().order;
     let mut job = job.clone();
     let mut wave = 0;
     let epoch = |epoch| {
         job.epoch = epoch;
-        workers.iter_mut().for_each(|worker| worker.documents.adapt());
+        if order == Order::ByWord {
+            workers.iter_mut().for_each(|worker| worker.documents.adapt());
+        }
+        master.tables.iter_mut().for_each(WordTables::forget);
         for step in 0..ranges {
             wave += 1;
             let totals = master.totals.clone();
@@ -133,13 +142,27 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
                 for (row, list) in snapshot.iter().enumerate() {
                     words.write(row, list.iter().copied());
                 }
+                if order == Order::ByDocument {
+                    words.adapt();
+                }
+                let mut tables = master.tables.get(word_range).cloned();
                 let Share { visits, partner, z } = &mut worker.shares[word_range];
                 let key = BlockKey { shard: 0, documents: worker.range, words: word_range as u16 };
-                let documents = &mut worker.documents;
-                let block = GridBlock { key, visits, partner, z, words: &mut words, documents };
+                let block = GridBlock {
+                    key,
+                    visits,
+                    partner,
+                    z,
+                    words: &mut words,
+                    documents: &mut worker.documents,
+                    tables: tables.as_mut(),
+                };
                 let cx = job.context(&totals, wave);
                 let outcome = sampler.sample(0, &cx, &mut worker.scratch, Block::Grid(block));
                 master.add(word_range, &delta(&snapshot, &words), &outcome.totals);
+                if let Some(tables) = tables {
+                    master.tables[word_range] = tables;
+                }
             }
         }
         let topic = |place: &Place| {

@@ -1,0 +1,78 @@
+//! Single topics of a row of the axis that is not visited.
+
+use crate::counts::{RowMut, Rows, TopicIndex, dense16, dense16_add};
+use crate::simd::{LANES, Lanes, Line};
+
+/// Entry of `topic` in a sparse row.
+#[inline(always)]
+pub(super) fn find<L: Lanes, T: TopicIndex>(
+    l: L,
+    lines: &[Line],
+    chunks: usize,
+    topic: u32,
+) -> Option<usize> {
+    let (topic, zero) = (l.splat_u(topic), l.splat_f(0.0));
+    for c in 0..chunks {
+        let (topics, counts) = T::chunk(l, lines, c);
+        let hit = l.eq_u(topics, topic) & l.gt_f(l.to_f(counts), zero);
+        if hit != 0 {
+            return Some(c * LANES + hit.trailing_zeros() as usize);
+        }
+    }
+    None
+}
+
+/// Count of `topic` in `row`.
+#[inline(always)]
+pub(in crate::sampler) fn count<L: Lanes, T: TopicIndex>(
+    l: L,
+    row: &RowMut<'_, T>,
+    topic: u32,
+) -> u32 {
+    let k = topic as usize;
+    match row {
+        RowMut::Sparse(sparse) => {
+            let at = find::<L, T>(l, sparse.lines, sparse.chunks(), topic);
+            at.map_or(0, |at| sparse.entry(at).1)
+        }
+        RowMut::Dense16(lines) => dense16(lines, k),
+        RowMut::Dense32(lines) => lines[k / LANES].0[k % LANES],
+    }
+}
+
+/// Moves one token of row `row` from topic `from`, which the row counts, to `to`.
+#[inline(always)]
+pub(in crate::sampler) fn shift<L: Lanes, T: TopicIndex>(
+    l: L,
+    rows: &mut Rows<T>,
+    row: usize,
+    from: u32,
+    to: u32,
+) {
+    match rows.row_mut(row) {
+        RowMut::Sparse(mut sparse) => {
+            let chunks = sparse.chunks();
+            let old =
+                find::<L, T>(l, sparse.lines, chunks, from).expect("the row counts the token");
+            match find::<L, T>(l, sparse.lines, chunks, to) {
+                Some(new) => {
+                    let count = sparse.entry(new).1;
+                    sparse.set(new, to, count + 1);
+                    sparse.decrement_at(old);
+                }
+                None => {
+                    sparse.decrement_at(old);
+                    rows.increment(row, to);
+                }
+            }
+        }
+        RowMut::Dense16(lines) => {
+            dense16_add(lines, from as usize, 1u32.wrapping_neg());
+            dense16_add(lines, to as usize, 1);
+        }
+        RowMut::Dense32(lines) => {
+            lines[from as usize / LANES].0[from as usize % LANES] -= 1;
+            lines[to as usize / LANES].0[to as usize % LANES] += 1;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Walker's columns over f32 weights (Walker 1977, in the O(n) form of Vose 1991).
+//!
+//! [`discrete`](crate::discrete) has the careful tables: integer thresholds, masses that add up to
+//! the unit. A stale table is thrown away after about as many draws as it has entries, so building
+//! counts as much as drawing, and rounding by 2⁻²⁴ is what the weights themselves have.
+
+/// A column of height 1: the lower part is its own, the rest another's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::sampler) struct Column {
+    /// Height of its own part.
+    pub cut: f32,
+    /// Who owns the rest.
+    pub alias: u32,
+}
+
+/// Cuts `weights`, whose sum is `sum`, into as many columns; calls `column(j, ..)` once for each.
+///
+/// Two cursors sweep the weights as in the careful tables, one over those of at most a column, one
+/// over those above. Where rounding leaves a column short of a giver, it keeps all of itself.
+#[inline(always)]
+pub(in crate::sampler) fn build(weights: &[f32], sum: f64, mut column: impl FnMut(usize, Column)) {
+    let scale = (weights.len() as f64 / sum) as f32;
+    let height = |j: usize| weights[j] * scale;
+    let next = |from: usize, tall: bool| {
+        weights[from..].iter().position(|w| (w * scale > 1.0) == tall).map(|at| from + at)
+    };
+    let (mut short, mut tall) = (next(0, false), next(0, true));
+    let mut rest = tall.map_or(0.0, height);
+    while let Some(giver) = tall {
+        match short {
+            Some(taker) if rest > 1.0 => {
+                let cut = height(taker);
+                column(taker, Column { cut, alias: giver as u32 });
+                rest -= 1.0 - cut;
+                short = next(taker + 1, false);
+            }
+            _ => {
+                tall = next(giver + 1, true);
+                match tall {
+                    Some(other) => {
+                        column(giver, Column { cut: rest, alias: other as u32 });
+                        rest = height(other) - (1.0 - rest);
+                    }
+                    None => column(giver, Column { cut: 1.0, alias: giver as u32 }),
+                }
+            }
+        }
+    }
+    while let Some(full) = short {
+        column(full, Column { cut: 1.0, alias: full as u32 });
+        short = next(full + 1, false);
+    }
+}
+
+/// The entry at `x`, in [0, len), of as many columns: its column, or who owns the rest of that.
+#[inline(always)]
+pub(in crate::sampler) fn locate(len: usize, x: f64, column: impl Fn(usize) -> Column) -> usize {
+    // Rounding may have brought x up to the end.
+    let j = (x as usize).min(len - 1);
+    let Column { cut, alias } = column(j);
+    if ((x - j as f64) as f32) < cut { j } else { alias as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Columns, added up again.
+    fn masses(weights: &[f32]) -> Vec<f64> {
+        let sum: f64 = weights.iter().map(|&w| f64::from(w)).sum();
+        let mut masses = vec![0.0; weights.len()];
+        let mut seen = vec![0; weights.len()];
+        build(weights, sum, |j, Column { cut, alias }| {
+            seen[j] += 1;
+            let own = f64::from(cut.min(1.0));
+            masses[j] += own;
+            masses[alias as usize] += 1.0 - own;
+        });
+        assert!(seen.iter().all(|&n| n == 1), "{seen:?}");
+        masses.iter().map(|mass| mass * sum / weights.len() as f64).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn columns_add_up_to_the_weights(
+            weights in prop::collection::vec(
+                prop_oneof![Just(1.0f32), 0.001f32..1.0, 1.0f32..1000.0], 1..300),
+        ) {
+            let sum: f64 = weights.iter().map(|&w| f64::from(w)).sum();
+            for (mass, &weight) in masses(&weights).into_iter().zip(&weights) {
+                let error = (mass - f64::from(weight)).abs();
+                prop_assert!(error < 1e-4 * sum, "{mass} for {weight} of {sum}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_draw_inverts_the_columns() {
+        let weights = [1.0, 3.0, 0.5, 3.5];
+        let mut columns = [Column::default(); 4];
+        build(&weights, 8.0, |j, column| columns[j] = column);
+        let mut seen = [0; 4];
+        for i in 0..8000 {
+            seen[locate(4, (f64::from(i) + 0.5) / 2000.0, |j| columns[j])] += 1;
+        }
+        assert_eq!(seen, [1000, 3000, 500, 3500]);
+    }
+}

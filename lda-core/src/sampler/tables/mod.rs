@@ -1,0 +1,30 @@
+//! Stale alias tables: what AliasLDA, LightLDA and ZenLDA propose from.
+//!
+//! A proposal for word w is drawn from
+//!
+//! ```text
+//! q̃_w(k) = f_k · C̃_wk / (C̃_k + Vβ)  +  f_k · β / (C̃_k + Vβ)
+//! ```
+//!
+//! where f_k is 1 or α_k, and a tilde says "as counted when the table was built". The first sum has
+//! as many terms as the word has topics and is kept a word ([`WordTables`]); the second is the same
+//! for all words and is built once a wave ([`SharedTable`]). Each is a Walker table: a draw costs one
+//! random number and one or two cache lines, whatever K is.
+//!
+//! **The token's own share.** A table built in this epoch counts the very token that it proposes for,
+//! under the topic that the token still has. Left in, that would tie proposals to the token's own
+//! past and bias the chain (TV ≈ .1 on tiny corpora). So it is taken out: a draw
+//! of that topic is thrown back with probability 1 / C̃_wo (the remedy of ZenLDA, carried on until a
+//! draw is kept), and the masses that enter the acceptance ratio are those without the token too.
+//! What stays in is its 1 among the C̃_o of the denominator.
+//!
+//! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes a topic
+//! a thread for the shared table.
+
+mod columns;
+mod shared;
+mod words;
+
+pub(in crate::sampler) use shared::SharedTable;
+pub use words::WordTables;
+pub(in crate::sampler) use words::{Mass, WordTable};

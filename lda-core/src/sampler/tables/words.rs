@@ -1,0 +1,242 @@
+//! The words' part of the proposals, a table a word.
+
+use super::columns::{Column, build, locate};
+use crate::counts::{RowMut, TopicIndex, dense16};
+use crate::simd::{LANES, Lanes};
+
+/// Stale tables of a range of words. They are lent with the blocks of that range and outlive them;
+/// a new epoch starts without any, so that a run can be taken up at any epoch.
+#[derive(Clone, Debug)]
+pub struct WordTables<T> {
+    heads: Vec<Head>,
+    entries: Vec<Entry>,
+    /// Topics of the entries; a chunk longer, so that sixteen can always be read.
+    topics: Vec<T>,
+    /// Weights of the table being built.
+    weights: Vec<f32>,
+}
+
+/// One word's table: where it lies, and how far it has been used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    start: u32,
+    len: u32,
+    /// Tokens that may still draw from it.
+    left: u32,
+    /// Sum of all weights.
+    total: f32,
+    /// len / total.
+    scale: f32,
+}
+
+/// One topic of a word.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    column: Column,
+    mass: Mass,
+}
+
+/// What a topic weighs in its word's table.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::sampler) struct Mass {
+    /// f_k · C̃_wk / (C̃_k + Vβ).
+    pub weight: f32,
+    /// f_k / (C̃_k + Vβ): one token's share of it.
+    pub unit: f32,
+}
+
+impl Mass {
+    /// Without a token of the topic.
+    #[inline(always)]
+    pub fn without(self) -> f32 {
+        self.weight - self.unit
+    }
+}
+
+impl<T: TopicIndex> WordTables<T> {
+    /// Room for the tables of words with the given frequencies over `topics` topics.
+    pub fn new(topics: usize, frequencies: &[u64]) -> Self {
+        let mut end = 0;
+        let mut place = |&tokens: &u64| {
+            let start = end;
+            end += tokens.min(topics as u64);
+            Head { start: start as u32, ..Head::default() }
+        };
+        let heads = frequencies.iter().map(&mut place).collect();
+        let entries = vec![Entry::default(); end as usize];
+        let topics = vec![T::default(); end as usize + LANES];
+        Self { heads, entries, topics, weights: Vec::new() }
+    }
+
+    /// Bytes that [`new`](Self::new) takes.
+    pub fn bytes(topics: usize, frequencies: &[u64]) -> u64 {
+        let entries: u64 = frequencies.iter().map(|&tokens| tokens.min(topics as u64)).sum();
+        entries * (size_of::<Entry>() + size_of::<T>()) as u64
+            + (frequencies.len() * size_of::<Head>() + LANES * size_of::<T>()) as u64
+    }
+
+    /// Bytes held, work space left out.
+    pub fn memory(&self) -> u64 {
+        (self.heads.len() * size_of::<Head>()
+            + self.entries.len() * size_of::<Entry>()
+            + self.topics.len() * size_of::<T>()) as u64
+    }
+
+    /// Forgets all tables.
+    pub fn forget(&mut self) {
+        self.heads.iter_mut().for_each(|head| head.left = 0);
+    }
+
+    /// Takes a token from those that may use the table of `word`; `false` asks for a new one.
+    #[inline(always)]
+    pub(in crate::sampler) fn take(&mut self, word: usize) -> bool {
+        let left = &mut self.heads[word].left;
+        let fresh = *left > 0;
+        *left -= u32::from(fresh);
+        fresh
+    }
+
+    /// Builds the table of `word` from its row and f_k / (C_k + Vβ), and lets `uses` tokens for each
+    /// of its topics draw from it, the one that asked among them.
+    #[inline(always)]
+    pub(in crate::sampler) fn rebuild(
+        &mut self,
+        word: usize,
+        row: &RowMut<'_, T>,
+        unit: impl Fn(usize) -> f32,
+        uses: u32,
+    ) {
+        let Self { heads, entries, topics, weights } = self;
+        let head = &mut heads[word];
+        let start = head.start as usize;
+        weights.clear();
+        let mut total = 0.0;
+        let mut add = |topic: u32, count: u32| {
+            let unit = unit(topic as usize);
+            let weight = count as f32 * unit;
+            topics[start + weights.len()] = T::new(topic);
+            entries[start + weights.len()].mass = Mass { weight, unit };
+            weights.push(weight);
+            total += f64::from(weight);
+        };
+        match row {
+            RowMut::Sparse(sparse) => (1..=sparse.len()).for_each(|i| {
+                let (topic, count) = sparse.entry(i);
+                add(topic, count);
+            }),
+            RowMut::Dense16(lines) => {
+                each_dense(2 * LANES * lines.len(), |k| dense16(lines, k), add)
+            }
+            RowMut::Dense32(lines) => {
+                each_dense(LANES * lines.len(), |k| lines[k / LANES].0[k % LANES], add);
+            }
+        }
+        head.len = weights.len() as u32;
+        head.left = (head.len * uses).saturating_sub(1);
+        head.total = total as f32;
+        head.scale = (weights.len() as f64 / total) as f32;
+        let entries = &mut entries[start..start + weights.len()];
+        build(weights, total, |j, column| entries[j].column = column);
+    }
+
+    /// Asks for the table of `word` ahead of its use.
+    #[inline(always)]
+    pub(in crate::sampler) fn prefetch<L: Lanes>(&self, l: L, word: usize) {
+        let start = self.heads[word].start as usize;
+        l.prefetch(&self.entries, start);
+        l.prefetch(&self.topics, start);
+    }
+
+    /// The table of `word`.
+    #[inline(always)]
+    pub(in crate::sampler) fn get(&self, word: usize) -> WordTable<'_, T> {
+        let Head { start, len, total, scale, .. } = self.heads[word];
+        let range = start as usize..(start + len) as usize;
+        WordTable {
+            entries: &self.entries[range],
+            topics: &self.topics[start as usize..],
+            total: f64::from(total),
+            scale: f64::from(scale),
+        }
+    }
+}
+
+/// Calls `add` for the non-zeros of a dense row.
+#[inline(always)]
+fn each_dense(len: usize, count: impl Fn(usize) -> u32, mut add: impl FnMut(u32, u32)) {
+    for k in 0..len {
+        let count = count(k);
+        if count > 0 {
+            add(k as u32, count);
+        }
+    }
+}
+
+/// One word's table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sampler) struct WordTable<'a, T> {
+    entries: &'a [Entry],
+    /// Topics of the entries, then others'.
+    topics: &'a [T],
+    total: f64,
+    scale: f64,
+}
+
+impl<T: TopicIndex> WordTable<'_, T> {
+    /// Sum of all weights.
+    #[inline(always)]
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// The topic at `u` of the total, and its mass.
+    #[inline(always)]
+    pub fn locate(&self, u: f64) -> (u32, Mass) {
+        let j = locate(self.entries.len(), u * self.scale, |j| self.entries[j].column);
+        (self.topics[j].get(), self.entries[j].mass)
+    }
+
+    /// Sum of all weights without a token of `topic`.
+    pub fn total_without<L: Lanes>(&self, l: L, topic: u32) -> f64 {
+        let own = self.mass(l, topic);
+        let weights = self.entries.iter().map(|entry| f64::from(entry.mass.weight));
+        (weights.sum::<f64>() - f64::from(own.unit)).max(0.0)
+    }
+
+    /// The topic at `u` of the total without a token of `old`, by walking all entries; the last
+    /// positive one where rounding left none above `u`.
+    pub fn locate_without(&self, old: u32, mut u: f64) -> Option<(u32, Mass)> {
+        let mut last = None;
+        for (topic, entry) in self.topics.iter().zip(self.entries) {
+            let (topic, mass) = (topic.get(), entry.mass);
+            let weight = if topic == old { mass.without() } else { mass.weight };
+            if weight > 0.0 {
+                last = Some((topic, mass));
+                u -= f64::from(weight);
+                if u < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    /// Mass of `topic`; zero where the word had none.
+    #[inline(always)]
+    pub fn mass<L: Lanes>(&self, l: L, topic: u32) -> Mass {
+        let wanted = l.splat_u(topic);
+        let len = self.entries.len();
+        let mut first = 0;
+        while first < len {
+            let chunk: &[T; LANES] = self.topics[first..].first_chunk().expect("a chunk is left");
+            let hit = l.eq_u(T::load(l, chunk), wanted);
+            if hit != 0 {
+                // Behind the end are others' topics.
+                let entry = self.entries.get(first + hit.trailing_zeros() as usize);
+                return entry.map_or(Mass::default(), |entry| entry.mass);
+            }
+            first += LANES;
+        }
+        Mass::default()
+    }
+}
