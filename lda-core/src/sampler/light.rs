@@ -39,7 +39,7 @@ use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::{Order, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
-use crate::sampler::tables::{Mass, SharedTable, WordTable};
+use crate::sampler::tables::{Proposal, SharedTable, Stale, WordTable};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{Kernel, Lanes};
 
@@ -195,8 +195,6 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     }
 }
 
-/// Draws of a token's own share that are thrown back before its table is summed up without it.
-const TRIES: usize = 8;
 /// Words whose rows and tables are asked for ahead.
 const AHEAD: usize = 6;
 
@@ -272,6 +270,7 @@ impl<L: Lanes> Walk<'_, L> {
         let Positions { z, i, elsewhere, length } = positions;
         let old = z[i].get();
         let mut now = self.state(live, row, old, old);
+        let stale = Stale { l: self.l, table, shared: self.shared, old };
         // The stale mass of the current topic, once it is known.
         let mut mass = None;
         for _ in 0..self.cx.mh_steps {
@@ -287,15 +286,10 @@ impl<L: Lanes> Walk<'_, L> {
                 }
             }
             if self.proposals != Proposals::Document {
-                let (topic, found) = self.from_word(&table, old);
+                let (topic, found) = self.from_word(&stale);
                 if topic != now.topic {
-                    let stale = |topic: u32, part: Mass| {
-                        let part = if topic == old { part.without() } else { part.weight };
-                        part + self.shared.weight(topic as usize)
-                    };
-                    let find = |topic: u32| table.mass(self.l, topic);
-                    let ours = mass.unwrap_or_else(|| stale(now.topic, find(now.topic)));
-                    let theirs = stale(topic, found.unwrap_or_else(|| find(topic)));
+                    let ours = mass.unwrap_or_else(|| stale.mass(now.topic, None));
+                    let theirs = stale.mass(topic, found);
                     mass = Some(ours);
                     let other = self.state(live, row, topic, old);
                     let up = other.document * other.word * now.total * ours;
@@ -354,31 +348,15 @@ impl<L: Lanes> Walk<'_, L> {
         }
     }
 
-    /// A draw from the word's stale masses without the token, which has topic `old` in them; with
-    /// its mass in the word's table if that is where it came from.
+    /// A draw from the word's stale masses without the token.
     #[inline(always)]
-    fn from_word<T: TopicIndex>(
-        &mut self,
-        table: &WordTable<'_, T>,
-        old: u32,
-    ) -> (u32, Option<Mass>) {
-        let (word, shared) = (table.total(), self.shared.total());
-        for _ in 0..TRIES {
-            let u = self.propose.next_f64() * (word + shared);
-            if u >= word {
-                return (self.shared.locate(u - word) as u32, None);
-            }
-            let (topic, mass) = table.locate(u);
-            if topic != old || self.propose.next_f64() as f32 * mass.weight >= mass.unit {
-                return (topic, Some(mass));
+    fn from_word<T: TopicIndex>(&mut self, stale: &Stale<'_, L, T>) -> Proposal {
+        for _ in 0..Stale::<L, T>::TRIES {
+            let u = self.propose.next_f64() * stale.total();
+            if let Some(proposal) = stale.locate(u, &mut self.propose) {
+                return proposal;
             }
         }
-        // The token is most of its own table.
-        let word = table.total_without(self.l, old);
-        let u = self.propose.next_f64() * (word + shared);
-        match table.locate_without(old, u) {
-            Some((topic, mass)) if u < word => (topic, Some(mass)),
-            _ => (self.shared.locate((u - word).max(0.0)) as u32, None),
-        }
+        stale.locate_without(self.propose.next_f64() * stale.total_without())
     }
 }

@@ -25,6 +25,7 @@
 //! once a block, so the loop over tokens is compiled for the sampler, the topic width and the
 //! instruction set, and dispatches nothing.
 
+mod alias;
 mod block;
 mod draw;
 mod exact;
@@ -35,6 +36,7 @@ mod sparse;
 mod tables;
 mod warp;
 
+pub use alias::AliasLda;
 pub use block::{
     Block, BlockKey, Column, DocumentBlock, GridBlock, OtherTokens, Outcome, WordBlock,
 };

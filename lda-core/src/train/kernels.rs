@@ -5,7 +5,9 @@
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
-use crate::sampler::{Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp};
+use crate::sampler::{
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp,
+};
 use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
 use crate::train::state::State;
@@ -79,6 +81,7 @@ pub(crate) fn kernels<T: TopicIndex>(kind: SamplerKind) -> Vec<Box<dyn Kernel<T>
         SamplerKind::FPlus => vec![with_scratch(FPlus)],
         SamplerKind::FPlusDoc => vec![with_scratch(FPlusDoc)],
         SamplerKind::Sparse => vec![with_scratch(SparseLda)],
+        SamplerKind::Alias => vec![with_scratch(AliasLda)],
         SamplerKind::Light => vec![with_scratch(LightLda::default())],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],

@@ -21,6 +21,8 @@ pub enum SamplerKind {
     FPlusDoc,
     /// SparseLDA, by document in three buckets: exact, O(K_d + K_w).
     Sparse,
+    /// AliasLDA: the document's part fresh, the rest stale, Metropolis-Hastings; O(K_d + M).
+    Alias,
     /// LightLDA: Metropolis-Hastings by document with two proposals in turn, O(M).
     Light,
     /// WarpLDA: Metropolis-Hastings with counts delayed by a pass, O(M).
@@ -32,11 +34,12 @@ pub enum SamplerKind {
 
 impl SamplerKind {
     /// Every kind, in the order of this list.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Exact,
         Self::FPlus,
         Self::FPlusDoc,
         Self::Sparse,
+        Self::Alias,
         Self::Light,
         Self::Warp,
         Self::Hybrid,
@@ -49,6 +52,7 @@ impl SamplerKind {
             Self::FPlus => "f-plus",
             Self::FPlusDoc => "f-plus-doc",
             Self::Sparse => "sparse",
+            Self::Alias => "alias",
             Self::Light => "light",
             Self::Warp => "warp",
             Self::Hybrid => "hybrid",
@@ -368,7 +372,7 @@ impl Options {
             | SamplerKind::FPlus
             | SamplerKind::FPlusDoc
             | SamplerKind::Sparse => 0,
-            SamplerKind::Light | SamplerKind::Warp | SamplerKind::Hybrid => {
+            SamplerKind::Alias | SamplerKind::Light | SamplerKind::Warp | SamplerKind::Hybrid => {
                 self.mh_steps.unwrap_or(1)
             }
         };

@@ -23,8 +23,10 @@
 
 mod columns;
 mod shared;
+mod stale;
 mod words;
 
 pub(in crate::sampler) use shared::SharedTable;
+pub(in crate::sampler) use stale::{Proposal, Stale};
 pub use words::WordTables;
 pub(in crate::sampler) use words::{Mass, WordTable};
