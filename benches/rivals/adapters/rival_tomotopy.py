@@ -17,23 +17,21 @@ def run(lab, job):
     }
     model = tomotopy.LDAModel(**options)
     model.optim_interval = 0
-    # It has no empty documents; a place is then None.
-    places = []
-    for document in documents:
-        tokens = [str(word) for word, count in document for _ in range(count)]
-        places.append(model.add_doc(tokens) if tokens else None)
+    # It has no empty documents.
+    for document in filter(None, documents):
+        model.add_doc([str(word) for word, count in document for _ in range(count)])
     # The start: topics are drawn, nothing is sampled.
-    model.train(0)
+    model.train(0, workers=job["threads"])
     spelled = [int(word) for word in model.used_vocabs]
 
-    def tokens_of(place):
-        if place is None:
-            return ()
-        document = model.docs[place]
-        return zip(map(spelled.__getitem__, document.words), document.topics)
+    def topics_of(document):
+        spellings = map(spelled.__getitem__, document.words.tolist())
+        return zip(spellings, document.topics.tolist())
 
     def write(epoch):
-        rows = [tokens_of(place) for place in places]
+        # In the order they were added; version 0.14 has them in no other way.
+        trained = map(topics_of, model.docs)
+        rows = [next(trained) if document else () for document in documents]
         return shared.write_assignments(job, epoch, words, rows)
 
     def step(epochs):
