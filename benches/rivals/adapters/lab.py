@@ -147,19 +147,22 @@ def cpu():
 
 
 def own_peak():
-    """Largest resident set of this process, in bytes."""
+    """Largest resident sets of this process and of those it has started and that are still there,
+    in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return own + sum(map(program.peak_of, psutil.Process().children()))
 
 
 def train(lab, job, epochs, step, write):
     """Trains a rival that can go on from where it was: `step(n)` makes n epochs, `write(epoch)` a
-    file. Returns when the lab, the epochs or the time say so."""
+    file. Returns when the lab, the epochs or the time say so. Epoch 0 is the start."""
     clock, epoch = Clock(), 0
     try:
         for goal in epochs:
-            with clock:
-                step(goal - epoch)
+            if goal > epoch:
+                with clock:
+                    step(goal - epoch)
             epoch = goal
             lab.evaluated(epoch, clock.cpu_seconds, clock.wall_seconds, write(epoch))
             if enough(job, clock.cpu_seconds):

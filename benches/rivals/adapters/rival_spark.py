@@ -59,6 +59,6 @@ def run(lab, job):
         pass
     peak = program.peak_of(psutil.Process())
     session.stop()
-    clock = "All of the JVM during a fit, compiling included. Each evaluation is a fit from the start."
+    clock = "All of the JVM during a fit, JIT included. Each evaluation is a fit from the start."
     options["spark.driver.memory"] = memory
     lab.done(f"Spark {pyspark.__version__}", options, clock, peak)

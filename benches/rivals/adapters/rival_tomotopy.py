@@ -35,8 +35,7 @@ def run(lab, job):
         return shared.write_assignments(job, epoch, words, rows)
 
     def step(epochs):
-        if epochs:
-            model.train(epochs, workers=job["threads"])
+        model.train(epochs, workers=job["threads"])
 
     shared.train(lab, job, [0, *shared.evaluations(job)], step, write)
     options.update(optim_interval=0, workers=job["threads"], isa=tomotopy.isa)

@@ -46,7 +46,7 @@ def run(lab, job):
                 break
     except shared.Stop:
         pass
-    clock = "Its own likelihood is in it. Each evaluation is a run from the start; the seed is its own."
+    clock = "Its own likelihood is in. Each evaluation is a run from the start; the seed is its own."
     lab.done("WarpLDA", {**options, "OMP_NUM_THREADS": job["threads"]}, clock, peak)
 
 

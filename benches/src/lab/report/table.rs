@@ -168,6 +168,7 @@ fn rivals_notes(results: &Results) -> String {
         let Some(rival) = &record.outcome.rival else { continue };
         let name = record.cell.sampler;
         let note = format!("{name} is {}: {}. {}", rival.version, rival.options, rival.clock);
+        let note = note.replace(['\n', '\r'], " ");
         // K, threads and seed are in the table.
         let same = |other: &String| other.starts_with(&format!("{name} is {}:", rival.version));
         if !notes.iter().any(same) {
