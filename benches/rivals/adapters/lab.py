@@ -1,4 +1,16 @@
-"""What all adapters share: talking with the lab, reading its corpus, writing states, clocks."""
+"""What all adapters share: talking with the lab, reading its corpus, writing states, clocks.
+
+A state is one of two text files. The topic of every token, a line a document, empty if it has no
+tokens; D documents, V words, K topics, ids from 0:
+
+    assignments D V K
+    word:topic word:topic ...
+
+or, of a rival without assignments, weights of the words, a line a topic, on any scale:
+
+    weights K V
+    weight weight ...
+"""
 
 import json
 import os

@@ -64,7 +64,7 @@ def high_water(pid):
 
 
 class Program:
-    """A running program. Its output is read by a thread that hands every line to `on_line`."""
+    """A running program. A thread reads its output and calls `on_line(program, line)`."""
 
     def __init__(self, command, on_line, **options):
         self.command = command
@@ -80,7 +80,7 @@ class Program:
     def _read(self, on_line):
         for line in self.process.stdout:
             self.lines = [*self.lines[-20:], line]
-            on_line(line)
+            on_line(self, line)
 
     def cpu(self):
         """CPU seconds so far."""

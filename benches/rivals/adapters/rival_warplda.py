@@ -46,7 +46,7 @@ def run(lab, job):
                 break
     except shared.Stop:
         pass
-    clock = "Its own likelihood is in. Each evaluation is a run from the start; the seed is its own."
+    clock = "Its own likelihood is in. Each evaluation is a run from the start; its seed is fixed."
     lab.done("WarpLDA", {**options, "OMP_NUM_THREADS": job["threads"]}, clock, peak)
 
 
@@ -81,19 +81,15 @@ class Training:
         self.threads = threads
         self.cpu_seconds = self.wall_seconds = self.peak = 0
         self.start = None
-        running = program.Program(command, self.hear)
-        self.program = running
-        running.end()
+        program.Program(command, self.hear).end()
 
-    def hear(self, line):
+    def hear(self, running, line):
         found = ITERATION.match(line)
         if not found:
             return
-        # The thread that reads may be sooner than the one that has just started it.
-        program.wait_for(lambda: hasattr(self, "program"))
-        cpu, now = self.program.cpu(), time.monotonic()
+        cpu, now = running.cpu(), time.monotonic()
         if self.start is None:
             first = float(found.group(2))
             self.start = (cpu - first * self.threads, now - first)
         self.cpu_seconds, self.wall_seconds = cpu - self.start[0], now - self.start[1]
-        self.peak = max(self.peak, program.peak_of(self.program.root))
+        self.peak = max(self.peak, program.peak_of(running.root))
