@@ -43,6 +43,7 @@ case $1 in
 /// Writes counts at two epochs, and leaves the job behind.
 const GOOD: &str = r#"
     printf '%s\n' "$job" > HERE/job.json
+    test -e "$scratch/old.txt" && exit 8
     for epoch in 0 2 4; do
         assignments $epoch > "$scratch/$epoch.txt"
         evaluated $epoch $epoch.txt || break
@@ -126,6 +127,10 @@ fn rivals_stand_beside_our_samplers() {
     let directory = directory("beside", &[("tomotopy", GOOD), ("gensim", VARIATIONAL)]);
     let run = "run --corpus tiny --topics 4 --rival tomotopy,gensim --held-out 0.3 --epochs 4 \
                --evaluate-every 2 --length-bins 100 --alpha 0.5 --out out";
+    // Left over from a run that was interrupted.
+    let scratch = directory.join("out/scratch/tiny-k4-tomotopy-t1-s1");
+    fs::create_dir_all(&scratch).unwrap();
+    fs::write(scratch.join("old.txt"), "").unwrap();
     let output = lab(&directory, run);
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).unwrap();
@@ -160,7 +165,7 @@ fn rivals_stand_beside_our_samplers() {
     let numbers = ["topics", "alpha", "beta", "epochs", "evaluate-every", "seed", "threads"];
     assert_eq!(numbers.map(number), [4.0, 0.5, 0.01, 4.0, 2.0, 1.0, 1.0]);
     // What a rival leaves in its scratch directory is gone, and a finished run is kept.
-    assert!(!directory.join("out/scratch/tiny-k4-tomotopy-t1-s1").exists());
+    assert!(!scratch.exists());
     assert_eq!(stderr(&lab(&directory, run)).matches("finished before").count(), 3);
 }
 

@@ -421,6 +421,30 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn held_out_documents_are_foretold() {
+        let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert!(outcome.documents < 20 && outcome.tokens == 10 * outcome.documents);
+        // Ten words, of which a document has five.
+        let perplexity = |point: &Point| point.perplexity.unwrap();
+        assert!(outcome.points.iter().all(|point| (4.9..11.0).contains(&perplexity(point))));
+    }
+
+    #[test]
+    fn what_was_written_before_there_were_rivals_is_read() {
+        let written = serde_json::to_value(cell()).unwrap();
+        assert_eq!(written["sampler"], "f-plus");
+        assert!(written.get("held-out").is_none());
+        let point = r#"{"epoch":5,"cpu-seconds":0.5,"wall-seconds":0.5,"changed":0.1,
+            "acceptance":null,"mh-steps":null,"log-joint":-9.0,"log-joint-doc":-4.0,
+            "log-joint-word":-5.0}"#;
+        let point: Point = serde_json::from_str(point).unwrap();
+        assert_eq!((point.log_joint, point.perplexity), (Some(-9.0), None));
+        let memory = r#"{"peak":9,"peak-reading":null,"corpus":1,"state":2}"#;
+        assert_eq!(serde_json::from_str::<Memory>(memory).unwrap().state, Some(2));
+    }
+
+    #[test]
     fn a_refused_cell_is_an_error() {
         let (messages, result) = serve_cell(Cell { beta: -1.0, ..cell() });
         assert!(messages.is_empty());

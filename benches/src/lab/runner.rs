@@ -145,6 +145,8 @@ impl Runner {
         let path = cell.corpus.file(&self.store.corpora())?;
         let fail = |message: String| LabError::Child { cell: cell.name(), message };
         let scratch = self.store.scratch(cell);
+        // States of a run that was interrupted are not this one's.
+        clear(&scratch);
         let job = Job { cell: cell.clone(), path, scratch: scratch.clone() };
         // Its input stays open, since the end of it ends the child.
         let (mut child, _input) = start(&self.program, &job)
@@ -161,8 +163,7 @@ impl Runner {
         let status = child.wait().map_err(|error| fail(format!("lost: {error}")))?;
         // What a rival has started may outlive it.
         end_group(&mut child);
-        // Only rivals write there, and not all do.
-        let _ = std::fs::remove_dir_all(scratch);
+        clear(&scratch);
         let complaint = complaints.join().unwrap_or_default();
         match outcome {
             Ok(outcome) if status.success() => Ok(outcome),
@@ -170,6 +171,11 @@ impl Runner {
             _ => Err(fail(describe(status, &complaint))),
         }
     }
+}
+
+/// Removes a run's scratch directory. Only rivals have one, so that often there is none.
+fn clear(scratch: &Path) {
+    let _ = std::fs::remove_dir_all(scratch);
 }
 
 fn describe(status: ExitStatus, complaint: &str) -> String {
