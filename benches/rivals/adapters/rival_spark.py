@@ -6,6 +6,8 @@ given ours and 1 more, which is the mode where ours is the mean.
 """
 
 import os
+import shutil
+import sys
 
 import psutil
 import pyspark
@@ -18,6 +20,8 @@ import program
 
 
 def run(lab, job):
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        sys.exit("not installed: it needs Java 17 or later, in PATH or JAVA_HOME")
     words, documents = shared.read_corpus(job)
     memory = os.environ.get("LDA_SPARK_MEMORY", "4g")
     session = (

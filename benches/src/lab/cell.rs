@@ -353,6 +353,8 @@ fn point(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64) 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use lda_core::corpus::{CorpusBuilder, write_uci};
 
     use super::*;
@@ -379,7 +381,11 @@ pub(super) mod tests {
     }
 
     fn serve_cell(cell: Cell) -> (Vec<Message>, Result<(), LabError>) {
-        let directory = std::env::temp_dir().join(format!("lda-lab-cell-{}", std::process::id()));
+        // Tests run at once, and none may read what another is writing.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lda-lab-cell-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("docword.tiny.txt");
         let mut builder = CorpusBuilder::new();
@@ -392,6 +398,7 @@ pub(super) mod tests {
         let job = serde_json::to_string(&Job { cell, path, scratch }).unwrap();
         let mut output = Vec::new();
         let result = serve(&job, &mut output);
+        std::fs::remove_dir_all(directory).unwrap();
         let text = String::from_utf8(output).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), result)
     }

@@ -115,7 +115,8 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,rival_version,rival_options,rival_clock,commit,compiler,cpu\n",
+         held_out,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         caches\n",
     );
     for record in &results.records {
         out.push_str(&finished(record, &percents, thresholds).0);
@@ -180,7 +181,11 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .maybe(rival.map(|rival| &rival.clock))
         .add(&machine.commit)
         .add(&machine.compiler)
-        .add(&machine.cpu);
+        .add(&machine.build)
+        .add(&machine.system)
+        .add(&machine.cpu)
+        .add(machine.cores)
+        .add(machine.caches.join(" "));
     row
 }
 
@@ -241,5 +246,7 @@ mod tests {
         assert_eq!(column(&lines, "cpu_seconds_to_99.8")[1..], ["inf", ""]);
         assert!(column(&lines, "cpu_seconds_to_99.8")[0].starts_with("1."));
         assert_eq!(column(&lines, "status")[2], "failed: said no, and left");
+        let cores = all.records[0].machine.cores.to_string();
+        assert_eq!(column(&lines, "cores"), [cores.as_str(), &cores, ""]);
     }
 }
