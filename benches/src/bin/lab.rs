@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::thresholds::{self, Thresholds};
 use lda_benches::lab::{
-    CorpusName, Event, LabError, Machine, Plan, Results, Runner, Seeds, Store, report, serve,
+    CorpusName, Event, LabError, Machine, Plan, Results, Rival, Runner, Seeds, Store, end_with,
+    report, rival_names, sampler_names, serve,
 };
 use lda_core::train::SamplerKind;
 
@@ -22,7 +23,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs samplers × corpora × K × threads × seeds; run it again to go on after an interruption.
+    /// Runs samplers and rivals × corpora × K × threads × seeds; run it again to go on after an
+    /// interruption.
     Run(Box<RunArguments>),
     /// Writes CSV, table and plots again from what is finished in an output directory.
     Report(ReportArguments),
@@ -40,9 +42,20 @@ enum Action {
 struct RunArguments {
     /// The plan; options below go before what it says.
     plan: Option<PathBuf>,
-    /// Samplers: exact, f-plus, warp, hybrid.
-    #[arg(long = "sampler", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long = "sampler",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help = format!("Samplers: {}", sampler_names())
+    )]
     samplers: Option<Vec<SamplerKind>>,
+    #[arg(
+        long = "rival",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help = format!("Programs of other people that run beside them: {}", rival_names())
+    )]
+    rivals: Option<Vec<Rival>>,
     /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; acl+nips for two of them joined;
     /// nytlike@0.1 for a generated one.
     #[arg(long = "corpus", value_name = "NAMES", value_delimiter = ',')]
@@ -61,6 +74,9 @@ struct RunArguments {
     /// Longest lengths of bins of documents whose likelihoods are told apart: 60,600.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     length_bins: Option<Vec<u64>>,
+    /// Share of the documents that nobody trains on and everybody foretells: 0.1.
+    #[arg(long, value_name = "SHARE")]
+    held_out: Option<f64>,
     /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), where it is known.
     #[arg(long, value_name = "PERCENT")]
     until: Option<f64>,
@@ -154,7 +170,7 @@ fn main() -> ExitCode {
         Action::Report(arguments) => report(&arguments),
         Action::Calibrate(arguments) => calibrate(arguments),
         Action::Thresholds(arguments) => make_threshold(arguments),
-        Action::Cell => serve(io::stdin().lock(), io::stdout().lock()).map(|()| true),
+        Action::Cell => cell(),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -175,16 +191,29 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
         None => Plan::default(),
     };
     replace(&mut plan.samplers, arguments.samplers);
+    replace(&mut plan.rivals, arguments.rivals);
     replace(&mut plan.corpora, arguments.corpora);
     replace(&mut plan.topics, arguments.topics);
     replace(&mut plan.threads, arguments.threads);
     replace(&mut plan.seeds, arguments.seeds.map(Seeds::Count));
+    plan.held_out = arguments.held_out.or(plan.held_out);
     plan.until = arguments.until.or(plan.until);
     plan.length_bins = arguments.length_bins.unwrap_or(plan.length_bins);
     arguments.limits.apply(&mut plan);
     let runner = arguments.output.runner(&plan, arguments.again)?;
     let results = runner.run(&plan, Progress::default().listener())?;
     finish(&runner.store, &plan, &results, &runner.thresholds)
+}
+
+/// The child's side of a run, which ends when the lab does.
+fn cell() -> Result<bool, LabError> {
+    let mut job = String::new();
+    let read = io::stdin().read_line(&mut job);
+    read.map_err(|source| LabError::Read { path: "standard input".into(), source })?;
+    if !job.is_empty() {
+        end_with(io::stdin());
+    }
+    serve(&job, io::stdout().lock()).map(|()| true)
 }
 
 fn replace<T>(value: &mut T, by: Option<T>) {
@@ -194,7 +223,7 @@ fn replace<T>(value: &mut T, by: Option<T>) {
 }
 
 impl Limits {
-    /// What is given here holds for every sampler, whatever its table in the plan says.
+    /// What is given here holds for every contender, whatever its table in the plan says.
     fn apply(&self, plan: &mut Plan) {
         plan.alpha = self.alpha.or(plan.alpha);
         replace(&mut plan.beta, self.beta);
@@ -202,6 +231,11 @@ impl Limits {
         plan.seconds = self.seconds.or(plan.seconds);
         replace(&mut plan.evaluate_every, self.evaluate_every);
         for tuning in plan.sampler.values_mut() {
+            tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
+            tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
+            tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
+        }
+        for tuning in plan.rival.values_mut() {
             tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
@@ -314,9 +348,9 @@ impl Progress {
             Event::Started { cell } if self.changing => {
                 self.change(&format!("{number} {}", cell.name()));
             }
-            Event::Evaluated { cell, epoch, per_token, tokens_per_cpu_second } if self.changing => {
+            Event::Evaluated { cell, epoch, score, tokens_per_cpu_second } if self.changing => {
                 self.change(&format!(
-                    "{number} {}  epoch {epoch}/{}  {per_token:.4} a token  {:.2} M tokens/s",
+                    "{number} {}  epoch {epoch}/{}  {score}  {:.2} M tokens/s",
                     cell.name(),
                     cell.epochs,
                     tokens_per_cpu_second / 1e6
@@ -324,16 +358,13 @@ impl Progress {
             }
             Event::Finished { record, kept } => {
                 let outcome = &record.outcome;
-                let (Some(last), tokens) = (outcome.points.last(), outcome.tokens as f64) else {
-                    return;
-                };
+                let Some(last) = outcome.points.last() else { return };
                 say(&format!(
-                    "{begin}{number} {}: {} epochs, {:.1} CPU s, {:.4} a token, {:.2} M tokens/s{}\
-                     {erase}",
+                    "{begin}{number} {}: {} epochs, {:.1} CPU s, {}, {:.2} M tokens/s{}{erase}",
                     record.cell.name(),
                     last.epoch,
                     last.cpu_seconds,
-                    last.log_joint / tokens,
+                    last.score(outcome.tokens),
                     outcome.tokens_per_cpu_second / 1e6,
                     if kept { " (finished before)" } else { "" }
                 ));

@@ -1,29 +1,32 @@
-//! One run: a sampler on a corpus with K topics, threads and a seed.
+//! One run: a sampler or a rival on a corpus with K topics, threads and a seed.
 //!
 //! A run has a process of its own, so that its peak memory is its own and nothing that came before
-//! warms its caches. The parent writes a [`Job`] to the child's standard input; the child answers
-//! with JSON lines, a [`Message`] each.
+//! warms its caches. The parent writes a [`Job`] on a line to the child's standard input and keeps
+//! it open: an end of it means that the parent is gone. The child answers with JSON lines, a
+//! [`Message`] each.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use lda_core::Corpus;
+use lda_core::eval::Phi;
 use lda_core::prior::Alpha;
-use lda_core::train::{EpochReport, Options, Resolved, SamplerKind, Trainer};
+use lda_core::train::{EpochReport, Options, OptionsError, Resolved, SamplerKind, Trainer};
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
+use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
-use super::{LabError, median};
+use super::{Contender, Done, LabError, median, rival};
 
 /// What one run is asked to do. Two runs of equal cells make the same assignments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cell {
-    /// Sampler.
-    pub sampler: SamplerKind,
+    /// Sampler, or rival.
+    pub sampler: Contender,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -53,6 +56,9 @@ pub struct Cell {
     /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub length_bins: Vec<u64>,
+    /// Share of the documents that are not trained on but foretold; nothing is, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<f64>,
 }
 
 impl Cell {
@@ -63,12 +69,12 @@ impl Cell {
         format!("{corpus}-k{topics}-{sampler}-t{threads}-s{seed}")
     }
 
-    fn options(&self) -> Options {
+    fn options(&self, sampler: SamplerKind) -> Options {
         Options {
             topics: self.topics,
             alpha: Some(Alpha::Symmetric(self.alpha)),
             beta: self.beta,
-            sampler: self.sampler,
+            sampler,
             seed: self.seed,
             threads: Some(self.threads),
             mh_steps: self.mh_steps,
@@ -80,7 +86,7 @@ impl Cell {
 }
 
 /// The state of a run at an evaluated epoch; epoch 0 is the random start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Point {
     /// Epochs sampled.
@@ -95,12 +101,15 @@ pub struct Point {
     pub acceptance: Option<f64>,
     /// Metropolis-Hastings steps of the next epoch.
     pub mh_steps: Option<u32>,
-    /// Log joint likelihood, over the whole corpus.
-    pub log_joint: f64,
+    /// Log joint likelihood, over the whole corpus; none of a rival without assignments.
+    pub log_joint: Option<f64>,
     /// Its document part.
-    pub log_joint_doc: f64,
+    pub log_joint_doc: Option<f64>,
     /// Its word part.
-    pub log_joint_word: f64,
+    pub log_joint_word: Option<f64>,
+    /// Perplexity of the held-out documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perplexity: Option<f64>,
     /// Log likelihood a token by document length, None in a bin without tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Option<f64>>,
@@ -115,29 +124,29 @@ pub struct Memory {
     /// The same when the corpus was read.
     pub peak_reading: Option<u64>,
     /// The corpus.
-    pub corpus: u64,
+    pub corpus: Option<u64>,
     /// Assignments, layout and counts.
-    pub state: u64,
+    pub state: Option<u64>,
 }
 
 /// What came out of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Outcome {
-    /// What the options came to.
-    pub resolved: Resolved,
-    /// Documents of the corpus.
+    /// What the options came to; none of a rival.
+    pub resolved: Option<Resolved>,
+    /// Documents that are trained on.
     pub documents: u64,
-    /// Its words.
+    /// Words of the corpus.
     pub words: u64,
-    /// Its tokens.
+    /// Tokens that are trained on.
     pub tokens: u64,
-    /// A hash of its documents.
+    /// A hash of the documents that are trained on.
     pub corpus_fingerprint: u64,
     /// Seconds of reading the corpus.
     pub read_seconds: f64,
-    /// Seconds of layout and random start.
-    pub start_seconds: f64,
+    /// Seconds of layout and random start; unknown of a rival.
+    pub start_seconds: Option<f64>,
     /// Evaluated epochs, ascending, the random start first.
     pub points: Vec<Point>,
     /// Median over the second half of the epochs of tokens a CPU second.
@@ -146,15 +155,19 @@ pub struct Outcome {
     pub tokens_per_second: f64,
     /// Memory.
     pub memory: Memory,
-    /// A hash of the final assignments.
-    pub assignments_fingerprint: u64,
+    /// A hash of the final assignments; none of a rival.
+    pub assignments_fingerprint: Option<u64>,
+    /// What a rival says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival: Option<Done>,
 }
 
-/// A cell, and where its corpus lies.
+/// A cell, where its corpus lies, and where it may write.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     pub cell: Cell,
     pub path: PathBuf,
+    pub scratch: PathBuf,
 }
 
 /// One line of a child's output.
@@ -162,18 +175,49 @@ pub(super) struct Job {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Message {
     /// An epoch was evaluated.
-    Evaluated { epoch: u32, per_token: f64, tokens_per_cpu_second: f64 },
+    Evaluated { epoch: u32, score: Score, tokens_per_cpu_second: f64 },
     /// The end.
     Done(Box<Outcome>),
 }
 
-/// The child's side: reads a job from `input`, runs it, writes messages to `output`.
+/// How good a state is, by what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Score {
+    /// Log joint a token.
+    pub log_joint: Option<f64>,
+    /// Perplexity of the held-out documents.
+    pub perplexity: Option<f64>,
+}
+
+impl Point {
+    /// How good it is, on a corpus of `tokens`.
+    pub fn score(&self, tokens: u64) -> Score {
+        let log_joint = self.log_joint.map(|joint| joint / tokens as f64);
+        Score { log_joint, perplexity: self.perplexity }
+    }
+}
+
+impl std::fmt::Display for Score {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.log_joint, self.perplexity) {
+            (Some(joint), Some(perplexity)) => {
+                write!(f, "{joint:.4} a token, perplexity {perplexity:.1}")
+            }
+            (Some(joint), None) => write!(f, "{joint:.4} a token"),
+            (None, Some(perplexity)) => write!(f, "perplexity {perplexity:.1}"),
+            (None, None) => f.write_str("not judged: give held-out"),
+        }
+    }
+}
+
+/// The child's side: runs the job of `line`, writes messages to `output`.
 ///
 /// # Errors
 /// What the corpus or the options are refused for; a job that cannot be understood.
-pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), LabError> {
+pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
     let refuse = |message: String| LabError::Syntax { path: "standard input".into(), message };
-    let job: Job = serde_json::from_reader(input)
+    let job: Job = serde_json::from_str(line)
         .map_err(|error| refuse(format!("no job ({error}): `lab run` starts this command")))?;
     let mut send = |message: &Message| {
         let line = serde_json::to_string(message).map_err(std::io::Error::from);
@@ -183,39 +227,38 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<(), LabError
         })
         .map_err(LabError::write("standard output"))
     };
-    let outcome = run(&job, |point, tokens, rate| {
-        send(&Message::Evaluated {
-            epoch: point.epoch,
-            per_token: point.log_joint / tokens as f64,
-            tokens_per_cpu_second: rate,
-        })
-    })?;
+    let evaluated = |point: &Point, tokens: u64, rate: f64| {
+        let (epoch, score) = (point.epoch, point.score(tokens));
+        send(&Message::Evaluated { epoch, score, tokens_per_cpu_second: rate })
+    };
+    let outcome = match job.cell.sampler {
+        Contender::Sampler(kind) => run(kind, &job, evaluated)?,
+        Contender::Rival(rival) => rival::run(rival, &job, evaluated)?,
+    };
     send(&Message::Done(Box::new(outcome)))
 }
 
 /// Epochs until the cell's limits; `evaluated(point, tokens of the corpus, tokens a CPU second)`.
 fn run(
+    sampler: SamplerKind,
     job: &Job,
     mut evaluated: impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
 ) -> Result<Outcome, LabError> {
     let cell = &job.cell;
     let start = Instant::now();
-    let corpus = Corpus::read(&job.path)?;
+    let split = Split::new(Corpus::read(&job.path)?, cell.held_out)?;
+    let corpus = &split.training;
     let read_seconds = start.elapsed().as_secs_f64();
     let peak_reading = peak_memory();
     let start = Instant::now();
-    let mut trainer = Trainer::new(&corpus, &cell.options())?;
+    let mut trainer = Trainer::new(corpus, &cell.options(sampler))?;
     let start_seconds = start.elapsed().as_secs_f64();
 
     let tokens = corpus.num_tokens();
-    let evaluate = |trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64| Point {
-        by_length: match cell.length_bins.as_slice() {
-            [] => Vec::new(),
-            bins => by_length(trainer, &corpus, bins),
-        },
-        ..evaluate(trainer, report, cpu_seconds)
+    let evaluate = |trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64| {
+        judged(trainer, &split, cell, point(trainer, report, cpu_seconds))
     };
-    let mut points = vec![evaluate(&trainer, None, 0.0)];
+    let mut points = vec![evaluate(&trainer, None, 0.0)?];
     let mut clocks: Vec<Clock> = Vec::new();
     let (mut cpu, mut wall) = (0.0, 0.0);
     loop {
@@ -226,8 +269,9 @@ fn run(
         (cpu, wall) = (cpu + spent, report.seconds);
         let last = report.epoch >= cell.epochs || cell.seconds.is_some_and(|most| cpu >= most);
         if last || report.epoch % cell.evaluate_every == 0 {
-            let point = evaluate(&trainer, Some(&report), cpu);
-            let there = cell.until.is_some_and(|until| point.log_joint / tokens as f64 >= until);
+            let point = evaluate(&trainer, Some(&report), cpu)?;
+            let log_joint = point.score(tokens).log_joint;
+            let there = log_joint.zip(cell.until).is_some_and(|(found, until)| found >= until);
             evaluated(&point, tokens, tokens as f64 / spent.max(1e-9))?;
             points.push(point);
             if last || there {
@@ -238,26 +282,27 @@ fn run(
     let memory = Memory {
         peak: peak_memory(),
         peak_reading,
-        corpus: corpus.memory() as u64,
-        state: trainer.memory(),
+        corpus: Some(corpus.memory() as u64),
+        state: Some(trainer.memory()),
     };
     let settled = &clocks[clocks.len() / 2..];
     let rate = |seconds: fn(&Clock) -> f64| {
         tokens as f64 / median(settled.iter().map(seconds)).unwrap_or(f64::NAN).max(1e-9)
     };
     Ok(Outcome {
-        resolved: trainer.resolved().clone(),
+        resolved: Some(trainer.resolved().clone()),
         documents: corpus.num_documents() as u64,
         words: corpus.num_words() as u64,
         tokens,
         corpus_fingerprint: corpus.fingerprint(),
         read_seconds,
-        start_seconds,
+        start_seconds: Some(start_seconds),
         points,
         tokens_per_cpu_second: rate(|clock| clock.cpu),
         tokens_per_second: rate(|clock| clock.wall),
         memory,
-        assignments_fingerprint: trainer.assignments().fingerprint(),
+        assignments_fingerprint: Some(trainer.assignments().fingerprint()),
+        rival: None,
     })
 }
 
@@ -267,7 +312,30 @@ struct Clock {
     wall: f64,
 }
 
-fn evaluate(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64) -> Point {
+/// Adds to a point what is not always asked for.
+fn judged(
+    trainer: &Trainer<'_>,
+    split: &Split,
+    cell: &Cell,
+    mut point: Point,
+) -> Result<Point, LabError> {
+    if split.held_out.is_none() && cell.length_bins.is_empty() {
+        return Ok(point);
+    }
+    let (model, assignments) = (trainer.model(), trainer.assignments());
+    if !cell.length_bins.is_empty() {
+        let assigned = |d| assignments.document(d);
+        point.by_length = by_length(&model, assigned, &split.training, &cell.length_bins);
+    }
+    if split.held_out.is_some() {
+        // The options were refused before, if β is no prior.
+        let phi = Phi::from_counts(&model, cell.beta).map_err(OptionsError::from)?;
+        point.perplexity = split.perplexity(&phi, cell.alpha)?;
+    }
+    Ok(point)
+}
+
+fn point(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64) -> Point {
     let joint = trainer.log_joint();
     Point {
         epoch: trainer.epochs(),
@@ -276,22 +344,24 @@ fn evaluate(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f6
         changed: report.map(|report| report.changed),
         acceptance: report.and_then(|report| report.acceptance),
         mh_steps: report.and_then(|report| report.mh_steps),
-        log_joint: joint.total(),
-        log_joint_doc: joint.documents,
-        log_joint_word: joint.words,
-        by_length: Vec::new(),
+        log_joint: Some(joint.total()),
+        log_joint_doc: Some(joint.documents),
+        log_joint_word: Some(joint.words),
+        ..Point::default()
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use lda_core::corpus::{CorpusBuilder, write_uci};
 
     use super::*;
 
     pub(in crate::lab) fn cell() -> Cell {
         Cell {
-            sampler: SamplerKind::FPlus,
+            sampler: SamplerKind::FPlus.into(),
             corpus: "tiny".parse().unwrap(),
             topics: 3,
             threads: 1,
@@ -306,11 +376,16 @@ pub(super) mod tests {
             short_length: None,
             ranges: None,
             length_bins: Vec::new(),
+            held_out: None,
         }
     }
 
     fn serve_cell(cell: Cell) -> (Vec<Message>, Result<(), LabError>) {
-        let directory = std::env::temp_dir().join(format!("lda-lab-cell-{}", std::process::id()));
+        // Tests run at once, and none may read what another is writing.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lda-lab-cell-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("docword.tiny.txt");
         let mut builder = CorpusBuilder::new();
@@ -319,9 +394,11 @@ pub(super) mod tests {
         }
         let file = std::fs::File::create(&path).unwrap();
         write_uci(&builder.build().unwrap(), file).unwrap();
-        let job = serde_json::to_string(&Job { cell, path }).unwrap();
+        let scratch = directory.join("scratch");
+        let job = serde_json::to_string(&Job { cell, path, scratch }).unwrap();
         let mut output = Vec::new();
-        let result = serve(job.as_bytes(), &mut output);
+        let result = serve(&job, &mut output);
+        std::fs::remove_dir_all(directory).unwrap();
         let text = String::from_utf8(output).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), result)
     }
@@ -337,7 +414,9 @@ pub(super) mod tests {
         assert_eq!(epochs, [0, 3, 6, 7]);
         assert_eq!(outcome.tokens, 200);
         assert!(outcome.points.is_sorted_by(|a, b| a.cpu_seconds < b.cpu_seconds));
-        assert!(outcome.points.iter().all(|p| p.log_joint == p.log_joint_doc + p.log_joint_word));
+        for p in &outcome.points {
+            assert_eq!(p.log_joint.unwrap(), p.log_joint_doc.unwrap() + p.log_joint_word.unwrap());
+        }
         assert!(outcome.tokens_per_cpu_second > 0.0);
     }
 
@@ -349,10 +428,34 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn held_out_documents_are_foretold() {
+        let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert!(outcome.documents < 20 && outcome.tokens == 10 * outcome.documents);
+        // Ten words, of which a document has five.
+        let perplexity = |point: &Point| point.perplexity.unwrap();
+        assert!(outcome.points.iter().all(|point| (4.9..11.0).contains(&perplexity(point))));
+    }
+
+    #[test]
+    fn what_was_written_before_there_were_rivals_is_read() {
+        let written = serde_json::to_value(cell()).unwrap();
+        assert_eq!(written["sampler"], "f-plus");
+        assert!(written.get("held-out").is_none());
+        let point = r#"{"epoch":5,"cpu-seconds":0.5,"wall-seconds":0.5,"changed":0.1,
+            "acceptance":null,"mh-steps":null,"log-joint":-9.0,"log-joint-doc":-4.0,
+            "log-joint-word":-5.0}"#;
+        let point: Point = serde_json::from_str(point).unwrap();
+        assert_eq!((point.log_joint, point.perplexity), (Some(-9.0), None));
+        let memory = r#"{"peak":9,"peak-reading":null,"corpus":1,"state":2}"#;
+        assert_eq!(serde_json::from_str::<Memory>(memory).unwrap().state, Some(2));
+    }
+
+    #[test]
     fn a_refused_cell_is_an_error() {
         let (messages, result) = serve_cell(Cell { beta: -1.0, ..cell() });
         assert!(messages.is_empty());
         assert!(matches!(result, Err(LabError::Options(_))), "{result:?}");
-        assert!(matches!(serve(&b"{}"[..], Vec::new()), Err(LabError::Syntax { .. })));
+        assert!(matches!(serve("{}", Vec::new()), Err(LabError::Syntax { .. })));
     }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::Rival;
+
 /// Why the lab did not do what was asked.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -69,6 +71,17 @@ pub enum LabError {
     /// A run was refused.
     #[error(transparent)]
     Options(#[from] lda_core::train::OptionsError),
+    /// Held-out documents could not be foretold.
+    #[error(transparent)]
+    Completion(#[from] lda_core::eval::CompletionError),
+    /// A rival is not there, failed, or wrote what cannot be.
+    #[error("{rival}: {message}")]
+    Rival {
+        /// Which.
+        rival: Rival,
+        /// What happened, and what to do if something can be done.
+        message: String,
+    },
     /// A child process failed.
     #[error("{cell}: {message}")]
     Child {

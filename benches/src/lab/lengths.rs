@@ -2,8 +2,8 @@
 //! ones, one number for the whole corpus hides it.
 
 use lda_core::Corpus;
+use lda_core::model::TopicModel;
 use lda_core::special::LnGammaRatio;
-use lda_core::train::Trainer;
 
 /// Log likelihood a token of the documents of each bin, None where a bin has no tokens: ln φ of
 /// each token's word in its topic, and ln p(z_d | α). `bins` are the bins' longest lengths,
@@ -11,8 +11,14 @@ use lda_core::train::Trainer;
 ///
 /// φ is shared by all documents, so bins do not add up to the log joint: its word part weighs
 /// φ itself too.
-pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) -> Vec<Option<f64>> {
-    let (model, assignments) = (trainer.model(), trainer.assignments());
+///
+/// `assigned` gives the topics of a document's tokens, by ascending word.
+pub(super) fn by_length<'a>(
+    model: &TopicModel,
+    assigned: impl Fn(usize) -> &'a [u32],
+    corpus: &Corpus,
+    bins: &[u64],
+) -> Vec<Option<f64>> {
     let (topics, words) = (model.num_topics(), model.num_words());
     let (alpha, beta) = (model.alpha(), model.beta());
     let ln_totals: Vec<f64> =
@@ -24,7 +30,7 @@ pub(super) fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) ->
     let mut counts = vec![0u64; topics];
     for d in 0..corpus.num_documents() {
         let document = corpus.document(d);
-        let z = assignments.document(d);
+        let z = assigned(d);
         let mut rest = z;
         let tokens = z.len() as u64;
         let mut log = -length.get(tokens);
@@ -66,9 +72,14 @@ pub(super) fn names(bins: &[u64]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use lda_core::corpus::CorpusBuilder;
-    use lda_core::train::Options;
+    use lda_core::train::{Options, Trainer};
 
     use super::*;
+
+    fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) -> Vec<Option<f64>> {
+        let assignments = trainer.assignments();
+        super::by_length(&trainer.model(), |d| assignments.document(d), corpus, bins)
+    }
 
     #[test]
     fn documents_count_in_the_bin_of_their_length() {

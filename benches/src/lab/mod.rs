@@ -1,5 +1,5 @@
 //! The sampler lab: one command that runs samplers × corpora × K × threads × seeds and writes what
-//! a researcher compares.
+//! a researcher compares. Rivals, programs of other people, run beside our samplers.
 //!
 //! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`],
 //! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
@@ -11,24 +11,30 @@
 
 pub mod calibrate;
 mod cell;
+mod contender;
 mod corpora;
 mod error;
 mod files;
+mod held_out;
 mod lengths;
 mod machine;
 mod plan;
 mod plot;
 mod process;
 pub mod report;
+mod rival;
 mod runner;
 mod store;
 pub mod thresholds;
 
-pub use cell::{Cell, Memory, Outcome, Point, serve};
+pub use cell::{Cell, Memory, Outcome, Point, Score, serve};
+pub use contender::{Contender, Rival, rival_names, sampler_names};
 pub use corpora::CorpusName;
 pub use error::LabError;
 pub use machine::Machine;
-pub use plan::{Plan, Seeds, Tuning};
+pub use plan::{Plan, RivalTuning, Seeds, Tuning};
+pub use process::end_with;
+pub use rival::Done;
 pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
 

@@ -1,7 +1,8 @@
-//! What to run: samplers × corpora × K × threads × seeds, from a small TOML file.
+//! What to run: samplers and rivals × corpora × K × threads × seeds, from a small TOML file.
 //!
 //! ```toml
 //! samplers = ["f-plus", "warp"]
+//! rivals = ["mallet"]
 //! corpora = ["kos", "nytlike@0.1"]
 //! topics = [100, 1000]
 //! seeds = 5
@@ -13,6 +14,9 @@
 //! [sampler.warp]
 //! epochs = 4000
 //! evaluate-every = 50
+//!
+//! [rival.mallet]
+//! epochs = 1000
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,9 +26,10 @@ use std::path::Path;
 use lda_core::train::SamplerKind;
 use serde::{Deserialize, Serialize};
 
+use super::contender::{rival_names, sampler_names};
 use super::corpora::CorpusName;
 use super::thresholds::Thresholds;
-use super::{Cell, LabError};
+use super::{Cell, Contender, LabError, Rival};
 
 /// A mistyped number should not start a run of years.
 const MOST_CELLS: usize = 10_000;
@@ -37,6 +42,8 @@ pub struct Plan {
     pub name: String,
     /// Samplers.
     pub samplers: Vec<SamplerKind>,
+    /// Rivals that run beside them.
+    pub rivals: Vec<Rival>,
     /// Corpora.
     pub corpora: Vec<CorpusName>,
     /// Numbers of topics K.
@@ -60,10 +67,15 @@ pub struct Plan {
     /// Longest lengths of bins of documents, ascending, as [60, 600]: plots and tables then tell
     /// their likelihoods apart, and one more bin's, of what is longer.
     pub length_bins: Vec<u64>,
-    /// Seconds of the clock after which a run is ended and counts as failed.
+    /// Share of the documents that nobody trains on and everybody foretells.
+    pub held_out: Option<f64>,
+    /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
+    /// unless given.
     pub timeout: Option<f64>,
     /// What single samplers do differently.
     pub sampler: BTreeMap<String, Tuning>,
+    /// What single rivals do differently.
+    pub rival: BTreeMap<String, RivalTuning>,
 }
 
 /// What one sampler does differently from the rest of the plan.
@@ -84,6 +96,24 @@ pub struct Tuning {
     pub ranges: Option<usize>,
 }
 
+/// What one rival does differently from the rest of the plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RivalTuning {
+    /// Epochs at most.
+    pub epochs: Option<u32>,
+    /// CPU seconds of training at most.
+    pub seconds: Option<f64>,
+    /// Epochs between evaluations.
+    pub evaluate_every: Option<u32>,
+}
+
+impl From<RivalTuning> for Tuning {
+    fn from(RivalTuning { epochs, seconds, evaluate_every }: RivalTuning) -> Self {
+        Self { epochs, seconds, evaluate_every, ..Self::default() }
+    }
+}
+
 /// Seeds: 1 to n, or just these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number of seeds (5) or a list of them ([1, 7])")]
@@ -99,6 +129,7 @@ impl Default for Plan {
         Self {
             name: "run".to_owned(),
             samplers: vec![SamplerKind::FPlus],
+            rivals: Vec::new(),
             corpora: Vec::new(),
             topics: vec![100],
             threads: vec![1],
@@ -110,8 +141,10 @@ impl Default for Plan {
             until: None,
             evaluate_every: 5,
             length_bins: Vec::new(),
+            held_out: None,
             timeout: None,
             sampler: BTreeMap::new(),
+            rival: BTreeMap::new(),
         }
     }
 }
@@ -145,8 +178,8 @@ impl Plan {
             for corpus in &self.corpora {
                 for &topics in &self.topics {
                     for &threads in &self.threads {
-                        for &sampler in &self.samplers {
-                            let cell = self.cell(sampler, corpus, topics, threads, seed);
+                        for contender in self.contenders() {
+                            let cell = self.cell(contender, corpus, topics, threads, seed);
                             cells.push(self.bounded(cell, thresholds));
                         }
                     }
@@ -156,15 +189,29 @@ impl Plan {
         Ok(cells)
     }
 
+    /// Samplers, then rivals.
+    fn contenders(&self) -> impl Iterator<Item = Contender> {
+        let rivals = self.rivals.iter().map(|&rival| rival.into());
+        self.samplers.iter().map(|&sampler| sampler.into()).chain(rivals)
+    }
+
+    fn tuning(&self, contender: Contender) -> Tuning {
+        let found = match contender {
+            Contender::Sampler(kind) => self.sampler.get(kind.name()).cloned(),
+            Contender::Rival(rival) => self.rival.get(rival.name()).cloned().map(Tuning::from),
+        };
+        found.unwrap_or_default()
+    }
+
     fn cell(
         &self,
-        sampler: SamplerKind,
+        sampler: Contender,
         corpus: &CorpusName,
         topics: u32,
         threads: usize,
         seed: u64,
     ) -> Cell {
-        let tuning = self.sampler.get(sampler.name()).cloned().unwrap_or_default();
+        let tuning = self.tuning(sampler);
         Cell {
             sampler,
             corpus: corpus.clone(),
@@ -181,6 +228,7 @@ impl Plan {
             short_length: tuning.short_length,
             ranges: tuning.ranges,
             length_bins: self.length_bins.clone(),
+            held_out: self.held_out,
         }
     }
 
@@ -197,8 +245,8 @@ impl Plan {
             Seeds::Count(n) => *n as usize,
             Seeds::List(list) => list.len(),
         };
-        let lists =
-            [self.samplers.len(), self.corpora.len(), self.topics.len(), self.threads.len()];
+        let contenders = self.contenders().count();
+        let lists = [contenders, self.corpora.len(), self.topics.len(), self.threads.len()];
         // An empty list is refused below; here it must not hide a long one.
         let cells = lists.into_iter().fold(seeds, |cells, n| cells.saturating_mul(n.max(1)));
         if cells > MOST_CELLS {
@@ -209,18 +257,32 @@ impl Plan {
             Seeds::Count(n) => (1..=u64::from(*n)).collect(),
             Seeds::List(list) => list.clone(),
         };
-        distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
+        if self.rivals.is_empty() || !self.samplers.is_empty() {
+            distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
+        }
+        if !self.rivals.is_empty() {
+            distinct("rivals", &self.rivals, "a list such as [\"tomotopy\"]")?;
+        }
         distinct("corpora", &self.corpora, "a list such as [\"kos\", \"nytlike@0.1\"]")?;
         distinct("topics", &self.topics, "a list such as [100, 1000]")?;
         distinct("threads", &self.threads, "a list such as [1, 2]")?;
         distinct("seeds", &seeds, "a number from 1, or a list such as [1, 7]")?;
         for name in self.sampler.keys() {
             if name.parse::<SamplerKind>().is_err() {
-                let remedy = "name a table [sampler.NAME] exact, f-plus, warp or hybrid";
+                let remedy = format!("name a table [sampler.NAME] {}", sampler_names());
                 return Err(value("sampler", name, remedy));
             }
         }
-        let tunings = || self.sampler.values();
+        for name in self.rival.keys() {
+            if name.parse::<Rival>().is_err() {
+                let remedy = format!("name a table [rival.NAME] {}", rival_names());
+                return Err(value("rival", name, remedy));
+            }
+        }
+        let tunings = || {
+            let rivals = self.rival.values().cloned().map(Tuning::from);
+            self.sampler.values().cloned().chain(rivals)
+        };
         let epochs = tunings().filter_map(|tuning| tuning.epochs);
         let every = tunings().filter_map(|tuning| tuning.evaluate_every);
         at_least_1("topics", self.topics.iter().copied())?;
@@ -232,6 +294,9 @@ impl Plan {
         if !self.length_bins.is_sorted_by(|a, b| a < b) || self.length_bins.first() == Some(&0) {
             let bins = format!("{:?}", self.length_bins);
             return Err(value("length-bins", bins, "give lengths from 1 up, as in [60, 600]"));
+        }
+        if let Some(share) = self.held_out.filter(|share| !(*share > 0.0 && *share < 1.0)) {
+            return Err(value("held-out", share, "give a share between 0 and 1, as 0.1"));
         }
         above_0("timeout", self.timeout)?;
         above_0("until", self.until)?;
@@ -310,6 +375,25 @@ mod tests {
     }
 
     #[test]
+    fn rivals_are_contenders_like_samplers() {
+        let plan = parse(
+            "samplers = [\"warp\"]\nrivals = [\"mallet\", \"gensim\"]\ncorpora = [\"kos\"]\n\
+             held-out = 0.1\n[rival.mallet]\nepochs = 70\nseconds = 9.0\n",
+        );
+        let cells = plan.unwrap().cells(&Thresholds::default()).unwrap();
+        let names: Vec<String> = cells.iter().map(Cell::name).collect();
+        assert_eq!(
+            names,
+            ["kos-k100-warp-t1-s1", "kos-k100-mallet-t1-s1", "kos-k100-gensim-t1-s1"]
+        );
+        assert_eq!((cells[0].epochs, cells[1].epochs, cells[2].epochs), (100, 70, 100));
+        assert_eq!((cells[1].seconds, cells[2].seconds), (Some(9.0), None));
+        assert!(cells.iter().all(|cell| cell.held_out == Some(0.1)));
+        let alone = parse("samplers = []\nrivals = [\"spark\"]\ncorpora = [\"kos\"]").unwrap();
+        assert_eq!(alone.cells(&Thresholds::default()).unwrap().len(), 1);
+    }
+
+    #[test]
     fn until_becomes_a_likelihood_where_one_is_known() {
         let plan = parse("corpora = [\"kos\", \"ap\"]\ntopics = [1000]\nuntil = 99");
         let cells = plan.unwrap().cells(&Thresholds::built_in()).unwrap();
@@ -322,6 +406,8 @@ mod tests {
             ("corpora = [\"kos\"]\nsampler = 3", "line 2"),
             ("corpora = [\"kos\"]\nepoch = 3", "epoch"),
             ("samplers = [\"gibbs\"]", "f-plus"),
+            ("rivals = [\"gibbs\"]", "tomotopy, gensim"),
+            ("[rival.mallet]\nmh-steps = 3", "mh-steps"),
             ("seeds = \"many\"", "a number of seeds"),
             ("corpora = [\"../kos\"]", "no name of a corpus"),
             ("[sampler.warp]\nepoch = 3", "evaluate-every"),
@@ -345,6 +431,11 @@ mod tests {
             ("corpora = [\"kos\"]\nlength-bins = [0]", "length-bins is [0]: give lengths"),
             ("corpora = [\"kos\"]\nlength-bins = [9, 9]", "length-bins is [9, 9]"),
             ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
+            ("corpora = [\"kos\"]\n[rival.warp]", "rival is warp: name a table"),
+            ("corpora = [\"kos\"]\nsamplers = []", "samplers is empty"),
+            ("corpora = [\"kos\"]\nrivals = [\"spark\", \"spark\"]", "twice"),
+            ("corpora = [\"kos\"]\nheld-out = 1.0", "held-out is 1: give a share"),
+            ("corpora = [\"kos\"]\nheld-out = nan", "held-out is NaN"),
             ("corpora = [\"kos\"]\nseeds = 1000000", "number of runs is 1000000"),
             ("seeds = 4294967295", "number of runs is 4294967295"),
         ] {

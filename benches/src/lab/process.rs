@@ -1,5 +1,8 @@
-//! What the operating system says about this process.
+//! What the operating system says about this process, and how to end others.
 
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::thread;
 use std::time::Duration;
 
 /// CPU time of all threads since the start.
@@ -19,6 +22,62 @@ fn parse_status(status: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
+/// Gives a process to be started a group of its own, which holds all that it will start.
+#[cfg(unix)]
+pub(super) fn lead_group(command: &mut Command) -> &mut Command {
+    std::os::unix::process::CommandExt::process_group(command, 0)
+}
+
+#[cfg(not(unix))]
+pub(super) fn lead_group(command: &mut Command) -> &mut Command {
+    command
+}
+
+/// Ends a process that [leads its group](lead_group), and with it all that is left of the group.
+pub(super) fn end_group(leader: &mut Child) {
+    // It may have ended by itself, which is as well.
+    let _ = leader.kill();
+    #[cfg(unix)]
+    if let Ok(group) = i32::try_from(leader.id()) {
+        use nix::sys::signal::{Signal, killpg};
+        let _ = killpg(nix::unistd::Pid::from_raw(group), Signal::SIGKILL);
+    }
+}
+
+/// Ends this process, and the group it leads, as soon as `input` ends: whoever holds its other end
+/// is gone then, in whatever way. Interrupting the lab so ends what the lab has started.
+pub fn end_with(mut input: impl Read + Send + 'static) {
+    thread::spawn(move || {
+        let mut ignored = [0; 64];
+        while matches!(input.read(&mut ignored), Ok(1..)) {}
+        #[cfg(unix)]
+        {
+            use nix::sys::signal::{Signal, killpg};
+            use nix::unistd::{getpgrp, getpid};
+            // Started by hand, it may share a group with strangers.
+            if getpgrp() == getpid() {
+                let _ = killpg(getpgrp(), Signal::SIGKILL);
+            }
+        }
+        std::process::exit(1);
+    });
+}
+
+/// Last line that is not blank, cut off where it is too long to be read.
+pub(super) fn last_line(from: impl Read) -> String {
+    const MOST_BYTES: u64 = 1000;
+    let mut from = BufReader::new(from);
+    let (mut last, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        match from.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return String::from_utf8_lossy(&last).trim().to_owned(),
+            Ok(_) if line.trim_ascii().is_empty() => {}
+            Ok(_) => std::mem::swap(&mut last, &mut line),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +86,13 @@ mod tests {
     fn peak_is_read_in_bytes() {
         assert_eq!(parse_status("VmPeak:\t  10 kB\nVmHWM:\t    1836 kB\n"), Some(1836 * 1024));
         assert_eq!(parse_status("VmPeak:\t  10 kB\n"), None);
+    }
+
+    #[test]
+    fn the_last_line_says_something() {
+        assert_eq!(last_line(&b"one\n two \n\n  \n"[..]), "two");
+        assert_eq!(last_line(&b""[..]), "");
+        assert!(last_line(vec![b'x'; 1 << 20].as_slice()).len() <= 1000);
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Runs the cells of a plan, each in a child process, one after the other.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cell::{Job, Message, Outcome};
+use super::cell::{Job, Message, Outcome, Score};
 use super::machine::load;
+use super::process::{end_group, last_line, lead_group};
 use super::thresholds::Thresholds;
 use super::{Cell, LabError, Machine, Plan, Record, Store};
+
+/// A rival that hangs is given up after this, unless the plan says when.
+const RIVALS_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// What a runner tells while it works.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +31,8 @@ pub enum Event<'a> {
         cell: &'a Cell,
         /// Which epoch.
         epoch: u32,
-        /// Log joint a token.
-        per_token: f64,
+        /// How good its state is.
+        score: Score,
         /// Speed of the epoch.
         tokens_per_cpu_second: f64,
     },
@@ -106,8 +110,9 @@ impl Runner {
             }
             tell(Event::Started { cell });
             let load = load();
-            let outcome = self.child(cell, timeout, |epoch, per_token, tokens_per_cpu_second| {
-                tell(Event::Evaluated { cell, epoch, per_token, tokens_per_cpu_second });
+            let timeout = timeout.or(cell.sampler.is_rival().then_some(RIVALS_TIMEOUT));
+            let outcome = self.child(cell, timeout, |epoch, score, tokens_per_cpu_second| {
+                tell(Event::Evaluated { cell, epoch, score, tokens_per_cpu_second });
             });
             match outcome {
                 Ok(outcome) => {
@@ -135,11 +140,16 @@ impl Runner {
         &self,
         cell: &Cell,
         timeout: Option<Duration>,
-        evaluated: impl FnMut(u32, f64, f64),
+        evaluated: impl FnMut(u32, Score, f64),
     ) -> Result<Outcome, LabError> {
         let path = cell.corpus.file(&self.store.corpora())?;
         let fail = |message: String| LabError::Child { cell: cell.name(), message };
-        let mut child = start(&self.program, &Job { cell: cell.clone(), path })
+        let scratch = self.store.scratch(cell);
+        // States of a run that was interrupted are not this one's.
+        clear(&scratch);
+        let job = Job { cell: cell.clone(), path, scratch: scratch.clone() };
+        // Its input stays open, since the end of it ends the child.
+        let (mut child, _input) = start(&self.program, &job)
             .map_err(|error| fail(format!("cannot start {}: {error}", self.program.display())))?;
         let complaints = thread::spawn({
             let stderr = child.stderr.take();
@@ -148,10 +158,12 @@ impl Runner {
         let messages = listen(&mut child);
         let outcome = collect(&messages, timeout, evaluated);
         if let Err(Ended::Late) = outcome {
-            // It may have ended by itself in the meantime, which is as well.
-            let _ = child.kill();
+            end_group(&mut child);
         }
         let status = child.wait().map_err(|error| fail(format!("lost: {error}")))?;
+        // What a rival has started may outlive it.
+        end_group(&mut child);
+        clear(&scratch);
         let complaint = complaints.join().unwrap_or_default();
         match outcome {
             Ok(outcome) if status.success() => Ok(outcome),
@@ -159,6 +171,11 @@ impl Runner {
             _ => Err(fail(describe(status, &complaint))),
         }
     }
+}
+
+/// Removes a run's scratch directory. Only rivals have one, so that often there is none.
+fn clear(scratch: &Path) {
+    let _ = std::fs::remove_dir_all(scratch);
 }
 
 fn describe(status: ExitStatus, complaint: &str) -> String {
@@ -170,24 +187,18 @@ fn describe(status: ExitStatus, complaint: &str) -> String {
     }
 }
 
-fn start(program: &Path, job: &Job) -> std::io::Result<Child> {
-    let mut child = Command::new(program)
-        .arg("cell")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
+fn start(program: &Path, job: &Job) -> std::io::Result<(Child, Option<ChildStdin>)> {
+    let mut command = Command::new(program);
+    command.arg("cell").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = lead_group(&mut command).spawn()?;
+    let mut input = child.stdin.take();
+    if let Some(input) = &mut input {
+        let mut line = serde_json::to_vec(job)?;
+        line.push(b'\n');
         // A child that is gone already says so by its status.
-        let _ = stdin.write_all(&serde_json::to_vec(job)?);
+        let _ = input.write_all(&line);
     }
-    Ok(child)
-}
-
-/// Last line that is not blank.
-fn last_line(from: impl Read) -> String {
-    let lines = BufReader::new(from).lines().map_while(Result::ok);
-    lines.filter(|line| !line.trim().is_empty()).last().unwrap_or_default()
+    Ok((child, input))
 }
 
 fn listen(child: &mut Child) -> Receiver<Message> {
@@ -216,7 +227,7 @@ enum Ended {
 fn collect(
     messages: &Receiver<Message>,
     timeout: Option<Duration>,
-    mut evaluated: impl FnMut(u32, f64, f64),
+    mut evaluated: impl FnMut(u32, Score, f64),
 ) -> Result<Outcome, Ended> {
     let start = Instant::now();
     loop {
@@ -231,8 +242,8 @@ fn collect(
             }
         };
         match message {
-            Message::Evaluated { epoch, per_token, tokens_per_cpu_second } => {
-                evaluated(epoch, per_token, tokens_per_cpu_second);
+            Message::Evaluated { epoch, score, tokens_per_cpu_second } => {
+                evaluated(epoch, score, tokens_per_cpu_second);
             }
             Message::Done(outcome) => return Ok(*outcome),
         }

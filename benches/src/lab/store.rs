@@ -46,6 +46,11 @@ impl Store {
         self.directory.join("corpora")
     }
 
+    /// Where a run may write what is gone after it.
+    pub(super) fn scratch(&self, cell: &Cell) -> PathBuf {
+        self.directory.join("scratch").join(cell.name())
+    }
+
     fn path(&self, cell: &Cell) -> PathBuf {
         self.directory.join("cells").join(format!("{}.json", cell.name()))
     }

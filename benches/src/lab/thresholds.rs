@@ -111,11 +111,12 @@ impl Thresholds {
     }
 
     /// Likelihoods that the cell is to reach, lowest first; none where nothing is known of its
-    /// corpus and K, or where its priors are others.
+    /// corpus and K, where its priors are others, or where documents are held out.
     pub fn of(&self, cell: &Cell) -> &[Level] {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
         let entry = self.0.iter().find(|entry| {
-            entry.corpus == cell.corpus.as_str()
+            cell.held_out.is_none()
+                && entry.corpus == cell.corpus.as_str()
                 && entry.topics == cell.topics
                 && close(entry.alpha, cell.alpha)
                 && close(entry.beta, cell.beta)
@@ -148,11 +149,11 @@ pub struct Crossing {
 /// When `points` first reach `log_joint` a token; `None` if never.
 pub fn crossing(points: &[Point], tokens: u64, log_joint: f64) -> Option<Crossing> {
     let goal = log_joint * tokens as f64;
-    let i = points.iter().position(|point| point.log_joint >= goal)?;
+    let i = points.iter().position(|point| point.log_joint.is_some_and(|joint| joint >= goal))?;
     let b = &points[i];
     let a = &points[i.saturating_sub(1)];
-    let gain = b.log_joint - a.log_joint;
-    let share = if gain > 0.0 { (goal - a.log_joint) / gain } else { 1.0 };
+    let (low, high) = a.log_joint.zip(b.log_joint)?;
+    let share = if high > low { (goal - low) / (high - low) } else { 1.0 };
     let between = |a: f64, b: f64| a + share * (b - a);
     Some(Crossing {
         cpu_seconds: between(a.cpu_seconds, b.cpu_seconds),
@@ -173,7 +174,7 @@ pub fn entry(records: &[Record]) -> Option<String> {
     let first = records.first()?;
     let (cell, tokens) = (&first.cell, first.outcome.tokens as f64);
     let points = || records.iter().flat_map(|record| &record.outcome.points);
-    let best = points().map(|point| point.log_joint).max_by(f64::total_cmp)? / tokens;
+    let best = points().filter_map(|point| point.log_joint).max_by(f64::total_cmp)? / tokens;
     let rise = records.iter().filter_map(|record| late_rise(&record.outcome.points));
     let rise = rise.max_by(f64::total_cmp).unwrap_or(f64::INFINITY);
     let seeds: Vec<String> = records.iter().map(|record| record.cell.seed.to_string()).collect();
@@ -204,7 +205,8 @@ pub fn entry(records: &[Record]) -> Option<String> {
 fn late_rise(points: &[Point]) -> Option<f64> {
     let last = points.last()?;
     let before = points.iter().rev().find(|p| p.epoch <= last.epoch - last.epoch.div_ceil(10))?;
-    Some((last.log_joint - before.log_joint) / before.log_joint.abs())
+    let (before, last) = before.log_joint.zip(last.log_joint)?;
+    Some((last - before) / before.abs())
 }
 
 #[cfg(test)]
@@ -217,13 +219,8 @@ mod tests {
             epoch,
             cpu_seconds: seconds,
             wall_seconds: 2.0 * seconds,
-            changed: None,
-            acceptance: None,
-            mh_steps: None,
-            log_joint,
-            log_joint_doc: 0.0,
-            log_joint_word: log_joint,
-            by_length: Vec::new(),
+            log_joint: Some(log_joint),
+            ..Point::default()
         };
         values.iter().map(point).collect()
     }
@@ -259,7 +256,9 @@ mod tests {
             }
             assert_eq!(thresholds.of(&cell).len(), 4);
             // Another prior is another likelihood.
-            assert!(thresholds.of(&Cell { alpha: 0.1, ..cell }).is_empty());
+            assert!(thresholds.of(&Cell { alpha: 0.1, ..cell.clone() }).is_empty());
+            // So is that of fewer documents.
+            assert!(thresholds.of(&Cell { held_out: Some(0.1), ..cell }).is_empty());
         }
     }
 

@@ -63,7 +63,10 @@ impl Bars {
             }
         }
         frame(&mut scene);
-        legend(&mut scene, self.series.iter().map(|(label, color)| (label.as_str(), *color)));
+        legend(
+            &mut scene,
+            self.series.iter().map(|(label, color)| (label.as_str(), *color, false)),
+        );
         Some(scene)
     }
 }

@@ -11,6 +11,8 @@ pub struct Curve {
     pub label: String,
     /// Its colour.
     pub color: Color,
+    /// Whether it is drawn in dashes.
+    pub dashed: bool,
     /// (x, y), in the order they are joined.
     pub points: Vec<(f64, f64)>,
 }
@@ -98,12 +100,13 @@ impl Chart {
         let within = Some((LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP));
         for curve in &curves {
             let points = curve.points.iter().map(|&(a, b)| (x.at(a), y.at(b))).collect();
-            scene.path(points, curve.color, 1.8, 0.0, within);
+            let dash = if curve.dashed { 6.0 } else { 0.0 };
+            scene.path(points, curve.color, 1.8, dash, within);
         }
         frame(&mut scene);
         let below = ((LEFT + RIGHT) / 2.0, BOTTOM + 44.0);
         scene.text(below, &self.x_label, 13.0, INK, Anchor::Middle);
-        legend(&mut scene, curves.iter().map(|curve| (curve.label.as_str(), curve.color)));
+        legend(&mut scene, curves.iter().map(|c| (c.label.as_str(), c.color, c.dashed)));
         Some(scene)
     }
 
@@ -160,18 +163,27 @@ pub(super) fn frame(scene: &mut Scene) {
     scene.path(corners, FRAME, 1.2, 0.0, None);
 }
 
-/// One entry a name, in a row above the picture.
-pub(super) fn legend<'a>(scene: &mut Scene, entries: impl Iterator<Item = (&'a str, Color)>) {
+/// One entry a name, in rows above the picture: its colour, and whether its line is dashed.
+pub(super) fn legend<'a>(scene: &mut Scene, entries: impl Iterator<Item = (&'a str, Color, bool)>) {
     let mut seen: Vec<&str> = Vec::new();
-    let mut x = LEFT;
-    for (label, color) in entries {
+    let (mut x, mut y) = (LEFT, 75.0);
+    for (label, color, dashed) in entries {
         if seen.contains(&label) {
             continue;
         }
         seen.push(label);
-        scene.fill((x, 68.0, 22.0, 5.0), color);
-        scene.text((x + 28.0, 75.0), label, 12.5, INK, Anchor::Start);
-        x += 28.0 + text_width(label, 12.5) + 22.0;
+        let width = 28.0 + text_width(label, 12.5);
+        if x + width > WIDTH - 8.0 {
+            (x, y) = (LEFT, y + 16.0);
+        }
+        if dashed {
+            scene.fill((x, y - 7.0, 9.0, 5.0), color);
+            scene.fill((x + 13.0, y - 7.0, 9.0, 5.0), color);
+        } else {
+            scene.fill((x, y - 7.0, 22.0, 5.0), color);
+        }
+        scene.text((x + 28.0, y), label, 12.5, INK, Anchor::Start);
+        x += width + 18.0;
     }
 }
 
@@ -180,7 +192,7 @@ mod tests {
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>, x_scale: Scale) -> Chart {
-        let curve = Curve { label: "one".into(), color: Color(0, 0, 0), points };
+        let curve = Curve { label: "one".into(), color: Color(0, 0, 0), dashed: false, points };
         Chart {
             title: "Title".into(),
             note: String::new(),
@@ -207,6 +219,16 @@ mod tests {
         assert_eq!(svg.matches(">one<").count(), 1, "{svg}");
         assert!(svg.contains(">in<") && !svg.contains(">out<"));
         assert_eq!(svg.matches("clip-path=").count(), 2);
+    }
+
+    #[test]
+    fn a_long_legend_goes_on_in_the_next_row() {
+        let names: Vec<String> = (0..14).map(|i| format!("contender-{i}")).collect();
+        let mut scene = Scene::new(WIDTH as u32, HEIGHT as u32);
+        let color = Color(1, 2, 3);
+        legend(&mut scene, names.iter().map(|name| (name.as_str(), color, false)));
+        let svg = scene.svg();
+        assert!(svg.contains("y=\"75.0\"") && svg.contains("y=\"91.0\""), "{svg}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ const CELL: &str = "sampler,corpus,topics,threads,seed";
 pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
-         log_joint,log_joint_doc,log_joint_word,log_joint_per_token\n"
+         log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -63,10 +63,11 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.changed.map(|share| format!("{share:.6}")))
                 .maybe(point.acceptance.map(|share| format!("{share:.6}")))
                 .maybe(point.mh_steps)
-                .add(point.log_joint)
-                .add(point.log_joint_doc)
-                .add(point.log_joint_word)
-                .add(format!("{:.6}", point.log_joint / tokens));
+                .maybe(point.log_joint)
+                .maybe(point.log_joint_doc)
+                .maybe(point.log_joint_word)
+                .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
+                .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
@@ -105,7 +106,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     let percents = thresholds.percents();
     let mut out = format!(
         "{CELL},status,alpha,beta,epochs,cpu_seconds,wall_seconds,tokens_per_cpu_second,\
-         tokens_per_second,log_joint_per_token,acceptance"
+         tokens_per_second,log_joint_per_token,perplexity,acceptance"
     );
     for percent in &percents {
         // Writing to a string does not fail.
@@ -114,7 +115,8 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         commit,compiler,cpu\n",
+         held_out,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         caches\n",
     );
     for record in &results.records {
         out.push_str(&finished(record, &percents, thresholds).0);
@@ -136,6 +138,8 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
 fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row {
     let (cell, outcome, machine) = (&record.cell, &record.outcome, &record.machine);
     let last = outcome.points.last();
+    let score = last.map(|point| point.score(outcome.tokens));
+    let (resolved, rival) = (outcome.resolved.as_ref(), outcome.rival.as_ref());
     let mut row = Row::default();
     row.cell(cell)
         .add("finished")
@@ -146,7 +150,8 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .maybe(last.map(|point| format!("{:.6}", point.wall_seconds)))
         .add(format!("{:.0}", outcome.tokens_per_cpu_second))
         .add(format!("{:.0}", outcome.tokens_per_second))
-        .maybe(last.map(|point| format!("{:.6}", point.log_joint / outcome.tokens as f64)))
+        .maybe(score.and_then(|score| score.log_joint).map(|joint| format!("{joint:.6}")))
+        .maybe(score.and_then(|score| score.perplexity).map(|x| format!("{x:.3}")))
         .maybe(last.and_then(|point| point.acceptance).map(|share| format!("{share:.6}")));
     let levels = thresholds.of(cell);
     for percent in percents {
@@ -158,21 +163,29 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
     }
     row.maybe(outcome.memory.peak)
         .maybe(outcome.memory.peak_reading)
-        .add(outcome.memory.corpus)
-        .add(outcome.memory.state)
+        .maybe(outcome.memory.corpus)
+        .maybe(outcome.memory.state)
         .add(outcome.tokens)
         .add(outcome.documents)
         .add(outcome.words)
         .add(format!("{:.3}", outcome.read_seconds))
-        .add(format!("{:.3}", outcome.start_seconds))
+        .maybe(outcome.start_seconds.map(|seconds| format!("{seconds:.3}")))
         .maybe(record.load)
-        .add(outcome.resolved.isa)
-        .add(outcome.resolved.ranges)
+        .maybe(resolved.map(|resolved| resolved.isa))
+        .maybe(resolved.map(|resolved| resolved.ranges))
         .add(format!("{:016x}", outcome.corpus_fingerprint))
-        .add(format!("{:016x}", outcome.assignments_fingerprint))
+        .maybe(outcome.assignments_fingerprint.map(|hash| format!("{hash:016x}")))
+        .maybe(cell.held_out)
+        .maybe(rival.map(|rival| &rival.version))
+        .maybe(rival.map(|rival| &rival.options))
+        .maybe(rival.map(|rival| &rival.clock))
         .add(&machine.commit)
         .add(&machine.compiler)
-        .add(&machine.cpu);
+        .add(&machine.build)
+        .add(&machine.system)
+        .add(&machine.cpu)
+        .add(machine.cores)
+        .add(machine.caches.join(" "));
     row
 }
 
@@ -233,5 +246,7 @@ mod tests {
         assert_eq!(column(&lines, "cpu_seconds_to_99.8")[1..], ["inf", ""]);
         assert!(column(&lines, "cpu_seconds_to_99.8")[0].starts_with("1."));
         assert_eq!(column(&lines, "status")[2], "failed: said no, and left");
+        let cores = all.records[0].machine.cores.to_string();
+        assert_eq!(column(&lines, "cores"), [cores.as_str(), &cores, ""]);
     }
 }

@@ -3,9 +3,9 @@
 use lda_core::train::SamplerKind;
 
 use super::super::lengths::names;
-use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, Scale, Scene, color};
+use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, PALETTE, Scale, Scene};
 use super::super::thresholds::Thresholds;
-use super::super::{Cell, Point, Record, Results};
+use super::super::{Cell, Contender, Point, Record, Results, Rival};
 use super::summary::Group;
 
 /// File name without its end, and the plot.
@@ -32,6 +32,7 @@ pub(super) fn draw(
             let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
             add(name, likelihood.of_documents(by_length));
         }
+        add(format!("{place}-perplexity-by-time"), likelihood.perplexity());
         add(format!("{place}-acceptance"), acceptance(&records, &heading));
     }
     let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
@@ -66,9 +67,17 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
 }
 
-/// A sampler has the same colour in every plot.
-fn color_of(sampler: SamplerKind) -> Color {
-    color(SamplerKind::ALL.iter().position(|kind| *kind == sampler).unwrap_or_default())
+/// A contender has the same colour in every plot. Ours take them from the first on and rivals from
+/// the last, so that all differ as long as there are as many colours.
+fn color_of(contender: Contender) -> Color {
+    let place = match contender {
+        Contender::Sampler(kind) => SamplerKind::ALL.iter().position(|other| *other == kind),
+        Contender::Rival(rival) => {
+            let place = Rival::ALL.iter().position(|other| *other == rival);
+            place.map(|place| PALETTE.len() - 1 - place % PALETTE.len())
+        }
+    };
+    PALETTE[place.unwrap_or_default() % PALETTE.len()]
 }
 
 #[derive(Clone, Copy)]
@@ -93,14 +102,35 @@ impl Likelihood<'_> {
     }
 
     fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
-        let y =
-            |record: &Record, point: &Point| Some(point.log_joint / record.outcome.tokens as f64);
+        let y = |record: &Record, point: &Point| point.score(record.outcome.tokens).log_joint;
         let curves = curves(self.records, x, y);
         let levels = self.thresholds.of(&self.records[0].cell).iter();
         let marks: Vec<Mark> = levels
             .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
             .collect();
         self.draw(x_label, "log joint likelihood a token", curves, marks)
+    }
+
+    /// Of held-out documents. Low is good, and the start is so high that it would press all flat.
+    fn perplexity(&self) -> Option<Scene> {
+        let curves = curves(self.records, |point| point.cpu_seconds, |_, point| point.perplexity);
+        let all = curves.iter().flat_map(|curve| &curve.points);
+        let best = all.map(|point| point.1).min_by(f64::total_cmp)?;
+        let ends: Vec<_> = curves.iter().filter_map(|curve| curve.points.last()).collect();
+        let worst = ends.iter().map(|end| end.1).max_by(f64::total_cmp)?;
+        let high = (1.1 * worst).min(4.0 * best);
+        Chart {
+            title: self.heading.to_owned(),
+            note: note(self.records),
+            x_label: "CPU seconds of training".to_owned(),
+            y_label: "perplexity of held-out documents".to_owned(),
+            x_scale: time_scale(ends.iter().map(|end| end.0)),
+            y_low: Some(best - 0.05 * (high - best)),
+            y_high: Some(high),
+            curves,
+            marks: Vec::new(),
+        }
+        .draw()
     }
 
     fn draw(
@@ -113,8 +143,6 @@ impl Likelihood<'_> {
         let ends = curves.iter().filter_map(|curve| curve.points.last());
         let best = ends.clone().map(|end| end.1).max_by(f64::total_cmp)?;
         let worst = curves.iter().flat_map(|c| &c.points).map(|p| p.1).min_by(f64::total_cmp)?;
-        let longest = ends.clone().map(|end| end.0).max_by(f64::total_cmp)?;
-        let shortest = ends.map(|end| end.0).min_by(f64::total_cmp)?;
         let top = marks.last().map_or(best, |mark| mark.y.max(best));
         // Where curves differ is near the top; the random start would press that flat.
         let low = worst.max(top + 0.16 * top.min(0.0));
@@ -123,7 +151,7 @@ impl Likelihood<'_> {
             note: note(self.records),
             x_label: x_label.to_owned(),
             y_label: y_label.to_owned(),
-            x_scale: if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear },
+            x_scale: time_scale(ends.map(|end| end.0)),
             y_low: Some(low),
             y_high: Some(top + 0.04 * (top - low).max(1e-6)),
             curves,
@@ -131,6 +159,13 @@ impl Likelihood<'_> {
         }
         .draw()
     }
+}
+
+/// Logarithmic, where one curve would be too short to be seen beside another.
+fn time_scale(ends: impl Iterator<Item = f64> + Clone) -> Scale {
+    let longest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
+    let shortest = ends.fold(f64::INFINITY, f64::min);
+    if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear }
 }
 
 fn note(records: &[&Record]) -> String {
@@ -153,6 +188,7 @@ fn curves(
     let curve = |record: &&Record| Curve {
         label: record.cell.sampler.to_string(),
         color: color_of(record.cell.sampler),
+        dashed: record.cell.sampler.is_rival(),
         points: record
             .outcome
             .points
@@ -188,7 +224,7 @@ fn bars(
     (title, note, y_label): (&str, &str, &str),
     value: impl Fn(&Group) -> Option<f64>,
 ) -> Option<Scene> {
-    let mut samplers: Vec<SamplerKind> = Vec::new();
+    let mut samplers: Vec<Contender> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let many_threads = groups.iter().any(|group| group.threads != groups[0].threads);
     let label = |group: &Group| {
@@ -226,9 +262,38 @@ fn bars(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
+
+    #[test]
+    fn contenders_have_colours_of_their_own() {
+        let samplers = SamplerKind::ALL.into_iter().map(Contender::from);
+        let contenders: Vec<_> = samplers.chain(Rival::ALL.map(Contender::from)).collect();
+        let colors = contenders.iter().map(|contender| color_of(*contender));
+        let different: HashSet<[u8; 3]> = colors.map(|Color(r, g, b)| [r, g, b]).collect();
+        assert_eq!(different.len(), contenders.len().min(PALETTE.len()));
+    }
+
+    #[test]
+    fn a_rival_without_assignments_is_in_the_plot_of_perplexity() {
+        let (mut ours, mut rival) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
+        rival.cell.sampler = Rival::Gensim.into();
+        for (record, start) in [(&mut ours, 3000.0), (&mut rival, 4000.0)] {
+            for point in &mut record.outcome.points {
+                point.perplexity = Some(start - 50.0 * f64::from(point.epoch));
+            }
+        }
+        rival.outcome.points.iter_mut().for_each(|point| point.log_joint = None);
+        let (all, thresholds) = (results([ours, rival]), Thresholds::built_in());
+        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let svg = |name: &str| plots.iter().find(|plot| plot.0.ends_with(name)).unwrap().1.svg();
+        assert!(svg("perplexity-by-time").contains(">gensim<"));
+        assert!(svg("perplexity-by-time").contains(">f-plus<"));
+        assert!(!svg("likelihood-by-time").contains(">gensim<"));
+    }
 
     #[test]
     fn plots_of_what_there_is() {

@@ -67,12 +67,10 @@ mod tests {
             cpu_seconds: seconds * f64::from(epoch) / 10.0,
             wall_seconds: seconds * f64::from(epoch) / 10.0,
             changed: Some(0.5),
-            acceptance: None,
-            mh_steps: None,
-            log_joint: 1000.0 * (-14.0 + (end + 14.0) * f64::from(epoch) / 20.0),
-            log_joint_doc: -1.0,
-            log_joint_word: -1.0,
-            by_length: Vec::new(),
+            log_joint: Some(1000.0 * (-14.0 + (end + 14.0) * f64::from(epoch) / 20.0)),
+            log_joint_doc: Some(-1.0),
+            log_joint_word: Some(-1.0),
+            ..Point::default()
         };
         let corpus_name = "kos".parse().unwrap();
         let cell =
@@ -82,18 +80,24 @@ mod tests {
             machine: Machine::detect(),
             load: Some(0.5),
             outcome: Outcome {
-                resolved: Options::default().resolve(&corpus).unwrap(),
+                resolved: Some(Options::default().resolve(&corpus).unwrap()),
                 documents: 1,
                 words: 2,
                 tokens: 1000,
                 corpus_fingerprint: 0xabc,
                 read_seconds: 0.1,
-                start_seconds: 0.2,
+                start_seconds: Some(0.2),
                 points: [0, 10, 20].map(point).into(),
                 tokens_per_cpu_second: 10_000.0 / seconds,
                 tokens_per_second: 10_000.0 / seconds,
-                memory: Memory { peak: Some(1 << 24), peak_reading: None, corpus: 1, state: 2 },
-                assignments_fingerprint: u64::MAX,
+                memory: Memory {
+                    peak: Some(1 << 24),
+                    peak_reading: None,
+                    corpus: Some(1),
+                    state: Some(2),
+                },
+                assignments_fingerprint: Some(u64::MAX),
+                rival: None,
             },
         }
     }

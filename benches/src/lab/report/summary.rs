@@ -1,16 +1,14 @@
 //! Runs that differ only by their seed, taken together.
 
-use lda_core::train::SamplerKind;
-
 use super::super::thresholds::{Thresholds, crossing};
-use super::super::{Cell, CorpusName, Record, Results, median};
+use super::super::{Cell, Contender, CorpusName, Record, Results, median};
 
-/// The runs of one sampler on one corpus at one K and number of threads. Figures are medians over
+/// The runs of one sampler or rival on one corpus at one K and number of threads. Figures are medians over
 /// the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Sampler.
-    pub sampler: SamplerKind,
+    /// Sampler, or rival.
+    pub sampler: Contender,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -29,8 +27,10 @@ pub struct Group {
     pub epochs: f64,
     /// CPU seconds of sampling.
     pub cpu_seconds: f64,
-    /// Log joint a token after the last epoch.
-    pub log_joint: f64,
+    /// Log joint a token after the last epoch, where there is one.
+    pub log_joint: Option<f64>,
+    /// Perplexity of the held-out documents after the last epoch.
+    pub perplexity: Option<f64>,
     /// Acceptance of proposals in the last epoch.
     pub acceptance: Option<f64>,
     /// Largest resident set, in bytes.
@@ -96,7 +96,8 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
         tokens_per_second: figure(&|r| Some(r.outcome.tokens_per_second)),
         epochs: figure(&|r| last(r).map(|point| f64::from(point.epoch))),
         cpu_seconds: figure(&|r| last(r).map(|point| point.cpu_seconds)),
-        log_joint: figure(&|r| last(r).map(|point| point.log_joint / tokens(r))),
+        log_joint: middle(&|r| last(r)?.score(r.outcome.tokens).log_joint),
+        perplexity: middle(&|r| last(r)?.perplexity),
         acceptance: middle(&|r| last(r).and_then(|point| point.acceptance)),
         peak_memory: middle(&peak),
         peak_per_token: middle(&|r| peak(r).map(|bytes| bytes / tokens(r))),
@@ -156,6 +157,6 @@ mod tests {
         let groups = group(&all, &Thresholds::built_in());
         assert_eq!((groups.len(), groups[1].seeds), (2, 0));
         assert_eq!(groups[1].failure.as_deref(), Some("no"));
-        assert!(groups[1].log_joint.is_nan() && groups[1].arrivals.is_empty());
+        assert!(groups[1].log_joint.is_none() && groups[1].arrivals.is_empty());
     }
 }

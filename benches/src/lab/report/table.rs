@@ -38,37 +38,65 @@ fn section(groups: &[&Group]) -> String {
         let _ = write!(header, " s to {} % ({:.3}) |", level.percent, level.log_joint);
         rule.push_str("--:|");
     }
-    header.push_str(
-        " M tokens / CPU s | M tokens / s | epochs | CPU s | log joint a token | acceptance | peak MiB |",
+    let columns = Columns {
+        levels: levels.len(),
+        perplexity: groups.iter().any(|group| group.perplexity.is_some()),
+    };
+    let perplexity = if columns.perplexity { " perplexity |" } else { "" };
+    let _ = write!(
+        header,
+        " M tokens / CPU s | M tokens / s | epochs | CPU s | log joint a token |{perplexity} \
+         acceptance | peak MiB |"
     );
-    rule.push_str("--:|--:|--:|--:|--:|--:|--:|");
+    rule.push_str(&"--:|".repeat(columns.figures()));
     let mut out = format!("{header}\n{rule}");
     for group in groups {
-        let _ = write!(out, "\n{}", row(group, levels.len()));
+        let _ = write!(out, "\n{}", row(group, columns));
     }
     out
 }
 
-fn row(group: &Group, levels: usize) -> String {
+/// What a section has figures of.
+#[derive(Clone, Copy)]
+struct Columns {
+    levels: usize,
+    perplexity: bool,
+}
+
+impl Columns {
+    /// Columns after those of the levels.
+    fn figures(self) -> usize {
+        7 + usize::from(self.perplexity)
+    }
+}
+
+fn row(group: &Group, columns: Columns) -> String {
     let mut out = format!("| {} | {} | {} |", group.sampler, group.threads, group.seeds);
     if group.seeds == 0 {
         let why = group.failure.as_deref().unwrap_or_default().replace('|', "\\|");
-        let _ = write!(out, " failed: {why} |{}", " |".repeat(levels + 6));
+        let rest = columns.levels + columns.figures() - 1;
+        let _ = write!(out, " failed: {why} |{}", " |".repeat(rest));
         return out;
     }
-    for i in 0..levels {
-        let text = group.arrivals.get(i).map_or("".to_owned(), |a| time(a, group.seeds));
+    for i in 0..columns.levels {
+        let arrival = group.arrivals.get(i).filter(|_| group.log_joint.is_some());
+        let text = arrival.map_or("–".to_owned(), |arrival| time(arrival, group.seeds));
         let _ = write!(out, " {text} |");
     }
     let dash = || "–".to_owned();
+    let log_joint = group.log_joint.map_or_else(dash, |joint| format!("{joint:.4}"));
+    let perplexity = match group.perplexity {
+        Some(perplexity) => format!(" {perplexity:.1} |"),
+        None if columns.perplexity => " – |".to_owned(),
+        None => String::new(),
+    };
     let _ = write!(
         out,
-        " {:.2} | {:.2} | {:.0} | {:.1} | {:.4} | {} | {} |",
+        " {:.2} | {:.2} | {:.0} | {:.1} | {log_joint} |{perplexity} {} | {} |",
         group.tokens_per_cpu_second / 1e6,
         group.tokens_per_second / 1e6,
         group.epochs,
         group.cpu_seconds,
-        group.log_joint,
         group.acceptance.map_or_else(dash, |share| format!("{share:.3}")),
         group.peak_memory.map_or_else(dash, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
     );
@@ -100,10 +128,20 @@ fn notes(plan: &Plan, results: &Results) -> String {
     let every = format!("evaluated every {} epochs", plan.evaluate_every);
     let alpha = plan.alpha.map_or("50/K".to_owned(), |alpha| alpha.to_string());
     let _ = writeln!(out, "\nα = {alpha}, β = {}; {every}.", plan.beta);
-    for (sampler, tuning) in &plan.sampler {
-        let tuning = toml::to_string(tuning).unwrap_or_default();
-        let _ = writeln!(out, "{sampler}: {}.", tuning.trim().replace('\n', ", "));
+    if let Some(share) = plan.held_out {
+        let _ = writeln!(
+            out,
+            "{share} of the documents are held out of training: perplexity is theirs, by document \
+             completion from everybody's φ; the log joint is that of the rest."
+        );
     }
+    let samplers = plan.sampler.iter().map(|(name, tuning)| (name, toml::to_string(tuning)));
+    let rivals = plan.rival.iter().map(|(name, tuning)| (name, toml::to_string(tuning)));
+    for (name, tuning) in samplers.chain(rivals) {
+        let tuning = tuning.unwrap_or_default();
+        let _ = writeln!(out, "{name}: {}.", tuning.trim().replace('\n', ", "));
+    }
+    out.push_str(&rivals_notes(results));
     let mut machines: Vec<&Machine> = Vec::new();
     for record in &results.records {
         if !machines.contains(&&record.machine) {
@@ -121,6 +159,23 @@ fn notes(plan: &Plan, results: &Results) -> String {
         let _ = writeln!(out, "\nFailed: {}: {}", failure.cell.name(), failure.message);
     }
     out
+}
+
+/// What each rival said of itself: with what it was run, and what is in its clock.
+fn rivals_notes(results: &Results) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    for record in &results.records {
+        let Some(rival) = &record.outcome.rival else { continue };
+        let name = record.cell.sampler;
+        let note = format!("{name} is {}: {}. {}", rival.version, rival.options, rival.clock);
+        let note = note.replace(['\n', '\r'], " ");
+        // K, threads and seed are in the table.
+        let same = |other: &String| other.starts_with(&format!("{name} is {}:", rival.version));
+        if !notes.iter().any(same) {
+            notes.push(note);
+        }
+    }
+    notes.iter().map(|note| format!("\n- {}", note.trim_end())).collect::<String>() + "\n"
 }
 
 #[cfg(test)]

@@ -1,0 +1,43 @@
+"""tomotopy: collapsed Gibbs sampling, dense over topics, vectorised C++."""
+
+import tomotopy
+
+import lab as shared
+
+
+def run(lab, job):
+    words, documents = shared.read_corpus(job)
+    options = {
+        "k": job["topics"],
+        "alpha": job["alpha"],
+        "eta": job["beta"],
+        "seed": job["seed"],
+        "min_cf": 0,
+        "rm_top": 0,
+    }
+    model = tomotopy.LDAModel(**options)
+    model.optim_interval = 0
+    # It has no empty documents.
+    for document in filter(None, documents):
+        model.add_doc([str(word) for word, count in document for _ in range(count)])
+    # The start: topics are drawn, nothing is sampled.
+    model.train(0, workers=job["threads"])
+    spelled = [int(word) for word in model.used_vocabs]
+
+    def topics_of(document):
+        spellings = map(spelled.__getitem__, document.words.tolist())
+        return zip(spellings, document.topics.tolist())
+
+    def write(epoch):
+        # In the order they were added; version 0.14 has them in no other way.
+        trained = map(topics_of, model.docs)
+        rows = [next(trained) if document else () for document in documents]
+        return shared.write_assignments(job, epoch, words, rows)
+
+    def step(epochs):
+        model.train(epochs, workers=job["threads"])
+
+    shared.train(lab, job, [0, *shared.evaluations(job)], step, write)
+    options.update(optim_interval=0, workers=job["threads"], isa=tomotopy.isa)
+    version = f"tomotopy {tomotopy.__version__}"
+    lab.done(version, options, "Its V is the words it has seen.")

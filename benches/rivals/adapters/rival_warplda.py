@@ -1,0 +1,95 @@
+"""WarpLDA by its authors, from its command line.
+
+It cannot go on from a state, and its seed is fixed; so each evaluation is a run from the start,
+after 1, 2, 4, ... times `evaluate-every` epochs. CPU time is that of its process between the first
+and the last iteration it prints, and the first as long as it says.
+"""
+
+import os
+import re
+import time
+
+import lab as shared
+import program
+
+ITERATION = re.compile(r"Iteration (\d+), ([0-9.]+) s")
+
+
+def run(lab, job):
+    warplda = os.environ["LDA_WARPLDA"]
+    words, documents = shared.read_corpus(job)
+    present = [d for d, document in enumerate(documents) if document]
+    prefix = os.path.join(job["scratch"], "corpus")
+    spelled = load(warplda, prefix, documents, present)
+    options = {
+        "k": job["topics"],
+        # The sum over all topics.
+        "alpha": job["alpha"] * job["topics"],
+        "beta": job["beta"],
+    }
+    peak = 0
+    try:
+        for epoch in shared.doublings(job):
+            z = f"{prefix}.z"
+            flags = {**options, "niter": epoch, "z": z, "dumpmodel": "false", "writeinfo": "false"}
+            command = [warplda, f"--prefix={prefix}"]
+            command += [f"--{name}={value}" for name, value in flags.items()]
+            training = Training(command, job["threads"])
+            peak = max(peak, training.peak)
+            rows = [[] for _ in documents]
+            for d, tokens in zip(present, read_topics(z)):
+                rows[d] = [(spelled[word], topic) for word, topic in tokens]
+            os.remove(z)
+            path = shared.write_assignments(job, epoch, words, rows)
+            lab.evaluated(epoch, training.cpu_seconds, training.wall_seconds, path)
+            if shared.enough(job, training.cpu_seconds):
+                break
+    except shared.Stop:
+        pass
+    clock = "Its own likelihood is in. Each evaluation is a run from the start; its seed is fixed."
+    lab.done("WarpLDA", {**options, "OMP_NUM_THREADS": job["threads"]}, clock, peak)
+
+
+def load(warplda, prefix, documents, present):
+    """Makes WarpLDA's own files of the corpus; gives our word of each of its words."""
+    text = f"{prefix}.txt"
+    with open(text, "w") as file:
+        for d in present:
+            tokens = [str(word) for word, count in documents[d] for _ in range(count)]
+            file.write(f"{d} none {' '.join(tokens)}\n")
+    tool = os.path.join(os.path.dirname(os.path.abspath(warplda)), "format")
+    if not os.path.exists(tool):
+        raise program.Failed("not installed: there is no `format` beside LDA_WARPLDA")
+    program.convert([tool, f"--input={text}", f"--prefix={prefix}"])
+    os.remove(text)
+    with open(f"{prefix}.vocab") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def read_topics(path):
+    """(word, topic) of every token, document by document; words are WarpLDA's."""
+    with open(path) as file:
+        for line in file:
+            tokens = (token.split(":") for token in line.split()[1:])
+            yield [(int(word), int(topic)) for word, topic in tokens]
+
+
+class Training:
+    """One run, from its start to its end."""
+
+    def __init__(self, command, threads):
+        self.threads = threads
+        self.cpu_seconds = self.wall_seconds = self.peak = 0
+        self.start = None
+        program.Program(command, self.hear).end()
+
+    def hear(self, running, line):
+        found = ITERATION.match(line)
+        if not found:
+            return
+        cpu, now = running.cpu(), time.monotonic()
+        if self.start is None:
+            first = float(found.group(2))
+            self.start = (cpu - first * self.threads, now - first)
+        self.cpu_seconds, self.wall_seconds = cpu - self.start[0], now - self.start[1]
+        self.peak = max(self.peak, program.peak_of(running.root))

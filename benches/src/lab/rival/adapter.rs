@@ -1,0 +1,117 @@
+//! An adapter's process: where its program is, how it is started, what it says.
+//!
+//! The program is `rivals/rival` of this crate, or of the directory `$LDA_RIVALS`; it gets the
+//! rival's name as its only argument. See [`protocol`](super::protocol) for the rest.
+
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use serde::Serialize;
+
+use super::super::process::last_line;
+use super::super::{LabError, Rival};
+use super::lines::Lines;
+use super::protocol::Report;
+
+/// Longest line of an adapter. Options are the longest thing it has to say.
+const MOST_BYTES: usize = 1 << 16;
+
+/// A running adapter.
+pub(super) struct Adapter {
+    rival: Rival,
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    complaints: JoinHandle<String>,
+}
+
+impl Adapter {
+    pub(super) fn start(rival: Rival, job: &impl Serialize) -> Result<Self, LabError> {
+        installed(rival)?;
+        let fail = |message: String| LabError::Rival { rival, message };
+        let program = program();
+        let mut child = Command::new(&program)
+            .arg(rival.name())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| fail(format!("cannot start {}: {error}", program.display())))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(stdout), Some(stderr)) = pipes else {
+            return Err(fail("started without its pipes".to_owned()));
+        };
+        let output = Lines::new(BufReader::new(stdout));
+        let complaints = thread::spawn(move || last_line(stderr));
+        let mut adapter = Self { rival, child, input, output, complaints };
+        let job = serde_json::to_string(job).map_err(|error| fail(error.to_string()))?;
+        adapter.say(&job);
+        Ok(adapter)
+    }
+
+    /// What it says next; `None` if it has ended.
+    pub(super) fn next(&mut self) -> Result<Option<Report>, LabError> {
+        let rival = self.rival;
+        let fail = |message: String| LabError::Rival { rival, message };
+        let line = self.output.next(MOST_BYTES);
+        let line = line.map_err(|error| fail(format!("standard output, {error}")))?;
+        let Some(line) = line.map(str::to_owned) else { return Ok(None) };
+        let report = serde_json::from_str(&line).map(Some);
+        let number = self.output.number();
+        report.map_err(|error| fail(format!("standard output, line {number}: {error}")))
+    }
+
+    /// Answers an evaluation, or gives it its job.
+    pub(super) fn say(&mut self, line: &str) {
+        // One that is gone already says so by its status.
+        let _ = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
+    }
+
+    /// Waits for its end, which should be a good one.
+    pub(super) fn end(mut self) -> Result<(), LabError> {
+        drop(self.input);
+        let status = self.child.wait();
+        let complaint = self.complaints.join().unwrap_or_default();
+        let message = match status {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) if complaint.is_empty() => format!("ended with {status}"),
+            Ok(_) => complaint,
+            Err(error) => format!("lost: {error}"),
+        };
+        Err(LabError::Rival { rival: self.rival, message })
+    }
+
+    /// Ends it at once. What it started ends with the run's group of processes.
+    pub(super) fn kill(mut self) {
+        // It may have ended by itself, which is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether there is a program at all. Whether a package is there, only its adapter can say.
+fn installed(rival: Rival) -> Result<(), LabError> {
+    let missing = |remedy: String| {
+        Err(LabError::Rival { rival, message: format!("not installed: {remedy}") })
+    };
+    if let Some(variable) = rival.variable() {
+        return match std::env::var_os(variable) {
+            Some(path) if Path::new(&path).is_file() => Ok(()),
+            Some(path) if !path.is_empty() => {
+                missing(format!("{variable} is {}, which is no file", path.display()))
+            }
+            _ => missing(format!("set {variable} to its executable")),
+        };
+    }
+    Ok(())
+}
+
+fn program() -> PathBuf {
+    let directory = match std::env::var_os("LDA_RIVALS") {
+        Some(directory) if !directory.is_empty() => PathBuf::from(directory),
+        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals"),
+    };
+    directory.join("rival")
+}

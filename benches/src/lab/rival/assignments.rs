@@ -1,0 +1,279 @@
+//! The topic of every token, as a rival wrote it down.
+//!
+//! ```text
+//! assignments D V K
+//! word:topic word:topic ...      one line a document, empty if it has no tokens; ids from 0
+//! ```
+//!
+//! A rival's counts are believed only if they are the corpus's: every document must have its own
+//! words, each as often as it occurs. What is read is bounded by what the corpus has.
+
+use std::io::BufRead;
+use std::ops::Range;
+
+use lda_core::Corpus;
+use lda_core::eval::{DocumentCounts, Visit, WordCounts};
+
+use super::lines::Lines;
+
+/// Longest header, and longest token with its blank: two ids of ten digits.
+const HEADER: usize = 64;
+const TOKEN: usize = 22;
+
+/// Topics of all tokens, with the counts that follow from them.
+#[derive(Debug)]
+pub(super) struct Assignments {
+    num_topics: usize,
+    /// Topics by document, within a document by ascending word.
+    topics: Vec<u32>,
+    /// `starts[d]..starts[d + 1]` are document d's.
+    starts: Vec<usize>,
+    /// `offsets[w]..offsets[w + 1]` are word w's `entries`: (topic, tokens), topics ascending.
+    offsets: Vec<usize>,
+    entries: Vec<(u32, u32)>,
+    totals: Vec<u64>,
+}
+
+impl Assignments {
+    /// Reads the topics of the corpus's tokens.
+    ///
+    /// # Errors
+    /// The first line that is not what it should be, and why.
+    pub(super) fn read(reader: impl BufRead, corpus: &Corpus, topics: u32) -> Result<Self, String> {
+        let (documents, words) = (corpus.num_documents(), corpus.num_words());
+        let mut lines = Lines::new(reader);
+        let expected = format!("assignments {documents} {words} {topics}");
+        let header = lines.expect(HEADER, "its header")?;
+        if header != expected {
+            return Err(format!("line 1: it says {header:?}, this run needs {expected:?}"));
+        }
+        let tokens = corpus.num_tokens() as usize;
+        let mut starts = vec![0];
+        // Ordered by word, they give the rows of words.
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(tokens);
+        for d in 0..documents {
+            let length = corpus.doc_length(d) as usize;
+            let line = lines.expect(length.saturating_mul(TOKEN) + HEADER, "its last document")?;
+            let start = pairs.len();
+            let outcome = document(line, length, topics, &mut pairs).and_then(|()| {
+                pairs[start..].sort_unstable();
+                agree(&pairs[start..], corpus.document(d).iter())
+            });
+            let number = lines.number();
+            outcome.map_err(|error| format!("line {number}, document {d}: {error}"))?;
+            starts.push(pairs.len());
+        }
+        lines.end()?;
+        Ok(Self::new(pairs, starts, words, topics as usize))
+    }
+
+    fn new(
+        mut pairs: Vec<(u32, u32)>,
+        starts: Vec<usize>,
+        words: usize,
+        num_topics: usize,
+    ) -> Self {
+        let topics = pairs.iter().map(|&(_, topic)| topic).collect();
+        pairs.sort_unstable();
+        let (mut offsets, mut entries) = (vec![0; words + 1], Vec::new());
+        let mut totals = vec![0u64; num_topics];
+        for run in pairs.chunk_by(|a, b| a == b) {
+            let (word, topic) = run[0];
+            // A word has no more tokens in a document than 32 bits count; in a corpus it may.
+            entries.push((topic, u32::try_from(run.len()).unwrap_or(u32::MAX)));
+            offsets[word as usize + 1] += 1;
+            totals[topic as usize] += run.len() as u64;
+        }
+        for w in 0..words {
+            offsets[w + 1] += offsets[w];
+        }
+        Self { num_topics, topics, starts, offsets, entries, totals }
+    }
+
+    /// Topics of a document's tokens, by ascending word.
+    pub(super) fn document(&self, d: usize) -> &[u32] {
+        &self.topics[self.starts[d]..self.starts[d + 1]]
+    }
+}
+
+/// Appends (word, topic) of each token of a line.
+fn document(
+    line: &str,
+    length: usize,
+    topics: u32,
+    pairs: &mut Vec<(u32, u32)>,
+) -> Result<(), String> {
+    let mut found = 0;
+    for token in line.split_ascii_whitespace() {
+        found += 1;
+        if found > length {
+            return Err(format!("more tokens than the {length} it has in the corpus"));
+        }
+        let ids = token.split_once(':').and_then(|(w, k)| Some((w.parse().ok()?, k.parse().ok()?)));
+        let Some((word, topic)) = ids else {
+            return Err(format!("{token:?} is no token: write word:topic"));
+        };
+        if topic >= topics {
+            return Err(format!("topic {topic} is not below {topics}"));
+        }
+        pairs.push((word, topic));
+    }
+    if found < length {
+        return Err(format!("{found} tokens; it has {length} in the corpus"));
+    }
+    Ok(())
+}
+
+/// Whether sorted pairs have the document's words, each as often as it occurs.
+fn agree(
+    pairs: &[(u32, u32)],
+    mut document: impl Iterator<Item = (u32, u32)>,
+) -> Result<(), String> {
+    for run in pairs.chunk_by(|a, b| a.0 == b.0) {
+        let found = (run[0].0, run.len() as u64);
+        let expected = document.next();
+        if expected.is_none_or(|(word, count)| (word, u64::from(count)) != found) {
+            let (word, count) = found;
+            return Err(format!("word {word} is there {count} times, unlike in the corpus"));
+        }
+    }
+    Ok(())
+}
+
+impl DocumentCounts for Assignments {
+    fn num_topics(&self) -> usize {
+        self.num_topics
+    }
+
+    fn num_documents(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+        let (mut topics, mut row) = (Vec::new(), Vec::new());
+        for d in documents {
+            topics.clear();
+            topics.extend_from_slice(self.document(d));
+            topics.sort_unstable();
+            row.clear();
+            row.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
+            visit(d, &row);
+        }
+    }
+}
+
+impl WordCounts for Assignments {
+    fn num_topics(&self) -> usize {
+        self.num_topics
+    }
+
+    fn num_words(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn topic_total(&self, topic: usize) -> u64 {
+        self.totals[topic]
+    }
+
+    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        for word in words {
+            visit(word, &self.entries[self.offsets[word]..self.offsets[word + 1]]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::eval::log_joint;
+    use lda_core::prior::Alpha;
+    use lda_core::train::{Options, Trainer};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Documents [0 0 2], [], [1 2 2].
+    fn corpus() -> Corpus {
+        Corpus::from_tokens([vec![0, 0, 2], vec![], vec![1, 2, 2]]).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Assignments, String> {
+        Assignments::read(text.as_bytes(), &corpus(), 2)
+    }
+
+    #[test]
+    fn topics_come_in_the_order_of_words() {
+        let found = read("assignments 3 3 2\n2:1 0:1 0:0\n\n2:1 1:0 2:0\n").unwrap();
+        assert_eq!(found.document(0), [0, 1, 1]);
+        assert_eq!((found.document(1), found.document(2)), (&[][..], &[0, 0, 1][..]));
+        let mut rows = Vec::new();
+        found.visit_words(0..3, &mut |word, row| rows.push((word, row.to_vec())));
+        let expected = [(0, vec![(0, 1), (1, 1)]), (1, vec![(0, 1)]), (2, vec![(0, 1), (1, 2)])];
+        assert_eq!(rows, expected);
+        assert_eq!(found.totals, [3, 3]);
+    }
+
+    #[test]
+    fn the_log_joint_is_that_of_the_same_topics_in_training() {
+        let corpus = Corpus::from_tokens((0..20u32).map(|d| (0..9).map(move |i| (d * i) % 7)));
+        let corpus = corpus.unwrap();
+        let options = Options { topics: 5, ..Options::default() };
+        let mut trainer = Trainer::new(&corpus, &options).unwrap();
+        trainer.epoch();
+        let assignments = trainer.assignments();
+        let mut text = "assignments 20 7 5\n".to_owned();
+        for (d, document) in corpus.documents().enumerate() {
+            let words = document.iter().flat_map(|(w, n)| std::iter::repeat_n(w, n as usize));
+            let tokens = words.zip(assignments.document(d)).map(|(w, k)| format!("{w}:{k}"));
+            let mut tokens: Vec<String> = tokens.collect();
+            // The order within a line is free.
+            tokens.rotate_left(d % 9);
+            text += &format!("{}\n", tokens.join(" "));
+        }
+        let found = Assignments::read(text.as_bytes(), &corpus, 5).unwrap();
+        let joint = log_joint(&found, &Alpha::Symmetric(10.0), options.beta).unwrap();
+        assert!((joint.total() - trainer.log_joint().total()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn lies_are_told_by_line() {
+        for (text, expected) in [
+            ("", "line 1: the file ends before its header"),
+            ("assignments 3 3 9\n", "line 1: it says"),
+            ("assignments 3 3 2\n0:0 0:0 2:1\n\n", "line 4: the file ends"),
+            ("assignments 3 3 2\n0:0 0:0\n\n1:0 2:0 2:0\n", "line 2, document 0: 2 tokens"),
+            ("assignments 3 3 2\n0:0 0:0 2:0 2:0\n", "line 2, document 0: more tokens"),
+            ("assignments 3 3 2\n0:0 0:0 1:0\n", "line 2, document 0: word 1 is there 1 times"),
+            ("assignments 3 3 2\n0:0 0:0 2:2\n", "line 2, document 0: topic 2 is not below 2"),
+            ("assignments 3 3 2\n0:0 0:0 2:-1\n", "\"2:-1\" is no token"),
+            ("assignments 3 3 2\n0:0 0:0 9:1\n", "word 9 is there 1 times"),
+            ("assignments 3 3 2\n0:0 0:0 2:1\n0:1\n", "line 3, document 1: more tokens"),
+            ("assignments 3 3 2\n0:0 0:0 2:0\n\n1:0 2:0 2:0\n1:1\n", "line 5: more than"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+        let endless = format!("assignments 3 3 2\n{}", " ".repeat(1 << 20));
+        assert!(read(&endless).unwrap_err().contains("line 2: longer than the 130 bytes"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Assignments::read(&bytes[..], &corpus(), 2);
+            let mut text = b"assignments 3 3 2\n".to_vec();
+            text.extend(bytes);
+            let _ = Assignments::read(&text[..], &corpus(), 2);
+        }
+
+        #[test]
+        fn what_is_nearly_right_is_right_or_an_error(
+            lines in proptest::collection::vec("([0-4]:[0-3] ?){0,5}", 0..5),
+        ) {
+            let text = format!("assignments 3 3 2\n{}\n", lines.join("\n"));
+            if let Ok(found) = read(&text) {
+                prop_assert_eq!(found.totals.iter().sum::<u64>(), 6);
+                prop_assert_eq!(found.topics.len(), 6);
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Rivals in a run: an adapter that does well, and others that crash, hang, lie or are not there.
+//!
+//! The adapters are a shell script, so nothing has to be installed.
+#![cfg(all(feature = "lab", unix))]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use lda_benches::synthetic::Spec;
+use lda_core::corpus::write_uci;
+
+/// Speaks the adapters' protocol: a rival's name, then `)` and what it does.
+const ADAPTER: &str = r#"#!/bin/sh
+read -r job
+value() { printf '%s' "$job" | sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
+corpus=$(value corpus) scratch=$(value scratch) topics=$(value topics)
+assignments() { # epoch
+    awk -v topics="$topics" -v shift="$1" '
+        NR == 1 { documents = $1 }
+        NR == 2 { printf "assignments %d %d %d\n", documents, $1, topics }
+        NR > 3 { for (i = 0; i < $3; i++) line[$1] = line[$1] " " ($2 - 1) ":" ((n++ + shift) % topics) }
+        END { for (d = 1; d <= documents; d++) print line[d] }' "$corpus"
+}
+weights() {
+    awk -v topics="$topics" '
+        NR == 2 { print "weights", topics, $1
+            for (k = 0; k < topics; k++) { for (w = 0; w < $1; w++) printf "%g ", 1 + (w % topics == k); print "" } }
+        ' "$corpus"
+}
+evaluated() { # epoch, file
+    echo "{\"evaluated\":{\"epoch\":$1,\"cpu-seconds\":$1.5,\"wall-seconds\":$1,\"file\":\"$2\"}}"
+    read -r answer && [ "$answer" = go ]
+}
+finished() {
+    echo '{"done":{"version":"stub 1.0","options":"eta = 0.01","clock":"Nothing.","peak-bytes":4194304}}'
+}
+case $1 in
+"#;
+
+/// Writes counts at two epochs, and leaves the job behind.
+const GOOD: &str = r#"
+    printf '%s\n' "$job" > HERE/job.json
+    test -e "$scratch/old.txt" && exit 8
+    for epoch in 0 2 4; do
+        assignments $epoch > "$scratch/$epoch.txt"
+        evaluated $epoch $epoch.txt || break
+        test -e "$scratch/$epoch.txt" && exit 9
+    done
+    finished ;;
+"#;
+
+const VARIATIONAL: &str = r#"
+    weights > "$scratch/a.txt"; evaluated 1 a.txt
+    weights > "$scratch/a.txt"; evaluated 2 a.txt
+    finished ;;
+"#;
+
+const CRASH: &str = "echo 'Traceback' >&2; echo 'MemoryError: out of luck' >&2; exit 3 ;;\n";
+
+/// Starts a process of its own, which must end with it.
+const HANG: &str = "sleep 1000 & echo $! > HERE/pid.part; mv HERE/pid.part HERE/pid; wait ;;\n";
+
+/// Moves a token to a word that its document does not have.
+const LIE: &str = r#"
+    assignments 0 | sed '2s/ [0-9]*:/ 99:/' > "$scratch/0.txt"
+    evaluated 0 0.txt; finished ;;
+"#;
+
+/// A directory with a corpus named tiny and an adapter of these rivals.
+fn directory(name: &str, rivals: &[(&str, &str)]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rivals").join(name);
+    // Left over from an earlier run, or not there.
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    let spec = Spec { num_documents: 40, num_words: 100, num_topics: 4, ..Spec::default() };
+    let corpus = spec.generate(1).unwrap().corpus;
+    write_uci(&corpus, fs::File::create(path.join("docword.tiny.txt")).unwrap()).unwrap();
+    let mut script = ADAPTER.to_owned();
+    for (rival, does) in rivals {
+        script += &format!("{rival}) {}", does.replace("HERE", &format!("'{}'", path.display())));
+    }
+    script += "*) echo 'no such rival' >&2; exit 1 ;;\nesac\n";
+    let program = path.join("rival");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn command(directory: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    command.args(arguments.split_whitespace()).current_dir(directory);
+    command.env("LDA_CORPORA", directory).env("LDA_RIVALS", directory);
+    command.env_remove("LDA_MALLET").env("LDA_WARPLDA", directory.join("rival"));
+    command
+}
+
+fn lab(directory: &Path, arguments: &str) -> Output {
+    command(directory, arguments).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Column of a CSV file whose quoted fields hold no line ends.
+fn column(csv: &str, name: &str) -> Vec<String> {
+    let fields = |line: &str| {
+        let (mut fields, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                c => fields.last_mut().unwrap().push(c),
+            }
+        }
+        fields
+    };
+    let at = fields(csv.lines().next().unwrap()).iter().position(|field| field == name).unwrap();
+    csv.lines().skip(1).map(|line| fields(line)[at].clone()).collect()
+}
+
+#[test]
+fn rivals_stand_beside_our_samplers() {
+    let directory = directory("beside", &[("tomotopy", GOOD), ("gensim", VARIATIONAL)]);
+    let run = "run --corpus tiny --topics 4 --rival tomotopy,gensim --held-out 0.3 --epochs 4 \
+               --evaluate-every 2 --length-bins 100 --alpha 0.5 --out out";
+    // Left over from a run that was interrupted.
+    let scratch = directory.join("out/scratch/tiny-k4-tomotopy-t1-s1");
+    fs::create_dir_all(&scratch).unwrap();
+    fs::write(scratch.join("old.txt"), "").unwrap();
+    let output = lab(&directory, run);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    for expected in
+        ["| f-plus | 1 | 1 |", "| tomotopy | 1 | 1 |", "| gensim | 1 | 1 |", " perplexity |"]
+    {
+        assert!(table.contains(expected), "{expected}: {table}");
+    }
+    assert!(table.contains("- tomotopy is stub 1.0: eta = 0.01. Nothing."), "{table}");
+
+    // One judge: where there are topics of tokens there is a log joint, and from all a perplexity.
+    let cells = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    assert_eq!(column(&cells, "sampler"), ["f-plus", "tomotopy", "gensim"]);
+    assert_eq!(column(&cells, "peak_bytes")[1..], ["4194304", "4194304"]);
+    let joints = column(&cells, "log_joint_per_token");
+    assert!(joints[1].starts_with('-') && joints[2].is_empty(), "{joints:?}");
+    let perplexities = column(&cells, "perplexity");
+    assert!(perplexities.iter().all(|x| x.parse::<f64>().unwrap() > 1.0), "{perplexities:?}");
+    // All trained on the same documents, and not on all 40.
+    let fingerprints = column(&cells, "corpus_fingerprint");
+    assert!(fingerprints.iter().all(|hash| *hash == fingerprints[0]), "{fingerprints:?}");
+    assert!(column(&cells, "documents")[0].parse::<u32>().unwrap() < 40);
+    let epochs = fs::read_to_string(directory.join("out/epochs.csv")).unwrap();
+    assert_eq!(column(&epochs, "epoch"), ["0", "2", "4", "0", "2", "4", "1", "2"]);
+    let lengths = fs::read_to_string(directory.join("out/lengths.csv")).unwrap();
+    assert!(lengths.contains("tomotopy,") && !lengths.contains("gensim,"), "{lengths}");
+    assert!(directory.join("out/plots/tiny-k4-t1-perplexity-by-time.png").is_file());
+
+    let job = fs::read_to_string(directory.join("job.json")).unwrap();
+    let job: serde_json::Value = serde_json::from_str(&job).unwrap();
+    let number = |key: &str| job[key].as_f64().unwrap();
+    let numbers = ["topics", "alpha", "beta", "epochs", "evaluate-every", "seed", "threads"];
+    assert_eq!(numbers.map(number), [4.0, 0.5, 0.01, 4.0, 2.0, 1.0, 1.0]);
+    // What a rival leaves in its scratch directory is gone, and a finished run is kept.
+    assert!(!scratch.exists());
+    assert_eq!(stderr(&lab(&directory, run)).matches("finished before").count(), 3);
+}
+
+#[test]
+fn what_is_wrong_with_a_rival_stands_in_its_row_and_the_run_goes_on() {
+    let rivals = [("tomotopy", GOOD), ("gensim", CRASH), ("spark", HANG), ("warplda", LIE)];
+    let directory = directory("wrong", &rivals);
+    let plan = "samplers = []\nrivals = [\"gensim\", \"spark\", \"mallet\", \"warplda\", \"tomotopy\"]\n\
+                corpora = [\"tiny\"]\ntopics = [4]\ntimeout = 5.0\n";
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    let output = lab(&directory, "run plan.toml --out out");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout.clone()).unwrap();
+    let row = |rival: &str| {
+        let start = format!("| {rival} |");
+        let row = table.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| {
+            panic!("no row of {rival}: {table}");
+        });
+        row.to_owned()
+    };
+    assert!(row("gensim").contains("gensim: MemoryError: out of luck"), "{table}");
+    assert!(row("spark").contains("took longer than the timeout"), "{table}");
+    assert!(row("mallet").contains("not installed: set LDA_MALLET to its executable"), "{table}");
+    assert!(row("warplda").contains("line 2, document 0: "), "{table}");
+    assert!(row("tomotopy").contains("| 1 |") && !row("tomotopy").contains("failed"), "{table}");
+    // Whatever it started is gone with it.
+    assert!(is_gone(&directory), "{table}");
+}
+
+/// Whether the process that a hanging rival started has ended.
+fn is_gone(directory: &Path) -> bool {
+    let pid = fs::read_to_string(directory.join("pid")).unwrap();
+    let state = if cfg!(target_os = "linux") {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        stat.rsplit(") ").next().unwrap_or_default().to_owned()
+    } else {
+        let ps = Command::new("ps").args(["-o", "stat=", "-p", pid.trim()]).output().unwrap();
+        String::from_utf8(ps.stdout).unwrap().trim().to_owned()
+    };
+    // One that nobody has waited for yet is as good as gone.
+    state.is_empty() || state.starts_with('Z')
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_lab_that_is_ended_takes_its_rivals_along() {
+    let directory = directory("ended", &[("spark", HANG)]);
+    let arguments = "run --corpus tiny --rival spark --topics 4 --epochs 2 --out out";
+    let mut lab = command(&directory, arguments).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the rival starts", || directory.join("pid").exists());
+    assert!(!is_gone(&directory));
+    // Without a chance to say goodbye.
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    wait_until("the rival ends", || is_gone(&directory));
+}
+
+#[test]
+fn adapters_that_break_the_protocol_are_told_how() {
+    for (does, expected) in [
+        ("echo hello; sleep 1 ;;\n", "standard output, line 1: expected value"),
+        ("finished ;;\n", "was done without a single evaluation"),
+        ("exit 0 ;;\n", "ended without saying that it was done"),
+        ("exit 7 ;;\n", "ended with exit status: 7"),
+        ("evaluated 1 ../docword.tiny.txt ;;\n", "is no file of the scratch directory"),
+        ("evaluated 1 none.txt ;;\n", "\"none.txt\" is no file"),
+        (
+            "assignments 0 > \"$scratch/a\"; evaluated 3 a; assignments 0 > \"$scratch/a\"; \
+          evaluated 3 a ;;\n",
+            "says epoch 3 after epoch 3",
+        ),
+        ("echo x > \"$scratch/a\"; evaluated 1 a ;;\n", "line 1: it says \"x\""),
+        ("head -c 100000 /dev/zero ;;\n", "longer than the 65536 bytes"),
+    ] {
+        let directory = directory("protocol", &[("tomotopy", does)]);
+        let output = lab(&directory, "run --corpus tiny --rival tomotopy --epochs 2 --out out");
+        assert_eq!(output.status.code(), Some(1), "{does}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{does}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn packages_that_are_not_there_are_told_how_to_get_there() {
+    let directory = directory("packages", &[]);
+    let mut command = command(&directory, "run --corpus tiny --rival gensim --epochs 2 --out out");
+    let output = command.env_remove("LDA_RIVALS").env("CARGO_TARGET_DIR", &directory).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "gensim: not installed: run benches/rivals/setup";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn unknown_rivals_are_refused() {
+    let directory = directory("unknown", &[]);
+    let output = lab(&directory, "run --corpus tiny --rival vowpal");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("tomotopy, gensim, scikit-learn"), "{}", stderr(&output));
+    let help = lab(&directory, "run --help");
+    assert!(String::from_utf8(help.stdout).unwrap().contains("mallet or warplda"));
+}
