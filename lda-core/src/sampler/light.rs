@@ -20,7 +20,7 @@
 //!    paper's equation 11 divides by C_dt + α_t with the token in, which is wrong by as much as
 //!    TV .19 on three tokens.
 //! 2. (b) judges with what the draw was really made from: the stale masses, and not the current
-//!    counts in their place. The token's own share is taken out of them (see `sampler::tables` in the
+//!    counts in their place. The token itself is taken out of them (see `sampler::tables` in the
 //!    source), and a table is built anew when as many tokens have drawn from it as it has topics, not
 //!    once a slice of the model.
 //! 3. In a block that has only some of a document's tokens, the others' topics stand still: they are
@@ -28,8 +28,10 @@
 //! 4. Either proposal may be left out ([`Proposals`]), as in the paper's figure 11.
 //!
 //! **Nearly exact.** Each step keeps the conditional of its token, given everything else and the
-//! table. What remains is that a table remembers where *other* tokens were when it was built, and its
-//! token's 1 in C̃_o. Both shrink with the corpus; neither shows in the likelihoods of real ones.
+//! table. What remains is that a table remembers where *other* tokens were when it was built: with
+//! one step a token the stationary law is .010, .020 and .022 away from the posterior in total
+//! variation on the three tiny corpora of the tests (.11, .08 and .14 were the token itself left in
+//! the table). The share shrinks as tokens a topic grow.
 //!
 //! Cost a token: M times two random accesses to the word's row, one or two to its table, one to the
 //! document's topics; no sum over topics at all. Memory: rows, and 16 bytes a topic of a word for the
@@ -270,7 +272,8 @@ impl<L: Lanes> Walk<'_, L> {
         let Positions { z, i, elsewhere, length } = positions;
         let old = z[i].get();
         let mut now = self.state(live, row, old, old);
-        let stale = Stale { l: self.l, table, shared: self.shared, old };
+        let keep = now.total * live.inverse(old as usize);
+        let stale = Stale { l: self.l, table, shared: self.shared, old, keep };
         // The stale mass of the current topic, once it is known.
         let mut mass = None;
         for _ in 0..self.cx.mh_steps {

@@ -9,7 +9,7 @@ use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
-use lda_core::sampler::{Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
+use lda_core::sampler::{AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
 use lda_core::train::{Options, SamplerKind, Trainer};
 use proptest::prelude::*;
 
@@ -85,6 +85,7 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
     run::<T, _>(FPlus, corpus, topics, grid, steps);
     run::<T, _>(FPlusDoc, corpus, topics, grid, steps);
     run::<T, _>(SparseLda, corpus, topics, grid, steps);
+    run::<T, _>(AliasLda, corpus, topics, grid, steps);
     run::<T, _>(LightLda::default(), corpus, topics, grid, steps);
     run::<T, _>(Warp { count_own: true }, corpus, topics, grid, steps);
 

@@ -66,7 +66,7 @@ impl Toy {
         self.tokens.iter().map(|&(d, _)| d + 1).max().unwrap_or(0)
     }
 
-    fn beta_bar(&self) -> f64 {
+    pub(crate) fn beta_bar(&self) -> f64 {
         BETA * self.num_words as f64
     }
 

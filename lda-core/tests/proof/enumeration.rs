@@ -1,6 +1,7 @@
 //! The enumerated laws themselves, against figures worked out independently.
 
-use crate::enumerate::{A, B, C, Toy, WarpRule, distance};
+use crate::enumerate::{A, B, BETA, C, Chain, Toy, WarpRule, distance};
+use crate::enumerate_mh::{Moves, StaleRule};
 
 /// States in order of their digits; the tables give ten decimals.
 fn assert_table(found: &[f64], table: &[f64]) {
@@ -204,6 +205,95 @@ fn warp_bias() {
         for (count_own, bias) in [(true, counting), (false, without)] {
             let found = distance(&toy.warp_chain(rule(1, count_own)).stationary(), &posterior);
             assert!((found - bias).abs() < 6e-4, "{}, {count_own}: {found}", toy.name);
+        }
+    }
+}
+
+const LIGHT: Moves = Moves::Light { document: true, word: true };
+
+/// Tokens in order, each by a law of its own.
+fn sweep(toy: Toy, law: impl Fn(usize, usize) -> [f64; 2]) -> Chain {
+    let from = |state| {
+        let mut paths = vec![(state, 1.0)];
+        for j in 0..toy.tokens.len() {
+            let moved = |&(state, p): &(usize, f64)| {
+                let law = law(state, j);
+                (0..2).map(move |k| (toy.with_topic(state, j, k), p * law[k]))
+            };
+            paths = paths.iter().flat_map(moved).collect();
+        }
+        let mut law = vec![0.0; toy.num_states()];
+        paths.into_iter().for_each(|(state, p)| law[state] += p);
+        law
+    };
+    Chain((0..toy.num_states()).map(from).collect())
+}
+
+fn stale_rule(moves: Moves, without_own: bool) -> StaleRule {
+    StaleRule { moves, steps: 1, topics: 2, without_own }
+}
+
+/// A table of current counts without the token.
+#[test]
+fn light_epoch() {
+    let rule = stale_rule(LIGHT, true);
+    let epoch = sweep(A, |state, j| {
+        let rest = A.counts(state, Some(j));
+        let w = A.tokens[j].1;
+        let q =
+            std::array::from_fn(|k| (rest.words[w][k] + BETA) / (rest.totals[k] + A.beta_bar()));
+        rule.law(A, state, j, q)
+    });
+    assert_table(
+        &epoch.0[0b010],
+        &[
+            0.0449218750,
+            0.0898437500,
+            0.4379882812,
+            0.1459960938,
+            0.0052734375,
+            0.0369140625,
+            0.0796875000,
+            0.1593750000,
+        ],
+    );
+}
+
+/// A table that knows nothing of the token keeps the posterior, whatever is in it.
+#[test]
+fn any_constant_table_keeps_the_posterior() {
+    let word = Moves::Light { document: false, word: true };
+    for (toy, moves) in
+        [A, B, C].into_iter().flat_map(|t| [LIGHT, word, Moves::Alias].map(|m| (t, m)))
+    {
+        let (posterior, _) = toy.posterior();
+        for table in [[0.7, 0.3], [0.05, 0.95]] {
+            let epoch = sweep(toy, |state, j| stale_rule(moves, true).law(toy, state, j, table));
+            let off = 2.0 * distance(&epoch.apply(&posterior), &posterior);
+            assert!(off < 1e-12, "{}, {moves:?}: {off}", toy.name);
+        }
+    }
+}
+
+/// How far a table that is built in the epoch lets the samplers settle from the posterior; and how
+/// far they would with the token's own share left in.
+#[test]
+fn stale_bias() {
+    let biases = [
+        (A, LIGHT, 0.0101, 0.1076),
+        (B, LIGHT, 0.0196, 0.0774),
+        (C, LIGHT, 0.0217, 0.1352),
+        (A, Moves::Alias, 0.0182, 0.0837),
+        (B, Moves::Alias, 0.0255, 0.0646),
+        (C, Moves::Alias, 0.0299, 0.0784),
+    ];
+    for (toy, moves, without, with) in biases {
+        let (posterior, _) = toy.posterior();
+        for (without_own, bias) in [(true, without), (false, with)] {
+            let chain =
+                stale_rule(moves, without_own).chain(toy, &[vec![(0..toy.tokens.len()).collect()]]);
+            let found = distance(&chain.stationary(), &posterior);
+            assert!((found - bias).abs() < 6e-5, "{}, {moves:?}, {without_own}: {found}", toy.name);
         }
     }
 }

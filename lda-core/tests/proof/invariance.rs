@@ -17,7 +17,9 @@ use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::sampler::{Exact, FPlus, FPlusDoc, Sampler, SparseLda, Warp};
+use lda_core::sampler::{
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Proposals, Sampler, SparseLda, Warp,
+};
 
 /// Epochs a law is judged by.
 const REPEATS: u64 = 1_000_000;
@@ -275,6 +277,73 @@ mod warplda {
     fn four_blocks() {
         warp(OUT, A, TWO, 2, 1);
         warp(OUT, C, FEW, 2, 3);
+    }
+}
+
+/// AliasLDA and LightLDA against their declared chains, tables and all.
+mod stale {
+    use super::*;
+    use crate::enumerate_mh::{Moves, StaleRule};
+
+    fn epochs<T: TopicIndex, S: Sampler<T>>(
+        sampler: S,
+        moves: Moves,
+        toy: Toy,
+        topics: Topics,
+        ranges: usize,
+        steps: usize,
+    ) {
+        let requires = sampler.requires();
+        let mut whole = Whole::<T>::one_set(&corpus(toy), topics.all, ranges, requires, 0);
+        let rule = StaleRule { moves, steps, topics: topics.all, without_own: true };
+        let chain = rule.chain(toy, &waves(&whole, ranges));
+        let mut scratch = sampler.scratch(topics.all);
+        transitions(toy, topics, &mut whole, &chain, |whole, job, _, _| {
+            let mut job = job.clone();
+            job.mh_steps = steps;
+            whole.epoch(&sampler, &mut scratch, &job, 0);
+        });
+    }
+
+    #[test]
+    fn alias() {
+        epochs::<u16, _>(AliasLda, Moves::Alias, A, TWO, 1, 1);
+        epochs::<u16, _>(AliasLda, Moves::Alias, B, TWO, 1, 2);
+        epochs::<u16, _>(AliasLda, Moves::Alias, C, HIDDEN, 1, 1);
+        epochs::<u32, _>(AliasLda, Moves::Alias, B, HIDDEN, 1, 3);
+    }
+
+    #[test]
+    fn alias_in_four_blocks() {
+        epochs::<u16, _>(AliasLda, Moves::Alias, B, HIDDEN, 2, 1);
+        epochs::<u32, _>(AliasLda, Moves::Alias, C, TWO, 2, 2);
+    }
+
+    const BOTH: Moves = Moves::Light { document: true, word: true };
+
+    #[test]
+    fn light() {
+        let light = LightLda::default();
+        epochs::<u16, _>(light, BOTH, A, TWO, 1, 1);
+        epochs::<u16, _>(light, BOTH, B, FEW, 1, 2);
+        epochs::<u32, _>(light, BOTH, C, HIDDEN, 1, 1);
+        epochs::<u16, _>(light, BOTH, C, TWO, 1, 3);
+    }
+
+    #[test]
+    fn light_in_four_blocks() {
+        epochs::<u16, _>(LightLda::default(), BOTH, B, TWO, 2, 2);
+        epochs::<u32, _>(LightLda::default(), BOTH, C, FEW, 2, 1);
+    }
+
+    #[test]
+    fn light_with_one_proposal() {
+        for toy in [A, B, C] {
+            let moves = Moves::Light { document: true, word: false };
+            epochs::<u16, _>(LightLda { proposals: Proposals::Document }, moves, toy, FEW, 1, 1);
+            let moves = Moves::Light { document: false, word: true };
+            epochs::<u16, _>(LightLda { proposals: Proposals::Word }, moves, toy, FEW, 1, 2);
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod corpora;
 mod counts;
 mod curves;
 mod enumerate;
+mod enumerate_mh;
 mod enumeration;
 mod host;
 mod hosts;

@@ -65,6 +65,27 @@ impl SharedTable {
         self.weights[topic]
     }
 
+    /// Sum of all weights but that of `topic`.
+    pub fn total_but(&self, topic: usize) -> f64 {
+        self.total - f64::from(self.weights[topic])
+    }
+
+    /// The topic at `u` of [`total_but`](Self::total_but), by walking them all; the last positive one
+    /// where rounding left none above `u`.
+    pub fn locate_but(&self, topic: usize, mut u: f64) -> usize {
+        let mut last = topic;
+        for (k, &weight) in self.weights.iter().enumerate() {
+            if k != topic && weight > 0.0 {
+                last = k;
+                u -= f64::from(weight);
+                if u < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
     /// The topic at `u` of the total.
     #[inline(always)]
     pub fn locate(&self, u: f64) -> usize {

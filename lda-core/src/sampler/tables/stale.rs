@@ -1,4 +1,16 @@
-//! One token's proposals from the tables of its word.
+//! One token's proposals from the tables of its word, the token itself taken out of them.
+//!
+//! What is proposed from is
+//!
+//! ```text
+//! q̃(k) = f_k (C̃_wk + β) / (C̃_k + Vβ)                 for all topics but the token's own o
+//! q̃(o) = f_o (C̃_wo − 1 + β) / (C̃_o + Vβ) · R          R = (C_o + Vβ) / (C_o − 1 + Vβ)
+//! ```
+//!
+//! and drawn by ZenLDA's remedies: a draw from the tables, kept with probability 1/R if it is another
+//! topic, 1 − 1/C̃_wo if it is o from the word's own table, 1 if it is o from the shared one; else
+//! another. R takes the token out of the denominator by today's C_o, which is the table's but for the
+//! few that came and went since.
 
 use super::shared::SharedTable;
 use super::words::{Mass, WordTable};
@@ -6,7 +18,7 @@ use crate::counts::TopicIndex;
 use crate::random::Xoshiro256PlusPlus;
 use crate::simd::Lanes;
 
-/// q̃ of a token, its own share taken out.
+/// q̃ of a token.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Stale<'a, L, T> {
     pub l: L,
@@ -14,6 +26,8 @@ pub(in crate::sampler) struct Stale<'a, L, T> {
     pub shared: &'a SharedTable,
     /// The topic under which the table counts the token.
     pub old: u32,
+    /// 1/R.
+    pub keep: f32,
 }
 
 /// A topic drawn; with its mass in the word's table if that is where it came from.
@@ -23,46 +37,60 @@ impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
     /// Draws that may be thrown back before [`draw`](Self::draw) has to be asked, which never does.
     pub const TRIES: usize = 8;
 
-    /// Sum of all masses, the token's share among them.
+    /// Sum of all masses, the token's among them.
     #[inline(always)]
     pub fn total(&self) -> f64 {
         self.table.total() + self.shared.total()
     }
 
-    /// The topic at `u` of the total, or `None` where that is the token's own share.
+    /// The topic at `u` of the total, or `None` where that is thrown back.
     #[inline(always)]
     pub fn locate(&self, u: f64, rng: &mut Xoshiro256PlusPlus) -> Option<Proposal> {
         let word = self.table.total();
-        if u >= word {
-            return Some((self.shared.locate(u - word) as u32, None));
-        }
-        let (topic, mass) = self.table.locate(u);
-        let thrown = topic == self.old && rng.next_f64() as f32 * mass.weight < mass.unit;
-        (!thrown).then_some((topic, Some(mass)))
+        let (topic, found) = if u < word {
+            let (topic, mass) = self.table.locate(u);
+            (topic, Some(mass))
+        } else {
+            (self.shared.locate(u - word) as u32, None)
+        };
+        let v = rng.next_f64() as f32;
+        let kept = match found {
+            _ if topic != self.old => v < self.keep,
+            Some(mass) => v * mass.weight >= mass.unit,
+            None => true,
+        };
+        kept.then_some((topic, found))
     }
 
-    /// Sum of all masses without the token's share, by adding them up.
+    /// Sum of q̃, by adding it up.
     #[cold]
     pub fn total_without(&self) -> f64 {
-        self.table.total_without(self.l, self.old) + self.shared.total()
+        let others = self.table.total_but(self.old) + self.shared.total_but(self.old as usize);
+        others + f64::from(self.mass(self.old, None))
     }
 
-    /// The topic at `u` of [`total_without`](Self::total_without), by walking the table: for tokens
-    /// that are most of their own table.
+    /// The topic at `u` of [`total_without`](Self::total_without), by walking the tables: for tokens
+    /// that are most of their word or their topic.
     #[cold]
     pub fn locate_without(&self, u: f64) -> Proposal {
-        let word = self.table.total_without(self.l, self.old);
-        match self.table.locate_without(self.old, u) {
-            Some((topic, mass)) if u < word => (topic, Some(mass)),
-            _ => (self.shared.locate((u - word).max(0.0)) as u32, None),
+        let own = f64::from(self.mass(self.old, None));
+        let word = self.table.total_but(self.old);
+        let shared = || self.shared.locate_but(self.old as usize, u - own - word) as u32;
+        match () {
+            () if u < own => (self.old, None),
+            () if u < own + word => match self.table.locate_but(self.old, u - own) {
+                Some((topic, mass)) => (topic, Some(mass)),
+                None => (shared(), None),
+            },
+            () => (shared(), None),
         }
     }
 
-    /// Mass of `topic`, the token's share taken out; `found` is what its word's table has, if known.
+    /// q̃ of `topic`; `found` is what its word's table has, if known.
     #[inline(always)]
     pub fn mass(&self, topic: u32, found: Option<Mass>) -> f32 {
         let word = found.unwrap_or_else(|| self.table.mass(self.l, topic));
-        let word = if topic == self.old { word.without() } else { word.weight };
-        word + self.shared.weight(topic as usize)
+        let shared = self.shared.weight(topic as usize);
+        if topic == self.old { (word.without() + shared) / self.keep } else { word.weight + shared }
     }
 }

@@ -196,29 +196,28 @@ impl<T: TopicIndex> WordTable<'_, T> {
         (self.topics[j].get(), self.entries[j].mass)
     }
 
-    /// Sum of all weights without a token of `topic`.
-    pub fn total_without<L: Lanes>(&self, l: L, topic: u32) -> f64 {
-        let own = self.mass(l, topic);
-        let weights = self.entries.iter().map(|entry| f64::from(entry.mass.weight));
-        (weights.sum::<f64>() - f64::from(own.unit)).max(0.0)
+    /// Sum of all weights but that of `topic`, by adding them up.
+    pub fn total_but(&self, topic: u32) -> f64 {
+        self.but(topic).map(|(_, mass)| f64::from(mass.weight)).sum()
     }
 
-    /// The topic at `u` of the total without a token of `old`, by walking all entries; the last
-    /// positive one where rounding left none above `u`.
-    pub fn locate_without(&self, old: u32, mut u: f64) -> Option<(u32, Mass)> {
+    /// The topic at `u` of [`total_but`](Self::total_but); the last one where rounding left none
+    /// above `u`.
+    pub fn locate_but(&self, topic: u32, mut u: f64) -> Option<(u32, Mass)> {
         let mut last = None;
-        for (topic, entry) in self.topics.iter().zip(self.entries) {
-            let (topic, mass) = (topic.get(), entry.mass);
-            let weight = if topic == old { mass.without() } else { mass.weight };
-            if weight > 0.0 {
-                last = Some((topic, mass));
-                u -= f64::from(weight);
-                if u < 0.0 {
-                    break;
-                }
+        for (topic, mass) in self.but(topic).filter(|(_, mass)| mass.weight > 0.0) {
+            last = Some((topic, mass));
+            u -= f64::from(mass.weight);
+            if u < 0.0 {
+                break;
             }
         }
         last
+    }
+
+    fn but(&self, but: u32) -> impl Iterator<Item = (u32, Mass)> {
+        let pairs = self.topics.iter().zip(self.entries);
+        pairs.map(|(topic, entry)| (topic.get(), entry.mass)).filter(move |&(t, _)| t != but)
     }
 
     /// Mass of `topic`; zero where the word had none.

@@ -24,7 +24,7 @@ use elsewhere::Elsewhere;
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
-use lda_core::sampler::{Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
+use lda_core::sampler::{AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
 use lda_core::train::{Options, SamplerKind, Trainer};
 
 const EPOCHS: u32 = 3;
@@ -131,6 +131,7 @@ grid_samplers! {
     f_plus: FPlus, SamplerKind::FPlus;
     f_plus_doc: FPlusDoc, SamplerKind::FPlusDoc;
     sparse: SparseLda, SamplerKind::Sparse;
+    alias: AliasLda, SamplerKind::Alias;
     light: LightLda::default(), SamplerKind::Light;
 }
 

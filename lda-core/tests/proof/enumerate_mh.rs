@@ -1,0 +1,195 @@
+//! Exact laws of samplers that propose from stale tables: AliasLDA and LightLDA.
+//!
+//! The state of their chain is more than the assignments: it has the tables, which remember where
+//! tokens were when they were built. So an epoch is enumerated path by path, tables and all; it
+//! starts without any, so that from epoch to epoch it is a chain over the assignments again.
+
+use crate::enumerate::{ALPHA, BETA, Chain, TOPICS, Toy};
+
+/// What a token does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Moves {
+    /// LightLDA's steps: a document proposal, a word proposal, or both in turn.
+    Light { document: bool, word: bool },
+    /// AliasLDA's proposal.
+    Alias,
+}
+
+/// A sampler with stale tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StaleRule {
+    pub moves: Moves,
+    /// Metropolis-Hastings steps a token.
+    pub steps: usize,
+    /// Topics that LightLDA's word proposals are spread over; those above two are never accepted.
+    pub topics: usize,
+    /// Whether a token's own share is taken out of what it proposes from.
+    pub without_own: bool,
+}
+
+/// A word's table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Table {
+    /// C̃_wk.
+    counts: [f64; TOPICS],
+    /// f_k / (C̃_k + Vβ).
+    units: [f64; TOPICS],
+    /// Tokens that may still draw from it.
+    left: usize,
+}
+
+/// A way that an epoch may go.
+#[derive(Clone, Debug)]
+struct Path {
+    state: usize,
+    tables: Vec<Table>,
+    p: f64,
+}
+
+impl StaleRule {
+    fn factor(self, k: usize) -> f64 {
+        if self.moves == Moves::Alias { ALPHA[k] } else { 1.0 }
+    }
+
+    /// The epoch as a chain: waves of blocks of tokens.
+    pub(crate) fn chain(self, toy: Toy, waves: &[Vec<Vec<usize>>]) -> Chain {
+        let from = |state| {
+            let tables = vec![Table::default(); toy.num_words];
+            let mut paths = vec![Path { state, tables, p: 1.0 }];
+            for blocks in waves {
+                paths = paths.iter().flat_map(|path| self.wave(toy, path, blocks)).collect();
+            }
+            let mut law = vec![0.0; toy.num_states()];
+            paths.iter().for_each(|path| law[path.state] += path.p);
+            law
+        };
+        Chain((0..toy.num_states()).map(from).collect())
+    }
+
+    /// All ways of a wave: blocks move different tokens, have different words, and see nothing of
+    /// each other.
+    fn wave(self, toy: Toy, start: &Path, blocks: &[Vec<usize>]) -> Vec<Path> {
+        let totals = toy.counts(start.state, None).totals;
+        let shared = std::array::from_fn(|k| self.factor(k) * BETA / (totals[k] + toy.beta_bar()));
+        let mut all = vec![start.clone()];
+        for block in blocks {
+            let mut alone = vec![Path { p: 1.0, ..start.clone() }];
+            for &j in block {
+                alone = alone.iter().flat_map(|path| self.token(toy, path, j, shared)).collect();
+            }
+            let merged = |before: &Path, path: &Path| {
+                let mut both = before.clone();
+                for &j in block {
+                    both.state = toy.with_topic(both.state, j, toy.topic(path.state, j));
+                    both.tables[toy.tokens[j].1] = path.tables[toy.tokens[j].1];
+                }
+                both.p *= path.p;
+                both
+            };
+            all = all.iter().flat_map(|a| alone.iter().map(move |b| merged(a, b))).collect();
+        }
+        all
+    }
+
+    /// All ways of a token.
+    fn token(self, toy: Toy, path: &Path, j: usize, shared: [f64; TOPICS]) -> Vec<Path> {
+        let mut path = path.clone();
+        let (old, word) = (toy.topic(path.state, j), toy.tokens[j].1);
+        let table = &mut path.tables[word];
+        if table.left == 0 {
+            let counts = toy.counts(path.state, None);
+            table.counts = counts.words[word];
+            table.units =
+                std::array::from_fn(|k| self.factor(k) / (counts.totals[k] + toy.beta_bar()));
+            table.left = table.counts.iter().filter(|&&n| n > 0.0).count();
+        }
+        table.left -= 1;
+        let stale = std::array::from_fn(|k| {
+            if k != old || !self.without_own {
+                return table.counts[k] * table.units[k] + shared[k];
+            }
+            let rest = toy.counts(path.state, Some(j)).totals[k] + toy.beta_bar();
+            ((table.counts[k] - 1.0) * table.units[k] + shared[k]) * (rest + 1.0) / rest
+        });
+        let law = self.law(toy, path.state, j, stale);
+        let to = |(k, q): (usize, f64)| {
+            let state = toy.with_topic(path.state, j, k);
+            Path { state, p: path.p * q, ..path.clone() }
+        };
+        law.into_iter().enumerate().filter(|&(_, q)| q > 0.0).map(to).collect()
+    }
+
+    /// Law of the new topic of token `j`, whose stale masses are `stale`.
+    pub(crate) fn law(
+        self,
+        toy: Toy,
+        state: usize,
+        j: usize,
+        stale: [f64; TOPICS],
+    ) -> [f64; TOPICS] {
+        let (d, w) = toy.tokens[j];
+        let rest = toy.counts(state, Some(j));
+        let inverse: [f64; TOPICS] =
+            std::array::from_fn(|k| 1.0 / (rest.totals[k] + toy.beta_bar()));
+        let document: [f64; TOPICS] = std::array::from_fn(|k| rest.documents[d][k] + ALPHA[k]);
+        let by_word: [f64; TOPICS] =
+            std::array::from_fn(|k| (rest.words[w][k] + BETA) * inverse[k]);
+        let target: [f64; TOPICS] = std::array::from_fn(|k| document[k] * by_word[k]);
+        let mut law = [0.0; TOPICS];
+        law[toy.topic(state, j)] = 1.0;
+        for _ in 0..self.steps {
+            match self.moves {
+                Moves::Alias => {
+                    let q: [f64; TOPICS] =
+                        std::array::from_fn(|k| rest.documents[d][k] * by_word[k] + stale[k]);
+                    law = step(
+                        law,
+                        |_| q,
+                        q.iter().sum(),
+                        |s, t| target[t] * q[s] / (target[s] * q[t]),
+                    );
+                }
+                Moves::Light { document: by_document, word } => {
+                    if by_document {
+                        // The token is among the positions, under its current topic.
+                        let q = |s: usize| {
+                            std::array::from_fn(|k| document[k] + f64::from(u8::from(k == s)))
+                        };
+                        let sum = document.iter().sum::<f64>() + 1.0;
+                        law = step(law, q, sum, |s, t| by_word[t] / by_word[s]);
+                    }
+                    if word {
+                        let dead = (self.topics - TOPICS) as f64 * BETA / toy.beta_bar();
+                        let sum = stale.iter().sum::<f64>() + dead;
+                        law = step(
+                            law,
+                            |_| stale,
+                            sum,
+                            |s, t| target[t] * stale[s] / (target[s] * stale[t]),
+                        );
+                    }
+                }
+            }
+        }
+        law
+    }
+}
+
+/// One proposal of masses `q(s)` out of `sum`, taken with probability min(1, ratio(s, t)); what is
+/// not proposed of these topics changes nothing.
+fn step(
+    law: [f64; TOPICS],
+    q: impl Fn(usize) -> [f64; TOPICS],
+    sum: f64,
+    ratio: impl Fn(usize, usize) -> f64,
+) -> [f64; TOPICS] {
+    let mut next = law;
+    for s in 0..TOPICS {
+        for t in (0..TOPICS).filter(|&t| t != s) {
+            let moved = law[s] * q(s)[t] / sum * ratio(s, t).min(1.0);
+            next[s] -= moved;
+            next[t] += moved;
+        }
+    }
+    next
+}
