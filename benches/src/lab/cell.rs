@@ -19,6 +19,7 @@ use super::corpora::CorpusName;
 use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
+use super::tuning::Overrides;
 use super::{Contender, Done, LabError, median, rival};
 
 /// What one run is asked to do. Two runs of equal cells make the same assignments.
@@ -27,6 +28,9 @@ use super::{Contender, Done, LabError, median, rival};
 pub struct Cell {
     /// Sampler, or rival.
     pub sampler: Contender,
+    /// Name of the variant, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -47,12 +51,9 @@ pub struct Cell {
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
-    /// Proposals a token.
-    pub mh_steps: Option<u32>,
-    /// Longest document that the hybrid gives to F+LDA.
-    pub short_length: Option<u32>,
-    /// Ranges of the grid.
-    pub ranges: Option<usize>,
+    /// Options of a sampler.
+    #[serde(flatten)]
+    pub overrides: Overrides,
     /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub length_bins: Vec<u64>,
@@ -65,23 +66,27 @@ impl Cell {
     /// A name for its file and for messages: everything that tells it from the other cells of a
     /// plan.
     pub fn name(&self) -> String {
-        let Self { sampler, corpus, topics, threads, seed, .. } = self;
-        format!("{corpus}-k{topics}-{sampler}-t{threads}-s{seed}")
+        let Self { corpus, topics, threads, seed, .. } = self;
+        format!("{corpus}-k{topics}-{}-t{threads}-s{seed}", self.contender())
+    }
+
+    /// Name of who runs it, in reports: the variant's, or the sampler's or rival's.
+    pub fn contender(&self) -> &str {
+        self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
     fn options(&self, sampler: SamplerKind) -> Options {
-        Options {
+        let mut options = Options {
             topics: self.topics,
             alpha: Some(Alpha::Symmetric(self.alpha)),
             beta: self.beta,
             sampler,
             seed: self.seed,
             threads: Some(self.threads),
-            mh_steps: self.mh_steps,
-            short_length: self.short_length,
-            ranges: self.ranges,
             ..Options::default()
-        }
+        };
+        self.overrides.apply(&mut options);
+        options
     }
 }
 
@@ -362,6 +367,7 @@ pub(super) mod tests {
     pub(in crate::lab) fn cell() -> Cell {
         Cell {
             sampler: SamplerKind::FPlus.into(),
+            variant: None,
             corpus: "tiny".parse().unwrap(),
             topics: 3,
             threads: 1,
@@ -372,9 +378,7 @@ pub(super) mod tests {
             seconds: None,
             until: None,
             evaluate_every: 3,
-            mh_steps: None,
-            short_length: None,
-            ranges: None,
+            overrides: Overrides::default(),
             length_bins: Vec::new(),
             held_out: None,
         }
@@ -435,6 +439,31 @@ pub(super) mod tests {
         // Ten words, of which a document has five.
         let perplexity = |point: &Point| point.perplexity.unwrap();
         assert!(outcome.points.iter().all(|point| (4.9..11.0).contains(&perplexity(point))));
+    }
+
+    #[test]
+    fn what_was_written_before_there_were_variants_is_read() {
+        let json = r#"{"sampler":"warp","corpus":"kos","topics":9,"threads":1,"seed":2,"alpha":0.5,
+            "beta":0.1,"epochs":7,"seconds":null,"until":-9.186,"evaluate-every":3,"mh-steps":2,
+            "short-length":null,"ranges":null}"#;
+        let read: Cell = serde_json::from_str(json).unwrap();
+        assert_eq!(read.overrides, Overrides { mh_steps: Some(2), ..Overrides::default() });
+        assert_eq!((read.variant.as_deref(), read.contender()), (None, "warp"));
+        // And what is written now has the same keys.
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), json);
+        let unknown = json.to_string().replace("mh-steps", "steps");
+        assert!(serde_json::from_str::<Cell>(&unknown).is_err());
+    }
+
+    #[test]
+    fn a_variant_is_run_with_its_options() {
+        let overrides = Overrides { mh_steps: Some(3), ..Overrides::default() };
+        let sampler = SamplerKind::Warp.into();
+        let (messages, _) =
+            serve_cell(Cell { sampler, variant: Some("three".into()), overrides, ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert_eq!(outcome.resolved.as_ref().unwrap().mh_steps, 3);
     }
 
     #[test]

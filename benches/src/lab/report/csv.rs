@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::super::lengths::names;
 use super::super::thresholds::{Thresholds, crossing};
+use super::super::tuning::describe;
 use super::super::{Cell, Point, Record, Results};
 
 /// A row under construction.
@@ -34,7 +35,11 @@ impl Row {
     }
 
     fn cell(&mut self, cell: &Cell) -> &mut Self {
-        self.add(cell.sampler).add(&cell.corpus).add(cell.topics).add(cell.threads).add(cell.seed)
+        self.add(cell.contender())
+            .add(&cell.corpus)
+            .add(cell.topics)
+            .add(cell.threads)
+            .add(cell.seed)
     }
 }
 
@@ -115,7 +120,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         held_out,kind,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
     for record in &results.records {
@@ -176,6 +181,8 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .add(format!("{:016x}", outcome.corpus_fingerprint))
         .maybe(outcome.assignments_fingerprint.map(|hash| format!("{hash:016x}")))
         .maybe(cell.held_out)
+        .add(cell.sampler)
+        .add(describe(&cell.overrides))
         .maybe(rival.map(|rival| &rival.version))
         .maybe(rival.map(|rival| &rival.options))
         .maybe(rival.map(|rival| &rival.clock))

@@ -1,19 +1,20 @@
 //! Plots of finished runs.
 
-use lda_core::train::SamplerKind;
-
 use super::super::lengths::names;
-use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, PALETTE, Scale, Scene};
+use super::super::plot::{BarGroup, Bars, Chart, Curve, Mark, Scale, Scene};
 use super::super::thresholds::Thresholds;
-use super::super::{Cell, Contender, Point, Record, Results, Rival};
+use super::super::{Cell, Contender, Plan, Point, Record, Results};
+use super::colors::Colors;
 use super::summary::Group;
 
 /// File name without its end, and the plot.
 pub(super) fn draw(
+    plan: &Plan,
     results: &Results,
     groups: &[Group],
     thresholds: &Thresholds,
 ) -> Vec<(String, Scene)> {
+    let colors = Colors::of_plan(plan);
     let mut plots = Vec::new();
     let mut add = |name: String, scene: Option<Scene>| {
         plots.extend(scene.map(|scene| (name, scene)));
@@ -22,7 +23,8 @@ pub(super) fn draw(
         let cell = &records[0].cell;
         let place = format!("{}-k{}-t{}", cell.corpus, cell.topics, cell.threads);
         let heading = heading(cell, &records);
-        let likelihood = Likelihood { records: &records, heading: &heading, thresholds };
+        let likelihood =
+            Likelihood { records: &records, heading: &heading, thresholds, colors: &colors };
         add(format!("{place}-likelihood-by-time"), likelihood.by_time());
         add(format!("{place}-likelihood-by-epoch"), likelihood.by_epoch());
         for (bin, lengths) in names(&cell.length_bins).into_iter().enumerate() {
@@ -33,16 +35,16 @@ pub(super) fn draw(
             add(name, likelihood.of_documents(by_length));
         }
         add(format!("{place}-perplexity-by-time"), likelihood.perplexity());
-        add(format!("{place}-acceptance"), acceptance(&records, &heading));
+        add(format!("{place}-acceptance"), acceptance(&records, &heading, &colors));
     }
     let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
     let title = "Speed of sampling";
     let note = "median over the second half of the epochs, median over seeds";
-    add("speed".into(), bars(groups, (title, note, "million tokens a CPU second"), cpu));
+    add("speed".into(), bars(groups, &colors, (title, note, "million tokens a CPU second"), cpu));
     let peak = |group: &Group| group.peak_memory.map(|bytes| bytes / f64::from(1 << 20));
     let title = "Peak memory";
     let note = "largest resident set of the whole process, reading the corpus included";
-    add("memory".into(), bars(groups, (title, note, "MiB"), peak));
+    add("memory".into(), bars(groups, &colors, (title, note, "MiB"), peak));
     plots
 }
 
@@ -67,24 +69,12 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
 }
 
-/// A contender has the same colour in every plot. Ours take them from the first on and rivals from
-/// the last, so that all differ as long as there are as many colours.
-fn color_of(contender: Contender) -> Color {
-    let place = match contender {
-        Contender::Sampler(kind) => SamplerKind::ALL.iter().position(|other| *other == kind),
-        Contender::Rival(rival) => {
-            let place = Rival::ALL.iter().position(|other| *other == rival);
-            place.map(|place| PALETTE.len() - 1 - place % PALETTE.len())
-        }
-    };
-    PALETTE[place.unwrap_or_default() % PALETTE.len()]
-}
-
 #[derive(Clone, Copy)]
 struct Likelihood<'a> {
     records: &'a [&'a Record],
     heading: &'a str,
     thresholds: &'a Thresholds,
+    colors: &'a Colors,
 }
 
 impl Likelihood<'_> {
@@ -97,13 +87,13 @@ impl Likelihood<'_> {
     }
 
     fn of_documents(&self, y: impl Fn(&Record, &Point) -> Option<f64>) -> Option<Scene> {
-        let curves = curves(self.records, |point| point.cpu_seconds, y);
+        let curves = curves(self.records, self.colors, |point| point.cpu_seconds, y);
         self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
     }
 
     fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
         let y = |record: &Record, point: &Point| point.score(record.outcome.tokens).log_joint;
-        let curves = curves(self.records, x, y);
+        let curves = curves(self.records, self.colors, x, y);
         let levels = self.thresholds.of(&self.records[0].cell).iter();
         let marks: Vec<Mark> = levels
             .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
@@ -113,7 +103,8 @@ impl Likelihood<'_> {
 
     /// Of held-out documents. Low is good, and the start is so high that it would press all flat.
     fn perplexity(&self) -> Option<Scene> {
-        let curves = curves(self.records, |point| point.cpu_seconds, |_, point| point.perplexity);
+        let time = |point: &Point| point.cpu_seconds;
+        let curves = curves(self.records, self.colors, time, |_, point| point.perplexity);
         let all = curves.iter().flat_map(|curve| &curve.points);
         let best = all.map(|point| point.1).min_by(f64::total_cmp)?;
         let ends: Vec<_> = curves.iter().filter_map(|curve| curve.points.last()).collect();
@@ -182,12 +173,13 @@ fn note(records: &[&Record]) -> String {
 
 fn curves(
     records: &[&Record],
+    colors: &Colors,
     x: fn(&Point) -> f64,
     y: impl Fn(&Record, &Point) -> Option<f64>,
 ) -> Vec<Curve> {
     let curve = |record: &&Record| Curve {
-        label: record.cell.sampler.to_string(),
-        color: color_of(record.cell.sampler),
+        label: record.cell.contender().to_owned(),
+        color: colors.of(record.cell.sampler, record.cell.contender()),
         dashed: record.cell.sampler.is_rival(),
         points: record
             .outcome
@@ -199,7 +191,7 @@ fn curves(
     records.iter().map(curve).collect()
 }
 
-fn acceptance(records: &[&Record], heading: &str) -> Option<Scene> {
+fn acceptance(records: &[&Record], heading: &str, colors: &Colors) -> Option<Scene> {
     Chart {
         title: heading.to_owned(),
         note: "proposals of the current topic left out".to_owned(),
@@ -210,6 +202,7 @@ fn acceptance(records: &[&Record], heading: &str) -> Option<Scene> {
         y_high: None,
         curves: curves(
             records,
+            colors,
             |point| f64::from(point.epoch),
             |_, point| point.acceptance.map(|share| 100.0 * share),
         ),
@@ -221,10 +214,11 @@ fn acceptance(records: &[&Record], heading: &str) -> Option<Scene> {
 /// One bar a sampler, one group a corpus, K and number of threads.
 fn bars(
     groups: &[Group],
+    colors: &Colors,
     (title, note, y_label): (&str, &str, &str),
     value: impl Fn(&Group) -> Option<f64>,
 ) -> Option<Scene> {
-    let mut samplers: Vec<Contender> = Vec::new();
+    let mut contenders: Vec<(&str, Contender)> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let many_threads = groups.iter().any(|group| group.threads != groups[0].threads);
     let label = |group: &Group| {
@@ -233,8 +227,8 @@ fn bars(
         format!("{}\nK = {}{threads}", group.corpus, group.topics)
     };
     for group in groups {
-        if !samplers.contains(&group.sampler) {
-            samplers.push(group.sampler);
+        if !contenders.iter().any(|(name, _)| *name == group.name) {
+            contenders.push((&group.name, group.sampler));
         }
         if !labels.contains(&label(group)) {
             labels.push(label(group));
@@ -242,10 +236,10 @@ fn bars(
     }
     let bar_group = |name: &String| BarGroup {
         label: name.clone(),
-        values: samplers
+        values: contenders
             .iter()
-            .map(|sampler| {
-                let found = groups.iter().find(|g| g.sampler == *sampler && label(g) == *name);
+            .map(|(contender, _)| {
+                let found = groups.iter().find(|g| g.name == *contender && label(g) == *name);
                 found.and_then(&value).filter(|value| value.is_finite())
             })
             .collect(),
@@ -254,7 +248,10 @@ fn bars(
         title: title.to_owned(),
         note: note.to_owned(),
         y_label: y_label.to_owned(),
-        series: samplers.iter().map(|s| (s.to_string(), color_of(*s))).collect(),
+        series: contenders
+            .iter()
+            .map(|&(name, contender)| (name.to_owned(), colors.of(contender, name)))
+            .collect(),
         groups: labels.iter().map(bar_group).collect(),
     }
     .draw()
@@ -262,20 +259,10 @@ fn bars(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
+    use super::super::super::Rival;
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
-
-    #[test]
-    fn contenders_have_colours_of_their_own() {
-        let samplers = SamplerKind::ALL.into_iter().map(Contender::from);
-        let contenders: Vec<_> = samplers.chain(Rival::ALL.map(Contender::from)).collect();
-        let colors = contenders.iter().map(|contender| color_of(*contender));
-        let different: HashSet<[u8; 3]> = colors.map(|Color(r, g, b)| [r, g, b]).collect();
-        assert_eq!(different.len(), contenders.len().min(PALETTE.len()));
-    }
 
     #[test]
     fn a_rival_without_assignments_is_in_the_plot_of_perplexity() {
@@ -288,7 +275,7 @@ mod tests {
         }
         rival.outcome.points.iter_mut().for_each(|point| point.log_joint = None);
         let (all, thresholds) = (results([ours, rival]), Thresholds::built_in());
-        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let svg = |name: &str| plots.iter().find(|plot| plot.0.ends_with(name)).unwrap().1.svg();
         assert!(svg("perplexity-by-time").contains(">gensim<"));
         assert!(svg("perplexity-by-time").contains(">f-plus<"));
@@ -296,10 +283,26 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_stands_beside_its_sampler() {
+        let (plain, mut variant) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
+        variant.cell.variant = Some("f-plus-again".into());
+        let plan = "[variant.f-plus-again]\nsampler = \"f-plus\"";
+        let plan: Plan = toml::from_str(plan).unwrap();
+        let (all, thresholds) = (results([plain, variant]), Thresholds::built_in());
+        let groups = group(&all, &thresholds);
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(names, ["f-plus", "f-plus-again"]);
+        for (_, scene) in draw(&plan, &all, &groups, &thresholds) {
+            let svg = scene.svg();
+            assert!(svg.contains(">f-plus<") && svg.contains(">f-plus-again<"), "{svg}");
+        }
+    }
+
+    #[test]
     fn plots_of_what_there_is() {
         let all = results([kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.1)]);
         let thresholds = Thresholds::built_in();
-        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         // No acceptance: an exact sampler proposes nothing.
         let place = "kos-k1000-t1-likelihood-by";

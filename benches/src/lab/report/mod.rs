@@ -1,6 +1,7 @@
 //! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md`, plots, and
 //! `lengths.csv` where documents are told apart by length.
 
+mod colors;
 mod csv;
 mod figures;
 mod summary;
@@ -37,7 +38,7 @@ pub fn write(
     if results.records.iter().any(|record| !record.cell.length_bins.is_empty()) {
         files.push(("lengths.csv".to_owned(), csv::lengths(&results.records).into_bytes()));
     }
-    for (name, scene) in figures::draw(results, &groups, thresholds) {
+    for (name, scene) in figures::draw(plan, results, &groups, thresholds) {
         files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
         files.push((format!("plots/{name}.png"), scene.png(2.0)));
     }
