@@ -16,6 +16,7 @@ use lda_core::train::{EpochReport, Options, OptionsError, Resolved, SamplerKind,
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
+use super::documents::{LengthBin, lengths_of, topics_a_document};
 use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
@@ -60,6 +61,15 @@ pub struct Cell {
     /// Share of the documents that are not trained on but foretold; nothing is, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// Whether the topics of documents are counted at every evaluation.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub complexity: bool,
+}
+
+// What serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Cell {
@@ -115,6 +125,10 @@ pub struct Point {
     /// Perplexity of the held-out documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
+    /// Mean number of distinct topics K_d of a document, weighted by its tokens, where it was asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics_a_document: Option<f64>,
     /// Log likelihood a token by document length, None in a bin without tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Option<f64>>,
@@ -146,6 +160,9 @@ pub struct Outcome {
     pub words: u64,
     /// Tokens that are trained on.
     pub tokens: u64,
+    /// How long they are; empty in records of before it was written down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<LengthBin>,
     /// A hash of the documents that are trained on.
     pub corpus_fingerprint: u64,
     /// Seconds of reading the corpus.
@@ -200,6 +217,12 @@ impl Point {
     pub fn score(&self, tokens: u64) -> Score {
         let log_joint = self.log_joint.map(|joint| joint / tokens as f64);
         Score { log_joint, perplexity: self.perplexity }
+    }
+
+    /// LDA*'s λ = K_d π: what F+LDA does for a topic drawn, over what WarpLDA does for a topic
+    /// accepted. None where there were no proposals, or nobody asked for K_d.
+    pub fn complexity_ratio(&self) -> Option<f64> {
+        Some(self.topics_a_document? * self.acceptance?)
     }
 }
 
@@ -299,6 +322,7 @@ fn run(
         documents: corpus.num_documents() as u64,
         words: corpus.num_words() as u64,
         tokens,
+        lengths: lengths_of(corpus),
         corpus_fingerprint: corpus.fingerprint(),
         read_seconds,
         start_seconds: Some(start_seconds),
@@ -324,17 +348,21 @@ fn judged(
     cell: &Cell,
     mut point: Point,
 ) -> Result<Point, LabError> {
-    if split.held_out.is_none() && cell.length_bins.is_empty() {
-        return Ok(point);
-    }
-    let (model, assignments) = (trainer.model(), trainer.assignments());
-    if !cell.length_bins.is_empty() {
+    let by_lengths = !cell.length_bins.is_empty();
+    if cell.complexity || by_lengths {
+        let (assignments, training) = (trainer.assignments(), &split.training);
         let assigned = |d| assignments.document(d);
-        point.by_length = by_length(&model, assigned, &split.training, &cell.length_bins);
+        if cell.complexity {
+            let documents = training.num_documents();
+            point.topics_a_document = topics_a_document(assigned, documents, cell.topics);
+        }
+        if by_lengths {
+            point.by_length = by_length(&trainer.model(), assigned, training, &cell.length_bins);
+        }
     }
     if split.held_out.is_some() {
         // The options were refused before, if β is no prior.
-        let phi = Phi::from_counts(&model, cell.beta).map_err(OptionsError::from)?;
+        let phi = Phi::from_counts(&trainer.model(), cell.beta).map_err(OptionsError::from)?;
         point.perplexity = split.perplexity(&phi, cell.alpha)?;
     }
     Ok(point)
@@ -381,6 +409,7 @@ pub(super) mod tests {
             overrides: Overrides::default(),
             length_bins: Vec::new(),
             held_out: None,
+            complexity: false,
         }
     }
 
@@ -432,6 +461,27 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn topics_of_documents_are_counted_where_that_is_asked_for() {
+        let run = |complexity| {
+            let sampler = SamplerKind::Warp.into();
+            let (messages, _) = serve_cell(Cell { sampler, complexity, ..cell() });
+            let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+            (**outcome).clone()
+        };
+        let outcome = run(true);
+        let counted = |point: &Point| point.topics_a_document.is_some_and(|n| n > 1.0 && n <= 3.0);
+        assert!(outcome.points.iter().all(counted), "{:?}", outcome.points);
+        // The random start has proposed nothing.
+        let known: Vec<bool> =
+            outcome.points.iter().map(|point| point.complexity_ratio().is_some()).collect();
+        assert_eq!(known, [false, true, true, true]);
+        let without = run(false);
+        assert!(without.points.iter().all(|point| point.topics_a_document.is_none()));
+        assert_eq!(without.assignments_fingerprint, outcome.assignments_fingerprint);
+        assert_eq!(outcome.lengths, [LengthBin { longest: 10, documents: 20, tokens: 200 }]);
+    }
+
+    #[test]
     fn held_out_documents_are_foretold() {
         let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
@@ -470,7 +520,7 @@ pub(super) mod tests {
     fn what_was_written_before_there_were_rivals_is_read() {
         let written = serde_json::to_value(cell()).unwrap();
         assert_eq!(written["sampler"], "f-plus");
-        assert!(written.get("held-out").is_none());
+        assert!(written.get("held-out").is_none() && written.get("complexity").is_none());
         let point = r#"{"epoch":5,"cpu-seconds":0.5,"wall-seconds":0.5,"changed":0.1,
             "acceptance":null,"mh-steps":null,"log-joint":-9.0,"log-joint-doc":-4.0,
             "log-joint-word":-5.0}"#;

@@ -75,6 +75,13 @@ pub struct Plan {
     pub length_bins: Vec<u64>,
     /// Share of the documents that nobody trains on and everybody foretells.
     pub held_out: Option<f64>,
+    /// Counts the topics K_d of documents at every evaluation, for plots of λ = K_d × acceptance.
+    /// Takes four bytes a token, which the peak of memory then has in it.
+    pub complexity: bool,
+    /// Draws the document part and the word part of the log joint by themselves too.
+    pub parts: bool,
+    /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
+    pub lengths: bool,
     /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
     /// unless given.
     pub timeout: Option<f64>,
@@ -122,6 +129,9 @@ impl Default for Plan {
             evaluate_every: 5,
             length_bins: Vec::new(),
             held_out: None,
+            complexity: false,
+            parts: false,
+            lengths: false,
             timeout: None,
             sampler: BTreeMap::new(),
             variant: BTreeMap::new(),
@@ -222,6 +232,7 @@ impl Plan {
             overrides: tuning.overrides,
             length_bins: self.length_bins.clone(),
             held_out: self.held_out,
+            complexity: self.complexity,
         }
     }
 

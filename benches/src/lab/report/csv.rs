@@ -49,7 +49,8 @@ const CELL: &str = "sampler,corpus,topics,threads,seed";
 pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
-         log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity\n"
+         log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity,\
+         topics_per_document,complexity_ratio\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -72,7 +73,9 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.log_joint_doc)
                 .maybe(point.log_joint_word)
                 .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
-                .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")));
+                .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
+                .maybe(point.topics_a_document.map(|topics| format!("{topics:.4}")))
+                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
@@ -226,7 +229,11 @@ mod tests {
 
     #[test]
     fn one_row_an_evaluated_epoch() {
-        let lines = parse(&epochs(&[kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.0)]));
+        let mut first = kos_record(1, 1.0, -9.0);
+        let last = first.outcome.points.last_mut().unwrap();
+        (last.topics_a_document, last.acceptance) = (Some(8.0), Some(0.25));
+        let lines = parse(&epochs(&[first, kos_record(2, 2.0, -9.0)]));
+        assert_eq!(column(&lines, "complexity_ratio")[1..4], ["", "2.0000", ""]);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
         assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);
@@ -246,12 +253,17 @@ mod tests {
     #[test]
     fn one_row_a_run_finished_or_failed() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.5)]);
+        all.records[1].cell.variant = Some("again".into());
+        all.records[1].cell.overrides.mh_steps = Some(2);
         let cell = all.records[0].cell.clone();
         all.failures.push(Failure { cell, message: "said \"no\", and left".into() });
         let lines = parse(&cells(&all, &Thresholds::built_in()));
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "cpu_seconds_to_99.8")[1..], ["inf", ""]);
         assert!(column(&lines, "cpu_seconds_to_99.8")[0].starts_with("1."));
+        assert_eq!(column(&lines, "sampler"), ["f-plus", "again", "f-plus"]);
+        assert_eq!(column(&lines, "kind"), ["f-plus", "f-plus", ""]);
+        assert_eq!(column(&lines, "options"), ["", "mh-steps = 2", ""]);
         assert_eq!(column(&lines, "status")[2], "failed: said no, and left");
         let cores = all.records[0].machine.cores.to_string();
         assert_eq!(column(&lines, "cores"), [cores.as_str(), &cores, ""]);

@@ -4,6 +4,8 @@
 mod colors;
 mod csv;
 mod figures;
+mod lengths;
+mod quantities;
 mod summary;
 mod table;
 
@@ -85,6 +87,7 @@ mod tests {
                 documents: 1,
                 words: 2,
                 tokens: 1000,
+                lengths: Vec::new(),
                 corpus_fingerprint: 0xabc,
                 read_seconds: 0.1,
                 start_seconds: Some(0.2),
