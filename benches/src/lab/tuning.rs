@@ -4,8 +4,11 @@
 //! `[sampler.X]` and `[variant.X]` and every [`Cell`](super::Cell) take in its fields. A new option
 //! is a field there and a line in `apply`; records that were written without it are read on.
 
+use std::collections::BTreeMap;
+
 use lda_core::train::{Options, SamplerKind};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Options of a sampler; as the library decides where nothing is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +34,7 @@ impl Overrides {
 
 /// What one sampler does differently from the rest of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Tuning {
     /// Epochs at most.
     pub epochs: Option<u32>,
@@ -42,11 +45,34 @@ pub struct Tuning {
     /// Options of the sampler.
     #[serde(flatten)]
     pub overrides: Overrides,
+    #[serde(flatten, skip_serializing)]
+    nothing_else: NothingElse,
+}
+
+/// Is handed the keys that no other field has taken, and refuses them. Serde's own refusal does not
+/// say which keys there are, once some are those of [`Overrides`].
+#[derive(Clone, Debug, Default, PartialEq)]
+struct NothingElse;
+
+impl<'de> Deserialize<'de> for NothingElse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let rest = BTreeMap::<String, IgnoredAny>::deserialize(deserializer)?;
+        let Some(key) = rest.keys().next() else { return Ok(Self) };
+        Err(D::Error::custom(format!("unknown key `{key}`: use {}", known_keys().join(", "))))
+    }
+}
+
+/// The keys of a [`Tuning`].
+fn known_keys() -> Vec<String> {
+    match serde_json::to_value(Tuning::default()) {
+        Ok(serde_json::Value::Object(keys)) => keys.into_iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// A sampler once more, under a name of its own and with options of its own. It does not inherit
 /// those of `[sampler.X]`.
-// Unknown keys are refused by `Tuning`, which is handed all but `sampler`.
+// Unknown keys are refused by its tuning, which is handed all but `sampler`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Variant {

@@ -311,7 +311,7 @@ mod tests {
                 assert!(svg.contains(&format!(">{part} part of the log joint a token<")), "{svg}");
             }
         }
-        assert!(svg("lengths-of-documents").contains(">kos: tokens<"));
+        assert!(svg("lengths-of-documents").contains(">kos<"));
     }
 
     #[test]

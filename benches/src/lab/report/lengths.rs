@@ -19,13 +19,16 @@ pub(super) fn draw(records: &[Record]) -> Option<Scene> {
         }
         let color = PALETTE[seen.len() % PALETTE.len()];
         seen.push(corpus);
-        curves.push(curve(format!("{corpus}: documents"), color, false, bins, |bin| bin.documents));
-        curves.push(curve(format!("{corpus}: tokens"), color, true, bins, |bin| bin.tokens));
+        let line = |dashed, count| curve(corpus.to_string(), color, dashed, bins, count);
+        curves.push(line(false, |bin: &LengthBin| bin.documents));
+        curves.push(line(true, |bin: &LengthBin| bin.tokens));
     }
     Chart {
         title: "Lengths of documents".to_owned(),
-        note: "share of the documents, and of all tokens, in documents of at most that length"
-            .to_owned(),
+        note:
+            "share of the documents (solid), and of all tokens (dashed), in documents of at most \
+               that length"
+                .to_owned(),
         x_label: "tokens of a document".to_owned(),
         y_label: "share, %".to_owned(),
         x_scale: Scale::Log,
@@ -77,7 +80,7 @@ mod tests {
             record.outcome.lengths = vec![bin(1, 3, 3), bin(7, 1, 7)];
         }
         let svg = draw(&records).unwrap().svg();
-        assert!(svg.contains(">kos: documents<") && svg.contains(">kos: tokens<"), "{svg}");
+        assert!(svg.contains(">kos<") && svg.contains("stroke-dasharray"), "{svg}");
         assert_eq!(svg.matches("clip-path=").count(), 2);
     }
 
