@@ -62,14 +62,8 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
     /// Whether the topics of documents are counted at every evaluation.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complexity: bool,
-}
-
-// What serde asks for.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 impl Cell {
