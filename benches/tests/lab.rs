@@ -80,6 +80,39 @@ fn a_plan_becomes_tables_and_plots() {
     }
 }
 
+#[test]
+fn variants_run_under_their_names_with_their_options() {
+    let directory = directory("variants");
+    let plan = "samplers = [\"f-plus\"]\ncorpora = [\"tiny\"]\ntopics = [4]\nepochs = 4\n\
+                evaluate-every = 2\ncomplexity = true\nparts = true\nlengths = true\n\
+                [variant.warp-3]\nsampler = \"warp\"\nmh-steps = 3\nepochs = 6\n\
+                [variant.again]\nsampler = \"f-plus\"\n";
+    fs::write(directory.join("p.toml"), plan).unwrap();
+    let (table, _) = succeeds(&directory, "run p.toml --out out");
+    assert!(table.contains("warp-3: sampler = \"warp\", epochs = 6, mh-steps = 3."), "{table}");
+    let text = |name: &str| fs::read_to_string(directory.join("out").join(name)).unwrap();
+    let cells = text("cells.csv");
+    assert_eq!(column(&cells, "sampler"), ["f-plus", "again", "warp-3"]);
+    assert_eq!(column(&cells, "kind"), ["f-plus", "f-plus", "warp"]);
+    assert_eq!(column(&cells, "options"), ["", "", "mh-steps = 3"]);
+    assert_eq!(column(&cells, "epochs"), ["4", "4", "6"]);
+    // The same sampler with the same options ends in the same place.
+    let ends = column(&cells, "assignments_fingerprint");
+    assert!(ends[0] == ends[1] && ends[1] != ends[2], "{ends:?}");
+    assert!(text("cells/tiny-k4-warp-3-t1-s1.json").contains("\"variant\":\"warp-3\""));
+    for plot in ["complexity-ratio", "document-part-by-time", "word-part-by-epoch", "changed"] {
+        assert!(text(&format!("plots/tiny-k4-t1-{plot}.svg")).contains(">warp-3<"), "{plot}");
+    }
+    assert!(text("plots/lengths-of-documents.svg").contains(">tiny<"));
+    let ratios = column(&text("epochs.csv"), "complexity_ratio");
+    let known: Vec<bool> = ratios.iter().map(|ratio| !ratio.is_empty()).collect();
+    // Three points of each f-plus, which proposes nothing, then epochs 0, 2, 4 and 6.
+    assert_eq!(known, [[false; 6].as_slice(), &[false, true, true, true]].concat());
+    // The command line goes before a variant's table, too.
+    succeeds(&directory, "run p.toml --out out --epochs 2");
+    assert_eq!(column(&text("cells.csv"), "epochs"), ["2"; 3]);
+}
+
 fn written(path: &Path) -> SystemTime {
     fs::metadata(path).unwrap().modified().unwrap()
 }

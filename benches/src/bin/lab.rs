@@ -230,7 +230,8 @@ impl Limits {
         replace(&mut plan.epochs, self.epochs);
         plan.seconds = self.seconds.or(plan.seconds);
         replace(&mut plan.evaluate_every, self.evaluate_every);
-        for tuning in plan.sampler.values_mut() {
+        let variants = plan.variant.values_mut().map(|variant| &mut variant.tuning);
+        for tuning in plan.sampler.values_mut().chain(variants) {
             tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());

@@ -16,9 +16,11 @@ use lda_core::train::{EpochReport, Options, OptionsError, Resolved, SamplerKind,
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
+use super::documents::{LengthBin, lengths_of, topics_a_document};
 use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
+use super::tuning::Overrides;
 use super::{Contender, Done, LabError, median, rival};
 
 /// What one run is asked to do. Two runs of equal cells make the same assignments.
@@ -27,6 +29,9 @@ use super::{Contender, Done, LabError, median, rival};
 pub struct Cell {
     /// Sampler, or rival.
     pub sampler: Contender,
+    /// Name of the variant, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -47,41 +52,45 @@ pub struct Cell {
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
-    /// Proposals a token.
-    pub mh_steps: Option<u32>,
-    /// Longest document that the hybrid gives to F+LDA.
-    pub short_length: Option<u32>,
-    /// Ranges of the grid.
-    pub ranges: Option<usize>,
+    /// Options of a sampler.
+    #[serde(flatten)]
+    pub overrides: Overrides,
     /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub length_bins: Vec<u64>,
     /// Share of the documents that are not trained on but foretold; nothing is, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// Whether the topics of documents are counted at every evaluation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complexity: bool,
 }
 
 impl Cell {
     /// A name for its file and for messages: everything that tells it from the other cells of a
     /// plan.
     pub fn name(&self) -> String {
-        let Self { sampler, corpus, topics, threads, seed, .. } = self;
-        format!("{corpus}-k{topics}-{sampler}-t{threads}-s{seed}")
+        let Self { corpus, topics, threads, seed, .. } = self;
+        format!("{corpus}-k{topics}-{}-t{threads}-s{seed}", self.contender())
+    }
+
+    /// Name of who runs it, in reports: the variant's, or the sampler's or rival's.
+    pub fn contender(&self) -> &str {
+        self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
     fn options(&self, sampler: SamplerKind) -> Options {
-        Options {
+        let mut options = Options {
             topics: self.topics,
             alpha: Some(Alpha::Symmetric(self.alpha)),
             beta: self.beta,
             sampler,
             seed: self.seed,
             threads: Some(self.threads),
-            mh_steps: self.mh_steps,
-            short_length: self.short_length,
-            ranges: self.ranges,
             ..Options::default()
-        }
+        };
+        self.overrides.apply(&mut options);
+        options
     }
 }
 
@@ -110,6 +119,10 @@ pub struct Point {
     /// Perplexity of the held-out documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
+    /// Mean number of distinct topics K_d of a document, weighted by its tokens, where it was asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics_a_document: Option<f64>,
     /// Log likelihood a token by document length, None in a bin without tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Option<f64>>,
@@ -141,6 +154,9 @@ pub struct Outcome {
     pub words: u64,
     /// Tokens that are trained on.
     pub tokens: u64,
+    /// How long they are; empty in records of before it was written down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<LengthBin>,
     /// A hash of the documents that are trained on.
     pub corpus_fingerprint: u64,
     /// Seconds of reading the corpus.
@@ -195,6 +211,12 @@ impl Point {
     pub fn score(&self, tokens: u64) -> Score {
         let log_joint = self.log_joint.map(|joint| joint / tokens as f64);
         Score { log_joint, perplexity: self.perplexity }
+    }
+
+    /// LDA*'s λ = K_d π: what F+LDA does for a topic drawn, over what WarpLDA does for a topic
+    /// accepted. None where there were no proposals, or nobody asked for K_d.
+    pub fn complexity_ratio(&self) -> Option<f64> {
+        Some(self.topics_a_document? * self.acceptance?)
     }
 }
 
@@ -294,6 +316,7 @@ fn run(
         documents: corpus.num_documents() as u64,
         words: corpus.num_words() as u64,
         tokens,
+        lengths: lengths_of(corpus),
         corpus_fingerprint: corpus.fingerprint(),
         read_seconds,
         start_seconds: Some(start_seconds),
@@ -319,17 +342,21 @@ fn judged(
     cell: &Cell,
     mut point: Point,
 ) -> Result<Point, LabError> {
-    if split.held_out.is_none() && cell.length_bins.is_empty() {
-        return Ok(point);
-    }
-    let (model, assignments) = (trainer.model(), trainer.assignments());
-    if !cell.length_bins.is_empty() {
+    let by_lengths = !cell.length_bins.is_empty();
+    if cell.complexity || by_lengths {
+        let (assignments, training) = (trainer.assignments(), &split.training);
         let assigned = |d| assignments.document(d);
-        point.by_length = by_length(&model, assigned, &split.training, &cell.length_bins);
+        if cell.complexity {
+            let documents = training.num_documents();
+            point.topics_a_document = topics_a_document(assigned, documents, cell.topics);
+        }
+        if by_lengths {
+            point.by_length = by_length(&trainer.model(), assigned, training, &cell.length_bins);
+        }
     }
     if split.held_out.is_some() {
         // The options were refused before, if β is no prior.
-        let phi = Phi::from_counts(&model, cell.beta).map_err(OptionsError::from)?;
+        let phi = Phi::from_counts(&trainer.model(), cell.beta).map_err(OptionsError::from)?;
         point.perplexity = split.perplexity(&phi, cell.alpha)?;
     }
     Ok(point)
@@ -362,6 +389,7 @@ pub(super) mod tests {
     pub(in crate::lab) fn cell() -> Cell {
         Cell {
             sampler: SamplerKind::FPlus.into(),
+            variant: None,
             corpus: "tiny".parse().unwrap(),
             topics: 3,
             threads: 1,
@@ -372,11 +400,10 @@ pub(super) mod tests {
             seconds: None,
             until: None,
             evaluate_every: 3,
-            mh_steps: None,
-            short_length: None,
-            ranges: None,
+            overrides: Overrides::default(),
             length_bins: Vec::new(),
             held_out: None,
+            complexity: false,
         }
     }
 
@@ -428,6 +455,27 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn topics_of_documents_are_counted_where_that_is_asked_for() {
+        let run = |complexity| {
+            let sampler = SamplerKind::Warp.into();
+            let (messages, _) = serve_cell(Cell { sampler, complexity, ..cell() });
+            let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+            (**outcome).clone()
+        };
+        let outcome = run(true);
+        let counted = |point: &Point| point.topics_a_document.is_some_and(|n| n > 1.0 && n <= 3.0);
+        assert!(outcome.points.iter().all(counted), "{:?}", outcome.points);
+        // The random start has proposed nothing.
+        let known: Vec<bool> =
+            outcome.points.iter().map(|point| point.complexity_ratio().is_some()).collect();
+        assert_eq!(known, [false, true, true, true]);
+        let without = run(false);
+        assert!(without.points.iter().all(|point| point.topics_a_document.is_none()));
+        assert_eq!(without.assignments_fingerprint, outcome.assignments_fingerprint);
+        assert_eq!(outcome.lengths, [LengthBin { longest: 10, documents: 20, tokens: 200 }]);
+    }
+
+    #[test]
     fn held_out_documents_are_foretold() {
         let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
@@ -438,10 +486,35 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_was_written_before_there_were_variants_is_read() {
+        let json = r#"{"sampler":"warp","corpus":"kos","topics":9,"threads":1,"seed":2,"alpha":0.5,
+            "beta":0.1,"epochs":7,"seconds":null,"until":-9.186,"evaluate-every":3,"mh-steps":2,
+            "short-length":null,"ranges":null}"#;
+        let read: Cell = serde_json::from_str(json).unwrap();
+        assert_eq!(read.overrides, Overrides { mh_steps: Some(2), ..Overrides::default() });
+        assert_eq!((read.variant.as_deref(), read.contender()), (None, "warp"));
+        // And what is written now has the same keys.
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), json);
+        let unknown = json.to_string().replace("mh-steps", "steps");
+        assert!(serde_json::from_str::<Cell>(&unknown).is_err());
+    }
+
+    #[test]
+    fn a_variant_is_run_with_its_options() {
+        let overrides = Overrides { mh_steps: Some(3), ..Overrides::default() };
+        let sampler = SamplerKind::Warp.into();
+        let (messages, _) =
+            serve_cell(Cell { sampler, variant: Some("three".into()), overrides, ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert_eq!(outcome.resolved.as_ref().unwrap().mh_steps, 3);
+    }
+
+    #[test]
     fn what_was_written_before_there_were_rivals_is_read() {
         let written = serde_json::to_value(cell()).unwrap();
         assert_eq!(written["sampler"], "f-plus");
-        assert!(written.get("held-out").is_none());
+        assert!(written.get("held-out").is_none() && written.get("complexity").is_none());
         let point = r#"{"epoch":5,"cpu-seconds":0.5,"wall-seconds":0.5,"changed":0.1,
             "acceptance":null,"mh-steps":null,"log-joint":-9.0,"log-joint-doc":-4.0,
             "log-joint-word":-5.0}"#;

@@ -13,6 +13,7 @@ pub mod calibrate;
 mod cell;
 mod contender;
 mod corpora;
+mod documents;
 mod error;
 mod files;
 mod held_out;
@@ -26,17 +27,20 @@ mod rival;
 mod runner;
 mod store;
 pub mod thresholds;
+mod tuning;
 
 pub use cell::{Cell, Memory, Outcome, Point, Score, serve};
 pub use contender::{Contender, Rival, rival_names, sampler_names};
 pub use corpora::CorpusName;
+pub use documents::LengthBin;
 pub use error::LabError;
 pub use machine::Machine;
-pub use plan::{Plan, RivalTuning, Seeds, Tuning};
+pub use plan::{Plan, Seeds};
 pub use process::end_with;
 pub use rival::Done;
 pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
+pub use tuning::{Overrides, RivalTuning, Tuning, Variant};
 
 /// The middle value, or the mean of the two middle ones; `None` of nothing. Infinite values are
 /// values like others: the median of runs of which most never arrive is infinite.

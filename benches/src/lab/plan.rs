@@ -15,6 +15,11 @@
 //! epochs = 4000
 //! evaluate-every = 50
 //!
+//! # A sampler once more, with other options and a name of its own.
+//! [variant.warp-2]
+//! sampler = "warp"
+//! mh-steps = 2
+//!
 //! [rival.mallet]
 //! epochs = 1000
 //! ```
@@ -29,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::contender::{rival_names, sampler_names};
 use super::corpora::CorpusName;
 use super::thresholds::Thresholds;
+use super::tuning::{RivalTuning, Tuning, Variant, is_name};
 use super::{Cell, Contender, LabError, Rival};
 
 /// A mistyped number should not start a run of years.
@@ -69,49 +75,30 @@ pub struct Plan {
     pub length_bins: Vec<u64>,
     /// Share of the documents that nobody trains on and everybody foretells.
     pub held_out: Option<f64>,
+    /// Counts the topics K_d of documents at every evaluation, for plots of λ = K_d × acceptance.
+    /// Takes four bytes a token, which the peak of memory then has in it.
+    pub complexity: bool,
+    /// Draws the document part and the word part of the log joint by themselves too.
+    pub parts: bool,
+    /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
+    pub lengths: bool,
     /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
     /// unless given.
     pub timeout: Option<f64>,
     /// What single samplers do differently.
     pub sampler: BTreeMap<String, Tuning>,
+    /// Samplers with other options, by name. They come after `samplers`, in the order of their
+    /// names.
+    pub variant: BTreeMap<String, Variant>,
     /// What single rivals do differently.
     pub rival: BTreeMap<String, RivalTuning>,
 }
 
-/// What one sampler does differently from the rest of the plan.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Tuning {
-    /// Epochs at most.
-    pub epochs: Option<u32>,
-    /// CPU seconds of sampling at most.
-    pub seconds: Option<f64>,
-    /// Epochs between evaluations.
-    pub evaluate_every: Option<u32>,
-    /// Proposals a token.
-    pub mh_steps: Option<u32>,
-    /// Longest document that the hybrid gives to F+LDA.
-    pub short_length: Option<u32>,
-    /// Ranges of the grid.
-    pub ranges: Option<usize>,
-}
-
-/// What one rival does differently from the rest of the plan.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RivalTuning {
-    /// Epochs at most.
-    pub epochs: Option<u32>,
-    /// CPU seconds of training at most.
-    pub seconds: Option<f64>,
-    /// Epochs between evaluations.
-    pub evaluate_every: Option<u32>,
-}
-
-impl From<RivalTuning> for Tuning {
-    fn from(RivalTuning { epochs, seconds, evaluate_every }: RivalTuning) -> Self {
-        Self { epochs, seconds, evaluate_every, ..Self::default() }
-    }
+/// Who runs in the cells of a plan, under which name and how.
+struct Entrant {
+    contender: Contender,
+    variant: Option<String>,
+    tuning: Tuning,
 }
 
 /// Seeds: 1 to n, or just these.
@@ -142,8 +129,12 @@ impl Default for Plan {
             evaluate_every: 5,
             length_bins: Vec::new(),
             held_out: None,
+            complexity: false,
+            parts: false,
+            lengths: false,
             timeout: None,
             sampler: BTreeMap::new(),
+            variant: BTreeMap::new(),
             rival: BTreeMap::new(),
         }
     }
@@ -178,8 +169,8 @@ impl Plan {
             for corpus in &self.corpora {
                 for &topics in &self.topics {
                     for &threads in &self.threads {
-                        for contender in self.contenders() {
-                            let cell = self.cell(contender, corpus, topics, threads, seed);
+                        for entrant in self.entrants() {
+                            let cell = self.cell(entrant, corpus, topics, threads, seed);
                             cells.push(self.bounded(cell, thresholds));
                         }
                     }
@@ -189,31 +180,45 @@ impl Plan {
         Ok(cells)
     }
 
-    /// Samplers, then rivals.
-    fn contenders(&self) -> impl Iterator<Item = Contender> {
-        let rivals = self.rivals.iter().map(|&rival| rival.into());
-        self.samplers.iter().map(|&sampler| sampler.into()).chain(rivals)
+    /// Samplers, then their variants, then rivals.
+    fn entrants(&self) -> impl Iterator<Item = Entrant> {
+        let samplers = self.samplers.iter().map(|&kind| Entrant {
+            contender: kind.into(),
+            variant: None,
+            tuning: self.sampler.get(kind.name()).cloned().unwrap_or_default(),
+        });
+        let variants = self.variant.iter().map(|(name, variant)| Entrant {
+            contender: variant.sampler.into(),
+            variant: Some(name.clone()),
+            tuning: variant.tuning.clone(),
+        });
+        let rivals = self.rivals.iter().map(|&rival| Entrant {
+            contender: rival.into(),
+            variant: None,
+            tuning: self.rival.get(rival.name()).cloned().unwrap_or_default().into(),
+        });
+        samplers.chain(variants).chain(rivals)
     }
 
-    fn tuning(&self, contender: Contender) -> Tuning {
-        let found = match contender {
-            Contender::Sampler(kind) => self.sampler.get(kind.name()).cloned(),
-            Contender::Rival(rival) => self.rival.get(rival.name()).cloned().map(Tuning::from),
-        };
-        found.unwrap_or_default()
+    /// What single contenders do differently, those that do not run included.
+    pub fn tunings(&self) -> impl Iterator<Item = Tuning> {
+        let variants = self.variant.values().map(|variant| &variant.tuning);
+        let rivals = self.rival.values().cloned().map(Tuning::from);
+        self.sampler.values().chain(variants).cloned().chain(rivals)
     }
 
     fn cell(
         &self,
-        sampler: Contender,
+        entrant: Entrant,
         corpus: &CorpusName,
         topics: u32,
         threads: usize,
         seed: u64,
     ) -> Cell {
-        let tuning = self.tuning(sampler);
+        let Entrant { contender, variant, tuning } = entrant;
         Cell {
-            sampler,
+            sampler: contender,
+            variant,
             corpus: corpus.clone(),
             topics,
             threads,
@@ -224,11 +229,10 @@ impl Plan {
             seconds: tuning.seconds.or(self.seconds),
             until: None,
             evaluate_every: tuning.evaluate_every.unwrap_or(self.evaluate_every),
-            mh_steps: tuning.mh_steps,
-            short_length: tuning.short_length,
-            ranges: tuning.ranges,
+            overrides: tuning.overrides,
             length_bins: self.length_bins.clone(),
             held_out: self.held_out,
+            complexity: self.complexity,
         }
     }
 
@@ -245,8 +249,8 @@ impl Plan {
             Seeds::Count(n) => *n as usize,
             Seeds::List(list) => list.len(),
         };
-        let contenders = self.contenders().count();
-        let lists = [contenders, self.corpora.len(), self.topics.len(), self.threads.len()];
+        let entrants = self.entrants().count();
+        let lists = [entrants, self.corpora.len(), self.topics.len(), self.threads.len()];
         // An empty list is refused below; here it must not hide a long one.
         let cells = lists.into_iter().fold(seeds, |cells, n| cells.saturating_mul(n.max(1)));
         if cells > MOST_CELLS {
@@ -257,7 +261,7 @@ impl Plan {
             Seeds::Count(n) => (1..=u64::from(*n)).collect(),
             Seeds::List(list) => list.clone(),
         };
-        if self.rivals.is_empty() || !self.samplers.is_empty() {
+        if entrants == 0 || !self.samplers.is_empty() {
             distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
         }
         if !self.rivals.is_empty() {
@@ -279,17 +283,14 @@ impl Plan {
                 return Err(value("rival", name, remedy));
             }
         }
-        let tunings = || {
-            let rivals = self.rival.values().cloned().map(Tuning::from);
-            self.sampler.values().cloned().chain(rivals)
-        };
-        let epochs = tunings().filter_map(|tuning| tuning.epochs);
-        let every = tunings().filter_map(|tuning| tuning.evaluate_every);
+        self.variant.keys().try_for_each(|name| check_name(name))?;
+        let epochs = self.tunings().filter_map(|tuning| tuning.epochs);
+        let every = self.tunings().filter_map(|tuning| tuning.evaluate_every);
         at_least_1("topics", self.topics.iter().copied())?;
         at_least_1("threads", self.threads.iter().map(|&n| n.min(1) as u32))?;
         at_least_1("epochs", epochs.chain([self.epochs]))?;
         at_least_1("evaluate-every", every.chain([self.evaluate_every]))?;
-        let seconds = tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
+        let seconds = self.tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
         above_0("seconds", seconds)?;
         if !self.length_bins.is_sorted_by(|a, b| a < b) || self.length_bins.first() == Some(&0) {
             let bins = format!("{:?}", self.length_bins);
@@ -308,6 +309,21 @@ impl Plan {
 
 fn value(key: &'static str, value: impl ToString, remedy: impl Into<String>) -> LabError {
     LabError::Value { key, value: value.to_string(), remedy: remedy.into() }
+}
+
+/// A variant's name stands beside those of samplers and rivals; two variants cannot share one, since
+/// TOML refuses a table that is there twice.
+fn check_name(name: &str) -> Result<(), LabError> {
+    if name.parse::<Contender>().is_ok() {
+        let remedy = "it is the name of a sampler or rival, give it one of its own";
+        return Err(value("variant", name, remedy));
+    }
+    if !is_name(name) {
+        let remedy = "give at most 40 lower-case letters and digits, a letter first, and single \
+                      hyphens between words, as in [variant.light-doc]";
+        return Err(value("variant", name, remedy));
+    }
+    Ok(())
 }
 
 fn distinct<T: PartialEq + std::fmt::Debug>(
@@ -365,8 +381,9 @@ mod tests {
         let names: Vec<String> = cells.iter().take(3).map(Cell::name).collect();
         assert_eq!(names, ["kos-k10-f-plus-t1-s1", "kos-k10-warp-t1-s1", "kos-k20-f-plus-t1-s1"]);
         assert_eq!(cells[8].seed, 2);
-        assert_eq!((cells[0].epochs, cells[0].evaluate_every, cells[0].mh_steps), (7, 5, None));
-        assert_eq!((cells[1].epochs, cells[1].evaluate_every, cells[1].mh_steps), (70, 9, Some(2)));
+        let how = |cell: &Cell| (cell.epochs, cell.evaluate_every, cell.overrides.mh_steps);
+        assert_eq!(how(&cells[0]), (7, 5, None));
+        assert_eq!(how(&cells[1]), (70, 9, Some(2)));
         assert_eq!((cells[0].alpha, cells[2].alpha), (5.0, 2.5));
         let mut distinct: Vec<String> = cells.iter().map(Cell::name).collect();
         distinct.sort();
@@ -394,6 +411,29 @@ mod tests {
     }
 
     #[test]
+    fn variants_come_after_samplers_with_options_of_their_own() {
+        let plan = parse(
+            "samplers = [\"warp\"]\nrivals = [\"mallet\"]\ncorpora = [\"kos\"]\nepochs = 9\n\
+             [sampler.warp]\nmh-steps = 4\n[variant.warp-8]\nsampler = \"warp\"\nmh-steps = 8\n\
+             [variant.grid]\nsampler = \"warp\"\nranges = 2\nepochs = 3",
+        );
+        let plan = plan.unwrap();
+        let cells = plan.cells(&Thresholds::default()).unwrap();
+        let names: Vec<String> = cells.iter().map(Cell::name).collect();
+        let expected = ["warp", "grid", "warp-8", "mallet"].map(|n| format!("kos-k100-{n}-t1-s1"));
+        assert_eq!(names, expected);
+        let steps: Vec<_> = cells.iter().map(|cell| cell.overrides.mh_steps).collect();
+        assert_eq!(steps, [Some(4), None, Some(8), None]);
+        assert_eq!((cells[1].epochs, cells[1].overrides.ranges), (3, Some(2)));
+        assert!(cells[..3].iter().all(|cell| cell.sampler == SamplerKind::Warp.into()));
+        // As the store keeps it.
+        let kept = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&kept).unwrap(), plan);
+        let alone = "samplers = []\ncorpora = [\"kos\"]\n[variant.a]\nsampler = \"warp\"";
+        assert_eq!(parse(alone).unwrap().cells(&Thresholds::default()).unwrap().len(), 1);
+    }
+
+    #[test]
     fn until_becomes_a_likelihood_where_one_is_known() {
         let plan = parse("corpora = [\"kos\", \"ap\"]\ntopics = [1000]\nuntil = 99");
         let cells = plan.unwrap().cells(&Thresholds::built_in()).unwrap();
@@ -410,7 +450,16 @@ mod tests {
             ("[rival.mallet]\nmh-steps = 3", "mh-steps"),
             ("seeds = \"many\"", "a number of seeds"),
             ("corpora = [\"../kos\"]", "no name of a corpus"),
-            ("[sampler.warp]\nepoch = 3", "evaluate-every"),
+            (
+                "[sampler.warp]\nepoch = 3",
+                "unknown key `epoch`: use epochs, evaluate-every, mh-steps",
+            ),
+            ("[sampler.warp]\nepoch = 3", "line 1"),
+            ("[variant.a]\nsampler = \"warp\"\nepoch = 3", "unknown key `epoch`: use epochs"),
+            ("[variant.a]\nsampler = \"warp\"\nmh-steps = -1", "expected u32"),
+            ("[variant.a]\nmh-steps = 3", "missing field `sampler`"),
+            ("[variant.a]\nsampler = \"mallet\"", "f-plus"),
+            ("[variant.a]\nsampler = \"warp\"\n[variant.a]", "duplicate key"),
         ] {
             let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
@@ -433,6 +482,10 @@ mod tests {
             ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
             ("corpora = [\"kos\"]\n[rival.warp]", "rival is warp: name a table"),
             ("corpora = [\"kos\"]\nsamplers = []", "samplers is empty"),
+            ("corpora = [\"kos\"]\n[variant.warp]\nsampler = \"light\"", "variant is warp: it is"),
+            ("corpora = [\"kos\"]\n[variant.spark]\nsampler = \"light\"", "variant is spark: it"),
+            ("corpora = [\"kos\"]\n[variant.A]\nsampler = \"light\"", "variant is A: give at most"),
+            ("corpora = [\"kos\"]\n[variant.a]\nsampler = \"light\"\nepochs = 0", "epochs is 0"),
             ("corpora = [\"kos\"]\nrivals = [\"spark\", \"spark\"]", "twice"),
             ("corpora = [\"kos\"]\nheld-out = 1.0", "held-out is 1: give a share"),
             ("corpora = [\"kos\"]\nheld-out = nan", "held-out is NaN"),

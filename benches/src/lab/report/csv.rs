@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::super::lengths::names;
 use super::super::thresholds::{Thresholds, crossing};
+use super::super::tuning::describe;
 use super::super::{Cell, Point, Record, Results};
 
 /// A row under construction.
@@ -34,7 +35,11 @@ impl Row {
     }
 
     fn cell(&mut self, cell: &Cell) -> &mut Self {
-        self.add(cell.sampler).add(&cell.corpus).add(cell.topics).add(cell.threads).add(cell.seed)
+        self.add(cell.contender())
+            .add(&cell.corpus)
+            .add(cell.topics)
+            .add(cell.threads)
+            .add(cell.seed)
     }
 }
 
@@ -44,7 +49,8 @@ const CELL: &str = "sampler,corpus,topics,threads,seed";
 pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
-         log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity\n"
+         log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity,\
+         topics_per_document,complexity_ratio\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -67,7 +73,9 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.log_joint_doc)
                 .maybe(point.log_joint_word)
                 .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
-                .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")));
+                .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
+                .maybe(point.topics_a_document.map(|topics| format!("{topics:.4}")))
+                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
@@ -115,7 +123,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         held_out,kind,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
     for record in &results.records {
@@ -176,6 +184,8 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .add(format!("{:016x}", outcome.corpus_fingerprint))
         .maybe(outcome.assignments_fingerprint.map(|hash| format!("{hash:016x}")))
         .maybe(cell.held_out)
+        .add(cell.sampler)
+        .add(describe(&cell.overrides))
         .maybe(rival.map(|rival| &rival.version))
         .maybe(rival.map(|rival| &rival.options))
         .maybe(rival.map(|rival| &rival.clock))
@@ -219,7 +229,11 @@ mod tests {
 
     #[test]
     fn one_row_an_evaluated_epoch() {
-        let lines = parse(&epochs(&[kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.0)]));
+        let mut first = kos_record(1, 1.0, -9.0);
+        let last = first.outcome.points.last_mut().unwrap();
+        (last.topics_a_document, last.acceptance) = (Some(8.0), Some(0.25));
+        let lines = parse(&epochs(&[first, kos_record(2, 2.0, -9.0)]));
+        assert_eq!(column(&lines, "complexity_ratio")[1..4], ["", "2.0000", ""]);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
         assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);
@@ -239,12 +253,17 @@ mod tests {
     #[test]
     fn one_row_a_run_finished_or_failed() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.5)]);
+        all.records[1].cell.variant = Some("again".into());
+        all.records[1].cell.overrides.mh_steps = Some(2);
         let cell = all.records[0].cell.clone();
         all.failures.push(Failure { cell, message: "said \"no\", and left".into() });
         let lines = parse(&cells(&all, &Thresholds::built_in()));
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "cpu_seconds_to_99.8")[1..], ["inf", ""]);
         assert!(column(&lines, "cpu_seconds_to_99.8")[0].starts_with("1."));
+        assert_eq!(column(&lines, "sampler"), ["f-plus", "again", "f-plus"]);
+        assert_eq!(column(&lines, "kind"), ["f-plus", "f-plus", ""]);
+        assert_eq!(column(&lines, "options"), ["", "mh-steps = 2", ""]);
         assert_eq!(column(&lines, "status")[2], "failed: said no, and left");
         let cores = all.records[0].machine.cores.to_string();
         assert_eq!(column(&lines, "cores"), [cores.as_str(), &cores, ""]);

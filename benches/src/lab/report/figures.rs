@@ -1,19 +1,21 @@
 //! Plots of finished runs.
 
-use lda_core::train::SamplerKind;
-
 use super::super::lengths::names;
-use super::super::plot::{BarGroup, Bars, Chart, Color, Curve, Mark, PALETTE, Scale, Scene};
+use super::super::plot::{BarGroup, Bars, Chart, Curve, Mark, Scale, Scene};
 use super::super::thresholds::Thresholds;
-use super::super::{Cell, Contender, Point, Record, Results, Rival};
+use super::super::{Cell, Contender, Plan, Point, Record, Results};
+use super::colors::Colors;
 use super::summary::Group;
+use super::{lengths, quantities};
 
 /// File name without its end, and the plot.
 pub(super) fn draw(
+    plan: &Plan,
     results: &Results,
     groups: &[Group],
     thresholds: &Thresholds,
 ) -> Vec<(String, Scene)> {
+    let colors = Colors::of_plan(plan);
     let mut plots = Vec::new();
     let mut add = |name: String, scene: Option<Scene>| {
         plots.extend(scene.map(|scene| (name, scene)));
@@ -22,27 +24,31 @@ pub(super) fn draw(
         let cell = &records[0].cell;
         let place = format!("{}-k{}-t{}", cell.corpus, cell.topics, cell.threads);
         let heading = heading(cell, &records);
-        let likelihood = Likelihood { records: &records, heading: &heading, thresholds };
-        add(format!("{place}-likelihood-by-time"), likelihood.by_time());
-        add(format!("{place}-likelihood-by-epoch"), likelihood.by_epoch());
+        let drawn = Place { records: &records, heading, thresholds, colors: &colors };
+        add(format!("{place}-likelihood-by-time"), drawn.by_time());
+        add(format!("{place}-likelihood-by-epoch"), drawn.by_epoch());
         for (bin, lengths) in names(&cell.length_bins).into_iter().enumerate() {
             let by_length = |_: &Record, point: &Point| point.by_length.get(bin).copied().flatten();
-            let heading = format!("{heading}, documents of {lengths} tokens");
-            let likelihood = Likelihood { heading: &heading, ..likelihood };
+            let heading = format!("{}, documents of {lengths} tokens", drawn.heading);
             let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
-            add(name, likelihood.of_documents(by_length));
+            add(name, Place { heading, ..drawn }.of_documents(by_length));
         }
-        add(format!("{place}-perplexity-by-time"), likelihood.perplexity());
-        add(format!("{place}-acceptance"), acceptance(&records, &heading));
+        add(format!("{place}-perplexity-by-time"), drawn.perplexity());
+        for (name, scene) in quantities::draw(&drawn, plan.parts) {
+            add(format!("{place}-{name}"), Some(scene));
+        }
+    }
+    if plan.lengths || plan.corpora.len() > 1 {
+        add("lengths-of-documents".into(), lengths::draw(&results.records));
     }
     let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
     let title = "Speed of sampling";
     let note = "median over the second half of the epochs, median over seeds";
-    add("speed".into(), bars(groups, (title, note, "million tokens a CPU second"), cpu));
+    add("speed".into(), bars(groups, &colors, (title, note, "million tokens a CPU second"), cpu));
     let peak = |group: &Group| group.peak_memory.map(|bytes| bytes / f64::from(1 << 20));
     let title = "Peak memory";
     let note = "largest resident set of the whole process, reading the corpus included";
-    add("memory".into(), bars(groups, (title, note, "MiB"), peak));
+    add("memory".into(), bars(groups, &colors, (title, note, "MiB"), peak));
     plots
 }
 
@@ -67,27 +73,44 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
 }
 
-/// A contender has the same colour in every plot. Ours take them from the first on and rivals from
-/// the last, so that all differ as long as there are as many colours.
-fn color_of(contender: Contender) -> Color {
-    let place = match contender {
-        Contender::Sampler(kind) => SamplerKind::ALL.iter().position(|other| *other == kind),
-        Contender::Rival(rival) => {
-            let place = Rival::ALL.iter().position(|other| *other == rival);
-            place.map(|place| PALETTE.len() - 1 - place % PALETTE.len())
-        }
-    };
-    PALETTE[place.unwrap_or_default() % PALETTE.len()]
-}
-
-#[derive(Clone, Copy)]
-struct Likelihood<'a> {
-    records: &'a [&'a Record],
-    heading: &'a str,
+/// What is drawn together.
+pub(super) struct Place<'a> {
+    pub(super) records: &'a [&'a Record],
+    pub(super) heading: String,
     thresholds: &'a Thresholds,
+    colors: &'a Colors,
 }
 
-impl Likelihood<'_> {
+impl Place<'_> {
+    /// A curve a record: y over x of each point that has it.
+    pub(super) fn curves(
+        &self,
+        x: impl Fn(&Point) -> f64,
+        y: impl Fn(&Record, &Point) -> Option<f64>,
+    ) -> Vec<Curve> {
+        self.curves_of(|record| {
+            let points = record.outcome.points.iter();
+            points.filter_map(|point| Some((x(point), y(record, point)?))).collect()
+        })
+    }
+
+    /// A curve a record, of what `step` makes of each point and the one before it.
+    pub(super) fn steps(&self, step: impl Fn(&Point, &Point) -> (f64, f64)) -> Vec<Curve> {
+        self.curves_of(|record| {
+            record.outcome.points.windows(2).map(|pair| step(&pair[0], &pair[1])).collect()
+        })
+    }
+
+    fn curves_of(&self, points: impl Fn(&Record) -> Vec<(f64, f64)>) -> Vec<Curve> {
+        let curve = |record: &&Record| Curve {
+            label: record.cell.contender().to_owned(),
+            color: self.colors.of(record.cell.sampler, record.cell.contender()),
+            dashed: record.cell.sampler.is_rival(),
+            points: points(record),
+        };
+        self.records.iter().map(curve).collect()
+    }
+
     fn by_time(&self) -> Option<Scene> {
         self.chart("CPU seconds of sampling", |point| point.cpu_seconds)
     }
@@ -97,13 +120,13 @@ impl Likelihood<'_> {
     }
 
     fn of_documents(&self, y: impl Fn(&Record, &Point) -> Option<f64>) -> Option<Scene> {
-        let curves = curves(self.records, |point| point.cpu_seconds, y);
+        let curves = self.curves(|point| point.cpu_seconds, y);
         self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
     }
 
     fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
         let y = |record: &Record, point: &Point| point.score(record.outcome.tokens).log_joint;
-        let curves = curves(self.records, x, y);
+        let curves = self.curves(x, y);
         let levels = self.thresholds.of(&self.records[0].cell).iter();
         let marks: Vec<Mark> = levels
             .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
@@ -113,14 +136,14 @@ impl Likelihood<'_> {
 
     /// Of held-out documents. Low is good, and the start is so high that it would press all flat.
     fn perplexity(&self) -> Option<Scene> {
-        let curves = curves(self.records, |point| point.cpu_seconds, |_, point| point.perplexity);
+        let curves = self.curves(|point| point.cpu_seconds, |_, point| point.perplexity);
         let all = curves.iter().flat_map(|curve| &curve.points);
         let best = all.map(|point| point.1).min_by(f64::total_cmp)?;
         let ends: Vec<_> = curves.iter().filter_map(|curve| curve.points.last()).collect();
         let worst = ends.iter().map(|end| end.1).max_by(f64::total_cmp)?;
         let high = (1.1 * worst).min(4.0 * best);
         Chart {
-            title: self.heading.to_owned(),
+            title: self.heading.clone(),
             note: note(self.records),
             x_label: "CPU seconds of training".to_owned(),
             y_label: "perplexity of held-out documents".to_owned(),
@@ -147,7 +170,7 @@ impl Likelihood<'_> {
         // Where curves differ is near the top; the random start would press that flat.
         let low = worst.max(top + 0.16 * top.min(0.0));
         Chart {
-            title: self.heading.to_owned(),
+            title: self.heading.clone(),
             note: note(self.records),
             x_label: x_label.to_owned(),
             y_label: y_label.to_owned(),
@@ -162,13 +185,13 @@ impl Likelihood<'_> {
 }
 
 /// Logarithmic, where one curve would be too short to be seen beside another.
-fn time_scale(ends: impl Iterator<Item = f64> + Clone) -> Scale {
+pub(super) fn time_scale(ends: impl Iterator<Item = f64> + Clone) -> Scale {
     let longest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
     let shortest = ends.fold(f64::INFINITY, f64::min);
     if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear }
 }
 
-fn note(records: &[&Record]) -> String {
+pub(super) fn note(records: &[&Record]) -> String {
     let cell = &records[0].cell;
     let mut seeds: Vec<u64> = records.iter().map(|record| record.cell.seed).collect();
     seeds.sort_unstable();
@@ -180,51 +203,14 @@ fn note(records: &[&Record]) -> String {
     format!("α = {}, β = {}; {seeds}; {}", cell.alpha, cell.beta, records[0].machine.cpu)
 }
 
-fn curves(
-    records: &[&Record],
-    x: fn(&Point) -> f64,
-    y: impl Fn(&Record, &Point) -> Option<f64>,
-) -> Vec<Curve> {
-    let curve = |record: &&Record| Curve {
-        label: record.cell.sampler.to_string(),
-        color: color_of(record.cell.sampler),
-        dashed: record.cell.sampler.is_rival(),
-        points: record
-            .outcome
-            .points
-            .iter()
-            .filter_map(|point| Some((x(point), y(record, point)?)))
-            .collect(),
-    };
-    records.iter().map(curve).collect()
-}
-
-fn acceptance(records: &[&Record], heading: &str) -> Option<Scene> {
-    Chart {
-        title: heading.to_owned(),
-        note: "proposals of the current topic left out".to_owned(),
-        x_label: "epoch".to_owned(),
-        y_label: "proposals accepted, %".to_owned(),
-        x_scale: Scale::Linear,
-        y_low: Some(0.0),
-        y_high: None,
-        curves: curves(
-            records,
-            |point| f64::from(point.epoch),
-            |_, point| point.acceptance.map(|share| 100.0 * share),
-        ),
-        marks: Vec::new(),
-    }
-    .draw()
-}
-
 /// One bar a sampler, one group a corpus, K and number of threads.
 fn bars(
     groups: &[Group],
+    colors: &Colors,
     (title, note, y_label): (&str, &str, &str),
     value: impl Fn(&Group) -> Option<f64>,
 ) -> Option<Scene> {
-    let mut samplers: Vec<Contender> = Vec::new();
+    let mut contenders: Vec<(&str, Contender)> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let many_threads = groups.iter().any(|group| group.threads != groups[0].threads);
     let label = |group: &Group| {
@@ -233,8 +219,8 @@ fn bars(
         format!("{}\nK = {}{threads}", group.corpus, group.topics)
     };
     for group in groups {
-        if !samplers.contains(&group.sampler) {
-            samplers.push(group.sampler);
+        if !contenders.iter().any(|(name, _)| *name == group.name) {
+            contenders.push((&group.name, group.sampler));
         }
         if !labels.contains(&label(group)) {
             labels.push(label(group));
@@ -242,10 +228,10 @@ fn bars(
     }
     let bar_group = |name: &String| BarGroup {
         label: name.clone(),
-        values: samplers
+        values: contenders
             .iter()
-            .map(|sampler| {
-                let found = groups.iter().find(|g| g.sampler == *sampler && label(g) == *name);
+            .map(|(contender, _)| {
+                let found = groups.iter().find(|g| g.name == *contender && label(g) == *name);
                 found.and_then(&value).filter(|value| value.is_finite())
             })
             .collect(),
@@ -254,7 +240,10 @@ fn bars(
         title: title.to_owned(),
         note: note.to_owned(),
         y_label: y_label.to_owned(),
-        series: samplers.iter().map(|s| (s.to_string(), color_of(*s))).collect(),
+        series: contenders
+            .iter()
+            .map(|&(name, contender)| (name.to_owned(), colors.of(contender, name)))
+            .collect(),
         groups: labels.iter().map(bar_group).collect(),
     }
     .draw()
@@ -262,20 +251,10 @@ fn bars(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
+    use super::super::super::{LengthBin, Rival};
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
-
-    #[test]
-    fn contenders_have_colours_of_their_own() {
-        let samplers = SamplerKind::ALL.into_iter().map(Contender::from);
-        let contenders: Vec<_> = samplers.chain(Rival::ALL.map(Contender::from)).collect();
-        let colors = contenders.iter().map(|contender| color_of(*contender));
-        let different: HashSet<[u8; 3]> = colors.map(|Color(r, g, b)| [r, g, b]).collect();
-        assert_eq!(different.len(), contenders.len().min(PALETTE.len()));
-    }
 
     #[test]
     fn a_rival_without_assignments_is_in_the_plot_of_perplexity() {
@@ -288,7 +267,7 @@ mod tests {
         }
         rival.outcome.points.iter_mut().for_each(|point| point.log_joint = None);
         let (all, thresholds) = (results([ours, rival]), Thresholds::built_in());
-        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let svg = |name: &str| plots.iter().find(|plot| plot.0.ends_with(name)).unwrap().1.svg();
         assert!(svg("perplexity-by-time").contains(">gensim<"));
         assert!(svg("perplexity-by-time").contains(">f-plus<"));
@@ -296,17 +275,56 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_stands_beside_its_sampler() {
+        let (plain, mut variant) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
+        variant.cell.variant = Some("f-plus-again".into());
+        let plan = "[variant.f-plus-again]\nsampler = \"f-plus\"";
+        let plan: Plan = toml::from_str(plan).unwrap();
+        let (all, thresholds) = (results([plain, variant]), Thresholds::built_in());
+        let groups = group(&all, &thresholds);
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(names, ["f-plus", "f-plus-again"]);
+        for (_, scene) in draw(&plan, &all, &groups, &thresholds) {
+            let svg = scene.svg();
+            assert!(svg.contains(">f-plus<") && svg.contains(">f-plus-again<"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn plots_that_are_asked_for() {
+        let (mut exact, mut proposing) = (kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.0));
+        proposing.cell.variant = Some("proposing".into());
+        for point in &mut proposing.outcome.points[1..] {
+            (point.topics_a_document, point.acceptance) = (Some(20.0), Some(0.5));
+        }
+        exact.outcome.points[1].topics_a_document = Some(20.0);
+        exact.outcome.lengths = vec![LengthBin { longest: 10, documents: 1, tokens: 10 }];
+        let (all, thresholds) = (results([exact, proposing]), Thresholds::built_in());
+        let plan = Plan { parts: true, lengths: true, ..Plan::default() };
+        let plots = draw(&plan, &all, &group(&all, &thresholds), &thresholds);
+        let svg = |name: &str| plots.iter().find(|plot| plot.0 == name).unwrap().1.svg();
+        let ratio = svg("kos-k1000-t1-complexity-ratio");
+        assert!(ratio.contains(">proposing<") && !ratio.contains(">f-plus<"), "{ratio}");
+        for part in ["document", "word"] {
+            for by in ["epoch", "time"] {
+                let svg = svg(&format!("kos-k1000-t1-{part}-part-by-{by}"));
+                assert!(svg.contains(&format!(">{part} part of the log joint a token<")), "{svg}");
+            }
+        }
+        assert!(svg("lengths-of-documents").contains(">kos<"));
+    }
+
+    #[test]
     fn plots_of_what_there_is() {
         let all = results([kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.1)]);
         let thresholds = Thresholds::built_in();
-        let plots = draw(&all, &group(&all, &thresholds), &thresholds);
+        let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         // No acceptance: an exact sampler proposes nothing.
-        let place = "kos-k1000-t1-likelihood-by";
-        assert_eq!(
-            names,
-            [format!("{place}-time"), format!("{place}-epoch"), "speed".into(), "memory".into()]
-        );
+        let place = ["likelihood-by-time", "likelihood-by-epoch", "changed", "seconds-an-epoch"];
+        let place = place.map(|name| format!("kos-k1000-t1-{name}"));
+        assert_eq!(names[..4], place);
+        assert_eq!(names[4..], ["speed", "memory"]);
         let svg = plots[0].1.svg();
         assert!(svg.contains("kos (0.0 M tokens), K = 1000, 1 thread"), "{svg}");
         assert!(svg.contains(">99.8 %<"), "{svg}");

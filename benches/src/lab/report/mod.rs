@@ -1,8 +1,11 @@
 //! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md`, plots, and
 //! `lengths.csv` where documents are told apart by length.
 
+mod colors;
 mod csv;
 mod figures;
+mod lengths;
+mod quantities;
 mod summary;
 mod table;
 
@@ -37,7 +40,7 @@ pub fn write(
     if results.records.iter().any(|record| !record.cell.length_bins.is_empty()) {
         files.push(("lengths.csv".to_owned(), csv::lengths(&results.records).into_bytes()));
     }
-    for (name, scene) in figures::draw(results, &groups, thresholds) {
+    for (name, scene) in figures::draw(plan, results, &groups, thresholds) {
         files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
         files.push((format!("plots/{name}.png"), scene.png(2.0)));
     }
@@ -84,6 +87,7 @@ mod tests {
                 documents: 1,
                 words: 2,
                 tokens: 1000,
+                lengths: Vec::new(),
                 corpus_fingerprint: 0xabc,
                 read_seconds: 0.1,
                 start_seconds: Some(0.2),

@@ -3,10 +3,12 @@
 use super::super::thresholds::{Thresholds, crossing};
 use super::super::{Cell, Contender, CorpusName, Record, Results, median};
 
-/// The runs of one sampler or rival on one corpus at one K and number of threads. Figures are medians over
+/// The runs of one sampler, variant or rival on one corpus at one K and number of threads. Figures are medians over
 /// the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
+    /// Name of the sampler, variant or rival.
+    pub name: String,
     /// Sampler, or rival.
     pub sampler: Contender,
     /// Corpus.
@@ -72,8 +74,8 @@ pub fn group(results: &Results, thresholds: &Thresholds) -> Vec<Group> {
 
 /// Whether only the seed tells the two apart.
 fn same_group(a: &Cell, b: &Cell) -> bool {
-    let key = |cell: &Cell| (cell.sampler, cell.corpus.clone(), cell.topics, cell.threads);
-    key(a) == key(b)
+    let place = |cell: &Cell| (cell.corpus.clone(), cell.topics, cell.threads);
+    a.contender() == b.contender() && place(a) == place(b)
 }
 
 fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
@@ -86,6 +88,7 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
     let tokens = |record: &Record| record.outcome.tokens as f64;
     let peak = |record: &Record| record.outcome.memory.peak.map(|bytes| bytes as f64);
     Group {
+        name: head.contender().to_owned(),
         sampler: head.sampler,
         corpus: head.corpus.clone(),
         topics: head.topics,

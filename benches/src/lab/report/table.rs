@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::super::tuning::describe;
 use super::super::{Machine, Plan, Results};
 use super::summary::{Arrival, Group};
 
@@ -71,7 +72,7 @@ impl Columns {
 }
 
 fn row(group: &Group, columns: Columns) -> String {
-    let mut out = format!("| {} | {} | {} |", group.sampler, group.threads, group.seeds);
+    let mut out = format!("| {} | {} | {} |", group.name, group.threads, group.seeds);
     if group.seeds == 0 {
         let why = group.failure.as_deref().unwrap_or_default().replace('|', "\\|");
         let rest = columns.levels + columns.figures() - 1;
@@ -135,11 +136,11 @@ fn notes(plan: &Plan, results: &Results) -> String {
              completion from everybody's φ; the log joint is that of the rest."
         );
     }
-    let samplers = plan.sampler.iter().map(|(name, tuning)| (name, toml::to_string(tuning)));
-    let rivals = plan.rival.iter().map(|(name, tuning)| (name, toml::to_string(tuning)));
-    for (name, tuning) in samplers.chain(rivals) {
-        let tuning = tuning.unwrap_or_default();
-        let _ = writeln!(out, "{name}: {}.", tuning.trim().replace('\n', ", "));
+    let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
+    let variants = plan.variant.iter().map(|(name, variant)| (name, describe(variant)));
+    let rivals = plan.rival.iter().map(|(name, tuning)| (name, describe(tuning)));
+    for (name, tuning) in samplers.chain(variants).chain(rivals) {
+        let _ = writeln!(out, "{name}: {tuning}.");
     }
     out.push_str(&rivals_notes(results));
     let mut machines: Vec<&Machine> = Vec::new();

@@ -28,6 +28,7 @@ use lda_core::prior::Alpha;
 pub use protocol::Done;
 
 use super::cell::{Job, Memory, Outcome, Point};
+use super::documents::{lengths_of, topics_a_document};
 use super::files::{create_directory, write_whole};
 use super::held_out::Split;
 use super::lengths::by_length;
@@ -77,6 +78,7 @@ pub(super) fn run(
         documents: split.training.num_documents() as u64,
         words: split.training.num_words() as u64,
         tokens,
+        lengths: lengths_of(&split.training),
         corpus_fingerprint: split.training.fingerprint(),
         read_seconds,
         start_seconds: None,
@@ -203,11 +205,16 @@ impl Judge<'_> {
                 by_length(&model, |d| counts.document(d), training, bins)
             }
         };
+        let topics = cell.complexity.then(|| {
+            let documents = training.num_documents();
+            topics_a_document(|d| counts.document(d), documents, cell.topics)
+        });
         Ok(Point {
             log_joint: Some(joint.total()),
             log_joint_doc: Some(joint.documents),
             log_joint_word: Some(joint.words),
             perplexity,
+            topics_a_document: topics.flatten(),
             by_length,
             ..Point::default()
         })

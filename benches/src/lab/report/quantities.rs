@@ -1,0 +1,120 @@
+//! Plots of what a sampler does besides raising the likelihood: how much it changes, accepts and
+//! costs an epoch, and where the likelihood comes from.
+
+use super::super::plot::{Chart, Curve, Scale, Scene};
+use super::super::{Point, Record};
+use super::figures::{Place, note, time_scale};
+
+/// End of the file name, and the plot.
+pub(super) fn draw(place: &Place<'_>, parts: bool) -> Vec<(String, Scene)> {
+    let mut plots = Vec::new();
+    let mut add = |name: &str, scene: Option<Scene>| {
+        plots.extend(scene.map(|scene| (name.to_owned(), scene)));
+    };
+    add("acceptance", acceptance(place));
+    add("complexity-ratio", complexity_ratio(place));
+    add("changed", changed(place));
+    add("seconds-an-epoch", seconds_an_epoch(place));
+    if parts {
+        add("document-part-by-epoch", part(place, Part::Documents, By::Epoch));
+        add("document-part-by-time", part(place, Part::Documents, By::Time));
+        add("word-part-by-epoch", part(place, Part::Words, By::Epoch));
+        add("word-part-by-time", part(place, Part::Words, By::Time));
+    }
+    plots
+}
+
+fn acceptance(place: &Place<'_>) -> Option<Scene> {
+    let note = "proposals of the current topic left out";
+    let share = |_: &Record, point: &Point| point.acceptance.map(|share| 100.0 * share);
+    by_epoch(place, note, "proposals accepted, %", place.curves(epoch, share))
+}
+
+/// Figure 2(e) of LDA*.
+fn complexity_ratio(place: &Place<'_>) -> Option<Scene> {
+    let note = "λ = K_d × share accepted; K_d: distinct topics of a document, mean over tokens";
+    let ratio = |_: &Record, point: &Point| point.complexity_ratio();
+    by_epoch(place, note, "complexity ratio λ", place.curves(epoch, ratio))
+}
+
+fn changed(place: &Place<'_>) -> Option<Scene> {
+    let note = "of the topics drawn in an epoch; WarpLDA draws twice a token, in its two passes";
+    let share = |_: &Record, point: &Point| point.changed.map(|share| 100.0 * share);
+    by_epoch(place, note, "topics changed, %", place.curves(epoch, share))
+}
+
+fn seconds_an_epoch(place: &Place<'_>) -> Option<Scene> {
+    let label = "CPU seconds an epoch";
+    by_epoch(place, "mean since the evaluation before", label, place.steps(seconds_between))
+}
+
+/// Epoch, and CPU seconds an epoch since the point before.
+fn seconds_between(before: &Point, point: &Point) -> (f64, f64) {
+    let epochs = f64::from(point.epoch - before.epoch);
+    (epoch(point), (point.cpu_seconds - before.cpu_seconds) / epochs)
+}
+
+/// A percentage or a cost: from 0 on, by epoch.
+fn by_epoch(place: &Place<'_>, note: &str, y_label: &str, curves: Vec<Curve>) -> Option<Scene> {
+    Chart {
+        title: place.heading.clone(),
+        note: note.to_owned(),
+        x_label: "epoch".to_owned(),
+        y_label: y_label.to_owned(),
+        x_scale: Scale::Linear,
+        y_low: Some(0.0),
+        y_high: None,
+        curves,
+        marks: Vec::new(),
+    }
+    .draw()
+}
+
+fn epoch(point: &Point) -> f64 {
+    f64::from(point.epoch)
+}
+
+/// A part of the log joint.
+#[derive(Clone, Copy)]
+enum Part {
+    Documents,
+    Words,
+}
+
+#[derive(Clone, Copy)]
+enum By {
+    Epoch,
+    Time,
+}
+
+/// The random start is left out: it is so low that it would press all flat.
+fn part(place: &Place<'_>, part: Part, by: By) -> Option<Scene> {
+    let (x, x_label): (fn(&Point) -> f64, _) = match by {
+        By::Epoch => (epoch, "epoch"),
+        By::Time => (|point| point.cpu_seconds, "CPU seconds of sampling"),
+    };
+    let y_label = match part {
+        Part::Documents => "document part of the log joint a token",
+        Part::Words => "word part of the log joint a token",
+    };
+    let curves = place.curves(x, |record, point| {
+        let value = match part {
+            Part::Documents => point.log_joint_doc,
+            Part::Words => point.log_joint_word,
+        };
+        value.filter(|_| point.epoch > 0).map(|value| value / record.outcome.tokens as f64)
+    });
+    let ends = curves.iter().filter_map(|curve| curve.points.last());
+    Chart {
+        title: place.heading.clone(),
+        note: note(place.records),
+        x_label: x_label.to_owned(),
+        y_label: y_label.to_owned(),
+        x_scale: time_scale(ends.map(|end| end.0)),
+        y_low: None,
+        y_high: None,
+        curves,
+        marks: Vec::new(),
+    }
+    .draw()
+}
