@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use lda_core::sampler::Proposals;
 use lda_core::train::{Options, SamplerKind};
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,8 +15,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Overrides {
-    /// Proposals a token.
+    /// Metropolis-Hastings steps a token and pass.
     pub mh_steps: Option<u32>,
+    /// Which proposals LightLDA makes.
+    pub proposals: Option<Proposals>,
     /// Longest document that the hybrid gives to F+LDA.
     pub short_length: Option<u32>,
     /// Ranges of the grid.
@@ -25,8 +28,9 @@ pub struct Overrides {
 impl Overrides {
     /// Puts them into a run's options. No field is left out, or this does not compile.
     pub(super) fn apply(&self, options: &mut Options) {
-        let Self { mh_steps, short_length, ranges } = self.clone();
+        let Self { mh_steps, proposals, short_length, ranges } = self.clone();
         options.mh_steps = mh_steps;
+        options.proposals = proposals.unwrap_or(options.proposals);
         options.short_length = short_length;
         options.ranges = ranges;
     }

@@ -37,6 +37,8 @@
 //! document's topics; no sum over topics at all. Memory: rows, and 16 bytes a topic of a word for the
 //! tables.
 
+use serde::{Deserialize, Serialize};
+
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::{Order, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
@@ -46,7 +48,8 @@ use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler
 use crate::simd::{Kernel, Lanes};
 
 /// Which proposals LightLDA makes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Proposals {
     /// Documents' and words' in turn.
     #[default]
@@ -278,7 +281,7 @@ impl<L: Lanes> Walk<'_, L> {
         let mut mass = None;
         for _ in 0..self.cx.mh_steps {
             if self.proposals != Proposals::Word {
-                let topic = self.from_document(z, elsewhere, length);
+                let topic = self.document_proposal(z, elsewhere, length);
                 if topic != now.topic {
                     let other = self.state(live, row, topic, old);
                     let (up, down) = (other.word * now.total, now.word * other.total);
@@ -289,7 +292,7 @@ impl<L: Lanes> Walk<'_, L> {
                 }
             }
             if self.proposals != Proposals::Document {
-                let (topic, found) = self.from_word(&stale);
+                let (topic, found) = self.word_proposal(&stale);
                 if topic != now.topic {
                     let ours = mass.unwrap_or_else(|| stale.mass(now.topic, None));
                     let theirs = stale.mass(topic, found);
@@ -336,7 +339,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// A draw ∝ C_dk + α_k, the token among the positions.
     #[inline(always)]
-    fn from_document<T: TopicIndex>(&mut self, z: &[T], elsewhere: &[T], length: usize) -> u32 {
+    fn document_proposal<T: TopicIndex>(&mut self, z: &[T], elsewhere: &[T], length: usize) -> u32 {
         let tokens = length as f64;
         let u = self.propose.next_f64() * (tokens + self.cx.alpha_sum);
         if u < tokens {
@@ -353,7 +356,7 @@ impl<L: Lanes> Walk<'_, L> {
 
     /// A draw from the word's stale masses without the token.
     #[inline(always)]
-    fn from_word<T: TopicIndex>(&mut self, stale: &Stale<'_, L, T>) -> Proposal {
+    fn word_proposal<T: TopicIndex>(&mut self, stale: &Stale<'_, L, T>) -> Proposal {
         for _ in 0..Stale::<L, T>::TRIES {
             let u = self.propose.next_f64() * stale.total();
             if let Some(proposal) = stale.locate(u, &mut self.propose) {

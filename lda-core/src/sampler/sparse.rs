@@ -23,6 +23,11 @@
 //!    with many topics comes or goes.
 //! 3. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
 //!
+//! Million tokens a CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document: kos
+//! 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A tree has
+//! to be updated for every topic of a document that is entered, two buckets have not: with short
+//! documents they win.
+//!
 //! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K a
 //! thread.
 

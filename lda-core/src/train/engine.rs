@@ -40,7 +40,7 @@ impl<T: TopicIndex> Engine<T> {
         for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
             *alpha = options.alpha.get(k) as f32;
         }
-        let kernels = kernels(options.sampler);
+        let kernels = kernels(options);
         Ok(Self { state, kernels, alpha: Arc::new(alpha), wave: 0, rounds: 1 })
     }
 

@@ -73,16 +73,16 @@ where
 pub(crate) const SHORT: usize = 0;
 pub(crate) const LONG: usize = 1;
 
-/// The kernels of `kind`, one a token set.
-pub(crate) fn kernels<T: TopicIndex>(kind: SamplerKind) -> Vec<Box<dyn Kernel<T>>> {
+/// The kernels of a run, one a token set.
+pub(crate) fn kernels<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn Kernel<T>>> {
     let warp = || with_scratch(Warp { count_own: false });
-    match kind {
+    match options.sampler {
         SamplerKind::Exact => vec![with_scratch(Exact)],
         SamplerKind::FPlus => vec![with_scratch(FPlus)],
         SamplerKind::FPlusDoc => vec![with_scratch(FPlusDoc)],
         SamplerKind::Sparse => vec![with_scratch(SparseLda)],
         SamplerKind::Alias => vec![with_scratch(AliasLda)],
-        SamplerKind::Light => vec![with_scratch(LightLda::default())],
+        SamplerKind::Light => vec![with_scratch(LightLda { proposals: options.proposals })],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
     }
@@ -94,7 +94,7 @@ pub(crate) fn token_sets<T: TopicIndex>(
     options: &Resolved,
 ) -> Vec<(Vec<u32>, Requires)> {
     let documents = 0..corpus.num_documents() as u32;
-    let requires = kernels::<T>(options.sampler).into_iter().map(|kernel| kernel.requires());
+    let requires = kernels::<T>(options).into_iter().map(|kernel| kernel.requires());
     let documents = match options.sampler {
         SamplerKind::Hybrid => {
             let (short, long) = documents

@@ -6,6 +6,7 @@ use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::layout::ranges_for;
 use crate::prior::{Alpha, PriorError, check_beta};
+use crate::sampler::Proposals;
 use crate::simd::Isa;
 
 /// Which sampler trains.
@@ -118,10 +119,13 @@ pub struct Options {
     pub evaluate_every: u32,
     /// Threads of a pool of its own; `None` runs in the caller's pool.
     pub threads: Option<usize>,
-    /// Proposals M that each token carries, and so Metropolis-Hastings steps a pass; 1 unless given.
-    /// More cost memory and mix less a second than more passes: on 26 M tokens in long documents
-    /// and K = 1,000, M = 2 took 1.3 times as long to a likelihood as M = 1.
+    /// Metropolis-Hastings steps M a token and pass; 1 unless given. With WarpLDA each is a proposal
+    /// that the token carries, and more of them cost memory and mix less a second than more passes:
+    /// on 26 M tokens in long documents and K = 1,000, M = 2 took 1.3 times as long to a likelihood as
+    /// M = 1.
     pub mh_steps: Option<u32>,
+    /// Which proposals LightLDA makes.
+    pub proposals: Proposals,
     /// The hybrid repeats WarpLDA's passes until a token has had as many steps as one acceptance
     /// takes on average (LDA* heuristic 2), but no more than this.
     pub mh_steps_cap: u32,
@@ -151,6 +155,7 @@ impl Default for Options {
             evaluate_every: 10,
             threads: None,
             mh_steps: None,
+            proposals: Proposals::default(),
             mh_steps_cap: 16,
             short_length: None,
             ranges: None,
@@ -253,8 +258,11 @@ pub struct Resolved {
     pub ranges: usize,
     /// Whether topics are stored in 16 bits.
     pub narrow: bool,
-    /// Proposals M that each token carries; 0 where no sampler makes any.
+    /// Metropolis-Hastings steps M a token and pass; 0 where no sampler makes any.
     pub mh_steps: u32,
+    /// Which proposals LightLDA makes.
+    #[serde(default)]
+    pub proposals: Proposals,
     /// Most Metropolis-Hastings steps a token and kind of pass in an epoch of the hybrid, whose
     /// number follows the acceptance rate; none elsewhere.
     pub mh_steps_cap: Option<u32>,
@@ -385,6 +393,7 @@ impl Options {
             ranges: self.ranges.unwrap_or_else(|| ranges_for(tokens)),
             narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
             mh_steps,
+            proposals: self.proposals,
             mh_steps_cap: (self.sampler == SamplerKind::Hybrid)
                 .then_some(self.mh_steps_cap.min(MAX_MH_STEPS)),
             short_length: self

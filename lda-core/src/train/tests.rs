@@ -8,7 +8,8 @@ use crate::Corpus;
 use crate::counts::TopicIndex;
 use crate::random::{Xoshiro256PlusPlus, mix};
 use crate::sampler::{
-    Block, Context, Exact, FPlus, Outcome, Pass, Requires, Sampler, Warp, padded,
+    AliasLda, Block, Context, Exact, FPlus, FPlusDoc, LightLda, Outcome, Pass, Requires, Sampler,
+    SparseLda, Warp, padded,
 };
 use crate::simd::Isa;
 use crate::train::driver::{Job, Scratches, run_pass};
@@ -135,6 +136,15 @@ fn exact_is_the_same_under_delays() {
 fn f_plus_is_the_same_under_delays() {
     same_under_delays::<u16, _>(FPlus);
     same_under_delays::<u32, _>(FPlus);
+}
+
+#[test]
+fn documents_and_tables_are_the_same_under_delays() {
+    same_under_delays::<u16, _>(FPlusDoc);
+    same_under_delays::<u32, _>(SparseLda);
+    same_under_delays::<u16, _>(AliasLda);
+    same_under_delays::<u16, _>(LightLda::default());
+    same_under_delays::<u32, _>(LightLda::default());
 }
 
 #[test]

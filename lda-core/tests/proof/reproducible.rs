@@ -10,13 +10,25 @@ use lda_core::train::{Options, SamplerKind, Trainer};
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
 /// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test proof golden -- --nocapture` prints
 /// the table anew.
-const GOLDEN: [(SamplerKind, u32, u64); 12] = [
+const GOLDEN: [(SamplerKind, u32, u64); 24] = [
     (SamplerKind::Exact, 10, 0xbeb2_0ab6_d6cd_f843),
     (SamplerKind::Exact, 200, 0x28bf_6bb7_19f0_d9fc),
     (SamplerKind::Exact, 66_000, 0xf0d5_31e7_5d99_c152),
     (SamplerKind::FPlus, 10, 0xbeb2_0ab6_d6cd_f843),
     (SamplerKind::FPlus, 200, 0x51b0_93c9_db9a_6f49),
     (SamplerKind::FPlus, 66_000, 0x45e6_643d_415a_beab),
+    (SamplerKind::FPlusDoc, 10, 0x1c4b_de8a_d1a6_8a25),
+    (SamplerKind::FPlusDoc, 200, 0x2074_5b8c_90b9_92f9),
+    (SamplerKind::FPlusDoc, 66_000, 0xaccb_5207_2eac_c83c),
+    (SamplerKind::Sparse, 10, 0x1c4b_de8a_d1a6_8a25),
+    (SamplerKind::Sparse, 200, 0xe81c_d89b_5d49_cf50),
+    (SamplerKind::Sparse, 66_000, 0x9507_ea73_0fac_ead1),
+    (SamplerKind::Alias, 10, 0x85df_9d64_54a7_96a9),
+    (SamplerKind::Alias, 200, 0xc8b5_47c7_782b_c353),
+    (SamplerKind::Alias, 66_000, 0x304a_a554_4f6b_b03e),
+    (SamplerKind::Light, 10, 0xc11b_0b6d_c8ba_0334),
+    (SamplerKind::Light, 200, 0x9a0d_8a7e_5679_c157),
+    (SamplerKind::Light, 66_000, 0xb240_e000_3aa2_87e1),
     (SamplerKind::Warp, 10, 0xd923_5ed6_74e5_19af),
     (SamplerKind::Warp, 200, 0x193f_0a75_ac1d_50d2),
     (SamplerKind::Warp, 66_000, 0xc3a2_c24a_5e0f_932c),

@@ -258,6 +258,7 @@ impl Args {
             ranges: machine.ranges,
             memory_limit: machine.memory_limit,
             isa: machine.isa,
+            ..Options::default()
         }
     }
 
@@ -470,6 +471,7 @@ mod tests {
             ranges: Some(4),
             memory_limit: Some(2 << 20),
             isa: Some(Isa::Scalar),
+            ..Options::default()
         };
         assert_eq!(parse(line).options(), expected);
     }
