@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use lda_core::train::SamplerKind;
 use serde_json::Value;
 
 const DOCUMENTS: usize = 60;
@@ -205,8 +206,11 @@ fn help_and_version_are_results() {
         "--log",
         "--assignments",
         "--evaluate-every",
-        "exact, f-plus, warp, hybrid",
-    ] {
+        "[default: hybrid]",
+    ]
+    .into_iter()
+    .chain(SamplerKind::ALL.map(SamplerKind::name))
+    {
         assert!(help.contains(option), "{option}");
     }
 }

@@ -87,10 +87,10 @@ struct Buckets {
     total: f64,
 }
 
-impl Rest for Buckets {
+impl<T: TopicIndex> Rest<T> for Buckets {
     const WALKS_NONZEROS: bool = true;
 
-    fn new(_padded: usize) -> Self {
+    fn new(_topics: usize) -> Self {
         Self { total: 0.0 }
     }
 
@@ -114,7 +114,7 @@ impl Rest for Buckets {
     }
 
     #[inline(always)]
-    fn locate<L: Lanes, T: TopicIndex>(
+    fn locate<L: Lanes>(
         &self,
         l: L,
         leaves: &[[f32; LANES]],

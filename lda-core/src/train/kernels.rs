@@ -6,7 +6,8 @@
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::sampler::{
-    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp,
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp, Zen,
+    ZenDoc,
 };
 use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
@@ -83,6 +84,8 @@ pub(crate) fn kernels<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn Kernel<T
         SamplerKind::Sparse => vec![with_scratch(SparseLda)],
         SamplerKind::Alias => vec![with_scratch(AliasLda)],
         SamplerKind::Light => vec![with_scratch(LightLda { proposals: options.proposals })],
+        SamplerKind::Zen => vec![with_scratch(Zen)],
+        SamplerKind::ZenDoc => vec![with_scratch(ZenDoc)],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
     }

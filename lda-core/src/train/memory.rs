@@ -17,7 +17,7 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
 /// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
-/// | scratch | about 64K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
+/// | scratch | about 80K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -94,7 +94,7 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
     let mut memory = MemoryEstimate {
         // A word's id, position, frequency and count row; C_k; and what does not grow.
         layout: corpus.num_words() as u64 * 20 + padded(topics) as u64 * 4 + 1024,
-        scratch: threads as u64 * padded(topics) as u64 * 64,
+        scratch: threads as u64 * padded(topics) as u64 * 80,
         evaluation: corpus.num_documents() as u64 * 16,
         ..MemoryEstimate::default()
     };

@@ -26,6 +26,10 @@ pub enum SamplerKind {
     Alias,
     /// LightLDA: Metropolis-Hastings by document with two proposals in turn, O(M).
     Light,
+    /// ZenLDA by word: one part fresh, the others from tables, with remedies; O(K_d).
+    Zen,
+    /// ZenLDA by document: O(K_w).
+    ZenDoc,
     /// WarpLDA: Metropolis-Hastings with counts delayed by a pass, O(M).
     Warp,
     /// LDA*'s pair: F+LDA for short documents, WarpLDA for long ones.
@@ -35,13 +39,15 @@ pub enum SamplerKind {
 
 impl SamplerKind {
     /// Every kind, in the order of this list.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Exact,
         Self::FPlus,
         Self::FPlusDoc,
         Self::Sparse,
         Self::Alias,
         Self::Light,
+        Self::Zen,
+        Self::ZenDoc,
         Self::Warp,
         Self::Hybrid,
     ];
@@ -55,6 +61,8 @@ impl SamplerKind {
             Self::Sparse => "sparse",
             Self::Alias => "alias",
             Self::Light => "light",
+            Self::Zen => "zen",
+            Self::ZenDoc => "zen-doc",
             Self::Warp => "warp",
             Self::Hybrid => "hybrid",
         }
@@ -379,7 +387,9 @@ impl Options {
             SamplerKind::Exact
             | SamplerKind::FPlus
             | SamplerKind::FPlusDoc
-            | SamplerKind::Sparse => 0,
+            | SamplerKind::Sparse
+            | SamplerKind::Zen
+            | SamplerKind::ZenDoc => 0,
             SamplerKind::Alias | SamplerKind::Light | SamplerKind::Warp | SamplerKind::Hybrid => {
                 self.mh_steps.unwrap_or(1)
             }

@@ -9,7 +9,9 @@ use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
-use lda_core::sampler::{AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
+use lda_core::sampler::{
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc,
+};
 use lda_core::train::{Options, SamplerKind, Trainer};
 use proptest::prelude::*;
 
@@ -87,6 +89,8 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
     run::<T, _>(SparseLda, corpus, topics, grid, steps);
     run::<T, _>(AliasLda, corpus, topics, grid, steps);
     run::<T, _>(LightLda::default(), corpus, topics, grid, steps);
+    run::<T, _>(Zen, corpus, topics, grid, steps);
+    run::<T, _>(ZenDoc, corpus, topics, grid, steps);
     run::<T, _>(Warp { count_own: true }, corpus, topics, grid, steps);
 
     let requires = (Sampler::<T>::requires(&FPlus), Sampler::<T>::requires(&Warp::default()));

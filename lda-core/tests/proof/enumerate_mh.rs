@@ -1,4 +1,4 @@
-//! Exact laws of samplers that propose from stale tables: AliasLDA and LightLDA.
+//! Exact laws of samplers that draw from stale tables: AliasLDA, LightLDA, ZenLDA.
 //!
 //! The state of their chain is more than the assignments: it has the tables, which remember where
 //! tokens were when they were built. So an epoch is enumerated path by path, tables and all; it
@@ -13,6 +13,8 @@ pub(crate) enum Moves {
     Light { document: bool, word: bool },
     /// AliasLDA's proposal.
     Alias,
+    /// ZenLDA's draw, which nobody judges.
+    Zen { by_document: bool },
 }
 
 /// A sampler with stale tables.
@@ -47,14 +49,36 @@ struct Path {
 }
 
 impl StaleRule {
+    /// f_k of the tables that have counts.
     fn factor(self, k: usize) -> f64 {
-        if self.moves == Moves::Alias { ALPHA[k] } else { 1.0 }
+        match self.moves {
+            Moves::Light { .. } => 1.0,
+            Moves::Zen { by_document: true } => BETA,
+            Moves::Alias | Moves::Zen { by_document: false } => ALPHA[k],
+        }
+    }
+
+    /// What the shared table has above 1 / (C_k + Vβ).
+    fn shared_factor(self, k: usize) -> f64 {
+        if matches!(self.moves, Moves::Light { .. }) { BETA } else { ALPHA[k] * BETA }
+    }
+
+    /// Which row's table token `j` draws from.
+    fn row(self, toy: Toy, j: usize) -> usize {
+        let (document, word) = toy.tokens[j];
+        if self.moves == (Moves::Zen { by_document: true }) { document } else { word }
+    }
+
+    /// Whether token `at` of a block needs a new table: ZenLDA's are a visit's.
+    fn visits(self, toy: Toy, block: &[usize], at: usize) -> bool {
+        let row = |at: usize| self.row(toy, block[at]);
+        matches!(self.moves, Moves::Zen { .. }) && (at == 0 || row(at) != row(at - 1))
     }
 
     /// The epoch as a chain: waves of blocks of tokens.
     pub(crate) fn chain(self, toy: Toy, waves: &[Vec<Vec<usize>>]) -> Chain {
         let from = |state| {
-            let tables = vec![Table::default(); toy.num_words];
+            let tables = vec![Table::default(); toy.num_words.max(toy.num_documents())];
             let mut paths = vec![Path { state, tables, p: 1.0 }];
             for blocks in waves {
                 paths = paths.iter().flat_map(|path| self.wave(toy, path, blocks)).collect();
@@ -70,18 +94,20 @@ impl StaleRule {
     /// each other.
     fn wave(self, toy: Toy, start: &Path, blocks: &[Vec<usize>]) -> Vec<Path> {
         let totals = toy.counts(start.state, None).totals;
-        let shared = std::array::from_fn(|k| self.factor(k) * BETA / (totals[k] + toy.beta_bar()));
+        let shared = std::array::from_fn(|k| self.shared_factor(k) / (totals[k] + toy.beta_bar()));
         let mut all = vec![start.clone()];
         for block in blocks {
             let mut alone = vec![Path { p: 1.0, ..start.clone() }];
-            for &j in block {
-                alone = alone.iter().flat_map(|path| self.token(toy, path, j, shared)).collect();
+            for (at, &j) in block.iter().enumerate() {
+                let new = self.visits(toy, block, at);
+                let token = |path| self.token(toy, path, j, shared, new);
+                alone = alone.iter().flat_map(token).collect();
             }
             let merged = |before: &Path, path: &Path| {
                 let mut both = before.clone();
                 for &j in block {
                     both.state = toy.with_topic(both.state, j, toy.topic(path.state, j));
-                    both.tables[toy.tokens[j].1] = path.tables[toy.tokens[j].1];
+                    both.tables[self.row(toy, j)] = path.tables[self.row(toy, j)];
                 }
                 both.p *= path.p;
                 both
@@ -91,17 +117,23 @@ impl StaleRule {
         all
     }
 
-    /// All ways of a token.
-    fn token(self, toy: Toy, path: &Path, j: usize, shared: [f64; TOPICS]) -> Vec<Path> {
+    /// All ways of a token, whose table is new if need be or if `new` says so.
+    fn token(self, toy: Toy, path: &Path, j: usize, shared: [f64; TOPICS], new: bool) -> Vec<Path> {
         let mut path = path.clone();
-        let (old, word) = (toy.topic(path.state, j), toy.tokens[j].1);
-        let table = &mut path.tables[word];
-        if table.left == 0 {
+        let (old, row) = (toy.topic(path.state, j), self.row(toy, j));
+        let table = &mut path.tables[row];
+        if table.left == 0 || new {
             let counts = toy.counts(path.state, None);
-            table.counts = counts.words[word];
+            table.counts = match self.moves {
+                Moves::Zen { by_document: true } => counts.documents[row],
+                _ => counts.words[row],
+            };
             table.units =
                 std::array::from_fn(|k| self.factor(k) / (counts.totals[k] + toy.beta_bar()));
-            table.left = table.counts.iter().filter(|&&n| n > 0.0).count();
+            table.left = match self.moves {
+                Moves::Zen { .. } => usize::MAX,
+                _ => table.counts.iter().filter(|&&n| n > 0.0).count(),
+            };
         }
         table.left -= 1;
         let stale = std::array::from_fn(|k| {
@@ -139,6 +171,17 @@ impl StaleRule {
         law[toy.topic(state, j)] = 1.0;
         for _ in 0..self.steps {
             match self.moves {
+                Moves::Zen { by_document } => {
+                    let weights: [f64; TOPICS] = std::array::from_fn(|k| {
+                        let fresh = match by_document {
+                            true => rest.words[w][k] * document[k] * inverse[k],
+                            false => rest.documents[d][k] * by_word[k],
+                        };
+                        fresh + stale[k]
+                    });
+                    let sum: f64 = weights.iter().sum();
+                    law = weights.map(|weight| weight / sum);
+                }
                 Moves::Alias => {
                     let q: [f64; TOPICS] =
                         std::array::from_fn(|k| rest.documents[d][k] * by_word[k] + stale[k]);

@@ -209,6 +209,8 @@ fn warp_bias() {
     }
 }
 
+const ZEN: Moves = Moves::Zen { by_document: false };
+const ZEN_DOC: Moves = Moves::Zen { by_document: true };
 const LIGHT: Moves = Moves::Light { document: true, word: true };
 
 /// Tokens in order, each by a law of its own.
@@ -286,6 +288,12 @@ fn stale_bias() {
         (A, Moves::Alias, 0.0182, 0.0837),
         (B, Moves::Alias, 0.0255, 0.0646),
         (C, Moves::Alias, 0.0299, 0.0784),
+        (A, ZEN, 0.1054, 0.1000),
+        (B, ZEN, 0.1627, 0.1332),
+        (C, ZEN, 0.0949, 0.0865),
+        (A, ZEN_DOC, 0.0652, 0.0613),
+        (B, ZEN_DOC, 0.0589, 0.0599),
+        (C, ZEN_DOC, 0.0799, 0.0805),
     ];
     for (toy, moves, without, with) in biases {
         let (posterior, _) = toy.posterior();

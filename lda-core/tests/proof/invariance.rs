@@ -18,7 +18,7 @@ use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::sampler::{
-    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Proposals, Sampler, SparseLda, Warp,
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Proposals, Sampler, SparseLda, Warp, Zen, ZenDoc,
 };
 
 /// Epochs a law is judged by.
@@ -317,6 +317,27 @@ mod stale {
     fn alias_in_four_blocks() {
         epochs::<u16, _>(AliasLda, Moves::Alias, B, HIDDEN, 2, 1);
         epochs::<u32, _>(AliasLda, Moves::Alias, C, TWO, 2, 2);
+    }
+
+    /// The two topics hidden among many, so that rows are sparse; else draws are exact.
+    #[test]
+    fn zen() {
+        for toy in [A, B, C] {
+            let moves = Moves::Zen { by_document: false };
+            epochs::<u16, _>(Zen, moves, toy, HIDDEN, 1, 1);
+            let moves = Moves::Zen { by_document: true };
+            epochs::<u32, _>(ZenDoc, moves, toy, HIDDEN, 1, 1);
+        }
+    }
+
+    #[test]
+    fn zen_in_four_blocks() {
+        for toy in [B, C] {
+            let moves = Moves::Zen { by_document: false };
+            epochs::<u32, _>(Zen, moves, toy, HIDDEN, 2, 1);
+            let moves = Moves::Zen { by_document: true };
+            epochs::<u16, _>(ZenDoc, moves, toy, HIDDEN, 2, 1);
+        }
     }
 
     const BOTH: Moves = Moves::Light { document: true, word: true };

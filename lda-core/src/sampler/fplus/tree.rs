@@ -15,6 +15,7 @@
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{Live, Priors, Rest, TopicPrior};
+use crate::sampler::padded;
 use crate::simd::{LANES, Lanes};
 
 /// Sums over K leaves.
@@ -27,11 +28,11 @@ pub(super) struct Tree {
     root: f64,
 }
 
-impl Rest for Tree {
+impl<T: TopicIndex> Rest<T> for Tree {
     const WALKS_NONZEROS: bool = false;
 
-    fn new(padded: usize) -> Self {
-        let (mut starts, mut len, mut nodes) = (Vec::new(), 0, padded);
+    fn new(topics: usize) -> Self {
+        let (mut starts, mut len, mut nodes) = (Vec::new(), 0, padded(topics));
         loop {
             nodes = nodes.div_ceil(LANES);
             starts.push(len);
@@ -78,7 +79,7 @@ impl Rest for Tree {
     }
 
     #[inline(always)]
-    fn locate<L: Lanes, T: TopicIndex>(
+    fn locate<L: Lanes>(
         &self,
         l: L,
         leaves: &[[f32; LANES]],
@@ -101,7 +102,6 @@ impl Rest for Tree {
 mod tests {
     use super::*;
     use crate::random::Xoshiro256PlusPlus;
-    use crate::sampler::padded;
     use crate::simd::{Aligned, Scalar};
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let sizes = [1, 2, 15, 16, 17, 100, 255, 256, 1000, 5000];
         for (topics, symmetric) in sizes.into_iter().flat_map(|k| [(k, false), (k, true)]) {
             let mut rng = Xoshiro256PlusPlus::from_seed(topics as u64);
-            let mut tree = Tree::new(padded(topics));
+            let mut tree = <Tree as Rest<u32>>::new(topics);
             let mut leaves = Aligned::<f32>::new(padded(topics));
             let mut alpha = vec![0.0; padded(topics)];
             for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
@@ -118,11 +118,12 @@ mod tests {
                 leaves[k] = (1 + rng.below(7)) as f32;
             }
             let weights = TopicPrior::new(&alpha, symmetric);
-            tree.rebuild(Scalar, leaves.as_chunks().0, weights);
+            Rest::<u32>::rebuild(&mut tree, Scalar, leaves.as_chunks().0, weights);
             for _ in 0..200 {
                 let k = rng.below(topics as u32) as usize;
                 let leaf = (1 + rng.below(7)) as f32;
-                tree.change(k, f64::from(weights.of(k) * (leaf - leaves[k])));
+                let by = f64::from(weights.of(k) * (leaf - leaves[k]));
+                Rest::<u32>::change(&mut tree, k, by);
                 leaves[k] = leaf;
             }
             let live = Live::<u32>::new(1);
@@ -138,7 +139,7 @@ mod tests {
                 }
                 at += weight;
             }
-            assert_eq!(tree.total(), at);
+            assert_eq!(Rest::<u32>::total(&tree), at);
             for u in [at, at * 1.001, f64::INFINITY] {
                 let k = locate(u);
                 assert!(alpha[k] > 0.0, "K = {topics}: topic {k} has no weight");

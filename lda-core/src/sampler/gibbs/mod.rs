@@ -35,4 +35,4 @@ pub(super) use dense::{DenseRow, Full, Half};
 pub(super) use live::{Live, LiveTopic};
 pub(super) use partner::{count, shift};
 pub(super) use prior::TopicPrior;
-pub(super) use walk::{Rest, SampleBlock, WalkScratch};
+pub(super) use walk::{Part, Rest, SampleBlock, WalkScratch};

@@ -40,12 +40,36 @@ const AHEAD: usize = 8;
 
 /// The part that is not scanned: its sum over all topics, and draws from it. Leaf k weighs
 /// `weight(k) · leaf(k)`.
-pub(in crate::sampler) trait Rest: std::fmt::Debug + Send {
+pub(in crate::sampler) trait Rest<T: TopicIndex>:
+    std::fmt::Debug + Send
+{
     /// Whether draws walk [`Live::nonzeros`], which must then list no topic twice.
     const WALKS_NONZEROS: bool;
 
-    /// For arrays of `padded` topics.
-    fn new(padded: usize) -> Self;
+    /// For `topics` topics.
+    fn new(topics: usize) -> Self;
+
+    /// A block begins.
+    #[inline(always)]
+    fn begin_block(&mut self, _cx: &Context<'_>, _priors: &Priors<'_>) {}
+
+    /// Row `row` has been loaded.
+    #[inline(always)]
+    fn enter(&mut self, _live: &Live<T>, _row: &RowMut<'_, T>, _priors: &Priors<'_>) {}
+
+    /// Which part a token is drawn from. `unscanned` is [`total`](Self::total) without the token.
+    #[inline(always)]
+    fn choose<L: Lanes>(
+        &mut self,
+        _l: L,
+        _live: &Live<T>,
+        (scanned, unscanned): (f64, f64),
+        _own: (u32, LiveTopic),
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Part {
+        let u = rng.next_f64() * (scanned + unscanned);
+        if u < scanned { Part::Scanned(u) } else { Part::Rest(u - scanned) }
+    }
 
     /// Adds everything up anew.
     fn rebuild<L: Lanes>(&mut self, l: L, leaves: &[[f32; LANES]], weights: TopicPrior<'_>);
@@ -57,7 +81,7 @@ pub(in crate::sampler) trait Rest: std::fmt::Debug + Send {
     fn change(&mut self, topic: usize, by: f64);
 
     /// The topic at `u` of the total; one of positive weight whatever `u` is.
-    fn locate<L: Lanes, T: TopicIndex>(
+    fn locate<L: Lanes>(
         &self,
         l: L,
         leaves: &[[f32; LANES]],
@@ -65,6 +89,17 @@ pub(in crate::sampler) trait Rest: std::fmt::Debug + Send {
         priors: &Priors<'_>,
         u: f64,
     ) -> usize;
+}
+
+/// Where a draw ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::sampler) enum Part {
+    /// At so much of the scan's sum.
+    Scanned(f64),
+    /// At so much of the rest's total, the token taken out.
+    Rest(f64),
+    /// At this topic.
+    Topic(u32),
 }
 
 /// Arrays over topics, one set a thread.
@@ -81,14 +116,14 @@ pub(in crate::sampler) struct WalkScratch<T, R> {
     at_base: bool,
 }
 
-impl<T: TopicIndex, R: Rest> WalkScratch<T, R> {
+impl<T: TopicIndex, R: Rest<T>> WalkScratch<T, R> {
     /// For `topics` topics.
     pub fn new(topics: usize) -> Self {
         let padded = padded(topics);
         Self {
             live: Live::new(topics),
             leaves: Aligned::new(padded),
-            rest: R::new(padded),
+            rest: R::new(topics),
             draw: DrawScratch::new(padded),
             sums_valid: false,
             at_base: false,
@@ -117,7 +152,7 @@ impl<'a, 'b, T, A, R> SampleBlock<'a, 'b, T, A, R> {
     }
 }
 
-impl<T: TopicIndex, A: Axis, R: Rest> Kernel for SampleBlock<'_, '_, T, A, R> {
+impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -128,6 +163,7 @@ impl<T: TopicIndex, A: Axis, R: Rest> Kernel for SampleBlock<'_, '_, T, A, R> {
         let mut walk =
             Walk { l, cx, priors: A::priors(cx), scratch: &mut *scratch, rng, changed: 0 };
         walk.begin_block();
+        walk.scratch.rest.begin_block(cx, &walk.priors);
         let mut start = 0;
         let tokens = block.z.len();
         for &Visit { row, end } in block.visits {
@@ -189,7 +225,7 @@ struct Walk<'a, L, T, R> {
     changed: u64,
 }
 
-impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
+impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
     /// Totals are the wave's; leaves and sums follow.
     #[inline(always)]
     fn begin_block(&mut self) {
@@ -255,6 +291,8 @@ impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
             self.unload_dense();
         }
         self.scratch.live.load(self.l, rows, row);
+        let WalkScratch { live, rest, .. } = &mut *self.scratch;
+        rest.enter(live, &rows.row_mut(row), &self.priors);
         if self.scratch.live.dense {
             self.fill_leaves();
             self.scratch.at_base = false;
@@ -314,7 +352,7 @@ impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
         let o = own as usize;
         let out = self.take_out(o);
         let weight = self.priors.partner.of(o);
-        let WalkScratch { leaves, rest, draw, sums_valid, .. } = &mut *self.scratch;
+        let WalkScratch { live, leaves, rest, draw, sums_valid, .. } = &mut *self.scratch;
         if !*sums_valid {
             rest.rebuild(l, leaves.as_chunks().0, self.priors.partner);
             *sums_valid = true;
@@ -322,8 +360,8 @@ impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
         let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), leaves, own, out.leaf);
         let scanned = f64::from(scan.sum);
         let unscanned = rest.total() + difference(weight, leaves[o], out.leaf);
-        let u = self.rng.next_f64() * (scanned + unscanned);
-        if u < scanned {
+        let part = rest.choose(l, live, (scanned, unscanned), (own, out), &mut self.rng);
+        if let Part::Scanned(u) = part {
             let at = draw.locate(l, &scan, u);
             let (new, count) = row.entry(at);
             if new == own {
@@ -339,7 +377,12 @@ impl<L: Lanes, T: TopicIndex, R: Rest> Walk<'_, L, T, R> {
             self.commit_removal(o, out);
             let WalkScratch { live, leaves, rest, .. } = &*self.scratch;
             let leaves = leaves.as_chunks().0;
-            let new = rest.locate(l, leaves, live, &self.priors, u - scanned) as u32;
+            let new = match part {
+                Part::Topic(topic) => topic,
+                Part::Scanned(u) | Part::Rest(u) => {
+                    rest.locate(l, leaves, live, &self.priors, u) as u32
+                }
+            };
             self.put_back(new as usize);
             if new != own {
                 self.changed += 1;

@@ -24,7 +24,9 @@ use elsewhere::Elsewhere;
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
-use lda_core::sampler::{AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp};
+use lda_core::sampler::{
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc,
+};
 use lda_core::train::{Options, SamplerKind, Trainer};
 
 const EPOCHS: u32 = 3;
@@ -133,6 +135,8 @@ grid_samplers! {
     sparse: SparseLda, SamplerKind::Sparse;
     alias: AliasLda, SamplerKind::Alias;
     light: LightLda::default(), SamplerKind::Light;
+    zen: Zen, SamplerKind::Zen;
+    zen_doc: ZenDoc, SamplerKind::ZenDoc;
 }
 
 /// WarpLDA alone and in the hybrid: the hand-made host agrees with the driver, and a worker's and a
