@@ -37,7 +37,7 @@ use crate::layout::{Order, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DrawScratch, Scan};
 use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
-use crate::sampler::tables::{Mass, Proposal, SharedTable, Stale, WordTables};
+use crate::sampler::tables::{AHEAD, Mass, Proposal, SharedTable, Stale, USES, WordTables};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Kernel, Lanes};
 
@@ -65,11 +65,6 @@ struct Fresh {
     /// Running sums over the document's topics.
     running: Vec<f32>,
 }
-
-/// Tokens that may draw from a table for each of its topics.
-const USES: u32 = 1;
-/// Words whose rows and tables are asked for ahead.
-const AHEAD: usize = 6;
 
 impl<T: TopicIndex> Sampler<T> for AliasLda {
     type Scratch = AliasScratch<T>;

@@ -43,7 +43,7 @@ use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::{Order, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
-use crate::sampler::tables::{Proposal, SharedTable, Stale, WordTable};
+use crate::sampler::tables::{AHEAD, Proposal, SharedTable, Stale, USES, WordTable};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{Kernel, Lanes};
 
@@ -78,9 +78,6 @@ pub struct LightScratch<T> {
     /// Topics of the document's tokens in other blocks.
     elsewhere: Vec<T>,
 }
-
-/// Tokens that may draw from a table for each of its topics.
-const USES: u32 = 1;
 
 impl<T: TopicIndex> Sampler<T> for LightLda {
     type Scratch = LightScratch<T>;
@@ -199,9 +196,6 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
         Outcome { totals: live.totals_delta(cx), ..walk.outcome }
     }
 }
-
-/// Words whose rows and tables are asked for ahead.
-const AHEAD: usize = 6;
 
 /// Writes the topics of the loaded document's tokens that are not among `z` to `elsewhere`; returns
 /// how many tokens the document has.

@@ -34,7 +34,7 @@
 use crate::counts::{Density, TopicIndex};
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, Live, Priors, Rest, SampleBlock, TopicPrior, WalkScratch,
+    Axis, ByDocument, Live, Priors, Rest, SampleBlock, TopicPrior, WalkScratch, walk_sampler,
 };
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
@@ -47,39 +47,7 @@ pub struct SparseLda;
 #[derive(Debug)]
 pub struct SparseScratch<T>(WalkScratch<T, Buckets>);
 
-impl<T: TopicIndex> Sampler<T> for SparseLda {
-    type Scratch = SparseScratch<T>;
-
-    fn requires(&self) -> Requires {
-        Requires {
-            max_topics: T::MAX_TOPICS,
-            order: ByDocument::ORDER,
-            document_rows: Some(Density::Auto),
-            word_rows: true,
-            word_tables: false,
-            proposals: false,
-        }
-    }
-
-    fn passes(&self) -> &'static [Pass] {
-        &[Pass { name: "sparse", shape: Shape::Grid }]
-    }
-
-    fn scratch(&self, topics: usize) -> SparseScratch<T> {
-        SparseScratch(WalkScratch::new(topics))
-    }
-
-    fn sample(
-        &self,
-        pass: usize,
-        cx: &Context<'_>,
-        scratch: &mut SparseScratch<T>,
-        block: Block<'_, T>,
-    ) -> Outcome {
-        let block = block.into_grid();
-        cx.isa.run(SampleBlock::<T, ByDocument, Buckets>::new(pass, cx, &mut scratch.0, block))
-    }
-}
+walk_sampler!(SparseLda, SparseScratch, ByDocument, Buckets, "sparse");
 
 /// The buckets r and s, by their sum.
 #[derive(Debug)]

@@ -31,8 +31,8 @@
 //!
 //! **Biased** by what happened since a table was built: the visited row's own earlier tokens, and C_k
 //! since the wave began. On the three tiny corpora of the tests the stationary law is .105, .163 and
-//! .095 away from the posterior in total variation by word, .065, .059 and .080 by document. [`AliasLda`](super::AliasLda) is the variant whose draws are
-//! judged.
+//! .095 away from the posterior in total variation by word, .065, .059 and .080 by document.
+//! [`AliasLda`](super::AliasLda) is the variant whose draws are judged.
 //!
 //! Cost a token: K_d/16 gathers of sixteen by word, K_w/16 by document. Memory: rows; scratch is six
 //! arrays over K a thread.
@@ -41,7 +41,7 @@ use crate::counts::{Density, RowMut, TopicIndex};
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::gibbs::{
     Axis, ByDocument, ByWord, Live, LiveTopic, Part, Priors, Rest, SampleBlock, TopicPrior,
-    WalkScratch,
+    WalkScratch, walk_sampler,
 };
 use crate::sampler::tables::{SharedTable, Stale, WordTables};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
@@ -59,46 +59,8 @@ pub struct ZenDoc;
 #[derive(Debug)]
 pub struct ZenScratch<T>(WalkScratch<T, Tables<T>>);
 
-macro_rules! sampler {
-    ($sampler:ty, $axis:ty, $name:literal) => {
-        impl<T: TopicIndex> Sampler<T> for $sampler {
-            type Scratch = ZenScratch<T>;
-
-            fn requires(&self) -> Requires {
-                Requires {
-                    max_topics: T::MAX_TOPICS,
-                    order: <$axis>::ORDER,
-                    document_rows: Some(Density::Auto),
-                    word_rows: true,
-                    word_tables: false,
-                    proposals: false,
-                }
-            }
-
-            fn passes(&self) -> &'static [Pass] {
-                &[Pass { name: $name, shape: Shape::Grid }]
-            }
-
-            fn scratch(&self, topics: usize) -> ZenScratch<T> {
-                ZenScratch(WalkScratch::new(topics))
-            }
-
-            fn sample(
-                &self,
-                pass: usize,
-                cx: &Context<'_>,
-                scratch: &mut ZenScratch<T>,
-                block: Block<'_, T>,
-            ) -> Outcome {
-                let (scratch, block) = (&mut scratch.0, block.into_grid());
-                cx.isa.run(SampleBlock::<T, $axis, Tables<T>>::new(pass, cx, scratch, block))
-            }
-        }
-    };
-}
-
-sampler!(Zen, ByWord, "zen");
-sampler!(ZenDoc, ByDocument, "zen-doc");
+walk_sampler!(Zen, ZenScratch, ByWord, Tables<T>, "zen");
+walk_sampler!(ZenDoc, ZenScratch, ByDocument, Tables<T>, "zen-doc");
 
 /// The two parts that are not scanned.
 #[derive(Debug)]

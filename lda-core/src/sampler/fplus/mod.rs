@@ -29,7 +29,7 @@
 mod tree;
 
 use crate::counts::{Density, TopicIndex};
-use crate::sampler::gibbs::{Axis, ByDocument, ByWord, SampleBlock, WalkScratch};
+use crate::sampler::gibbs::{Axis, ByDocument, ByWord, SampleBlock, WalkScratch, walk_sampler};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use tree::Tree;
 
@@ -45,43 +45,5 @@ pub struct FPlusDoc;
 #[derive(Debug)]
 pub struct FPlusScratch<T>(WalkScratch<T, Tree>);
 
-macro_rules! sampler {
-    ($sampler:ty, $axis:ty, $name:literal) => {
-        impl<T: TopicIndex> Sampler<T> for $sampler {
-            type Scratch = FPlusScratch<T>;
-
-            fn requires(&self) -> Requires {
-                Requires {
-                    max_topics: T::MAX_TOPICS,
-                    order: <$axis>::ORDER,
-                    document_rows: Some(Density::Auto),
-                    word_rows: true,
-                    word_tables: false,
-                    proposals: false,
-                }
-            }
-
-            fn passes(&self) -> &'static [Pass] {
-                &[Pass { name: $name, shape: Shape::Grid }]
-            }
-
-            fn scratch(&self, topics: usize) -> FPlusScratch<T> {
-                FPlusScratch(WalkScratch::new(topics))
-            }
-
-            fn sample(
-                &self,
-                pass: usize,
-                cx: &Context<'_>,
-                scratch: &mut FPlusScratch<T>,
-                block: Block<'_, T>,
-            ) -> Outcome {
-                let block = block.into_grid();
-                cx.isa.run(SampleBlock::<T, $axis, Tree>::new(pass, cx, &mut scratch.0, block))
-            }
-        }
-    };
-}
-
-sampler!(FPlus, ByWord, "f-plus");
-sampler!(FPlusDoc, ByDocument, "f-plus-doc");
+walk_sampler!(FPlus, FPlusScratch, ByWord, Tree, "f-plus");
+walk_sampler!(FPlusDoc, FPlusScratch, ByDocument, Tree, "f-plus-doc");

@@ -36,3 +36,43 @@ pub(super) use live::{Live, LiveTopic};
 pub(super) use partner::{count, shift};
 pub(super) use prior::TopicPrior;
 pub(super) use walk::{Part, Rest, SampleBlock, WalkScratch};
+
+/// A sampler that is the [`walk`] over one axis with one kind of [`Rest`].
+macro_rules! walk_sampler {
+    ($sampler:ty, $scratch:ident, $axis:ty, $rest:ty, $name:literal) => {
+        impl<T: TopicIndex> Sampler<T> for $sampler {
+            type Scratch = $scratch<T>;
+
+            fn requires(&self) -> Requires {
+                Requires {
+                    max_topics: T::MAX_TOPICS,
+                    order: <$axis>::ORDER,
+                    document_rows: Some(Density::Auto),
+                    word_rows: true,
+                    word_tables: false,
+                    proposals: false,
+                }
+            }
+
+            fn passes(&self) -> &'static [Pass] {
+                &[Pass { name: $name, shape: Shape::Grid }]
+            }
+
+            fn scratch(&self, topics: usize) -> $scratch<T> {
+                $scratch(WalkScratch::new(topics))
+            }
+
+            fn sample(
+                &self,
+                pass: usize,
+                cx: &Context<'_>,
+                scratch: &mut $scratch<T>,
+                block: Block<'_, T>,
+            ) -> Outcome {
+                let (scratch, block) = (&mut scratch.0, block.into_grid());
+                cx.isa.run(SampleBlock::<T, $axis, $rest>::new(pass, cx, scratch, block))
+            }
+        }
+    };
+}
+pub(super) use walk_sampler;

@@ -20,6 +20,12 @@
 //! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes a topic
 //! a thread for the shared table.
 
+/// Tokens that may draw from a table for each of its topics: building it then costs each of them a
+/// topic.
+pub(super) const USES: u32 = 1;
+/// Words whose rows and tables are asked for ahead.
+pub(super) const AHEAD: usize = 6;
+
 mod columns;
 mod shared;
 mod stale;

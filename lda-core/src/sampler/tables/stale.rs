@@ -34,7 +34,8 @@ pub(in crate::sampler) struct Stale<'a, L, T> {
 pub(in crate::sampler) type Proposal = (u32, Option<Mass>);
 
 impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
-    /// Draws that may be thrown back before [`draw`](Self::draw) has to be asked, which never does.
+    /// Draws that may be thrown back before [`locate_without`](Self::locate_without) is asked, which
+    /// never throws one back.
     pub const TRIES: usize = 8;
 
     /// Sum of all masses, the token's among them.
