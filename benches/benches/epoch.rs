@@ -31,7 +31,7 @@ fn settled<'a>(corpus: &'a Corpus, options: &Options) -> Trainer<'a> {
     let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
     if !std::env::args().any(|argument| argument == "--test") {
         // A sampler of slow epochs gets fewer; its speed does not depend on the counts.
-        let epochs = if options.sampler == SamplerKind::Exact { 3 } else { 30 };
+        let epochs = if options.sampler == Some(SamplerKind::Exact) { 3 } else { 30 };
         for _ in 0..epochs {
             trainer.epoch();
         }
@@ -46,7 +46,8 @@ fn epoch(c: &mut Criterion) {
     group.throughput(Throughput::Elements(corpus.num_tokens()));
     for sampler in SamplerKind::ALL {
         for topics in [100, 1_000, 10_000] {
-            let options = Options { topics, sampler, threads: Some(1), ..Options::default() };
+            let options =
+                Options { topics, sampler: Some(sampler), threads: Some(1), ..Options::default() };
             // Made only where the name is asked for.
             let mut trainer = None;
             group.bench_function(BenchmarkId::new(sampler.name(), topics), |b| {
@@ -67,8 +68,13 @@ fn isa(c: &mut Criterion) {
         for isa in Isa::available() {
             let isa_name = isa.to_string();
             let isa = Some(isa);
-            let options =
-                Options { topics: 1_000, sampler, isa, threads: Some(1), ..Options::default() };
+            let options = Options {
+                topics: 1_000,
+                sampler: Some(sampler),
+                isa,
+                threads: Some(1),
+                ..Options::default()
+            };
             let mut trainer = None;
             group.bench_function(BenchmarkId::new(sampler.name(), isa_name), |b| {
                 let trainer = trainer.get_or_insert_with(|| settled(&corpus, &options));

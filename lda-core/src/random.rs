@@ -9,11 +9,15 @@
 //! interleaved streams for vectors (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", 2021), both seeded through SplitMix64.
 
+mod permutation;
+
 use std::convert::Infallible;
 
 use rand::TryRng;
 
 use crate::simd::{LANES, Lanes};
+
+pub use permutation::Permutation;
 
 /// What a stream of random numbers is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +34,8 @@ pub enum Purpose {
     Propose = 4,
     /// Evaluation: splits, particles, fold-in.
     Evaluate = 5,
+    /// Leave converged tokens out of an epoch.
+    Exclude = 6,
 }
 
 /// Name of a stream.

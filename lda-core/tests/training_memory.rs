@@ -67,7 +67,8 @@ fn peak_of_the_process_is_what_the_tokens_need() {
 fn stays_within((name, sampler, bytes_a_token): (&str, SamplerKind, u64)) {
     let Some(path) = corpus(name) else { return };
     let corpus = Corpus::read(path).expect("a published file");
-    let options = Options { topics: 1000, sampler, threads: Some(1), ..Options::default() };
+    let options =
+        Options { topics: 1000, sampler: Some(sampler), threads: Some(1), ..Options::default() };
     let estimate = options.estimate_memory(&corpus).expect("good options");
     let mut trainer = Trainer::new(&corpus, &options).expect("good options");
     for _ in 0..2 {

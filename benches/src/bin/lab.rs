@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::thresholds::{self, Thresholds};
 use lda_benches::lab::{
-    CorpusName, Event, LabError, Machine, Plan, Results, Rival, Runner, Seeds, Store, end_with,
-    report, rival_names, sampler_names, serve,
+    Contender, CorpusName, Event, LabError, Machine, Plan, Results, Rival, Runner, Seeds, Store,
+    end_with, report, rival_names, sampler_names, serve,
 };
 use lda_core::train::SamplerKind;
 
@@ -48,7 +48,7 @@ struct RunArguments {
         value_delimiter = ',',
         help = format!("Samplers: {}", sampler_names())
     )]
-    samplers: Option<Vec<SamplerKind>>,
+    samplers: Option<Vec<Contender>>,
     #[arg(
         long = "rival",
         value_name = "NAMES",
@@ -311,7 +311,7 @@ fn calibrate(arguments: CalibrateArguments) -> Result<bool, LabError> {
 fn make_threshold(arguments: ThresholdArguments) -> Result<bool, LabError> {
     let mut plan = Plan {
         name: format!("thresholds-{}-{}", arguments.corpus, arguments.topics),
-        samplers: vec![arguments.sampler],
+        samplers: vec![arguments.sampler.into()],
         corpora: vec![arguments.corpus],
         topics: vec![arguments.topics],
         threads: vec![arguments.threads],

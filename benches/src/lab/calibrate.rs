@@ -93,6 +93,7 @@ impl Calibration {
 
     fn race(&self, corpus: &Corpus, topics: u32) -> Result<Pair, LabError> {
         let trainer = |sampler| {
+            let sampler = Some(sampler);
             let options =
                 Options { topics, sampler, threads: Some(1), seed: 1, ..Options::default() };
             Trainer::new(corpus, &options)

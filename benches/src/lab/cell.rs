@@ -79,7 +79,7 @@ impl Cell {
         self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
-    fn options(&self, sampler: SamplerKind) -> Options {
+    fn options(&self, sampler: Option<SamplerKind>) -> Options {
         let mut options = Options {
             topics: self.topics,
             alpha: Some(Alpha::Symmetric(self.alpha)),
@@ -254,7 +254,8 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
         send(&Message::Evaluated { epoch, score, tokens_per_cpu_second: rate })
     };
     let outcome = match job.cell.sampler {
-        Contender::Sampler(kind) => run(kind, &job, evaluated)?,
+        Contender::Sampler(kind) => run(Some(kind), &job, evaluated)?,
+        Contender::Auto => run(None, &job, evaluated)?,
         Contender::Rival(rival) => rival::run(rival, &job, evaluated)?,
     };
     send(&Message::Done(Box::new(outcome)))
@@ -262,7 +263,7 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
 
 /// Epochs until the cell's limits; `evaluated(point, tokens of the corpus, tokens a CPU second)`.
 fn run(
-    sampler: SamplerKind,
+    sampler: Option<SamplerKind>,
     job: &Job,
     mut evaluated: impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
 ) -> Result<Outcome, LabError> {

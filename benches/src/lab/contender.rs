@@ -54,12 +54,14 @@ impl Rival {
     }
 }
 
-/// One of our samplers, or a rival. Written as its name, which no two share.
+/// One of our samplers, the one of them that is picked by itself, or a rival. Written as its name, which no two share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Contender {
     /// A sampler of this library.
     Sampler(SamplerKind),
+    /// The one of them that the library picks.
+    Auto,
     /// A rival.
     Rival(Rival),
 }
@@ -69,6 +71,7 @@ impl Contender {
     pub fn name(self) -> &'static str {
         match self {
             Self::Sampler(kind) => kind.name(),
+            Self::Auto => "auto",
             Self::Rival(rival) => rival.name(),
         }
     }
@@ -93,7 +96,7 @@ impl From<Rival> for Contender {
 
 /// Names of all samplers, for people: "exact, f-plus or warp".
 pub fn sampler_names() -> String {
-    join(SamplerKind::ALL.map(SamplerKind::name))
+    join(SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(["auto"]).collect::<Vec<_>>())
 }
 
 /// Names of all rivals, likewise.
@@ -122,6 +125,9 @@ impl FromStr for Contender {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
+        if name == Self::Auto.name() {
+            return Ok(Self::Auto);
+        }
         if let Ok(kind) = name.parse::<SamplerKind>() {
             return Ok(kind.into());
         }
@@ -180,7 +186,7 @@ mod tests {
     fn every_name_means_one_contender() {
         let samplers = SamplerKind::ALL.into_iter().map(Contender::from);
         let rivals = Rival::ALL.into_iter().map(Contender::from);
-        for contender in samplers.chain(rivals) {
+        for contender in samplers.chain(rivals).chain([Contender::Auto]) {
             assert_eq!(contender.name().parse(), Ok(contender));
             let json = serde_json::to_string(&contender).unwrap();
             assert_eq!(json, format!("\"{}\"", contender.name()));

@@ -47,7 +47,7 @@ pub struct Plan {
     /// Name, for headings; the file's name unless given.
     pub name: String,
     /// Samplers.
-    pub samplers: Vec<SamplerKind>,
+    pub samplers: Vec<Contender>,
     /// Rivals that run beside them.
     pub rivals: Vec<Rival>,
     /// Corpora.
@@ -115,7 +115,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             name: "run".to_owned(),
-            samplers: vec![SamplerKind::FPlus],
+            samplers: vec![SamplerKind::FPlus.into()],
             rivals: Vec::new(),
             corpora: Vec::new(),
             topics: vec![100],
@@ -182,10 +182,10 @@ impl Plan {
 
     /// Samplers, then their variants, then rivals.
     fn entrants(&self) -> impl Iterator<Item = Entrant> {
-        let samplers = self.samplers.iter().map(|&kind| Entrant {
-            contender: kind.into(),
+        let samplers = self.samplers.iter().map(|&contender| Entrant {
+            contender,
             variant: None,
-            tuning: self.sampler.get(kind.name()).cloned().unwrap_or_default(),
+            tuning: self.sampler.get(contender.name()).cloned().unwrap_or_default(),
         });
         let variants = self.variant.iter().map(|(name, variant)| Entrant {
             contender: variant.sampler.into(),
@@ -264,6 +264,9 @@ impl Plan {
         if entrants == 0 || !self.samplers.is_empty() {
             distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
         }
+        if let Some(rival) = self.samplers.iter().find(|contender| contender.is_rival()) {
+            return Err(value("samplers", rival, "rivals go into a list of their own, `rivals`"));
+        }
         if !self.rivals.is_empty() {
             distinct("rivals", &self.rivals, "a list such as [\"tomotopy\"]")?;
         }
@@ -272,7 +275,7 @@ impl Plan {
         distinct("threads", &self.threads, "a list such as [1, 2]")?;
         distinct("seeds", &seeds, "a number from 1, or a list such as [1, 7]")?;
         for name in self.sampler.keys() {
-            if name.parse::<SamplerKind>().is_err() {
+            if name.parse::<Contender>().map_or(true, Contender::is_rival) {
                 let remedy = format!("name a table [sampler.NAME] {}", sampler_names());
                 return Err(value("sampler", name, remedy));
             }
@@ -482,6 +485,7 @@ mod tests {
             ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
             ("corpora = [\"kos\"]\n[rival.warp]", "rival is warp: name a table"),
             ("corpora = [\"kos\"]\nsamplers = []", "samplers is empty"),
+            ("corpora = [\"kos\"]\nsamplers = [\"spark\"]", "samplers is spark: rivals go"),
             ("corpora = [\"kos\"]\n[variant.warp]\nsampler = \"light\"", "variant is warp: it is"),
             ("corpora = [\"kos\"]\n[variant.spark]\nsampler = \"light\"", "variant is spark: it"),
             ("corpora = [\"kos\"]\n[variant.A]\nsampler = \"light\"", "variant is A: give at most"),

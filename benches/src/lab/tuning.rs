@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use lda_core::sampler::Proposals;
-use lda_core::train::{Options, SamplerKind};
+use lda_core::train::{Options, SamplerKind, Start};
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -19,6 +19,14 @@ pub struct Overrides {
     pub mh_steps: Option<u32>,
     /// Which proposals LightLDA makes.
     pub proposals: Option<Proposals>,
+    /// Which topics tokens start with.
+    pub start: Option<Start>,
+    /// Share of all topics that a word or a document starts with, where the start is sparse.
+    pub start_degree: Option<f64>,
+    /// α' of an α that follows the topics' sizes.
+    pub alpha_by_size: Option<f64>,
+    /// Epoch from which on converged tokens are left out.
+    pub exclude_converged_from: Option<u32>,
     /// Longest document that the hybrid gives to F+LDA.
     pub short_length: Option<u32>,
     /// Ranges of the grid.
@@ -28,9 +36,22 @@ pub struct Overrides {
 impl Overrides {
     /// Puts them into a run's options. No field is left out, or this does not compile.
     pub(super) fn apply(&self, options: &mut Options) {
-        let Self { mh_steps, proposals, short_length, ranges } = self.clone();
+        let &Self {
+            mh_steps,
+            proposals,
+            start,
+            start_degree,
+            alpha_by_size,
+            exclude_converged_from,
+            short_length,
+            ranges,
+        } = self;
         options.mh_steps = mh_steps;
-        options.proposals = proposals.unwrap_or(options.proposals);
+        options.proposals = proposals;
+        options.start = start.unwrap_or(options.start);
+        options.start_degree = start_degree.unwrap_or(options.start_degree);
+        options.alpha_by_size = alpha_by_size;
+        options.exclude_converged_from = exclude_converged_from;
         options.short_length = short_length;
         options.ranges = ranges;
     }

@@ -18,7 +18,7 @@
 mod slots;
 mod words;
 
-pub use slots::{BlockBounds, InverseIndex, Order, Slots, Visit};
+pub use slots::{BlockBounds, InverseIndex, Order, Placement, Slots, Visit};
 pub use words::WordRanges;
 
 /// Ranges G for a corpus of `tokens` tokens: the power of two nearest to tokens / 2¹⁹, from 1 to

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::corpus::Corpus;
 use crate::layout::{WordRanges, deal};
 
-/// In which order the tokens of a block lie, and so are sampled.
+/// In which order tokens lie, and so are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Word by word; a word's tokens by document.
@@ -14,6 +14,34 @@ pub enum Order {
     ByWord,
     /// Document by document; a document's tokens by ascending word id.
     ByDocument,
+}
+
+impl Order {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::ByWord, Self::ByDocument];
+}
+
+/// Which tokens of a block lie in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// All in one.
+    All(Order),
+    /// By word where a word has at least as many tokens as the document, else by document
+    /// (ZenLDAHybrid's rule): a visit to the longer of the two rows serves more tokens, and the row
+    /// that is read for each of them is the shorter one.
+    ByDegree,
+}
+
+impl Placement {
+    /// The order of the tokens of a word that has `word` tokens in a document that has `document`.
+    #[inline]
+    pub fn order(self, word: u64, document: u64) -> Order {
+        match self {
+            Self::All(order) => order,
+            Self::ByDegree if word >= document => Order::ByWord,
+            Self::ByDegree => Order::ByDocument,
+        }
+    }
 }
 
 /// One word's tokens in a block, or one document's: whichever axis is visited.
@@ -25,7 +53,7 @@ pub struct Visit {
     pub end: u32,
 }
 
-/// Where a block's visits and slots lie.
+/// Where the visits and slots of a block lie, or of those of its tokens that lie in one order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockBounds {
     /// Indices into the visits.
@@ -37,14 +65,15 @@ pub struct BlockBounds {
 /// Layout of one set of documents.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    order: Order,
+    placement: Placement,
     /// Position → document id; positions of a range stand together, shorter documents first.
     documents: Vec<u32>,
     /// Position → tokens.
     lengths: Vec<u32>,
     /// Range → its first position; one more entry at the end.
     starts: Vec<u32>,
-    /// Block (document range · G + word range) → its first visit; one more entry at the end.
+    /// Block (document range · G + word range), twice: its first visit by word, its first by
+    /// document; one more entry at the end.
     visit_starts: Vec<usize>,
     /// The same for slots.
     slot_starts: Vec<usize>,
@@ -56,7 +85,12 @@ pub struct Slots {
 impl Slots {
     /// Lays out the tokens of `documents` (ids into `corpus`; empty ones are left out). There are
     /// as many document ranges as `words` has ranges.
-    pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges, order: Order) -> Self {
+    pub fn new(
+        corpus: &Corpus,
+        documents: &[u32],
+        words: &WordRanges,
+        placement: Placement,
+    ) -> Self {
         let ranges = words.num_ranges();
         let held: Vec<u32> = documents
             .iter()
@@ -66,7 +100,7 @@ impl Slots {
         let length = |i: u32| corpus.document(held[i as usize] as usize).len();
         let bins = deal((0..held.len() as u32).map(length), ranges);
         let mut slots = Self {
-            order,
+            placement,
             documents: Vec::with_capacity(held.len()),
             lengths: Vec::with_capacity(held.len()),
             starts: vec![0],
@@ -85,69 +119,41 @@ impl Slots {
         }
         let tokens: u64 = slots.lengths.iter().map(|&n| u64::from(n)).sum();
         slots.partner = vec![0; tokens as usize];
-        match order {
-            Order::ByWord => {
-                let mut cursor = vec![0u32; words.num_words()];
-                for range in 0..ranges {
-                    slots.place_by_word(corpus, words, range, &mut cursor);
-                }
-            }
-            Order::ByDocument => {
-                for range in 0..ranges {
-                    slots.place_by_document(corpus, words, range);
-                }
-            }
+        let mut cursor = vec![0u32; words.num_words()];
+        for range in 0..ranges {
+            slots.place(corpus, words, range, &mut cursor);
         }
         slots
     }
 
-    /// Sorts one document range into its blocks, documents in order in each.
-    fn place_by_document(&mut self, corpus: &Corpus, words: &WordRanges, range: usize) {
-        let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
-        let base = *self.slot_starts.last().expect("starts with 0");
-        let mut blocks: Vec<(Vec<Visit>, Vec<u32>)> = vec![Default::default(); words.num_ranges()];
-        for (local, &d) in self.documents[documents].iter().enumerate() {
-            let document = corpus.document(d as usize);
-            for (&word, &count) in document.words.iter().zip(document.counts) {
-                let (word_range, row) = words.locate(word);
-                let (visits, partner) = &mut blocks[word_range];
-                partner.extend(std::iter::repeat_n(row as u32, count as usize));
-                let visit = Visit { row: local as u32, end: partner.len() as u32 };
-                match visits.last_mut() {
-                    Some(last) if last.row == visit.row => *last = visit,
-                    _ => visits.push(visit),
-                }
-            }
-        }
-        let mut next = base;
-        for (visits, partner) in blocks {
-            self.partner[next..next + partner.len()].copy_from_slice(&partner);
-            next += partner.len();
-            self.visits.extend(visits);
-            self.visit_starts.push(self.visits.len());
-            self.slot_starts.push(next);
-        }
-    }
-
-    /// Counting sort of one document range by word position.
-    fn place_by_word(
-        &mut self,
-        corpus: &Corpus,
-        words: &WordRanges,
-        range: usize,
-        cursor: &mut [u32],
-    ) {
+    /// Sorts one document range into its blocks: by word, a counting sort over word positions; by
+    /// document, as they come.
+    fn place(&mut self, corpus: &Corpus, words: &WordRanges, range: usize, cursor: &mut [u32]) {
         cursor.fill(0);
         let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
-        for &d in &self.documents[documents.clone()] {
+        let mut by_document: Vec<(Vec<Visit>, Vec<u32>)> =
+            vec![Default::default(); words.num_ranges()];
+        for (local, &d) in self.documents[documents.clone()].iter().enumerate() {
             let document = corpus.document(d as usize);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                cursor[words.position(word) as usize] += count;
+                match self.order_of(words, word, document.len()) {
+                    Order::ByWord => cursor[words.position(word) as usize] += count,
+                    Order::ByDocument => {
+                        let (word_range, row) = words.locate(word);
+                        let (visits, partner) = &mut by_document[word_range];
+                        partner.extend(std::iter::repeat_n(row as u32, count as usize));
+                        let visit = Visit { row: local as u32, end: partner.len() as u32 };
+                        match visits.last_mut() {
+                            Some(last) if last.row == visit.row => *last = visit,
+                            _ => visits.push(visit),
+                        }
+                    }
+                }
             }
         }
         let base = *self.slot_starts.last().expect("starts with 0");
         let mut next = 0;
-        for word_range in 0..words.num_ranges() {
+        for (word_range, (visits, partner)) in by_document.into_iter().enumerate() {
             let block = next;
             let first = words.start(word_range);
             for local in 0..words.words(word_range).len() as u32 {
@@ -157,23 +163,44 @@ impl Slots {
                 }
                 (*tokens, next) = (next, next + *tokens);
             }
-            self.visit_starts.push(self.visits.len());
-            self.slot_starts.push(base + next as usize);
+            self.end_part(base + next as usize);
+            let slots = base + next as usize..base + next as usize + partner.len();
+            next += partner.len() as u32;
+            self.partner[slots].copy_from_slice(&partner);
+            self.visits.extend(visits);
+            self.end_part(base + next as usize);
         }
         for (local, &d) in self.documents[documents].iter().enumerate() {
             let document = corpus.document(d as usize);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                let at = &mut cursor[words.position(word) as usize];
-                let slots = base + *at as usize..base + (*at + count) as usize;
-                self.partner[slots].fill(local as u32);
-                *at += count;
+                if self.order_of(words, word, document.len()) == Order::ByWord {
+                    let at = &mut cursor[words.position(word) as usize];
+                    let slots = base + *at as usize..base + (*at + count) as usize;
+                    self.partner[slots].fill(local as u32);
+                    *at += count;
+                }
             }
         }
     }
 
+    /// One part of a block is complete; its slots end at `slots`.
+    fn end_part(&mut self, slots: usize) {
+        self.visit_starts.push(self.visits.len());
+        self.slot_starts.push(slots);
+    }
+
+    /// In which order the tokens of `word` in a document of `length` tokens lie.
+    #[inline]
+    fn order_of(&self, words: &WordRanges, word: u32, length: u64) -> Order {
+        match self.placement {
+            Placement::All(order) => order,
+            rule => rule.order(words.frequency(word), length),
+        }
+    }
+
     /// In which order tokens lie in a block.
-    pub fn order(&self) -> Order {
-        self.order
+    pub fn placement(&self) -> Placement {
+        self.placement
     }
 
     /// Number of ranges G on each axis.
@@ -204,13 +231,14 @@ impl Slots {
 
     /// Slots of document range `range`.
     pub fn range_slots(&self, range: usize) -> Range<usize> {
-        let ranges = self.num_ranges();
-        self.slot_starts[range * ranges]..self.slot_starts[(range + 1) * ranges]
+        let parts = self.num_ranges() * Order::ALL.len();
+        self.slot_starts[range * parts]..self.slot_starts[(range + 1) * parts]
     }
 
-    /// Bounds of the block of document range `range` and word range `word_range`.
-    pub fn block(&self, range: usize, word_range: usize) -> BlockBounds {
-        let b = range * self.num_ranges() + word_range;
+    /// Bounds of the tokens that lie in `order` in the block of document range `range` and word
+    /// range `word_range`.
+    pub fn block(&self, range: usize, word_range: usize, order: Order) -> BlockBounds {
+        let b = (range * self.num_ranges() + word_range) * Order::ALL.len() + order as usize;
         BlockBounds {
             visits: self.visit_starts[b]..self.visit_starts[b + 1],
             slots: self.slot_starts[b]..self.slot_starts[b + 1],
@@ -246,48 +274,27 @@ impl Slots {
         range: usize,
         mut f: impl FnMut(usize, u32, Range<u32>),
     ) {
-        if self.order == Order::ByDocument {
-            return self.for_each_pair_of_blocks(corpus, words, range, f);
-        }
-        let mut cursor = vec![0u32; words.num_words()];
+        // The next slot of a word, and of a block's tokens that lie by document.
+        let mut of_word = vec![0u32; words.num_words()];
+        let mut of_block = vec![0u32; words.num_ranges()];
         let base = self.range_slots(range).start;
-        for word_range in 0..words.num_ranges() {
-            let bounds = self.block(range, word_range);
-            let mut slot = (bounds.slots.start - base) as u32;
-            let block = slot;
-            for visit in &self.visits[bounds.visits] {
-                cursor[(words.start(word_range) + visit.row) as usize] = slot;
+        for (word_range, of_block) in of_block.iter_mut().enumerate() {
+            let by_word = self.block(range, word_range, Order::ByWord);
+            let block = (by_word.slots.start - base) as u32;
+            let mut slot = block;
+            for visit in &self.visits[by_word.visits] {
+                of_word[(words.start(word_range) + visit.row) as usize] = slot;
                 slot = block + visit.end;
             }
+            *of_block = slot;
         }
         for (local, &d) in self.documents(range).iter().enumerate() {
             let document = corpus.document(d as usize);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                let at = &mut cursor[words.position(word) as usize];
-                f(local, word, *at..*at + count);
-                *at += count;
-            }
-        }
-    }
-}
-
-impl Slots {
-    /// [`for_each_pair`](Self::for_each_pair) where each block lies by document: one cursor a block.
-    fn for_each_pair_of_blocks(
-        &self,
-        corpus: &Corpus,
-        words: &WordRanges,
-        range: usize,
-        mut f: impl FnMut(usize, u32, Range<u32>),
-    ) {
-        let base = self.range_slots(range).start;
-        let mut cursor: Vec<u32> = (0..words.num_ranges())
-            .map(|word_range| (self.block(range, word_range).slots.start - base) as u32)
-            .collect();
-        for (local, &d) in self.documents(range).iter().enumerate() {
-            let document = corpus.document(d as usize);
-            for (&word, &count) in document.words.iter().zip(document.counts) {
-                let at = &mut cursor[words.locate(word).0];
+                let at = match self.order_of(words, word, document.len()) {
+                    Order::ByWord => &mut of_word[words.position(word) as usize],
+                    Order::ByDocument => &mut of_block[words.locate(word).0],
+                };
                 f(local, word, *at..*at + count);
                 *at += count;
             }
@@ -310,7 +317,11 @@ impl InverseIndex {
     /// # Panics
     /// If the partners were dropped, or tokens do not lie by word.
     pub fn new(slots: &Slots) -> Self {
-        assert_eq!(slots.order, Order::ByWord, "where tokens lie by document, no index is needed");
+        assert_eq!(
+            slots.placement,
+            Placement::All(Order::ByWord),
+            "where tokens lie by document, no index is needed"
+        );
         let mut inverse = vec![0; slots.num_tokens()];
         let mut starts = vec![0];
         let mut cursor = Vec::new();

@@ -54,6 +54,11 @@ impl WordRanges {
         &self.frequency[self.starts[range] as usize..self.starts[range + 1] as usize]
     }
 
+    /// Tokens of `word`.
+    pub fn frequency(&self, word: u32) -> u64 {
+        self.frequency[self.position(word) as usize]
+    }
+
     /// Position of `word`.
     pub fn position(&self, word: u32) -> u32 {
         self.position[word as usize]

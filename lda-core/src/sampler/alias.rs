@@ -33,7 +33,7 @@
 //! Memory: rows, and 16 bytes a topic of a word for the tables.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::{Order, Visit};
+use crate::layout::{Order, Placement, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DrawScratch, Scan};
 use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
@@ -72,7 +72,7 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            order: Order::ByDocument,
+            placement: Placement::All(Order::ByDocument),
             document_rows: Some(Density::Auto),
             word_rows: true,
             word_tables: true,
@@ -81,7 +81,7 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
     }
 
     fn passes(&self) -> &'static [Pass] {
-        &[Pass { name: "alias", shape: Shape::Grid }]
+        &[Pass { name: "alias", shape: Shape::Grid(Order::ByDocument) }]
     }
 
     fn scratch(&self, topics: usize) -> AliasScratch<T> {

@@ -13,7 +13,7 @@
 //! use [`FPlus`](super::FPlus), which has the same law.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::Visit;
+use crate::layout::{Placement, Visit};
 use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Full, Half, Live, LiveTopic, Priors};
@@ -39,7 +39,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            order: ByWord::ORDER,
+            placement: Placement::All(ByWord::ORDER),
             document_rows: Some(Density::Dense),
             word_rows: true,
             word_tables: false,
@@ -48,7 +48,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     }
 
     fn passes(&self) -> &'static [Pass] {
-        &[Pass { name: "exact", shape: Shape::Grid }]
+        &[Pass { name: "exact", shape: Shape::Grid(ByWord::ORDER) }]
     }
 
     fn scratch(&self, topics: usize) -> ExactScratch<T> {

@@ -40,7 +40,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::{Order, Visit};
+use crate::layout::{Order, Placement, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
 use crate::sampler::tables::{AHEAD, Proposal, SharedTable, Stale, USES, WordTable};
@@ -85,7 +85,7 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            order: Order::ByDocument,
+            placement: Placement::All(Order::ByDocument),
             document_rows: Some(Density::Auto),
             word_rows: true,
             word_tables: true,
@@ -94,7 +94,7 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
     }
 
     fn passes(&self) -> &'static [Pass] {
-        &[Pass { name: "light", shape: Shape::Grid }]
+        &[Pass { name: "light", shape: Shape::Grid(Order::ByDocument) }]
     }
 
     fn scratch(&self, topics: usize) -> LightScratch<T> {

@@ -15,6 +15,7 @@
 //! | [`SparseLda`] | word part scanned, the rest in two buckets | O(K_d + K_w) | by document | exact |
 //! | [`AliasLda`] | document part fresh, the rest stale, judged | O(K_d + M) | by document | nearly exact |
 //! | [`Zen`], [`ZenDoc`] | one part fresh, two in tables, remedies | O(K_d), O(K_w) | by word, by document | biased |
+//! | [`ZenHybrid`] | the same, each token by its longer row | O(min(K_d, K_w)) | both, by degree | biased |
 //! | [`LightLda`] | Metropolis-Hastings, two proposals in turn | O(M) | by document | nearly exact |
 //! | [`Warp`] | Metropolis-Hastings, counts delayed by a pass | O(M) | words, then documents | biased |
 //!
@@ -54,22 +55,33 @@ pub use light::{LightLda, Proposals};
 pub use sparse::SparseLda;
 pub use tables::WordTables;
 pub use warp::Warp;
-pub use zen::{Zen, ZenDoc};
+pub use zen::{Zen, ZenDoc, ZenHybrid};
 
 use crate::counts::{Density, TopicIndex};
-use crate::layout::Order;
+use crate::layout::{Order, Placement};
 use crate::random::{Purpose, StreamKey};
 use crate::simd::{Isa, LANES};
 
 /// How a pass is cut into blocks that may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Document ranges × word ranges, in waves of blocks that share no row.
-    Grid,
+    /// Document ranges × word ranges, in waves of blocks that share no row; of each block, the
+    /// tokens that lie in this order.
+    Grid(Order),
     /// Whole words.
     WordRanges,
     /// Whole documents.
     DocumentRanges,
+}
+
+impl Shape {
+    /// In which order the tokens of a grid pass lie.
+    pub fn order(self) -> Option<Order> {
+        match self {
+            Self::Grid(order) => Some(order),
+            Self::WordRanges | Self::DocumentRanges => None,
+        }
+    }
 }
 
 /// One pass of an epoch.
@@ -131,8 +143,8 @@ impl Context<'_> {
 pub struct Requires {
     /// Largest K it can do.
     pub max_topics: u64,
-    /// In which order the tokens of a grid block lie.
-    pub order: Order,
+    /// Which tokens of a block lie by word, and which by document.
+    pub placement: Placement,
     /// Form of the document rows; `None` if it keeps none.
     pub document_rows: Option<Density>,
     /// Whether word rows are read and written.

@@ -34,7 +34,7 @@
 use crate::counts::{Density, TopicIndex};
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, Live, Priors, Rest, SampleBlock, TopicPrior, WalkScratch, walk_sampler,
+    Axis, ByDocument, Live, Priors, Rest, TopicPrior, WalkScratch, walk_block, walk_sampler,
 };
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
@@ -47,7 +47,7 @@ pub struct SparseLda;
 #[derive(Debug)]
 pub struct SparseScratch<T>(WalkScratch<T, Buckets>);
 
-walk_sampler!(SparseLda, SparseScratch, ByDocument, Buckets, "sparse");
+walk_sampler!(SparseLda, SparseScratch, Buckets, ByDocument: "sparse");
 
 /// The buckets r and s, by their sum.
 #[derive(Debug)]

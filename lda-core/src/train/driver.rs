@@ -12,10 +12,12 @@ use rayon::prelude::*;
 
 use crate::counts::{Rows, TopicIndex};
 use crate::layout::Order;
+use crate::random::Purpose;
 use crate::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
     Shape, WordBlock, WordTables,
 };
+use crate::train::exclusion::{Age, sample_due};
 use crate::train::state::{State, TokenSet};
 
 /// Scratch that is free to use; each running block holds one.
@@ -73,6 +75,8 @@ pub(crate) struct Job<'a> {
     pub epoch: u32,
     pub round: u16,
     pub last_round: bool,
+    /// Whether converged tokens are left out.
+    pub exclude: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
 }
@@ -109,15 +113,17 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     pass: usize,
     wave: &mut u64,
 ) -> PassReport {
-    let waves = match sampler.passes()[pass].shape {
-        Shape::Grid => state.words.num_ranges(),
+    let shape = sampler.passes()[pass].shape;
+    let waves = match shape {
+        Shape::Grid(_) => state.words.num_ranges(),
         Shape::WordRanges | Shape::DocumentRanges => 1,
     };
     // Rows of the axis that is scanned. Once an epoch, from the counts alone: forms never depend on
     // how a run came here.
-    match sampler.requires().order {
-        Order::ByWord => state.sets[set].rows.iter_mut().for_each(Rows::adapt),
-        Order::ByDocument => state.word_rows.iter_mut().for_each(Rows::adapt),
+    match shape {
+        Shape::Grid(Order::ByWord) => state.sets[set].rows.iter_mut().for_each(Rows::adapt),
+        Shape::Grid(Order::ByDocument) => state.word_rows.iter_mut().for_each(Rows::adapt),
+        Shape::WordRanges | Shape::DocumentRanges => {}
     }
     state.tables.iter_mut().for_each(WordTables::forget);
     let mut report = PassReport::default();
@@ -126,19 +132,25 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         let totals = std::mem::take(&mut state.totals);
         let topics = state.topics;
         let cx = job.context(topics, state.words.num_words(), &totals, *wave);
-        let blocks = match sampler.passes()[pass].shape {
-            Shape::Grid => grid_blocks(state, set, step),
-            Shape::WordRanges => word_blocks(state, set, job.last_round),
-            Shape::DocumentRanges => document_blocks(state, set),
+        let blocks = match shape {
+            Shape::Grid(order) => grid_blocks(state, set, order, step),
+            Shape::WordRanges => whole(word_blocks(state, set, job.last_round)),
+            Shape::DocumentRanges => whole(document_blocks(state, set)),
         };
         let outcomes: Vec<Outcome> = blocks
             .into_par_iter()
             .with_max_len(1)
-            .map(|block| {
-                scratches.with(
-                    || sampler.scratch(topics),
-                    |scratch| sampler.sample(pass, &cx, scratch, block),
-                )
+            .map(|(block, ages)| {
+                let sample = |scratch: &mut _| match (block, ages) {
+                    (Block::Grid(block), Some(ages)) if job.exclude => {
+                        let key = cx.stream(pass as u32, block.key, Purpose::Exclude);
+                        sample_due(block, ages, &mut key.stream(), |block| {
+                            sampler.sample(pass, &cx, scratch, Block::Grid(block))
+                        })
+                    }
+                    (block, _) => sampler.sample(pass, &cx, scratch, block),
+                };
+                scratches.with(|| sampler.scratch(topics), sample)
             })
             .collect();
         state.totals = totals;
@@ -158,6 +170,14 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     report
 }
 
+/// A block, and how settled its tokens are where that is kept account of.
+type Lent<'a, T> = (Block<'a, T>, Option<&'a mut [Age]>);
+
+/// Blocks of which all tokens are sampled.
+fn whole<T>(blocks: Vec<Block<'_, T>>) -> Vec<Lent<'_, T>> {
+    blocks.into_iter().map(|block| (block, None)).collect()
+}
+
 /// Cuts `tokens` into the document ranges of its set.
 fn by_range<'a, T>(set: &SetShape<'_>, mut tokens: &'a mut [T]) -> Vec<&'a mut [T]> {
     (0..set.slots.num_ranges())
@@ -174,29 +194,39 @@ struct SetShape<'a> {
     stride: usize,
 }
 
-fn grid_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, step: usize) -> Vec<Block<'_, T>> {
-    let TokenSet { shard, slots, tokens, stride, rows, .. } = &mut state.sets[set];
+fn grid_blocks<T: TopicIndex>(
+    state: &mut State<T>,
+    set: usize,
+    order: Order,
+    step: usize,
+) -> Vec<Lent<'_, T>> {
+    let TokenSet { shard, slots, tokens, stride, rows, ages, .. } = &mut state.sets[set];
     let slots = &*slots;
     let mut word_rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();
     let mut tables: Vec<_> = state.tables.iter_mut().map(Some).collect();
     let ranges = slots.num_ranges();
+    let mut ages = ages.as_mut().map(|ages| by_range(&SetShape { slots, stride: 1 }, ages));
     by_range(&SetShape { slots, stride: *stride }, tokens)
         .into_iter()
         .zip(rows)
         .enumerate()
         .map(|(range, (z, documents))| {
             let word_range = (range + step) % ranges;
-            let bounds = slots.block(range, word_range);
+            let bounds = slots.block(range, word_range, order);
             let base = slots.range_slots(range).start;
-            Block::Grid(GridBlock {
+            let here = bounds.slots.start - base..bounds.slots.end - base;
+            let ages =
+                ages.as_mut().map(|ages| &mut std::mem::take(&mut ages[range])[here.clone()]);
+            let block = Block::Grid(GridBlock {
                 key: BlockKey { shard: *shard, documents: range as u16, words: word_range as u16 },
                 visits: &slots.visits()[bounds.visits],
                 partner: &slots.partner()[bounds.slots.clone()],
-                z: &mut z[bounds.slots.start - base..bounds.slots.end - base],
+                z: &mut z[here],
                 words: word_rows[word_range].take().expect("a wave takes each word range once"),
                 documents,
                 tables: tables.get_mut(word_range).and_then(Option::take),
-            })
+            });
+            (block, ages)
         })
         .collect()
 }
@@ -212,7 +242,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> 
         by_range(&SetShape { slots, stride: *stride }, tokens).into_iter().enumerate()
     {
         for (word_range, columns) in columns.iter_mut().enumerate() {
-            let bounds = slots.block(range, word_range);
+            let bounds = slots.block(range, word_range, Order::ByWord);
             let len = bounds.slots.len() * *stride;
             columns.push(Column {
                 visits: &slots.visits()[bounds.visits],
@@ -232,7 +262,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> 
                 .iter()
                 .flat_map(|set| (0..ranges).map(move |range| (set, range)))
                 .map(|(set, range)| {
-                    let bounds = set.slots.block(range, word_range);
+                    let bounds = set.slots.block(range, word_range, Order::ByWord);
                     OtherTokens {
                         visits: &set.slots.visits()[bounds.visits],
                         z: &set.tokens[bounds.slots],

@@ -10,6 +10,7 @@ use crate::simd::Aligned;
 use crate::train::driver::{Job, PassReport};
 use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
 use crate::train::options::{Resolved, SamplerKind};
+use crate::train::start::Starter;
 use crate::train::state::State;
 
 /// State and scratch of a run whose topics are stored as `T`.
@@ -18,8 +19,10 @@ pub(crate) struct Engine<T: TopicIndex> {
     pub state: State<T>,
     /// One a token set.
     kernels: Vec<Box<dyn Kernel<T>>>,
-    /// α_k as the samplers read it.
-    alpha: Arc<Aligned<f32>>,
+    /// α that the current epoch was sampled with, and the next will be unless it follows topic sizes.
+    pub alpha: Alpha,
+    /// The same as the samplers read it.
+    weights: Arc<Aligned<f32>>,
     wave: u64,
     /// How often the hybrid's next epoch runs WarpLDA's two passes.
     rounds: u16,
@@ -28,20 +31,31 @@ pub(crate) struct Engine<T: TopicIndex> {
 impl<T: TopicIndex> Engine<T> {
     pub fn new(corpus: &Corpus, options: &Resolved) -> Result<Self, RowsTooLarge> {
         let topics = options.topics as usize;
-        let state = State::new(
+        let mut state = State::new(
             corpus,
             topics,
             options.ranges,
             &token_sets::<T>(corpus, options),
             options.mh_steps as usize,
-            options.seed,
+            &Starter::new(options.topics, options.start, options.start_degree, options.seed),
         )?;
-        let mut alpha = Aligned::new(padded(topics));
-        for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
-            *alpha = options.alpha.get(k) as f32;
+        if options.exclude_converged_from.is_some() {
+            state.track_convergence();
         }
-        let kernels = kernels(options);
-        Ok(Self { state, kernels, alpha: Arc::new(alpha), wave: 0, rounds: 1 })
+        let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
+        Ok(Self { state, kernels: kernels(options), alpha, weights, wave: 0, rounds: 1 })
+    }
+
+    /// Lets α follow the topics' sizes, for an epoch (ZenLDA eq. 3).
+    fn follow_sizes(&mut self, options: &Resolved) {
+        let Some(smoothing) = options.alpha_by_size else { return };
+        let topics = options.topics as usize;
+        let totals = &self.state.totals[..topics];
+        let tokens: f64 = totals.iter().copied().map(f64::from).sum();
+        let scale = options.alpha.sum(topics) / (tokens + smoothing);
+        let of_size = |&size: &u32| scale * (f64::from(size) + smoothing / topics as f64);
+        self.alpha = Alpha::PerTopic(totals.iter().map(of_size).collect());
+        self.weights = weights(&self.alpha, topics);
     }
 
     /// Samples every token, by the hybrid's WarpLDA more than once.
@@ -52,6 +66,7 @@ impl<T: TopicIndex> Engine<T> {
     /// until a token has had as many steps as one acceptance takes on average (LDA* heuristic 2):
     /// an epoch then does about as much for a long document as for a short one.
     pub fn epoch(&mut self, options: &Resolved, epoch: u32) -> PassReport {
+        self.follow_sizes(options);
         let mut report = PassReport::default();
         if options.sampler != SamplerKind::Hybrid {
             for set in 0..self.kernels.len() {
@@ -100,19 +115,29 @@ impl<T: TopicIndex> Engine<T> {
         pass: usize,
         round: u16,
     ) -> PassReport {
-        let alpha = Arc::clone(&self.alpha);
+        let weights = Arc::clone(&self.weights);
         let job = Job {
-            alpha: &alpha,
-            alpha_sum: options.alpha.sum(options.topics as usize),
-            alpha_symmetric: matches!(options.alpha, Alpha::Symmetric(_)),
+            alpha: &weights,
+            alpha_sum: self.alpha.sum(options.topics as usize),
+            alpha_symmetric: matches!(self.alpha, Alpha::Symmetric(_)),
             beta: options.beta,
             seed: options.seed,
             epoch,
             round,
             last_round: options.sampler != SamplerKind::Hybrid || round + 1 == self.rounds,
+            exclude: options.exclude_converged_from.is_some_and(|from| epoch >= from),
             mh_steps: options.mh_steps as usize,
             isa: options.isa,
         };
         self.kernels[set].run(&job, &mut self.state, set, pass, &mut self.wave)
     }
+}
+
+/// α_k of `topics` topics, padded with zeros.
+fn weights(alpha: &Alpha, topics: usize) -> Arc<Aligned<f32>> {
+    let mut weights = Aligned::new(padded(topics));
+    for (k, weight) in weights[..topics].iter_mut().enumerate() {
+        *weight = alpha.get(k) as f32;
+    }
+    Arc::new(weights)
 }

@@ -7,7 +7,7 @@ use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::sampler::{
     AliasLda, Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp, Zen,
-    ZenDoc,
+    ZenDoc, ZenHybrid,
 };
 use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
@@ -86,6 +86,7 @@ pub(crate) fn kernels<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn Kernel<T
         SamplerKind::Light => vec![with_scratch(LightLda { proposals: options.proposals })],
         SamplerKind::Zen => vec![with_scratch(Zen)],
         SamplerKind::ZenDoc => vec![with_scratch(ZenDoc)],
+        SamplerKind::ZenHybrid => vec![with_scratch(ZenHybrid)],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
     }

@@ -12,7 +12,7 @@ use crate::train::options::{Options, OptionsError, Resolved};
 ///
 /// | what | bytes |
 /// |---|---|
-/// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals |
+/// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals; 1 a token where converged ones are left out |
 /// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it, 8 a document, 16 a word |
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
@@ -102,7 +102,8 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
         let lengths = || documents.iter().map(|&d| corpus.doc_length(d as usize));
         let tokens: u64 = lengths().sum();
         let stride = if requires.proposals { 1 + u64::from(options.mh_steps) } else { 1 };
-        memory.assignments += tokens * stride * size_of::<T>() as u64;
+        let age = u64::from(options.exclude_converged_from.is_some());
+        memory.assignments += tokens * (stride * size_of::<T>() as u64 + age);
         let pairs: u64 =
             documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64).sum();
         let visits: u64 = frequencies.iter().map(|&n| n.min(ranges)).sum();
@@ -146,7 +147,8 @@ mod tests {
             for topics in [1, 20, 1000, 70_000] {
                 let options = Options {
                     topics,
-                    sampler,
+                    sampler: Some(sampler),
+                    exclude_converged_from: sampler.takes_exclusion().then_some(3),
                     short_length: Some(40),
                     ranges: Some(4),
                     threads: Some(1),

@@ -16,10 +16,12 @@
 
 mod driver;
 mod engine;
+mod exclusion;
 mod kernels;
 mod memory;
 mod options;
 mod report;
+mod start;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,4 +31,5 @@ mod view;
 pub use memory::MemoryEstimate;
 pub use options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
 pub use report::{EpochReport, Flow, Observer};
+pub use start::Start;
 pub use trainer::{Assignments, Lda, Trained, Trainer};

@@ -12,10 +12,13 @@ pub struct EpochReport {
     pub epoch: u32,
     /// Seconds of sampling since the start, evaluation left out.
     pub seconds: f64,
-    /// Tokens sampled in this epoch over its seconds.
+    /// Tokens in the corpus over the seconds of this epoch.
     pub tokens_per_second: f64,
     /// Tokens in the corpus.
     pub tokens: u64,
+    /// Share of the tokens that were sampled, where converged ones are left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sampled: Option<f64>,
     /// Share of samplings that changed a token's topic: one a token and pass, so that WarpLDA, which
     /// has two passes, counts each token twice.
     pub changed: f64,

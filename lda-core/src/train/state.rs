@@ -2,9 +2,10 @@
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{InverseIndex, Order, Slots, Visit, WordRanges};
-use crate::random::{Purpose, StreamKey};
+use crate::layout::{BlockBounds, InverseIndex, Order, Slots, Visit, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
+use crate::train::exclusion::Age;
+use crate::train::start::Starter;
 
 /// Documents that one sampler works on, and their tokens.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct TokenSet<T> {
     /// C_d, one arena a document range; none where the sampler recounts documents itself.
     pub rows: Vec<Rows<T>>,
     pub inverse: Option<InverseIndex>,
+    /// How settled each token is, where converged ones are left out.
+    pub ages: Option<Vec<Age>>,
 }
 
 /// All counts and assignments.
@@ -45,7 +48,7 @@ impl<T: TopicIndex> TokenSet<T> {
         requires: Requires,
         mh_steps: usize,
     ) -> Result<Self, RowsTooLarge> {
-        let mut slots = Slots::new(corpus, documents, words, requires.order);
+        let mut slots = Slots::new(corpus, documents, words, requires.placement);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
         let rows = match requires.document_rows {
             None => Vec::new(),
@@ -62,7 +65,7 @@ impl<T: TopicIndex> TokenSet<T> {
             inverse
         });
         let tokens = vec![T::default(); slots.num_tokens() * stride];
-        Ok(Self { shard, slots, tokens, stride, rows, inverse })
+        Ok(Self { shard, slots, tokens, stride, rows, inverse, ages: None })
     }
 
     /// Topic of the token in `slot`.
@@ -72,30 +75,24 @@ impl<T: TopicIndex> TokenSet<T> {
     }
 
     /// Gives every token a topic; pending proposals equal it.
-    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, topics: usize, seed: u64) {
+    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, starter: &Starter) {
         for range in 0..self.slots.num_ranges() {
             let base = self.slots.range_slots(range).start;
             let documents = self.slots.documents(range);
             let (tokens, stride) = (&mut self.tokens, self.stride);
             let mut current = usize::MAX;
             let mut rng = None;
-            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
+            self.slots.for_each_pair(corpus, words, range, |local, word, slots| {
+                let document = documents[local];
                 if local != current {
                     current = local;
-                    // Keyed by the document: the same start whatever the sampler and the grid.
-                    let key = StreamKey {
-                        seed,
-                        epoch: 0,
-                        pass: 0,
-                        block: u64::from(documents[local]),
-                        purpose: Purpose::Initialise,
-                    };
-                    rng = Some(key.stream());
+                    rng = Some(starter.stream(document));
                 }
                 let rng = rng.as_mut().expect("set at the first pair");
+                let topics = starter.topics(document, word);
                 for slot in slots {
                     let slot = base + slot as usize;
-                    let topic = T::new(rng.below(topics as u32));
+                    let topic = T::new(topics.draw(rng));
                     tokens[slot * stride..(slot + 1) * stride].fill(topic);
                 }
             });
@@ -140,7 +137,7 @@ impl<T: TopicIndex> State<T> {
         ranges: usize,
         sets: &[(Vec<u32>, Requires)],
         mh_steps: usize,
-        seed: u64,
+        starter: &Starter,
     ) -> Result<Self, RowsTooLarge> {
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         let mut state = Self {
@@ -161,7 +158,7 @@ impl<T: TopicIndex> State<T> {
                 *requires,
                 mh_steps,
             )?;
-            set.initialise(corpus, &state.words, topics, seed);
+            set.initialise(corpus, &state.words, starter);
             state.sets.push(set);
         }
         if sets.iter().any(|(_, requires)| requires.word_rows) {
@@ -217,7 +214,14 @@ impl<T: TopicIndex> State<T> {
             let mut columns: Vec<(&TokenSet<T>, Column<'_>)> = Vec::new();
             for set in &self.sets {
                 for documents in 0..set.slots.num_ranges() {
-                    columns.push((set, Column::new(&set.slots, documents, range, &self.words)));
+                    let blocks =
+                        Order::ALL.map(|order| (order, set.slots.block(documents, range, order)));
+                    for (order, block) in blocks {
+                        if !block.slots.is_empty() {
+                            let column = Column::new(&set.slots, block, order, range, &self.words);
+                            columns.push((set, column));
+                        }
+                    }
                 }
             }
             for local in 0..self.words.words(range).len() {
@@ -226,6 +230,13 @@ impl<T: TopicIndex> State<T> {
                 }
                 f(range, local, tally.take());
             }
+        }
+    }
+
+    /// Keeps account of how settled tokens are, from now on.
+    pub fn track_convergence(&mut self) {
+        for set in &mut self.sets {
+            set.ages = Some(vec![Age::default(); set.slots.num_tokens()]);
         }
     }
 
@@ -240,6 +251,7 @@ impl<T: TopicIndex> State<T> {
                     + (set.tokens.len() * size_of::<T>()) as u64
                     + rows(&set.rows)
                     + set.inverse.as_ref().map_or(0, InverseIndex::memory)
+                    + set.ages.as_ref().map_or(0, |ages| ages.len() as u64)
             })
             .sum();
         let tables: u64 = self.tables.iter().map(WordTables::memory).sum();
@@ -247,7 +259,7 @@ impl<T: TopicIndex> State<T> {
     }
 }
 
-/// One block's tokens by local word, whichever way they lie; words must be asked for in ascending
+/// Tokens of a block that lie in one order, by local word; words must be asked for in ascending
 /// order.
 #[derive(Debug)]
 enum Column<'a> {
@@ -264,10 +276,15 @@ enum Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(slots: &'a Slots, documents: usize, range: usize, words: &WordRanges) -> Self {
-        let bounds = slots.block(documents, range);
+    fn new(
+        slots: &'a Slots,
+        bounds: BlockBounds,
+        order: Order,
+        range: usize,
+        words: &WordRanges,
+    ) -> Self {
         let base = bounds.slots.start;
-        match slots.order() {
+        match order {
             Order::ByWord => {
                 let visits = &slots.visits()[bounds.visits];
                 Self::Visits(Cursor { visits, base, start: base })

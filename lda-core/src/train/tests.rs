@@ -13,6 +13,7 @@ use crate::sampler::{
 };
 use crate::simd::Isa;
 use crate::train::driver::{Job, Scratches, run_pass};
+use crate::train::start::{Start, Starter};
 use crate::train::state::State;
 
 /// Waits a random time before and after each block.
@@ -88,7 +89,8 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let sampler = Delayed { sampler, blocks: AtomicU64::new(0), seed };
     let all = (0..corpus.num_documents() as u32).collect();
     let sets = [(all, sampler.requires())];
-    let mut state = State::<T>::new(corpus, topics, 8, &sets, 2, 1).expect("small");
+    let starter = Starter::new(50, Start::Random, 1.0, 1);
+    let mut state = State::<T>::new(corpus, topics, 8, &sets, 2, &starter).expect("small");
     let mut alpha = vec![0.0; padded(topics)];
     alpha[..topics].fill(0.1);
     let scratches = Scratches::default();
@@ -104,6 +106,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
             epoch,
             round: 0,
             last_round: true,
+            exclude: false,
             mh_steps: 2,
             isa: Isa::detect(),
         };

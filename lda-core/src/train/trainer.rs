@@ -74,9 +74,10 @@ impl Lda {
         self
     }
 
-    /// Which sampler; the hybrid unless called.
+    /// Which sampler; by K and the lengths of documents unless called
+    /// ([`SamplerKind::auto`](SamplerKind::auto)).
     pub fn sampler(mut self, sampler: SamplerKind) -> Self {
-        self.options.sampler = sampler;
+        self.options.sampler = Some(sampler);
         self
     }
 
@@ -231,6 +232,10 @@ impl<'a> Trainer<'a> {
             seconds: self.seconds,
             tokens_per_second: self.corpus.num_tokens() as f64 / seconds.max(1e-9),
             tokens: self.corpus.num_tokens(),
+            sampled: self
+                .resolved
+                .exclude_converged_from
+                .map(|_| share(pass.tokens, self.corpus.num_tokens())),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
             mh_steps: any_engine!(&self.engine, engine => engine.mh_steps(&self.resolved)),
@@ -291,11 +296,11 @@ impl<'a> Trainer<'a> {
 
     /// Log joint likelihood log p(W, Z | α, β) of the current state.
     pub fn log_joint(&self) -> LogJoint {
-        let (corpus, resolved) = (self.corpus, &self.resolved);
+        let (corpus, beta) = (self.corpus, self.resolved.beta);
         Self::install(&self.pool, || {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
-                log_joint(&view, &resolved.alpha, resolved.beta).expect("priors were checked")
+                log_joint(&view, &engine.alpha, beta).expect("priors were checked")
             })
         })
     }
@@ -304,7 +309,7 @@ impl<'a> Trainer<'a> {
     pub fn model(&self) -> TopicModel {
         any_engine!(&self.engine, engine => {
             let view = CountsView::new(&engine.state, self.corpus);
-            TopicModel::from_counts(&view, self.resolved.alpha.clone(), self.resolved.beta)
+            TopicModel::from_counts(&view, engine.alpha.clone(), self.resolved.beta)
                 .with_vocabulary(self.corpus.vocabulary().cloned())
         })
     }

@@ -10,7 +10,7 @@ use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::sampler::{
-    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc,
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc, ZenHybrid,
 };
 use lda_core::train::{Options, SamplerKind, Trainer};
 use proptest::prelude::*;
@@ -42,10 +42,10 @@ fn driven(corpus: &Corpus, kind: SamplerKind, topics: u32, grid: usize, steps: O
         alpha: (topics % 2 == 1).then(|| {
             Alpha::from((0..topics).map(|k| 0.1 + 0.01 * f64::from(k % 5)).collect::<Vec<_>>())
         }),
-        sampler: kind,
+        sampler: Some(kind),
         ranges: Some(grid),
         short_length: Some(6),
-        mh_steps: steps,
+        mh_steps: steps.filter(|_| kind.takes_mh_steps()),
         ..Options::default()
     };
     let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
@@ -91,6 +91,7 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
     run::<T, _>(LightLda::default(), corpus, topics, grid, steps);
     run::<T, _>(Zen, corpus, topics, grid, steps);
     run::<T, _>(ZenDoc, corpus, topics, grid, steps);
+    run::<T, _>(ZenHybrid, corpus, topics, grid, steps);
     run::<T, _>(Warp { count_own: true }, corpus, topics, grid, steps);
 
     let requires = (Sampler::<T>::requires(&FPlus), Sampler::<T>::requires(&Warp::default()));

@@ -18,7 +18,8 @@ fn curves(
     seeds: std::ops::Range<u64>,
 ) -> Vec<[f64; AT.len()]> {
     let curve = |seed| {
-        let options = Options { topics, sampler, seed, ranges: Some(1), ..Options::default() };
+        let options =
+            Options { topics, sampler: Some(sampler), seed, ranges: Some(1), ..Options::default() };
         let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
         AT.map(|epoch| {
             while trainer.epochs() < epoch {
@@ -82,7 +83,7 @@ fn warp_arrives_near_the_exact_level() {
     let settled = |sampler, epochs| {
         let options = Options {
             topics: 20,
-            sampler,
+            sampler: Some(sampler),
             short_length: Some(25),
             ranges: Some(2),
             ..Options::default()
@@ -143,7 +144,7 @@ fn known_topics_are_recovered() {
             topics: truth.len() as u32,
             alpha: Some(Alpha::Symmetric(0.1)),
             beta: 0.02,
-            sampler,
+            sampler: Some(sampler),
             short_length: Some(100),
             ranges: Some(2),
             seed,

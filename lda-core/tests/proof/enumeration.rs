@@ -305,3 +305,21 @@ fn stale_bias() {
         }
     }
 }
+
+/// ZenLDAHybrid: a pass over the tokens whose word has at least as many tokens as their document, one
+/// over the others.
+#[test]
+fn stale_bias_by_degree() {
+    for (toy, bias) in [(A, 0.0), (B, 0.0), (C, 0.0)] {
+        let (posterior, _) = toy.posterior();
+        let tokens = |axis: fn(&(usize, usize)) -> usize, j: usize| {
+            toy.tokens.iter().filter(|token| axis(token) == axis(&toy.tokens[j])).count()
+        };
+        let by_word = |&j: &usize| tokens(|t| t.1, j) >= tokens(|t| t.0, j);
+        let (words, documents): (Vec<usize>, _) = (0..toy.tokens.len()).partition(by_word);
+        let words = stale_rule(ZEN, true).chain(toy, &[vec![words]]);
+        let epoch = words.then(&stale_rule(ZEN_DOC, true).chain(toy, &[vec![documents]]));
+        let found = distance(&epoch.stationary(), &posterior);
+        assert!((found - bias).abs() < 6e-5, "{}: {found}", toy.name);
+    }
+}

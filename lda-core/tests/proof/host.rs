@@ -94,6 +94,7 @@ pub(crate) enum Sorted {
 pub(crate) struct Place {
     pub set: usize,
     pub slot: usize,
+    pub order: Order,
     pub document_range: usize,
     pub document: usize,
     pub word_range: usize,
@@ -149,7 +150,7 @@ impl<T: TopicIndex> Whole<T> {
         let sets = sets
             .iter()
             .map(|(documents, requires)| {
-                let slots = Slots::new(corpus, documents, &words, requires.order);
+                let slots = Slots::new(corpus, documents, &words, requires.placement);
                 let stride = if requires.proposals { 1 + mh_steps } else { 1 };
                 let rows = requires.document_rows.map_or(Vec::new(), |density| {
                     (0..ranges)
@@ -202,9 +203,15 @@ impl<T: TopicIndex> Whole<T> {
                 let documents = set.slots.documents(range);
                 set.slots.for_each_pair(corpus, &self.words, range, |local, word, slots| {
                     let (word_range, row) = self.words.locate(word);
+                    let slots = base + slots.start as usize..base + slots.end as usize;
+                    let lies = |order: &Order| {
+                        set.slots.block(range, word_range, *order).slots.contains(&slots.start)
+                    };
+                    let order = Order::ALL.into_iter().find(lies).expect("a block has the slot");
                     by_document[documents[local] as usize].extend(slots.map(|slot| Place {
                         set: s,
-                        slot: base + slot as usize,
+                        slot,
+                        order,
                         document_range: range,
                         document: local,
                         word_range,
@@ -320,9 +327,9 @@ impl<T: TopicIndex> Whole<T> {
         mut lend: impl FnMut(&Context<'_>, Block<'_, T>) -> Outcome,
     ) {
         let ranges = self.words.num_ranges();
-        let waves = if shape == Shape::Grid { ranges } else { 1 };
-        let order = self.sets[set].slots.order();
-        self.adapt(set);
+        let order = shape.order();
+        let waves = if order.is_some() { ranges } else { 1 };
+        self.adapt(set, order);
         self.tables.iter_mut().for_each(WordTables::forget);
         for step in 0..waves {
             self.wave += 1;
@@ -330,14 +337,14 @@ impl<T: TopicIndex> Whole<T> {
                 Sorted::Neither => {}
                 Sorted::Words => {
                     self.word_rows.iter_mut().for_each(sort_rows);
-                    if order == Order::ByDocument {
-                        self.adapt(set);
+                    if order == Some(Order::ByDocument) {
+                        self.adapt(set, order);
                     }
                 }
                 Sorted::Documents => {
                     self.sets[set].rows.iter_mut().for_each(sort_rows);
-                    if order == Order::ByWord {
-                        self.adapt(set);
+                    if order == Some(Order::ByWord) {
+                        self.adapt(set, order);
                     }
                 }
             }
@@ -345,7 +352,9 @@ impl<T: TopicIndex> Whole<T> {
             let cx = job.context(&totals, self.wave);
             for range in 0..ranges {
                 let outcome = match shape {
-                    Shape::Grid => lend(&cx, self.grid_block(set, range, (range + step) % ranges)),
+                    Shape::Grid(order) => {
+                        lend(&cx, self.grid_block(set, order, range, (range + step) % ranges))
+                    }
                     Shape::WordRanges => lend(&cx, self.word_block(set, range)),
                     Shape::DocumentRanges => lend(&cx, self.document_block(set, range)),
                 };
@@ -358,16 +367,23 @@ impl<T: TopicIndex> Whole<T> {
     }
 
     /// Gives the rows that are scanned their form, as the crate's driver does.
-    pub(crate) fn adapt(&mut self, set: usize) {
-        match self.sets[set].slots.order() {
-            Order::ByWord => self.sets[set].rows.iter_mut().for_each(Rows::adapt),
-            Order::ByDocument => self.word_rows.iter_mut().for_each(Rows::adapt),
+    pub(crate) fn adapt(&mut self, set: usize, order: Option<Order>) {
+        match order {
+            Some(Order::ByWord) => self.sets[set].rows.iter_mut().for_each(Rows::adapt),
+            Some(Order::ByDocument) => self.word_rows.iter_mut().for_each(Rows::adapt),
+            None => {}
         }
     }
 
-    fn grid_block(&mut self, set: usize, range: usize, word_range: usize) -> Block<'_, T> {
+    fn grid_block(
+        &mut self,
+        set: usize,
+        order: Order,
+        range: usize,
+        word_range: usize,
+    ) -> Block<'_, T> {
         let Set { slots, tokens, rows, .. } = &mut self.sets[set];
-        let bounds = slots.block(range, word_range);
+        let bounds = slots.block(range, word_range, order);
         let key = BlockKey { shard: set as u16, documents: range as u16, words: word_range as u16 };
         Block::Grid(GridBlock {
             key,
@@ -388,7 +404,7 @@ impl<T: TopicIndex> Whole<T> {
         let mut tokens = tokens.as_mut_slice();
         let (mut columns, mut taken) = (Vec::new(), 0);
         for range in 0..ranges {
-            let bounds = slots.block(range, word_range);
+            let bounds = slots.block(range, word_range, Order::ByWord);
             let (start, end) = (bounds.slots.start * *stride, bounds.slots.end * *stride);
             tokens.split_off_mut(..start - taken).expect("blocks ascend");
             taken = end;
@@ -400,7 +416,7 @@ impl<T: TopicIndex> Whole<T> {
         let others = before.iter().chain(after.iter()).flat_map(|other| {
             assert_eq!(other.stride, 1, "tokens of another sampler hold no proposals");
             (0..ranges).map(move |range| {
-                let bounds = other.slots.block(range, word_range);
+                let bounds = other.slots.block(range, word_range, Order::ByWord);
                 let visits = &other.slots.visits()[bounds.visits];
                 OtherTokens { visits, z: &other.tokens[bounds.slots] }
             })

@@ -19,6 +19,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::sampler::{
     AliasLda, Exact, FPlus, FPlusDoc, LightLda, Proposals, Sampler, SparseLda, Warp, Zen, ZenDoc,
+    ZenHybrid,
 };
 
 /// Epochs a law is judged by.
@@ -60,13 +61,17 @@ fn corpus(toy: Toy) -> Corpus {
     builder.build().expect("there are tokens")
 }
 
-/// Waves of blocks of tokens, each in the order of its slots.
-fn waves<T: TopicIndex>(whole: &Whole<T>, ranges: usize) -> Vec<Vec<Vec<usize>>> {
+/// Waves of blocks of the tokens to `keep`, each in the order of its slots.
+fn waves<T: TopicIndex>(
+    whole: &Whole<T>,
+    ranges: usize,
+    keep: impl Fn(usize) -> bool,
+) -> Vec<Vec<Vec<usize>>> {
     let block = |documents: usize, words: usize| {
         let mut tokens: Vec<usize> = (0..whole.places.len())
             .filter(|&i| {
                 let place = whole.places[i];
-                (place.document_range, place.word_range) == (documents, words)
+                keep(i) && (place.document_range, place.word_range) == (documents, words)
             })
             .collect();
         tokens.sort_by_key(|&i| whole.places[i].slot);
@@ -79,7 +84,7 @@ fn waves<T: TopicIndex>(whole: &Whole<T>, ranges: usize) -> Vec<Vec<Vec<usize>>>
 /// Runs an exact sampler and holds its transitions against the enumerated grid chain.
 fn gibbs<T: TopicIndex, S: Sampler<T>>(sampler: S, toy: Toy, topics: Topics, ranges: usize) {
     let mut whole = Whole::<T>::one_set(&corpus(toy), topics.all, ranges, sampler.requires(), 0);
-    let chain = toy.gibbs_chain(&waves(&whole, ranges));
+    let chain = toy.gibbs_chain(&waves(&whole, ranges, |_| true));
     let mut scratch = sampler.scratch(topics.all);
     transitions(toy, topics, &mut whole, &chain, |whole, job, _, _| {
         whole.epoch(&sampler, &mut scratch, job, 0);
@@ -285,9 +290,10 @@ mod stale {
     use super::*;
     use crate::enumerate_mh::{Moves, StaleRule};
 
+    /// `moves` are those of each pass.
     fn epochs<T: TopicIndex, S: Sampler<T>>(
         sampler: S,
-        moves: Moves,
+        moves: &[Moves],
         toy: Toy,
         topics: Topics,
         ranges: usize,
@@ -295,8 +301,16 @@ mod stale {
     ) {
         let requires = sampler.requires();
         let mut whole = Whole::<T>::one_set(&corpus(toy), topics.all, ranges, requires, 0);
-        let rule = StaleRule { moves, steps, topics: topics.all, without_own: true };
-        let chain = rule.chain(toy, &waves(&whole, ranges));
+        let pass = |whole: &Whole<T>, moves, order| {
+            let rule = StaleRule { moves, steps, topics: topics.all, without_own: true };
+            rule.chain(toy, &waves(whole, ranges, |j| whole.places[j].order == order))
+        };
+        let orders = sampler.passes().iter().map(|pass| pass.shape.order().expect("a grid's"));
+        let chain = orders
+            .zip(moves)
+            .map(|(order, &moves)| pass(&whole, moves, order))
+            .reduce(|chain, next| chain.then(&next))
+            .expect("there are passes");
         let mut scratch = sampler.scratch(topics.all);
         transitions(toy, topics, &mut whole, &chain, |whole, job, _, _| {
             let mut job = job.clone();
@@ -307,36 +321,37 @@ mod stale {
 
     #[test]
     fn alias() {
-        epochs::<u16, _>(AliasLda, Moves::Alias, A, TWO, 1, 1);
-        epochs::<u16, _>(AliasLda, Moves::Alias, B, TWO, 1, 2);
-        epochs::<u16, _>(AliasLda, Moves::Alias, C, HIDDEN, 1, 1);
-        epochs::<u32, _>(AliasLda, Moves::Alias, B, HIDDEN, 1, 3);
+        epochs::<u16, _>(AliasLda, &[Moves::Alias], A, TWO, 1, 1);
+        epochs::<u16, _>(AliasLda, &[Moves::Alias], B, TWO, 1, 2);
+        epochs::<u16, _>(AliasLda, &[Moves::Alias], C, HIDDEN, 1, 1);
+        epochs::<u32, _>(AliasLda, &[Moves::Alias], B, HIDDEN, 1, 3);
     }
 
     #[test]
     fn alias_in_four_blocks() {
-        epochs::<u16, _>(AliasLda, Moves::Alias, B, HIDDEN, 2, 1);
-        epochs::<u32, _>(AliasLda, Moves::Alias, C, TWO, 2, 2);
+        epochs::<u16, _>(AliasLda, &[Moves::Alias], B, HIDDEN, 2, 1);
+        epochs::<u32, _>(AliasLda, &[Moves::Alias], C, TWO, 2, 2);
     }
+
+    const WORDS: Moves = Moves::Zen { by_document: false };
+    const DOCUMENTS: Moves = Moves::Zen { by_document: true };
 
     /// The two topics hidden among many, so that rows are sparse; else draws are exact.
     #[test]
     fn zen() {
         for toy in [A, B, C] {
-            let moves = Moves::Zen { by_document: false };
-            epochs::<u16, _>(Zen, moves, toy, HIDDEN, 1, 1);
-            let moves = Moves::Zen { by_document: true };
-            epochs::<u32, _>(ZenDoc, moves, toy, HIDDEN, 1, 1);
+            epochs::<u16, _>(Zen, &[WORDS], toy, HIDDEN, 1, 1);
+            epochs::<u32, _>(ZenDoc, &[DOCUMENTS], toy, HIDDEN, 1, 1);
+            epochs::<u16, _>(ZenHybrid, &[WORDS, DOCUMENTS], toy, HIDDEN, 1, 1);
         }
     }
 
     #[test]
     fn zen_in_four_blocks() {
         for toy in [B, C] {
-            let moves = Moves::Zen { by_document: false };
-            epochs::<u32, _>(Zen, moves, toy, HIDDEN, 2, 1);
-            let moves = Moves::Zen { by_document: true };
-            epochs::<u16, _>(ZenDoc, moves, toy, HIDDEN, 2, 1);
+            epochs::<u32, _>(Zen, &[WORDS], toy, HIDDEN, 2, 1);
+            epochs::<u16, _>(ZenDoc, &[DOCUMENTS], toy, HIDDEN, 2, 1);
+            epochs::<u32, _>(ZenHybrid, &[WORDS, DOCUMENTS], toy, HIDDEN, 2, 1);
         }
     }
 
@@ -345,25 +360,25 @@ mod stale {
     #[test]
     fn light() {
         let light = LightLda::default();
-        epochs::<u16, _>(light, BOTH, A, TWO, 1, 1);
-        epochs::<u16, _>(light, BOTH, B, FEW, 1, 2);
-        epochs::<u32, _>(light, BOTH, C, HIDDEN, 1, 1);
-        epochs::<u16, _>(light, BOTH, C, TWO, 1, 3);
+        epochs::<u16, _>(light, &[BOTH], A, TWO, 1, 1);
+        epochs::<u16, _>(light, &[BOTH], B, FEW, 1, 2);
+        epochs::<u32, _>(light, &[BOTH], C, HIDDEN, 1, 1);
+        epochs::<u16, _>(light, &[BOTH], C, TWO, 1, 3);
     }
 
     #[test]
     fn light_in_four_blocks() {
-        epochs::<u16, _>(LightLda::default(), BOTH, B, TWO, 2, 2);
-        epochs::<u32, _>(LightLda::default(), BOTH, C, FEW, 2, 1);
+        epochs::<u16, _>(LightLda::default(), &[BOTH], B, TWO, 2, 2);
+        epochs::<u32, _>(LightLda::default(), &[BOTH], C, FEW, 2, 1);
     }
 
     #[test]
     fn light_with_one_proposal() {
         for toy in [A, B, C] {
-            let moves = Moves::Light { document: true, word: false };
-            epochs::<u16, _>(LightLda { proposals: Proposals::Document }, moves, toy, FEW, 1, 1);
-            let moves = Moves::Light { document: false, word: true };
-            epochs::<u16, _>(LightLda { proposals: Proposals::Word }, moves, toy, FEW, 1, 2);
+            let moves = [Moves::Light { document: true, word: false }];
+            epochs::<u16, _>(LightLda { proposals: Proposals::Document }, &moves, toy, FEW, 1, 1);
+            let moves = [Moves::Light { document: false, word: true }];
+            epochs::<u16, _>(LightLda { proposals: Proposals::Word }, &moves, toy, FEW, 1, 2);
         }
     }
 }
@@ -382,13 +397,7 @@ mod hybrid {
         let mut whole = Whole::<u16>::new(&corpus, topics.all, ranges, &sets, steps);
         let rule = WarpRule { steps, count_own: LONG.count_own, topics: topics.all };
         let moves = |j: usize| toy.tokens[j].0 == long;
-        let waves: Vec<Vec<Vec<usize>>> = waves(&whole, ranges)
-            .into_iter()
-            .map(|wave| {
-                let blocks = wave.into_iter();
-                blocks.map(|block| block.into_iter().filter(|&j| !moves(j)).collect()).collect()
-            })
-            .collect();
+        let waves = waves(&whole, ranges, |j| !moves(j));
         let chain = toy
             .warp_document_pass(rule, moves)
             .then(&toy.warp_word_pass(rule, moves))

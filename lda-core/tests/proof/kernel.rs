@@ -52,7 +52,7 @@ impl State {
             topics: topics as u32,
             alpha: Some(Alpha::Symmetric(5.0 / topics as f64)),
             beta: BETA,
-            sampler: SamplerKind::FPlus,
+            sampler: Some(SamplerKind::FPlus),
             seed: 9,
             ..Options::default()
         };
@@ -137,7 +137,8 @@ impl Frozen<'_> {
             Rows::<T>::new(topics, [tokens].into_iter(), density).expect("small")
         };
         // The axis that is scanned takes both forms.
-        let scanned = |kept, order| match dense && order == sampler.requires().order {
+        let visited = sampler.passes()[0].shape.order().expect("a pass over the grid");
+        let scanned = |kept, order| match dense && order == visited {
             true => Density::Dense,
             false => kept,
         };
@@ -145,7 +146,7 @@ impl Frozen<'_> {
         let mut words = make(&self.word, scanned(Density::Auto, Order::ByDocument));
         documents.write(0, self.document.iter().copied());
         words.write(0, self.word.iter().copied());
-        match sampler.requires().order {
+        match visited {
             Order::ByWord => documents.adapt(),
             Order::ByDocument => words.adapt(),
         }
@@ -376,6 +377,7 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: S
     let mut outgrown = 0;
     let mut job = Job::new(&alpha, beta, corpus.num_words());
     job.seed = topics as u64;
+    let order = sampler.passes()[0].shape.order();
     let mut whole = Whole::<T>::one_set(&corpus, topics, 1, sampler.requires(), 0);
     whole.initialise(&corpus, 1);
     if start == Start::One {
@@ -388,18 +390,18 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: S
     let (mut surprise, mut variance) = ([0.0; CLASSES], [0.0; CLASSES]);
     let beta_bar = beta * corpus.num_words() as f64;
     for epoch in 1..=if start == Start::One { 1 } else { 3 } {
-        whole.adapt(0);
+        whole.adapt(0, order);
         let mut before = whole.clone();
         job.epoch = epoch;
         whole.epoch(&sampler, &mut scratch, &job, 0);
-        fn scanned<T: TopicIndex>(whole: &Whole<T>) -> &Rows<T> {
-            match whole.sets[0].slots.order() {
-                Order::ByWord => &whole.sets[0].rows[0],
-                Order::ByDocument => &whole.word_rows[0],
+        fn scanned<T>(whole: &Whole<T>, order: Option<Order>) -> &Rows<T> {
+            match order {
+                Some(Order::ByDocument) => &whole.word_rows[0],
+                _ => &whole.sets[0].rows[0],
             }
         }
-        let form = |whole: &Whole<T>, row| scanned(whole).form_of(row);
-        outgrown += (0..scanned(&whole).len())
+        let form = |whole: &Whole<T>, row| scanned(whole, order).form_of(row);
+        outgrown += (0..scanned(&whole, order).len())
             .filter(|&row| form(&before, row) == Form::Sparse && form(&whole, row) != Form::Sparse)
             .count();
         let lists = |rows: &Rows<T>| -> Vec<Vec<u32>> {

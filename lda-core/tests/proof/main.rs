@@ -9,6 +9,7 @@
 //! | [`hosts`] | do three hosts that share nothing get the same bits for the same block? |
 //! | [`counts`] | do counts always equal a recount? |
 //! | [`reproducible`] | same options, same bits, whatever the machine is busy with? |
+//! | [`options`] | do options beside the samplers do what they say, and are the others refused? |
 //! | [`curves`] | does training arrive where it should? |
 //!
 //! `.ci/mutants` shows that these tests can fail: it breaks the samplers in a list of ways and asks
@@ -30,5 +31,6 @@ mod hosts;
 mod invariance;
 mod kernel;
 mod kernel_warp;
+mod options;
 mod paranoid;
 mod reproducible;

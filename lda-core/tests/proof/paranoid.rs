@@ -44,7 +44,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
                 let outcome = self.0.sample(pass, cx, scratch, Block::Grid(lent));
                 judge(cx, &outcome, &before, z, 1);
                 let mut expected = Changes::new(&words_before, &documents_before);
-                let by_word = self.0.requires().order == Order::ByWord;
+                let by_word = self.0.passes()[pass].shape.order() == Some(Order::ByWord);
                 let mut slot = 0;
                 for visit in visits {
                     while slot < visit.end as usize {

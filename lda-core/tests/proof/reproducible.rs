@@ -10,7 +10,7 @@ use lda_core::train::{Options, SamplerKind, Trainer};
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
 /// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test proof golden -- --nocapture` prints
 /// the table anew.
-const GOLDEN: [(SamplerKind, u32, u64); 30] = [
+const GOLDEN: [(SamplerKind, u32, u64); 33] = [
     (SamplerKind::Exact, 10, 0xbeb2_0ab6_d6cd_f843),
     (SamplerKind::Exact, 200, 0x28bf_6bb7_19f0_d9fc),
     (SamplerKind::Exact, 66_000, 0xf0d5_31e7_5d99_c152),
@@ -35,6 +35,9 @@ const GOLDEN: [(SamplerKind, u32, u64); 30] = [
     (SamplerKind::ZenDoc, 10, 0x1c4b_de8a_d1a6_8a25),
     (SamplerKind::ZenDoc, 200, 0xf547_0cb3_eca1_3ee0),
     (SamplerKind::ZenDoc, 66_000, 0x31ff_717c_e855_30ed),
+    (SamplerKind::ZenHybrid, 10, 0),
+    (SamplerKind::ZenHybrid, 200, 0),
+    (SamplerKind::ZenHybrid, 66_000, 0),
     (SamplerKind::Warp, 10, 0xd923_5ed6_74e5_19af),
     (SamplerKind::Warp, 200, 0x193f_0a75_ac1d_50d2),
     (SamplerKind::Warp, 66_000, 0xc3a2_c24a_5e0f_932c),
@@ -55,7 +58,7 @@ fn options(sampler: SamplerKind, topics: u32) -> Options {
     Options {
         topics,
         alpha: Some(Alpha::from(alpha.collect::<Vec<_>>())),
-        sampler,
+        sampler: Some(sampler),
         seed: 4,
         ranges: Some(8),
         short_length: Some(50),

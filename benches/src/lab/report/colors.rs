@@ -17,7 +17,7 @@ pub(super) struct Colors {
 
 impl Colors {
     pub(super) fn of_plan(plan: &Plan) -> Self {
-        let samplers = plan.samplers.iter().map(|&kind| fixed(kind.into()));
+        let samplers = plan.samplers.iter().map(|&kind| fixed(kind));
         let rivals = plan.rivals.iter().map(|&rival| fixed(rival.into()));
         let taken: Vec<Color> = samplers.chain(rivals).collect();
         let free: Vec<Color> = PALETTE.into_iter().filter(|color| !taken.contains(color)).collect();
@@ -36,6 +36,7 @@ impl Colors {
 fn fixed(contender: Contender) -> Color {
     let place = match contender {
         Contender::Sampler(kind) => SamplerKind::ALL.iter().position(|other| *other == kind),
+        Contender::Auto => Some(SamplerKind::ALL.len()),
         Contender::Rival(rival) => {
             let place = Rival::ALL.iter().position(|other| *other == rival);
             place.map(|place| PALETTE.len() - 1 - place % PALETTE.len())

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
@@ -12,7 +13,7 @@ use clap::{Parser, value_parser};
 use lda_core::eval::Ranking;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
-use lda_core::train::{LevelOff, Options, SamplerKind};
+use lda_core::train::{LevelOff, Options, SamplerKind, Start};
 
 use crate::error::TrainError;
 use crate::matrix::Layout;
@@ -123,14 +124,18 @@ pub struct ModelArgs {
     #[arg(short = 'k', long, value_name = "K", default_value_t = 100,
         value_parser = value_parser!(u32).range(1..))]
     pub topics: u32,
-    /// How topics are drawn; hybrid picks the faster way for each document
-    #[arg(long, value_name = "SAMPLER", default_value = SamplerKind::default().name(),
-        value_parser = sampler_parser())]
-    pub sampler: SamplerKind,
+    /// How topics are drawn; auto picks what is likely to be done first, by the number of topics
+    /// and the lengths of the documents
+    #[arg(long, value_name = "SAMPLER", default_value = "auto", value_parser = sampler_parser())]
+    pub sampler: Sampler,
     /// Prior of topics in a document: large is many topics a document, small is few. One number,
     /// or K numbers separated by commas, one a topic [default: 50/K]
     #[arg(long, value_name = "X", value_parser = alpha)]
     pub alpha: Option<Alpha>,
+    /// Let the prior of topics in a document follow how large the topics are, anew in each epoch; X,
+    /// in tokens, is added to every topic's share of all: the larger, the more alike
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub alpha_by_size: Option<f64>,
     /// Prior of words in a topic: large is broad topics, small is narrow ones
     #[arg(long, value_name = "X", default_value_t = 0.01,
         value_parser = positive)]
@@ -171,8 +176,21 @@ pub struct MachineArgs {
     /// Refuse to train if it would need more memory than this, as in 500MiB or 8GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory_limit: Option<u64>,
-    /// warp, hybrid: proposals that each token carries, and so Metropolis-Hastings steps a pass; 1
-    /// unless given
+    /// Topics that tokens start with: any, or those of a small subset that each word, or document,
+    /// draws for itself, which makes the first epochs quicker
+    #[arg(long, value_name = "START", default_value = Start::default().name(),
+        value_parser = start_parser())]
+    pub start: Start,
+    /// Share of all topics in a subset of --start
+    #[arg(long, value_name = "SHARE", default_value_t = Options::default().start_degree,
+        value_parser = share(true))]
+    pub start_degree: f64,
+    /// From this epoch on, look less and less often at tokens that keep their topic: quicker, and
+    /// biased. Not with warp and hybrid
+    #[arg(long, value_name = "EPOCH", value_parser = value_parser!(u32).range(1..))]
+    pub exclude_converged_from: Option<u32>,
+    /// alias, light, warp, hybrid: Metropolis-Hastings steps a token and pass; 1 unless given. With
+    /// warp and hybrid each is a proposal that the token carries
     #[arg(long, value_name = "M")]
     pub mh_steps: Option<u32>,
     /// hybrid: warp's passes are repeated in an epoch until a token has had as many steps as one
@@ -244,7 +262,7 @@ impl Args {
             topics: model.topics,
             alpha: model.alpha.clone(),
             beta: model.beta,
-            sampler: model.sampler,
+            sampler: model.sampler.0,
             seed: model.seed,
             epochs: stop.epochs,
             seconds: stop.seconds,
@@ -253,6 +271,10 @@ impl Args {
             // The global pool has the threads asked for, so that evaluation keeps to them too.
             threads: None,
             mh_steps: machine.mh_steps,
+            start: machine.start,
+            start_degree: machine.start_degree,
+            alpha_by_size: model.alpha_by_size,
+            exclude_converged_from: machine.exclude_converged_from,
             mh_steps_cap: machine.mh_steps_cap,
             short_length: machine.short_length,
             ranges: machine.ranges,
@@ -349,9 +371,26 @@ fn format_parser() -> ValueParser {
     PossibleValuesParser::new(["uci", "svmlight", "ldac", "matrix-market", "text"]).into()
 }
 
+/// A sampler, or whichever the library picks.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampler(Option<SamplerKind>);
+
 fn sampler_parser() -> ValueParser {
-    PossibleValuesParser::new(SamplerKind::ALL.map(SamplerKind::name))
-        .try_map(|name| name.parse::<SamplerKind>())
+    let names = iter::once("auto").chain(SamplerKind::ALL.map(SamplerKind::name));
+    PossibleValuesParser::new(names)
+        .try_map(|name| match name.as_str() {
+            "auto" => Ok(Sampler(None)),
+            name => name.parse().map(|kind| Sampler(Some(kind))),
+        })
+        .into()
+}
+
+fn start_parser() -> ValueParser {
+    PossibleValuesParser::new(Start::ALL.map(Start::name))
+        .map(|name| {
+            let named = |start: &Start| start.name() == name;
+            Start::ALL.into_iter().find(named).expect("one of the names above")
+        })
         .into()
 }
 
@@ -445,20 +484,21 @@ mod tests {
     fn defaults_are_those_of_the_contract() {
         let options = parse("train").options();
         assert_eq!(options, Options::default());
-        assert_eq!((options.sampler, options.beta), (SamplerKind::Hybrid, 0.01));
+        assert_eq!((options.sampler, options.beta), (None, 0.01));
         assert_eq!((options.alpha, options.epochs, options.level_off), (None, None, None));
     }
 
     #[test]
     fn every_option_of_training_arrives() {
-        let line = "train x --topics 7 --sampler f-plus --alpha 0.5 --beta 0.1 --seed 9 \
+        let line = "train x --topics 7 --sampler hybrid --alpha 0.5 --beta 0.1 --seed 9 \
             --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
-            --mh-steps-cap 8 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
+            --mh-steps-cap 8 --start sparse-word --start-degree 0.2 --alpha-by-size 30 \
+            --exclude-converged-from 4 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
         let expected = Options {
             topics: 7,
             alpha: Some(Alpha::Symmetric(0.5)),
             beta: 0.1,
-            sampler: SamplerKind::FPlus,
+            sampler: Some(SamplerKind::Hybrid),
             seed: 9,
             epochs: Some(3),
             seconds: Some(2.5),
@@ -467,6 +507,10 @@ mod tests {
             threads: None,
             mh_steps: Some(2),
             mh_steps_cap: 8,
+            start: Start::SparseWord,
+            start_degree: 0.2,
+            alpha_by_size: Some(30.0),
+            exclude_converged_from: Some(4),
             short_length: Some(60),
             ranges: Some(4),
             memory_limit: Some(2 << 20),

@@ -29,7 +29,7 @@
 mod tree;
 
 use crate::counts::{Density, TopicIndex};
-use crate::sampler::gibbs::{Axis, ByDocument, ByWord, SampleBlock, WalkScratch, walk_sampler};
+use crate::sampler::gibbs::{Axis, ByDocument, ByWord, WalkScratch, walk_block, walk_sampler};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use tree::Tree;
 
@@ -45,5 +45,5 @@ pub struct FPlusDoc;
 #[derive(Debug)]
 pub struct FPlusScratch<T>(WalkScratch<T, Tree>);
 
-walk_sampler!(FPlus, FPlusScratch, ByWord, Tree, "f-plus");
-walk_sampler!(FPlusDoc, FPlusScratch, ByDocument, Tree, "f-plus-doc");
+walk_sampler!(FPlus, FPlusScratch, Tree, ByWord: "f-plus");
+walk_sampler!(FPlusDoc, FPlusScratch, Tree, ByDocument: "f-plus-doc");

@@ -35,18 +35,25 @@ pub(super) use dense::{DenseRow, Full, Half};
 pub(super) use live::{Live, LiveTopic};
 pub(super) use partner::{count, shift};
 pub(super) use prior::TopicPrior;
-pub(super) use walk::{Part, Rest, SampleBlock, WalkScratch};
+pub(super) use walk::{Part, Rest, WalkScratch, walk_block};
 
-/// A sampler that is the [`walk`] over one axis with one kind of [`Rest`].
+/// A sampler that is the [`walk`] with one kind of [`Rest`]: over one axis, or over each in a pass
+/// of its own, where `$placement` says which tokens go with which.
 macro_rules! walk_sampler {
-    ($sampler:ty, $scratch:ident, $axis:ty, $rest:ty, $name:literal) => {
+    ($sampler:ty, $scratch:ident, $rest:ty, $axis:ident: $name:literal) => {
+        walk_sampler!(
+            $sampler, $scratch, $rest,
+            $crate::layout::Placement::All($axis::ORDER), [$axis: $name]
+        );
+    };
+    ($sampler:ty, $scratch:ident, $rest:ty, $placement:expr, [$($axis:ident: $name:literal),+]) => {
         impl<T: TopicIndex> Sampler<T> for $sampler {
             type Scratch = $scratch<T>;
 
             fn requires(&self) -> Requires {
                 Requires {
                     max_topics: T::MAX_TOPICS,
-                    order: <$axis>::ORDER,
+                    placement: $placement,
                     document_rows: Some(Density::Auto),
                     word_rows: true,
                     word_tables: false,
@@ -55,7 +62,7 @@ macro_rules! walk_sampler {
             }
 
             fn passes(&self) -> &'static [Pass] {
-                &[Pass { name: $name, shape: Shape::Grid }]
+                &[$(Pass { name: $name, shape: Shape::Grid($axis::ORDER) }),+]
             }
 
             fn scratch(&self, topics: usize) -> $scratch<T> {
@@ -69,8 +76,8 @@ macro_rules! walk_sampler {
                 scratch: &mut $scratch<T>,
                 block: Block<'_, T>,
             ) -> Outcome {
-                let (scratch, block) = (&mut scratch.0, block.into_grid());
-                cx.isa.run(SampleBlock::<T, $axis, $rest>::new(pass, cx, scratch, block))
+                let walks = [$(walk_block::<T, $axis, $rest>),+];
+                walks[pass](pass, cx, &mut scratch.0, block.into_grid())
             }
         }
     };

@@ -132,7 +132,7 @@ impl<T: TopicIndex, R: Rest<T>> WalkScratch<T, R> {
 }
 
 /// One block.
-pub(in crate::sampler) struct SampleBlock<'a, 'b, T, A, R> {
+struct SampleBlock<'a, 'b, T, A, R> {
     pass: u32,
     cx: &'a Context<'a>,
     scratch: &'a mut WalkScratch<T, R>,
@@ -140,16 +140,15 @@ pub(in crate::sampler) struct SampleBlock<'a, 'b, T, A, R> {
     axis: PhantomData<A>,
 }
 
-impl<'a, 'b, T, A, R> SampleBlock<'a, 'b, T, A, R> {
-    /// Pass number `pass` over `block`.
-    pub fn new(
-        pass: usize,
-        cx: &'a Context<'a>,
-        scratch: &'a mut WalkScratch<T, R>,
-        block: GridBlock<'b, T>,
-    ) -> Self {
-        Self { pass: pass as u32, cx, scratch, block, axis: PhantomData }
-    }
+/// Resamples the tokens of `block` in pass number `pass`.
+pub(in crate::sampler) fn walk_block<T: TopicIndex, A: Axis, R: Rest<T>>(
+    pass: usize,
+    cx: &Context<'_>,
+    scratch: &mut WalkScratch<T, R>,
+    block: GridBlock<'_, T>,
+) -> Outcome {
+    let pass = pass as u32;
+    cx.isa.run(SampleBlock { pass, cx, scratch, block, axis: PhantomData::<A> })
 }
 
 impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R> {

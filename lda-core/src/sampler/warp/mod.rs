@@ -47,7 +47,7 @@ mod records;
 mod row;
 
 use crate::counts::TopicIndex;
-use crate::layout::Order;
+use crate::layout::{Order, Placement};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 pub use row::WarpScratch;
 
@@ -73,7 +73,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            order: Order::ByWord,
+            placement: Placement::All(Order::ByWord),
             document_rows: None,
             word_rows: false,
             word_tables: false,

@@ -25,7 +25,7 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::sampler::{
-    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc,
+    AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc, ZenHybrid,
 };
 use lda_core::train::{Options, SamplerKind, Trainer};
 
@@ -77,10 +77,10 @@ fn trainer(kind: SamplerKind, corpus: &Corpus, topics: usize, ranges: usize) -> 
             (0..topics).map(|k| 0.05 + 0.1 * (k % 3) as f64).collect::<Vec<_>>(),
         )),
         beta: 0.02,
-        sampler: kind,
+        sampler: Some(kind),
         seed: SEED,
         ranges: Some(ranges),
-        mh_steps: Some(MH_STEPS as u32),
+        mh_steps: kind.takes_mh_steps().then_some(MH_STEPS as u32),
         // One round an epoch.
         mh_steps_cap: MH_STEPS as u32,
         short_length: Some(SHORT),
@@ -137,6 +137,7 @@ grid_samplers! {
     light: LightLda::default(), SamplerKind::Light;
     zen: Zen, SamplerKind::Zen;
     zen_doc: ZenDoc, SamplerKind::ZenDoc;
+    zen_hybrid: ZenHybrid, SamplerKind::ZenHybrid;
 }
 
 /// WarpLDA alone and in the hybrid: the hand-made host agrees with the driver, and a worker's and a

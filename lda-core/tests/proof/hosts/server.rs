@@ -13,6 +13,8 @@ use crate::host::{Job, Place, Whole};
 
 /// What travels: numbers only.
 struct Request {
+    /// Number and order of the pass.
+    pass: (usize, Order),
     key: BlockKey,
     epoch: u32,
     wave: u64,
@@ -60,7 +62,7 @@ impl<T: TopicIndex, C> Server<T, C> {
                 tokens.push((word, d as u32, tokens.len(), topic));
             }
         }
-        let order = sampler.requires().order;
+        let (pass, order) = request.pass;
         match order {
             Order::ByWord => {
                 documents.adapt();
@@ -96,7 +98,7 @@ impl<T: TopicIndex, C> Server<T, C> {
             documents: &mut documents,
             tables: self.tables.as_mut(),
         };
-        let outcome = sampler.sample(0, &cx, &mut self.scratch, Block::Grid(block));
+        let outcome = sampler.sample(pass, &cx, &mut self.scratch, Block::Grid(block));
         let mut topics = vec![0; z.len()];
         for (token, topic) in tokens.iter().zip(z) {
             topics[token.2] = topic.get();
@@ -105,14 +107,15 @@ impl<T: TopicIndex, C> Server<T, C> {
     }
 }
 
-/// A client's document: its tokens by word range, (word, topic), words ascending.
+/// A client's document: its tokens by word range and order, (word, topic), words ascending.
 struct Document {
-    tokens: Vec<Vec<(u32, u32)>>,
+    tokens: Vec<[Vec<(u32, u32)>; 2]>,
 }
 
 impl Document {
     fn row(&self) -> Vec<(u32, u32)> {
-        let mut topics: Vec<u32> = self.tokens.iter().flatten().map(|token| token.1).collect();
+        let mut topics: Vec<u32> =
+            self.tokens.iter().flatten().flatten().map(|token| token.1).collect();
         topics.sort_unstable();
         topics.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
     }
@@ -133,7 +136,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     let slots = &start.sets[0].slots;
     let mut clients: Vec<Vec<Document>> = (0..ranges)
         .map(|range| {
-            let empty = || Document { tokens: vec![Vec::new(); ranges] };
+            let empty = || Document { tokens: vec![Default::default(); ranges] };
             slots.lengths(range).iter().map(|_| empty()).collect()
         })
         .collect();
@@ -144,7 +147,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     for i in by_slot {
         let place = start.places[i];
         let document = &mut clients[place.document_range][place.document];
-        let tokens = &mut document.tokens[place.word_range];
+        let tokens = &mut document.tokens[place.word_range][place.order as usize];
         at[i] = tokens.len();
         tokens.push((place.word as u32, start.topic(i)));
     }
@@ -160,19 +163,25 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
         .collect();
     let mut totals = start.totals.clone();
     let mut wave = 0;
+    let passes = sampler.passes().iter().enumerate();
+    let passes = passes.map(|(i, pass)| (i, pass.shape.order().expect("a pass over the grid")));
     let epoch = |epoch| {
-        for server in &mut servers {
-            if sampler.requires().order == Order::ByDocument {
-                server.words.adapt();
+        for (pass, step) in
+            passes.clone().flat_map(|pass| (0..ranges).map(move |step| (pass, step)))
+        {
+            for server in servers.iter_mut().filter(|_| step == 0) {
+                if pass.1 == Order::ByDocument {
+                    server.words.adapt();
+                }
+                server.tables.iter_mut().for_each(WordTables::forget);
             }
-            server.tables.iter_mut().for_each(WordTables::forget);
-        }
-        for step in 0..ranges {
             wave += 1;
             let before = totals.clone();
             for (range, documents) in clients.iter_mut().enumerate() {
                 let word_range = (range + step) % ranges;
+                let order = pass.1 as usize;
                 let request = Request {
+                    pass,
                     key: BlockKey { shard: 0, documents: range as u16, words: word_range as u16 },
                     epoch,
                     wave,
@@ -181,12 +190,12 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
                         .iter()
                         .map(|d| PushedDocument {
                             row: d.row(),
-                            tokens: d.tokens[word_range].clone(),
+                            tokens: d.tokens[word_range][order].clone(),
                         })
                         .collect(),
                 };
                 let reply = servers[word_range].answer(&sampler, job, &request);
-                let tokens = documents.iter_mut().flat_map(|d| &mut d.tokens[word_range]);
+                let tokens = documents.iter_mut().flat_map(|d| &mut d.tokens[word_range][order]);
                 for (token, topic) in tokens.zip(reply.topics) {
                     token.1 = topic;
                 }
@@ -197,7 +206,8 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
             }
         }
         let topic = |(place, &at): (&Place, &usize)| {
-            clients[place.document_range][place.document].tokens[place.word_range][at].1
+            let document = &clients[place.document_range][place.document];
+            document.tokens[place.word_range][place.order as usize][at].1
         };
         start.places.iter().zip(&at).map(topic).collect()
     };

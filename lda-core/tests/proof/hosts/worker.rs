@@ -46,7 +46,7 @@ impl<T> Master<T> {
     }
 }
 
-/// Tokens of one worker in one word range.
+/// Tokens of one worker in one word range that lie in one order.
 struct Share<T> {
     visits: Vec<Visit>,
     partner: Vec<u32>,
@@ -55,7 +55,8 @@ struct Share<T> {
 
 struct Worker<T, C> {
     range: u16,
-    shares: Vec<Share<T>>,
+    /// By word range, then by order.
+    shares: Vec<[Share<T>; 2]>,
     documents: Rows<T>,
     scratch: C,
 }
@@ -92,12 +93,14 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     start.initialise(corpus, job.seed);
     let slots = &start.sets[0].slots;
     let share = |range: usize, word_range: usize| {
-        let bounds = slots.block(range, word_range);
-        Share {
-            visits: slots.visits()[bounds.visits].to_vec(),
-            partner: slots.partner()[bounds.slots.clone()].to_vec(),
-            z: start.sets[0].tokens[bounds.slots].to_vec(),
-        }
+        Order::ALL.map(|order| {
+            let bounds = slots.block(range, word_range, order);
+            Share {
+                visits: slots.visits()[bounds.visits].to_vec(),
+                partner: slots.partner()[bounds.slots.clone()].to_vec(),
+                z: start.sets[0].tokens[bounds.slots].to_vec(),
+            }
+        })
     };
     let mut workers: Vec<Worker<T, S::Scratch>> = (0..ranges)
         .map(|range| {
@@ -122,16 +125,21 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
         totals: start.totals.clone(),
         tables: start.tables.clone(),
     };
-    let order = sampler.requires().order;
     let mut job = job.clone();
     let mut wave = 0;
+    let passes = sampler.passes().iter().enumerate();
+    let passes = passes.map(|(i, pass)| (i, pass.shape.order().expect("a pass over the grid")));
     let epoch = |epoch| {
         job.epoch = epoch;
-        if order == Order::ByWord {
-            workers.iter_mut().for_each(|worker| worker.documents.adapt());
-        }
-        master.tables.iter_mut().for_each(WordTables::forget);
-        for step in 0..ranges {
+        for ((pass, order), step) in
+            passes.clone().flat_map(|pass| (0..ranges).map(move |step| (pass, step)))
+        {
+            if step == 0 {
+                if order == Order::ByWord {
+                    workers.iter_mut().for_each(|worker| worker.documents.adapt());
+                }
+                master.tables.iter_mut().for_each(WordTables::forget);
+            }
             wave += 1;
             let totals = master.totals.clone();
             for worker in &mut workers {
@@ -146,7 +154,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
                     words.adapt();
                 }
                 let mut tables = master.tables.get(word_range).cloned();
-                let Share { visits, partner, z } = &mut worker.shares[word_range];
+                let Share { visits, partner, z } = &mut worker.shares[word_range][order as usize];
                 let key = BlockKey { shard: 0, documents: worker.range, words: word_range as u16 };
                 let block = GridBlock {
                     key,
@@ -158,7 +166,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
                     tables: tables.as_mut(),
                 };
                 let cx = job.context(&totals, wave);
-                let outcome = sampler.sample(0, &cx, &mut worker.scratch, Block::Grid(block));
+                let outcome = sampler.sample(pass, &cx, &mut worker.scratch, Block::Grid(block));
                 master.add(word_range, &delta(&snapshot, &words), &outcome.totals);
                 if let Some(tables) = tables {
                     master.tables[word_range] = tables;
@@ -166,8 +174,9 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
             }
         }
         let topic = |place: &Place| {
-            let at = place.slot - slots.block(place.document_range, place.word_range).slots.start;
-            workers[place.document_range].shares[place.word_range].z[at].get()
+            let &Place { document_range, word_range, order, .. } = place;
+            let at = place.slot - slots.block(document_range, word_range, order).slots.start;
+            workers[document_range].shares[word_range][order as usize].z[at].get()
         };
         start.places.iter().map(topic).collect()
     };

@@ -1,0 +1,90 @@
+//! What a run cannot be asked to do.
+
+use super::SamplerKind;
+use crate::prior::PriorError;
+use crate::simd::Isa;
+
+/// What a run was asked to do cannot be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// K is 0.
+    #[error("topics is 0: ask for at least 1")]
+    NoTopics,
+    /// K is beyond what the sampler stores.
+    #[error("topics is {topics}, above the limit of {limit}: ask for fewer")]
+    TooManyTopics {
+        /// K.
+        topics: u32,
+        /// Largest possible.
+        limit: u64,
+    },
+    /// α or β is no prior.
+    #[error(transparent)]
+    Prior(#[from] PriorError),
+    /// There is nothing to train on.
+    #[error("the corpus has no tokens: check that the documents are not empty")]
+    NoTokens,
+    /// More tokens than a count can hold.
+    #[error("the corpus has {tokens} tokens, above the limit of {limit}: split it")]
+    TooManyTokens {
+        /// Tokens.
+        tokens: u64,
+        /// Largest possible.
+        limit: u64,
+    },
+    /// A name that is no sampler's.
+    #[error("unknown sampler {name:?}: use one of {}", SamplerKind::names(|_| true))]
+    UnknownSampler {
+        /// What was given.
+        name: String,
+    },
+    /// A sampler was asked for what it cannot do.
+    #[error("the {sampler} sampler has no {option}: leave {option} out, or ask for one of {able}")]
+    NotWithSampler {
+        /// Name of the option.
+        option: &'static str,
+        /// The sampler asked for, or decided on.
+        sampler: SamplerKind,
+        /// Those that can.
+        able: String,
+    },
+    /// An option has a value that makes no sense.
+    #[error("{option} is {value}: {remedy}")]
+    Value {
+        /// Name of the option.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// The instruction set is not there.
+    #[error("this machine has no {isa}: leave the option out")]
+    Isa {
+        /// What was asked for.
+        isa: Isa,
+    },
+    /// Training would need more memory than allowed.
+    #[error(
+        "training needs about {needed} bytes and the memory limit is {limit}: raise the limit, \
+         ask for fewer topics, or use the warp sampler, which needs least"
+    )]
+    Memory {
+        /// Estimate in bytes.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Count rows would not fit their addresses.
+    #[error(transparent)]
+    Rows(#[from] crate::counts::RowsTooLarge),
+    /// The thread pool could not be made.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// The system's word.
+        reason: String,
+    },
+}

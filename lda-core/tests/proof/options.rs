@@ -1,0 +1,236 @@
+//! Options beside the samplers: sparse starts, a prior that follows topic sizes, converged tokens
+//! left out, and what is refused.
+
+use std::collections::HashSet;
+
+use crate::corpora::made;
+use lda_core::Corpus;
+use lda_core::prior::Alpha;
+use lda_core::sampler::Proposals;
+use lda_core::simd::Isa;
+use lda_core::train::{EpochReport, Options, SamplerKind, Start, Trainer};
+
+const TOPICS: u32 = 40;
+
+fn corpus() -> Corpus {
+    made(150, 200, 8, 40.0)
+}
+
+fn options(sampler: SamplerKind) -> Options {
+    Options {
+        topics: TOPICS,
+        sampler: Some(sampler),
+        ranges: Some(4),
+        seed: 6,
+        ..Options::default()
+    }
+}
+
+fn trainer<'a>(corpus: &'a Corpus, options: &Options) -> Trainer<'a> {
+    Trainer::new(corpus, options).expect("the options are legal")
+}
+
+fn fingerprint(corpus: &Corpus, options: &Options, epochs: u32) -> u64 {
+    let mut trainer = trainer(corpus, options);
+    (0..epochs).for_each(|_| drop(trainer.epoch()));
+    trainer.assignments().fingerprint()
+}
+
+#[test]
+fn a_start_does_not_depend_on_sampler_or_grid() {
+    let corpus = corpus();
+    let mut starts = HashSet::new();
+    for start in Start::ALL {
+        let of = |sampler, ranges| {
+            let options = Options { start, ranges: Some(ranges), ..options(sampler) };
+            fingerprint(&corpus, &options, 0)
+        };
+        let expected = of(SamplerKind::Exact, 1);
+        for sampler in SamplerKind::ALL {
+            for ranges in [1, 3] {
+                assert_eq!(of(sampler, ranges), expected, "{start:?}, {sampler}, {ranges} ranges");
+            }
+        }
+        starts.insert(expected);
+    }
+    assert_eq!(starts.len(), Start::ALL.len());
+}
+
+/// Distinct topics that the tokens of each word, or of each document, start with.
+fn spread(corpus: &Corpus, start: Start, by_word: bool) -> Vec<usize> {
+    // A tenth of 35 topics is four.
+    let options = Options { topics: 35, start, start_degree: 0.1, ..options(SamplerKind::FPlus) };
+    let trainer = trainer(corpus, &options);
+    let assignments = trainer.assignments();
+    let rows = if by_word { corpus.num_words() } else { corpus.num_documents() };
+    let mut seen = vec![HashSet::new(); rows];
+    for (d, document) in corpus.documents().enumerate() {
+        let words = document.words.iter().zip(document.counts);
+        let words = words.flat_map(|(&word, &count)| std::iter::repeat_n(word, count as usize));
+        for (word, &topic) in words.zip(assignments.document(d)) {
+            seen[if by_word { word as usize } else { d }].insert(topic);
+        }
+    }
+    seen.into_iter().map(|topics| topics.len()).collect()
+}
+
+#[test]
+fn sparse_starts_are_sparse_on_their_axis() {
+    let corpus = corpus();
+    for (start, by_word) in [(Start::SparseWord, true), (Start::SparseDocument, false)] {
+        let own = spread(&corpus, start, by_word);
+        assert!(own.iter().all(|&topics| topics <= 4), "{start:?}: {own:?}");
+        assert!(own.contains(&4));
+        // All topics are used, by one row or another.
+        let other = spread(&corpus, start, !by_word);
+        assert!(other.iter().any(|&topics| topics > 4), "{start:?}: {other:?}");
+    }
+}
+
+/// The prior of an epoch is that of the sizes at its start, and the epoch is the one of a run that
+/// was given this prior.
+#[test]
+fn the_prior_follows_topic_sizes() {
+    let corpus = corpus();
+    let (alpha, smoothing) = (0.7, 25.0);
+    let sum = alpha * f64::from(TOPICS);
+    for sampler in SamplerKind::ALL {
+        let followed = Options {
+            alpha: Some(Alpha::Symmetric(alpha)),
+            alpha_by_size: Some(smoothing),
+            start: Start::SparseDocument,
+            ..options(sampler)
+        };
+        let mut run = trainer(&corpus, &followed);
+        let sizes = run.model().totals().to_vec();
+        run.epoch();
+        let tokens = corpus.num_tokens() as f64;
+        let expected: Vec<f64> = sizes
+            .iter()
+            .map(|&size| sum * (size as f64 + smoothing / f64::from(TOPICS)) / (tokens + smoothing))
+            .collect();
+        let used = run.model().alpha().clone();
+        assert!((used.sum(TOPICS as usize) - sum).abs() < 1e-9 * sum, "{sampler}");
+        for (k, &expected) in expected.iter().enumerate() {
+            assert!((used.get(k) / expected - 1.0).abs() < 1e-12, "{sampler}, topic {k}");
+        }
+        let given = Options { alpha: Some(used), alpha_by_size: None, ..followed };
+        let mut other = trainer(&corpus, &given);
+        other.epoch();
+        assert_eq!(run.assignments(), other.assignments(), "{sampler}");
+        assert_eq!(run.log_joint().total(), other.log_joint().total(), "{sampler}");
+        // The next epoch has another prior.
+        let before = run.model().alpha().clone();
+        run.epoch();
+        assert_ne!(*run.model().alpha(), before, "{sampler}");
+        assert_eq!(run.model().num_topics(), TOPICS as usize);
+    }
+}
+
+fn excluding(sampler: SamplerKind) -> Options {
+    Options { exclude_converged_from: Some(4), ..options(sampler) }
+}
+
+fn samplers_that_exclude() -> impl Iterator<Item = SamplerKind> {
+    SamplerKind::ALL.into_iter().filter(|kind| kind.takes_exclusion())
+}
+
+#[test]
+fn converged_tokens_are_left_out_from_an_epoch_on() {
+    let corpus = corpus();
+    for sampler in samplers_that_exclude() {
+        let mut run = trainer(&corpus, &excluding(sampler));
+        let mut all = trainer(&corpus, &options(sampler));
+        let epochs: Vec<EpochReport> = (1..=12)
+            .map(|epoch| {
+                let report = run.epoch();
+                run.check().unwrap_or_else(|wrong| panic!("{sampler}, epoch {epoch}: {wrong}"));
+                all.epoch();
+                // In epoch 4 every token is new to it.
+                assert_eq!(
+                    run.assignments() == all.assignments(),
+                    epoch <= 4,
+                    "{sampler}, {epoch}"
+                );
+                report
+            })
+            .collect();
+        let sampled: Vec<f64> =
+            epochs.iter().map(|epoch| epoch.sampled.expect("asked for")).collect();
+        assert!(sampled[..4].iter().all(|&share| share == 1.0), "{sampler}: {sampled:?}");
+        assert!(sampled[4..].iter().all(|&share| share < 1.0), "{sampler}: {sampled:?}");
+        assert!(sampled[11] < 0.95, "{sampler}: {sampled:?}");
+        assert!(sampled[11] > 0.05, "{sampler}: {sampled:?}");
+    }
+}
+
+#[test]
+fn what_is_left_out_does_not_depend_on_the_machine() {
+    let corpus = corpus();
+    for sampler in samplers_that_exclude() {
+        let run = |options: Options| fingerprint(&corpus, &options, 8);
+        let alone = run(Options { threads: Some(1), ..excluding(sampler) });
+        assert_eq!(run(Options { threads: Some(3), ..excluding(sampler) }), alone, "{sampler}");
+        for isa in Isa::available() {
+            assert_eq!(run(Options { isa: Some(isa), ..excluding(sampler) }), alone, "{sampler}");
+        }
+    }
+}
+
+#[test]
+fn what_a_sampler_cannot_do_names_those_that_can() {
+    let corpus = corpus();
+    let refused = |options: Options| match Trainer::new(&corpus, &options) {
+        Ok(_) => panic!("{options:?} was not refused"),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(
+        refused(Options { mh_steps: Some(2), ..options(SamplerKind::Sparse) }),
+        "the sparse sampler has no mh-steps: leave mh-steps out, or ask for one of alias, light, \
+         warp, hybrid"
+    );
+    let proposals = Some(Proposals::Word);
+    assert_eq!(
+        refused(Options { proposals, ..options(SamplerKind::Alias) }),
+        "the alias sampler has no proposals: leave proposals out, or ask for one of light"
+    );
+    let exclude =
+        refused(Options { exclude_converged_from: Some(30), ..options(SamplerKind::Warp) });
+    assert!(exclude.starts_with("the warp sampler has no exclude-converged-from"), "{exclude}");
+    assert!(exclude.contains("sparse") && !exclude.contains("hybrid"), "{exclude}");
+    for (what, bad) in [
+        ("start-degree", Options { start_degree: 1.5, ..Options::default() }),
+        ("start-degree", Options { start_degree: f64::NAN, ..Options::default() }),
+        ("alpha-by-size", Options { alpha_by_size: Some(0.0), ..Options::default() }),
+        ("alpha-by-size", Options { alpha_by_size: Some(f64::NAN), ..Options::default() }),
+        (
+            "alpha-by-size",
+            Options {
+                topics: 2,
+                alpha_by_size: Some(1.0),
+                alpha: Some(Alpha::PerTopic(vec![0.1, 0.2])),
+                ..Options::default()
+            },
+        ),
+        (
+            "exclude-converged-from",
+            Options { exclude_converged_from: Some(0), ..options(SamplerKind::Exact) },
+        ),
+    ] {
+        let said = refused(bad);
+        assert!(said.starts_with(what), "{said}");
+    }
+}
+
+/// Where nobody asks, the same sampler is decided on everywhere, and it is one that trains.
+#[test]
+fn a_sampler_is_picked() {
+    let corpus = corpus();
+    for topics in [1, 100, 1000, 70_000] {
+        let options = Options { topics, ..Options::default() };
+        let mut trainer = trainer(&corpus, &options);
+        assert_eq!(trainer.resolved().sampler, SamplerKind::auto(topics, &corpus));
+        trainer.epoch();
+        trainer.check().expect("counts equal a recount");
+    }
+}
