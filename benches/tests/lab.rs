@@ -147,6 +147,37 @@ fn an_interrupted_plan_goes_on_and_finished_runs_are_kept() {
 }
 
 #[test]
+fn runs_at_once_come_to_the_same_tables() {
+    let directory = directory("jobs");
+    fs::write(directory.join("p.toml"), format!("jobs = 3\n{PLAN}")).unwrap();
+    succeeds(&directory, "run p.toml --out alone --jobs 1");
+    let (_, stderr) = succeeds(&directory, "run p.toml --out at-once");
+    // Whoever was first, each has its number.
+    let numbers = (1..=8).map(|number| format!("[{number}/8] tiny-k"));
+    assert!(numbers.into_iter().all(|number| stderr.contains(&number)), "{stderr}");
+    let cells = |out: &str| fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
+    let (alone, at_once) = (cells("alone"), cells("at-once"));
+    for name in ["sampler", "topics", "seed", "assignments_fingerprint"] {
+        assert_eq!(column(&alone, name), column(&at_once, name), "{name}");
+    }
+    assert_eq!(column(&alone, "jobs"), ["1"; 8]);
+    assert_eq!(column(&at_once, "jobs"), ["3"; 8]);
+    // How many ran at once is not what was asked of a run: all are kept, and say what it was.
+    let (table, stderr) = succeeds(&directory, "run p.toml --out at-once --jobs 1");
+    assert_eq!(stderr.matches("finished before").count(), 8, "{stderr}");
+    assert!(table.contains("Runs at once: 3."), "{table}");
+    assert!(!fs::read_to_string(directory.join("alone/summary.md")).unwrap().contains("at once"));
+}
+
+#[test]
+fn generated_corpora_are_made_once_for_runs_at_once() {
+    let directory = directory("generated-at-once");
+    let arguments = "run --corpus pubmedlike@0.0005 --topics 5 --epochs 2 --seeds 4 --jobs 4";
+    let (_, stderr) = succeeds(&directory, arguments);
+    assert_eq!(stderr.lines().filter(|line| line.contains("epochs, ")).count(), 4, "{stderr}");
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_anything_is() {
     let directory = directory("refused");
     let missing = fails(&directory, "run --corpus tiny,nosuch --out out", 1);

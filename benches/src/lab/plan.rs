@@ -85,6 +85,9 @@ pub struct Plan {
     /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
     /// unless given.
     pub timeout: Option<f64>,
+    /// Runs at once, each a process of its own. They share caches and memory, so that more than 1
+    /// costs CPU seconds too.
+    pub jobs: usize,
     /// What single samplers do differently.
     pub sampler: BTreeMap<String, Tuning>,
     /// Samplers with other options, by name. They come after `samplers`, in the order of their
@@ -133,6 +136,7 @@ impl Default for Plan {
             parts: false,
             lengths: false,
             timeout: None,
+            jobs: 1,
             sampler: BTreeMap::new(),
             variant: BTreeMap::new(),
             rival: BTreeMap::new(),
@@ -291,6 +295,7 @@ impl Plan {
         let every = self.tunings().filter_map(|tuning| tuning.evaluate_every);
         at_least_1("topics", self.topics.iter().copied())?;
         at_least_1("threads", self.threads.iter().map(|&n| n.min(1) as u32))?;
+        at_least_1("jobs", [self.jobs.min(1) as u32])?;
         at_least_1("epochs", epochs.chain([self.epochs]))?;
         at_least_1("evaluate-every", every.chain([self.evaluate_every]))?;
         let seconds = self.tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
@@ -477,6 +482,7 @@ mod tests {
             ("corpora = [\"kos\"]\ntopics = [0]", "topics is 0: give at least 1"),
             ("corpora = [\"kos\"]\nseeds = 0", "seeds is empty"),
             ("corpora = [\"kos\"]\nthreads = [0]", "threads is 0"),
+            ("corpora = [\"kos\"]\njobs = 0", "jobs is 0: give at least 1"),
             ("corpora = [\"kos\"]\nevaluate-every = 0", "evaluate-every is 0"),
             ("corpora = [\"kos\"]\nseconds = -1.0", "seconds is -1"),
             ("corpora = [\"kos\"]\nbeta = nan", "beta is NaN"),

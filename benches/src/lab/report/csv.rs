@@ -122,7 +122,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     }
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
-         read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
+         read_seconds,start_seconds,load,jobs,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
          held_out,kind,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
@@ -179,6 +179,7 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .add(format!("{:.3}", outcome.read_seconds))
         .maybe(outcome.start_seconds.map(|seconds| format!("{seconds:.3}")))
         .maybe(record.load)
+        .add(record.jobs)
         .maybe(resolved.map(|resolved| resolved.isa))
         .maybe(resolved.map(|resolved| resolved.ranges))
         .add(format!("{:016x}", outcome.corpus_fingerprint))

@@ -156,10 +156,31 @@ fn notes(plan: &Plan, results: &Results) -> String {
     if let Some(most) = loads.max_by(f64::total_cmp) {
         let _ = writeln!(out, "Highest load average at the start of a run: {most:.2}.");
     }
+    out.push_str(&jobs_note(results));
     for failure in &results.failures {
         let _ = writeln!(out, "\nFailed: {}: {}", failure.cell.name(), failure.message);
     }
     out
+}
+
+/// How many runs there were at once, unless each was alone.
+fn jobs_note(results: &Results) -> String {
+    let jobs = || results.records.iter().map(|record| record.jobs);
+    match (jobs().min(), jobs().max()) {
+        (_, None | Some(1)) => String::new(),
+        (Some(least), Some(most)) => {
+            let jobs = if least == most {
+                most.to_string()
+            } else {
+                format!("{least} to {most} (cells.csv says of each)")
+            };
+            format!(
+                "Runs at once: {jobs}. They shared caches and memory: CPU seconds are \
+                 somewhat longer than those of a run alone.\n"
+            )
+        }
+        (None, _) => String::new(),
+    }
 }
 
 /// What each rival said of itself: with what it was run, and what is in its clock.
@@ -199,7 +220,10 @@ mod tests {
         assert_eq!(rows.len(), 4, "{text}");
         let columns = |row: &str| row.replace("\\|", "").matches('|').count();
         assert!(rows.iter().all(|row| columns(row) == columns(rows[0])), "{text}");
-        assert!(text.contains("## kos, K = 1000"));
+        assert!(text.contains("## kos, K = 1000") && !text.contains("Runs at once"));
+        all.records[1].jobs = 2;
+        let text = markdown(&Plan::default(), &all, &groups);
+        assert!(text.contains("Runs at once: 1 to 2 (cells.csv"), "{text}");
         assert!(rows[2].contains(" never (1/2) |"), "{text}");
         assert!(rows[3].contains("failed: a\\|b"), "{text}");
     }
