@@ -170,6 +170,26 @@ fn runs_at_once_come_to_the_same_tables() {
 }
 
 #[test]
+fn a_corpus_has_a_table_of_its_own() {
+    let directory = directory("corpora");
+    let plan = "corpora = [\"tiny\", \"pubmedlike@0.0005\"]\ntopics = [4]\nepochs = 4\n\
+                [corpus.tiny]\nseeds = 2\nepochs = 3\n";
+    fs::write(directory.join("p.toml"), plan).unwrap();
+    let (table, _) = succeeds(&directory, "run p.toml --out out");
+    assert!(table.contains("tiny: epochs = 3, seeds = 2."), "{table}");
+    let cells = || fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    assert_eq!(column(&cells(), "corpus"), ["tiny", "pubmedlike@0.0005", "tiny"]);
+    assert_eq!(column(&cells(), "epochs"), ["3", "4", "3"]);
+    // The command line goes before the table, and a table may be of another corpus than is asked for.
+    succeeds(&directory, "run p.toml --out out --epochs 2 --seeds 1");
+    assert_eq!(column(&cells(), "epochs"), ["2"; 2]);
+    succeeds(&directory, "run p.toml --out out --corpus pubmedlike@0.0005");
+    assert_eq!(column(&cells(), "corpus"), ["pubmedlike@0.0005"]);
+    fs::write(directory.join("wrong.toml"), format!("{plan}[corpus.tyni]\n")).unwrap();
+    assert!(fails(&directory, "run wrong.toml", 2).contains("corpus is tyni: it is none of"));
+}
+
+#[test]
 fn generated_corpora_are_made_once_for_runs_at_once() {
     let directory = directory("generated-at-once");
     let arguments = "run --corpus pubmedlike@0.0005 --topics 5 --epochs 2 --seeds 4 --jobs 4";

@@ -196,10 +196,18 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
     };
     replace(&mut plan.samplers, arguments.samplers);
     replace(&mut plan.rivals, arguments.rivals);
-    replace(&mut plan.corpora, arguments.corpora);
+    if let Some(corpora) = arguments.corpora {
+        // The plan's tables of other corpora are not in question then.
+        plan.corpus.retain(|name, _| corpora.contains(name));
+        plan.corpora = corpora;
+    }
     replace(&mut plan.topics, arguments.topics);
     replace(&mut plan.threads, arguments.threads);
-    replace(&mut plan.seeds, arguments.seeds.map(Seeds::Count));
+    // As with limits, what is given here holds everywhere.
+    if let Some(seeds) = arguments.seeds {
+        plan.seeds = Seeds::Count(seeds);
+        plan.corpus.values_mut().for_each(|tuning| tuning.seeds = None);
+    }
     plan.held_out = arguments.held_out.or(plan.held_out);
     plan.until = arguments.until.or(plan.until);
     plan.length_bins = arguments.length_bins.unwrap_or(plan.length_bins);
@@ -228,7 +236,8 @@ fn replace<T>(value: &mut T, by: Option<T>) {
 }
 
 impl Limits {
-    /// What is given here holds for every contender, whatever its table in the plan says.
+    /// What is given here holds for every contender on every corpus, whatever their tables in the plan
+    /// say.
     fn apply(&self, plan: &mut Plan) {
         plan.alpha = self.alpha.or(plan.alpha);
         replace(&mut plan.beta, self.beta);
@@ -242,6 +251,11 @@ impl Limits {
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
         }
         for tuning in plan.rival.values_mut() {
+            tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
+            tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
+            tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
+        }
+        for tuning in plan.corpus.values_mut() {
             tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());

@@ -139,7 +139,9 @@ fn notes(plan: &Plan, results: &Results) -> String {
     let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
     let variants = plan.variant.iter().map(|(name, variant)| (name, describe(variant)));
     let rivals = plan.rival.iter().map(|(name, tuning)| (name, describe(tuning)));
-    for (name, tuning) in samplers.chain(variants).chain(rivals) {
+    let corpora = plan.corpus.iter().map(|(name, tuning)| (name.as_str(), describe(tuning)));
+    let contenders = samplers.chain(variants).chain(rivals);
+    for (name, tuning) in contenders.map(|(name, told)| (name.as_str(), told)).chain(corpora) {
         let _ = writeln!(out, "{name}: {tuning}.");
     }
     out.push_str(&rivals_notes(results));
