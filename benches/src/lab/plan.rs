@@ -86,6 +86,9 @@ pub struct Plan {
     /// Counts the topics K_d of documents at every evaluation, for plots of λ = K_d × acceptance.
     /// Takes four bytes a token, which the peak of memory then has in it.
     pub complexity: bool,
+    /// Computes the likelihood of the words given θ and φ at every evaluation, for plots of it:
+    /// ZenLDA's figure.
+    pub predictive: bool,
     /// Draws the document part and the word part of the log joint by themselves too.
     pub parts: bool,
     /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
@@ -171,6 +174,7 @@ impl Default for Plan {
             length_bins: Vec::new(),
             held_out: None,
             complexity: false,
+            predictive: false,
             parts: false,
             lengths: false,
             timeout: None,
@@ -287,6 +291,7 @@ impl Plan {
             length_bins: self.length_bins.clone(),
             held_out: self.held_out,
             complexity: self.complexity,
+            predictive: self.predictive,
         }
     }
 

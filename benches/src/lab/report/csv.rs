@@ -50,7 +50,7 @@ pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
          log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity,\
-         topics_per_document,complexity_ratio\n"
+         topics_per_document,complexity_ratio,log_predictive_per_token\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -75,7 +75,8 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
                 .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
                 .maybe(point.topics_a_document.map(|topics| format!("{topics:.4}")))
-                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")));
+                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")))
+                .maybe(point.log_predictive.map(|log| format!("{:.6}", log / tokens)));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
@@ -233,8 +234,10 @@ mod tests {
         let mut first = kos_record(1, 1.0, -9.0);
         let last = first.outcome.points.last_mut().unwrap();
         (last.topics_a_document, last.acceptance) = (Some(8.0), Some(0.25));
+        last.log_predictive = Some(-7500.0);
         let lines = parse(&epochs(&[first, kos_record(2, 2.0, -9.0)]));
         assert_eq!(column(&lines, "complexity_ratio")[1..4], ["", "2.0000", ""]);
+        assert_eq!(column(&lines, "log_predictive_per_token")[1..4], ["", "-7.500000", ""]);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
         assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);
