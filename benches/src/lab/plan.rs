@@ -605,6 +605,23 @@ mod tests {
     }
 
     #[test]
+    fn tables_know_what_every_run_is_to_reach() {
+        for (name, columns, runs) in [("table", 18, 630), ("table-30-minutes", 4, 60)] {
+            let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
+            let plan = Plan::read(&directory.join(format!("{name}.toml"))).unwrap();
+            let cells = plan.cells(&Thresholds::built_in()).unwrap();
+            assert_eq!((plan.corpora.len() * plan.topics.len(), cells.len()), (columns, runs));
+            let unknown: Vec<String> =
+                cells.iter().filter(|cell| cell.until.is_none()).map(Cell::name).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+            assert!(cells.iter().all(|cell| cell.seconds.is_some()));
+            // Everybody whose log joint can be computed.
+            let all = SamplerKind::ALL.into_iter().map(Contender::from).chain([Contender::Auto]);
+            assert_eq!(plan.samplers, all.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn presets_of_this_repository_are_plans() {
         let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
         let mut seen = 0;

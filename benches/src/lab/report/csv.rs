@@ -124,7 +124,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,jobs,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,kind,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         held_out,kind,resolved_sampler,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
     for record in &results.records {
@@ -187,6 +187,7 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .maybe(outcome.assignments_fingerprint.map(|hash| format!("{hash:016x}")))
         .maybe(cell.held_out)
         .add(cell.sampler)
+        .maybe(resolved.map(|resolved| resolved.sampler.name()))
         .add(describe(&cell.overrides))
         .maybe(rival.map(|rival| &rival.version))
         .maybe(rival.map(|rival| &rival.options))

@@ -220,21 +220,18 @@ fn notes(plan: &Plan, results: &Results) -> String {
 /// How many runs there were at once, unless each was alone.
 fn jobs_note(results: &Results) -> String {
     let jobs = || results.records.iter().map(|record| record.jobs);
-    match (jobs().min(), jobs().max()) {
-        (_, None | Some(1)) => String::new(),
-        (Some(least), Some(most)) => {
-            let jobs = if least == most {
-                most.to_string()
-            } else {
-                format!("{least} to {most} (cells.csv says of each)")
-            };
-            format!(
-                "Runs at once: {jobs}. They shared caches and memory: CPU seconds are \
-                 somewhat longer than those of a run alone.\n"
-            )
-        }
-        (None, _) => String::new(),
-    }
+    let (Some(least), Some(most @ 2..)) = (jobs().min(), jobs().max()) else {
+        return String::new();
+    };
+    let jobs = if least == most {
+        most.to_string()
+    } else {
+        format!("{least} to {most} (cells.csv says of each)")
+    };
+    format!(
+        "Runs at once: {jobs}. They shared caches and memory: CPU seconds are somewhat longer than \
+         those of a run alone.\n"
+    )
 }
 
 /// What each rival said of itself: with what it was run, and what is in its clock.
