@@ -147,6 +147,57 @@ fn an_interrupted_plan_goes_on_and_finished_runs_are_kept() {
 }
 
 #[test]
+fn runs_at_once_come_to_the_same_tables() {
+    let directory = directory("jobs");
+    fs::write(directory.join("p.toml"), format!("jobs = 3\n{PLAN}")).unwrap();
+    succeeds(&directory, "run p.toml --out alone --jobs 1");
+    let (_, stderr) = succeeds(&directory, "run p.toml --out at-once");
+    // Whoever was first, each has its number.
+    let numbers = (1..=8).map(|number| format!("[{number}/8] tiny-k"));
+    assert!(numbers.into_iter().all(|number| stderr.contains(&number)), "{stderr}");
+    let cells = |out: &str| fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
+    let (alone, at_once) = (cells("alone"), cells("at-once"));
+    for name in ["sampler", "topics", "seed", "assignments_fingerprint"] {
+        assert_eq!(column(&alone, name), column(&at_once, name), "{name}");
+    }
+    assert_eq!(column(&alone, "jobs"), ["1"; 8]);
+    assert_eq!(column(&at_once, "jobs"), ["3"; 8]);
+    // How many ran at once is not what was asked of a run: all are kept, and say what it was.
+    let (table, stderr) = succeeds(&directory, "run p.toml --out at-once --jobs 1");
+    assert_eq!(stderr.matches("finished before").count(), 8, "{stderr}");
+    assert!(table.contains("Runs at once: 3."), "{table}");
+    assert!(!fs::read_to_string(directory.join("alone/summary.md")).unwrap().contains("at once"));
+}
+
+#[test]
+fn a_corpus_has_a_table_of_its_own() {
+    let directory = directory("corpora");
+    let plan = "corpora = [\"tiny\", \"pubmedlike@0.0005\"]\ntopics = [4]\nepochs = 4\n\
+                [corpus.tiny]\nseeds = 2\nepochs = 3\n";
+    fs::write(directory.join("p.toml"), plan).unwrap();
+    let (table, _) = succeeds(&directory, "run p.toml --out out");
+    assert!(table.contains("tiny: epochs = 3, seeds = 2."), "{table}");
+    let cells = || fs::read_to_string(directory.join("out/cells.csv")).unwrap();
+    assert_eq!(column(&cells(), "corpus"), ["tiny", "pubmedlike@0.0005", "tiny"]);
+    assert_eq!(column(&cells(), "epochs"), ["3", "4", "3"]);
+    // The command line goes before the table, and a table may be of another corpus than is asked for.
+    succeeds(&directory, "run p.toml --out out --epochs 2 --seeds 1");
+    assert_eq!(column(&cells(), "epochs"), ["2"; 2]);
+    succeeds(&directory, "run p.toml --out out --corpus pubmedlike@0.0005");
+    assert_eq!(column(&cells(), "corpus"), ["pubmedlike@0.0005"]);
+    fs::write(directory.join("wrong.toml"), format!("{plan}[corpus.tyni]\n")).unwrap();
+    assert!(fails(&directory, "run wrong.toml", 2).contains("corpus is tyni: it is none of"));
+}
+
+#[test]
+fn generated_corpora_are_made_once_for_runs_at_once() {
+    let directory = directory("generated-at-once");
+    let arguments = "run --corpus pubmedlike@0.0005 --topics 5 --epochs 2 --seeds 4 --jobs 4";
+    let (_, stderr) = succeeds(&directory, arguments);
+    assert_eq!(stderr.lines().filter(|line| line.contains("epochs, ")).count(), 4, "{stderr}");
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_anything_is() {
     let directory = directory("refused");
     let missing = fails(&directory, "run --corpus tiny,nosuch --out out", 1);

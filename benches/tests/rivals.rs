@@ -61,7 +61,7 @@ const VARIATIONAL: &str = r#"
 const CRASH: &str = "echo 'Traceback' >&2; echo 'MemoryError: out of luck' >&2; exit 3 ;;\n";
 
 /// Starts a process of its own, which must end with it.
-const HANG: &str = "sleep 1000 & echo $! > HERE/pid.part; mv HERE/pid.part HERE/pid; wait ;;\n";
+const HANG: &str = "sleep 1000 & echo $! > HERE/part-$1; mv HERE/part-$1 HERE/pid-$1; wait ;;\n";
 
 /// Moves a token to a word that its document does not have.
 const LIE: &str = r#"
@@ -176,7 +176,19 @@ fn what_is_wrong_with_a_rival_stands_in_its_row_and_the_run_goes_on() {
     let plan = "samplers = []\nrivals = [\"gensim\", \"spark\", \"mallet\", \"warplda\", \"tomotopy\"]\n\
                 corpora = [\"tiny\"]\ntopics = [4]\ntimeout = 5.0\n";
     fs::write(directory.join("plan.toml"), plan).unwrap();
-    let output = lab(&directory, "run plan.toml --out out");
+    wrong_rivals_have_their_rows(&directory, "run plan.toml --out out");
+    // No other rows, and in no other order, where some run at once.
+    wrong_rivals_have_their_rows(&directory, "run plan.toml --out at-once --jobs 3");
+    let rows = |out: &str| {
+        let text = fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
+        column(&text, "sampler")
+    };
+    assert_eq!(rows("out"), ["tomotopy", "gensim", "spark", "mallet", "warplda"]);
+    assert_eq!(rows("at-once"), rows("out"));
+}
+
+fn wrong_rivals_have_their_rows(directory: &Path, arguments: &str) {
+    let output = lab(directory, arguments);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout.clone()).unwrap();
     let row = |rival: &str| {
@@ -192,12 +204,12 @@ fn what_is_wrong_with_a_rival_stands_in_its_row_and_the_run_goes_on() {
     assert!(row("warplda").contains("line 2, document 0: "), "{table}");
     assert!(row("tomotopy").contains("| 1 |") && !row("tomotopy").contains("failed"), "{table}");
     // Whatever it started is gone with it.
-    assert!(is_gone(&directory), "{table}");
+    assert!(is_gone(directory, "spark"), "{table}");
 }
 
 /// Whether the process that a hanging rival started has ended.
-fn is_gone(directory: &Path) -> bool {
-    let pid = fs::read_to_string(directory.join("pid")).unwrap();
+fn is_gone(directory: &Path, rival: &str) -> bool {
+    let pid = fs::read_to_string(directory.join(format!("pid-{rival}"))).unwrap();
     let state = if cfg!(target_os = "linux") {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.rsplit(") ").next().unwrap_or_default().to_owned()
@@ -219,15 +231,43 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 
 #[test]
 fn a_lab_that_is_ended_takes_its_rivals_along() {
-    let directory = directory("ended", &[("spark", HANG)]);
-    let arguments = "run --corpus tiny --rival spark --topics 4 --epochs 2 --out out";
+    let rivals = ["spark", "gensim"];
+    let directory = directory("ended", &rivals.map(|rival| (rival, HANG)));
+    let arguments =
+        "run --corpus tiny --rival spark,gensim --topics 4 --epochs 2 --jobs 3 --out out";
     let mut lab = command(&directory, arguments).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the rival starts", || directory.join("pid").exists());
-    assert!(!is_gone(&directory));
+    for rival in rivals {
+        let pid = directory.join(format!("pid-{rival}"));
+        wait_until("the rival starts", || pid.exists());
+    }
+    // Both at once.
+    assert!(!rivals.iter().any(|rival| is_gone(&directory, rival)));
+    // What was finished beside them is kept.
+    let kept = directory.join("out/cells/tiny-k4-f-plus-t1-s1.json");
+    wait_until("our sampler is done", || kept.exists());
     // Without a chance to say goodbye.
     lab.kill().unwrap();
     lab.wait().unwrap();
-    wait_until("the rival ends", || is_gone(&directory));
+    for rival in rivals {
+        wait_until("the rival ends", || is_gone(&directory, rival));
+    }
+    assert!(kept.exists());
+}
+
+#[test]
+fn a_lab_that_cannot_keep_results_ends_what_runs() {
+    let directory = directory("unwritable", &[("spark", HANG)]);
+    fs::create_dir(directory.join("out")).unwrap();
+    // Where the directory of results should be.
+    fs::write(directory.join("out/cells"), "").unwrap();
+    let run = "run --corpus tiny --rival spark --topics 4 --epochs 2 --jobs 2 --again --out out";
+    let output = lab(&directory, run);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
+    // It may have been ended before it had started anything.
+    if directory.join("pid-spark").exists() {
+        wait_until("the rival ends", || is_gone(&directory, "spark"));
+    }
 }
 
 #[test]

@@ -121,12 +121,29 @@ def evaluations(job):
 
 def doublings(job):
     """Epochs to be evaluated of a rival that has to begin again for each: 1, 2, 4, ... times
-    `evaluate-every` and the last, which together cost at most three times the last."""
-    epoch, found = job["evaluate-every"], []
-    while epoch < job["epochs"]:
-        found.append(epoch)
-        epoch *= 2
-    return [*found, job["epochs"]]
+    `evaluate-every` and the last, which together cost at most three times the last. Wants to be sent
+    the CPU seconds of each, and then goes no further than the time allows, as far as can be foreseen.
+    """
+    epoch = min(job["evaluate-every"], job["epochs"])
+    while True:
+        cpu_seconds = yield epoch
+        if epoch == job["epochs"] or enough(job, cpu_seconds):
+            return
+        goal = min(2 * epoch, job["epochs"])
+        if job["seconds"] is not None and cpu_seconds > 0:
+            goal = min(goal, int(epoch * job["seconds"] / cpu_seconds))
+        # A run from the start for a few epochs more would not tell much.
+        if goal < 1.1 * epoch:
+            return
+        epoch = goal
+
+
+def further(goals, cpu_seconds):
+    """The next of `doublings` after a run of so many CPU seconds; None, if that was the last."""
+    try:
+        return goals.send(cpu_seconds)
+    except StopIteration:
+        return None
 
 
 def enough(job, cpu_seconds):

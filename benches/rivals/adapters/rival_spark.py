@@ -49,7 +49,9 @@ def run(lab, job):
         "seed": job["seed"],
     }
     try:
-        for epoch in shared.doublings(job):
+        goals = shared.doublings(job)
+        epoch = next(goals)
+        while epoch is not None:
             clock = shared.Clock()
             with clock:
                 model = LDA(maxIter=epoch, **options).fit(corpus)
@@ -57,8 +59,7 @@ def run(lab, job):
             weights = model.topicsMatrix().toArray().T + job["beta"]
             path = shared.write_weights(job, epoch, weights)
             lab.evaluated(epoch, clock.cpu_seconds, clock.wall_seconds, path)
-            if shared.enough(job, clock.cpu_seconds):
-                break
+            epoch = shared.further(goals, clock.cpu_seconds)
     except shared.Stop:
         pass
     peak = program.peak_of(psutil.Process())

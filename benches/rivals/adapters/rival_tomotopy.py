@@ -1,5 +1,12 @@
-"""tomotopy: collapsed Gibbs sampling, dense over topics, vectorised C++."""
+"""tomotopy: collapsed Gibbs sampling, dense over topics, vectorised C++.
 
+It keeps K counts for each document, and for each word once and once more a worker. Where that does
+not fit the memory, it is not started: the system would end it, or something else, in the middle.
+"""
+
+import sys
+
+import psutil
 import tomotopy
 
 import lab as shared
@@ -7,6 +14,10 @@ import lab as shared
 
 def run(lab, job):
     words, documents = shared.read_corpus(job)
+    needed = 4 * job["topics"] * (len(documents) + words * (1 + job["threads"]))
+    free = psutil.virtual_memory().available
+    if needed > free:
+        sys.exit(f"its dense counts need {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} are free")
     options = {
         "k": job["topics"],
         "alpha": job["alpha"],

@@ -29,7 +29,9 @@ def run(lab, job):
     }
     peak = 0
     try:
-        for epoch in shared.doublings(job):
+        goals = shared.doublings(job)
+        epoch = next(goals)
+        while epoch is not None:
             z = f"{prefix}.z"
             flags = {**options, "niter": epoch, "z": z, "dumpmodel": "false", "writeinfo": "false"}
             command = [warplda, f"--prefix={prefix}"]
@@ -42,8 +44,7 @@ def run(lab, job):
             os.remove(z)
             path = shared.write_assignments(job, epoch, words, rows)
             lab.evaluated(epoch, training.cpu_seconds, training.wall_seconds, path)
-            if shared.enough(job, training.cpu_seconds):
-                break
+            epoch = shared.further(goals, training.cpu_seconds)
     except shared.Stop:
         pass
     clock = "Its own likelihood is in. Each evaluation is a run from the start; its seed is fixed."

@@ -1,5 +1,6 @@
 //! The sampler lab's command line: `lab run plan.toml`.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,6 +81,9 @@ struct RunArguments {
     /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), where it is known.
     #[arg(long, value_name = "PERCENT")]
     until: Option<f64>,
+    /// Runs at once, each a process of its own; 1 unless given, as times are best measured.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
     /// Runs again what is finished.
     #[arg(long)]
     again: bool,
@@ -192,13 +196,22 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
     };
     replace(&mut plan.samplers, arguments.samplers);
     replace(&mut plan.rivals, arguments.rivals);
-    replace(&mut plan.corpora, arguments.corpora);
+    if let Some(corpora) = arguments.corpora {
+        // The plan's tables of other corpora are not in question then.
+        plan.corpus.retain(|name, _| corpora.contains(name));
+        plan.corpora = corpora;
+    }
     replace(&mut plan.topics, arguments.topics);
     replace(&mut plan.threads, arguments.threads);
-    replace(&mut plan.seeds, arguments.seeds.map(Seeds::Count));
+    // As with limits, what is given here holds everywhere.
+    if let Some(seeds) = arguments.seeds {
+        plan.seeds = Seeds::Count(seeds);
+        plan.corpus.values_mut().for_each(|tuning| tuning.seeds = None);
+    }
     plan.held_out = arguments.held_out.or(plan.held_out);
     plan.until = arguments.until.or(plan.until);
     plan.length_bins = arguments.length_bins.unwrap_or(plan.length_bins);
+    replace(&mut plan.jobs, arguments.jobs);
     arguments.limits.apply(&mut plan);
     let runner = arguments.output.runner(&plan, arguments.again)?;
     let results = runner.run(&plan, Progress::default().listener())?;
@@ -223,7 +236,8 @@ fn replace<T>(value: &mut T, by: Option<T>) {
 }
 
 impl Limits {
-    /// What is given here holds for every contender, whatever its table in the plan says.
+    /// What is given here holds for every contender on every corpus, whatever their tables in the plan
+    /// say.
     fn apply(&self, plan: &mut Plan) {
         plan.alpha = self.alpha.or(plan.alpha);
         replace(&mut plan.beta, self.beta);
@@ -237,6 +251,11 @@ impl Limits {
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
         }
         for tuning in plan.rival.values_mut() {
+            tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
+            tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
+            tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
+        }
+        for tuning in plan.corpus.values_mut() {
             tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
@@ -330,38 +349,55 @@ fn make_threshold(arguments: ThresholdArguments) -> Result<bool, LabError> {
 #[derive(Debug)]
 struct Progress {
     changing: bool,
+    /// The runs under way, by number.
+    running: BTreeMap<usize, Running>,
+}
+
+/// How far a run is, in words.
+#[derive(Debug)]
+struct Running {
+    /// Said of a run alone.
+    long: String,
+    /// Said of one of several, which have to share a line.
+    short: String,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { changing: io::stderr().is_terminal() }
+        Self { changing: io::stderr().is_terminal(), running: BTreeMap::new() }
     }
 }
 
 impl Progress {
-    fn listener(self) -> impl FnMut(usize, usize, Event<'_>) {
-        move |number, total, event| self.tell(&format!("[{number}/{total}]"), event)
+    fn listener(mut self) -> impl FnMut(usize, usize, Event<'_>) {
+        move |number, total, event| self.tell(number, total, event)
     }
 
-    fn tell(&self, number: &str, event: Event<'_>) {
+    fn tell(&mut self, number: usize, total: usize, event: Event<'_>) {
         let (begin, erase) = if self.changing { ("\r", "\x1b[K") } else { ("", "") };
+        let place = format!("[{number}/{total}]");
         match event {
-            Event::Started { cell } if self.changing => {
-                self.change(&format!("{number} {}", cell.name()));
+            Event::Started { cell } => {
+                let name = cell.name();
+                let (long, short) = (format!("{place} {name}"), format!("[{number}] {name}"));
+                self.change(number, Some(Running { long, short }));
             }
-            Event::Evaluated { cell, epoch, score, tokens_per_cpu_second } if self.changing => {
-                self.change(&format!(
-                    "{number} {}  epoch {epoch}/{}  {score}  {:.2} M tokens/s",
-                    cell.name(),
-                    cell.epochs,
-                    tokens_per_cpu_second / 1e6
-                ));
+            Event::Evaluated { cell, epoch, score, tokens_per_cpu_second } => {
+                let (name, epochs) = (cell.name(), cell.epochs);
+                let speed = tokens_per_cpu_second / 1e6;
+                let long = format!(
+                    "{place} {name}  epoch {epoch}/{epochs}  {score}  {speed:.2} M tokens/s"
+                );
+                let short = format!("[{number}] {name} {epoch}");
+                self.change(number, Some(Running { long, short }));
             }
             Event::Finished { record, kept } => {
                 let outcome = &record.outcome;
-                let Some(last) = outcome.points.last() else { return };
+                let Some(last) = outcome.points.last() else {
+                    return self.change(number, None);
+                };
                 say(&format!(
-                    "{begin}{number} {}: {} epochs, {:.1} CPU s, {}, {:.2} M tokens/s{}{erase}",
+                    "{begin}{place} {}: {} epochs, {:.1} CPU s, {}, {:.2} M tokens/s{}{erase}",
                     record.cell.name(),
                     last.epoch,
                     last.cpu_seconds,
@@ -369,17 +405,33 @@ impl Progress {
                     outcome.tokens_per_cpu_second / 1e6,
                     if kept { " (finished before)" } else { "" }
                 ));
+                self.change(number, None);
             }
             Event::Failed { failure } => {
-                say(&format!("{begin}{number} failed: {}{erase}", failure.message));
+                say(&format!("{begin}{place} failed: {}{erase}", failure.message));
+                self.change(number, None);
             }
             _ => {}
         }
     }
 
-    fn change(&self, text: &str) {
+    /// A run begins, is further on, or has ended.
+    fn change(&mut self, number: usize, state: Option<Running>) {
+        match state {
+            Some(state) => drop(self.running.insert(number, state)),
+            None => drop(self.running.remove(&number)),
+        }
+        if !self.changing {
+            return;
+        }
+        let runs: Vec<&Running> = self.running.values().collect();
+        let line = match runs.as_slice() {
+            [] => return,
+            [alone] => alone.long.clone(),
+            several => several.iter().map(|run| run.short.as_str()).collect::<Vec<_>>().join("  "),
+        };
         // Nothing depends on it.
-        let _ = write!(io::stderr(), "\r{text}\x1b[K");
+        let _ = write!(io::stderr(), "\r{line}\x1b[K");
     }
 }
 

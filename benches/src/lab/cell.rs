@@ -64,6 +64,9 @@ pub struct Cell {
     /// Whether the topics of documents are counted at every evaluation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complexity: bool,
+    /// Whether the likelihood of the words given θ and φ is computed at every evaluation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub predictive: bool,
 }
 
 impl Cell {
@@ -116,6 +119,10 @@ pub struct Point {
     pub log_joint_doc: Option<f64>,
     /// Its word part.
     pub log_joint_word: Option<f64>,
+    /// Log likelihood of the words trained on given θ and φ, over the whole corpus, where it was
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_predictive: Option<f64>,
     /// Perplexity of the held-out documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
@@ -355,6 +362,7 @@ fn judged(
             point.by_length = by_length(&trainer.model(), assigned, training, &cell.length_bins);
         }
     }
+    point.log_predictive = cell.predictive.then(|| trainer.log_predictive());
     if split.held_out.is_some() {
         // The options were refused before, if β is no prior.
         let phi = Phi::from_counts(&trainer.model(), cell.beta).map_err(OptionsError::from)?;
@@ -405,6 +413,7 @@ pub(super) mod tests {
             length_bins: Vec::new(),
             held_out: None,
             complexity: false,
+            predictive: false,
         }
     }
 
@@ -477,6 +486,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn words_are_explained_where_that_is_asked_for() {
+        let (messages, _) = serve_cell(Cell { predictive: true, ..cell() });
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        // Ten words of which a document has five: between knowing nothing and knowing that.
+        let known = |point: &Point| -point.log_predictive.unwrap() / 200.0;
+        let knows = |point: &Point| (1.6..2.4).contains(&known(point));
+        assert!(outcome.points.iter().all(knows), "{:?}", outcome.points);
+        let (messages, _) = serve_cell(cell());
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert!(outcome.points.iter().all(|point| point.log_predictive.is_none()));
+    }
+
+    #[test]
     fn held_out_documents_are_foretold() {
         let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
@@ -516,7 +538,8 @@ pub(super) mod tests {
     fn what_was_written_before_there_were_rivals_is_read() {
         let written = serde_json::to_value(cell()).unwrap();
         assert_eq!(written["sampler"], "f-plus");
-        assert!(written.get("held-out").is_none() && written.get("complexity").is_none());
+        let since = ["held-out", "complexity", "predictive"];
+        assert!(since.iter().all(|key| written.get(key).is_none()));
         let point = r#"{"epoch":5,"cpu-seconds":0.5,"wall-seconds":0.5,"changed":0.1,
             "acceptance":null,"mh-steps":null,"log-joint":-9.0,"log-joint-doc":-4.0,
             "log-joint-word":-5.0}"#;

@@ -40,7 +40,7 @@ pub use process::end_with;
 pub use rival::Done;
 pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
-pub use tuning::{Overrides, RivalTuning, Tuning, Variant};
+pub use tuning::{CorpusTuning, Overrides, RivalTuning, Tuning, Variant};
 
 /// The middle value, or the mean of the two middle ones; `None` of nothing. Infinite values are
 /// values like others: the median of runs of which most never arrive is infinite.

@@ -22,7 +22,15 @@
 //!
 //! [rival.mallet]
 //! epochs = 1000
+//!
+//! # What all do differently on one corpus.
+//! [corpus.kos]
+//! seconds = 60.0
 //! ```
+//!
+//! Where several tables speak of one run, the nearer one counts: a sampler's, variant's or rival's
+//! goes over the corpus', and that over the plan. Seconds are a limit, so that of a corpus' and a
+//! contender's the smaller one counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use super::contender::{rival_names, sampler_names};
 use super::corpora::CorpusName;
 use super::thresholds::Thresholds;
-use super::tuning::{RivalTuning, Tuning, Variant, is_name};
+use super::tuning::{CorpusTuning, RivalTuning, Tuning, Variant, is_name};
 use super::{Cell, Contender, LabError, Rival};
 
 /// A mistyped number should not start a run of years.
@@ -78,6 +86,9 @@ pub struct Plan {
     /// Counts the topics K_d of documents at every evaluation, for plots of λ = K_d × acceptance.
     /// Takes four bytes a token, which the peak of memory then has in it.
     pub complexity: bool,
+    /// Computes the likelihood of the words given θ and φ at every evaluation, for plots of it:
+    /// ZenLDA's figure.
+    pub predictive: bool,
     /// Draws the document part and the word part of the log joint by themselves too.
     pub parts: bool,
     /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
@@ -85,6 +96,9 @@ pub struct Plan {
     /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
     /// unless given.
     pub timeout: Option<f64>,
+    /// Runs at once, each a process of its own. They share caches and memory, so that more than 1
+    /// costs CPU seconds too.
+    pub jobs: usize,
     /// What single samplers do differently.
     pub sampler: BTreeMap<String, Tuning>,
     /// Samplers with other options, by name. They come after `samplers`, in the order of their
@@ -92,6 +106,8 @@ pub struct Plan {
     pub variant: BTreeMap<String, Variant>,
     /// What single rivals do differently.
     pub rival: BTreeMap<String, RivalTuning>,
+    /// What everybody does differently on single corpora, which have to be among `corpora`.
+    pub corpus: BTreeMap<CorpusName, CorpusTuning>,
 }
 
 /// Who runs in the cells of a plan, under which name and how.
@@ -99,6 +115,16 @@ struct Entrant {
     contender: Contender,
     variant: Option<String>,
     tuning: Tuning,
+}
+
+/// Of a contender's limit, a corpus' and the plan's: a contender's own goes over the plan's, and of
+/// either and a corpus' the smaller one counts. So a corpus that is to be done in a minute is, and one
+/// that may take an hour does not undo the ten minutes of a slow rival.
+fn limit(contender: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<f64> {
+    match (contender, corpus) {
+        (Some(contender), Some(corpus)) => Some(contender.min(corpus)),
+        (own, corpus) => own.or(corpus).or(plan),
+    }
 }
 
 /// Seeds: 1 to n, or just these.
@@ -109,6 +135,24 @@ pub enum Seeds {
     Count(u32),
     /// Just these.
     List(Vec<u64>),
+}
+
+impl Seeds {
+    /// How many.
+    fn count(&self) -> usize {
+        match self {
+            Self::Count(n) => *n as usize,
+            Self::List(list) => list.len(),
+        }
+    }
+
+    /// One by one.
+    fn list(&self) -> Vec<u64> {
+        match self {
+            Self::Count(n) => (1..=u64::from(*n)).collect(),
+            Self::List(list) => list.clone(),
+        }
+    }
 }
 
 impl Default for Plan {
@@ -130,12 +174,15 @@ impl Default for Plan {
             length_bins: Vec::new(),
             held_out: None,
             complexity: false,
+            predictive: false,
             parts: false,
             lengths: false,
             timeout: None,
+            jobs: 1,
             sampler: BTreeMap::new(),
             variant: BTreeMap::new(),
             rival: BTreeMap::new(),
+            corpus: BTreeMap::new(),
         }
     }
 }
@@ -158,15 +205,18 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The runs, seeds outermost, so that a slow hour of the machine is shared by all samplers.
+    /// The runs, seeds outermost, so that a slow hour of the machine is shared by all samplers: every
+    /// corpus' first, then the second of those that have one, and so on.
     ///
     /// # Errors
     /// [`LabError::Value`] names key, value and what to give.
     pub fn cells(&self, thresholds: &Thresholds) -> Result<Vec<Cell>, LabError> {
-        let seeds = self.check()?;
+        self.check()?;
+        let seeds: Vec<Vec<u64>> = self.corpora.iter().map(|c| self.seeds_of(c).list()).collect();
         let mut cells = Vec::new();
-        for seed in seeds {
-            for corpus in &self.corpora {
+        for round in 0..seeds.iter().map(Vec::len).max().unwrap_or(0) {
+            for (corpus, seeds) in self.corpora.iter().zip(&seeds) {
+                let Some(&seed) = seeds.get(round) else { continue };
                 for &topics in &self.topics {
                     for &threads in &self.threads {
                         for entrant in self.entrants() {
@@ -178,6 +228,10 @@ impl Plan {
             }
         }
         Ok(cells)
+    }
+
+    fn seeds_of(&self, corpus: &CorpusName) -> &Seeds {
+        self.corpus.get(corpus).and_then(|tuning| tuning.seeds.as_ref()).unwrap_or(&self.seeds)
     }
 
     /// Samplers, then their variants, then rivals.
@@ -200,11 +254,13 @@ impl Plan {
         samplers.chain(variants).chain(rivals)
     }
 
-    /// What single contenders do differently, those that do not run included.
+    /// What single contenders do differently, those that do not run included, and what all do on
+    /// single corpora.
     pub fn tunings(&self) -> impl Iterator<Item = Tuning> {
         let variants = self.variant.values().map(|variant| &variant.tuning);
         let rivals = self.rival.values().cloned().map(Tuning::from);
-        self.sampler.values().chain(variants).cloned().chain(rivals)
+        let corpora = self.corpus.values().cloned().map(Tuning::from);
+        self.sampler.values().chain(variants).cloned().chain(rivals).chain(corpora)
     }
 
     fn cell(
@@ -216,6 +272,8 @@ impl Plan {
         seed: u64,
     ) -> Cell {
         let Entrant { contender, variant, tuning } = entrant;
+        let here = self.corpus.get(corpus).cloned().unwrap_or_default();
+        let evaluate_every = tuning.evaluate_every.or(here.evaluate_every);
         Cell {
             sampler: contender,
             variant,
@@ -225,14 +283,15 @@ impl Plan {
             seed,
             alpha: self.alpha.unwrap_or(50.0 / f64::from(topics)),
             beta: self.beta,
-            epochs: tuning.epochs.unwrap_or(self.epochs),
-            seconds: tuning.seconds.or(self.seconds),
+            epochs: tuning.epochs.or(here.epochs).unwrap_or(self.epochs),
+            seconds: limit(tuning.seconds, here.seconds, self.seconds),
             until: None,
-            evaluate_every: tuning.evaluate_every.unwrap_or(self.evaluate_every),
+            evaluate_every: evaluate_every.unwrap_or(self.evaluate_every),
             overrides: tuning.overrides,
             length_bins: self.length_bins.clone(),
             held_out: self.held_out,
             complexity: self.complexity,
+            predictive: self.predictive,
         }
     }
 
@@ -243,24 +302,18 @@ impl Plan {
         Cell { until: level.map(|level| level.log_joint), ..cell }
     }
 
-    /// Checks everything that does not need a corpus; returns the seeds.
-    fn check(&self) -> Result<Vec<u64>, LabError> {
-        let seeds = match &self.seeds {
-            Seeds::Count(n) => *n as usize,
-            Seeds::List(list) => list.len(),
-        };
+    /// Checks everything that does not need a corpus.
+    fn check(&self) -> Result<(), LabError> {
         let entrants = self.entrants().count();
-        let lists = [entrants, self.corpora.len(), self.topics.len(), self.threads.len()];
+        let seeds = self.corpora.iter().map(|corpus| self.seeds_of(corpus).count());
+        let seeds = seeds.reduce(usize::saturating_add).unwrap_or(self.seeds.count());
         // An empty list is refused below; here it must not hide a long one.
+        let lists = [entrants, self.topics.len(), self.threads.len()];
         let cells = lists.into_iter().fold(seeds, |cells, n| cells.saturating_mul(n.max(1)));
         if cells > MOST_CELLS {
             let remedy = format!("give lists whose product is at most {MOST_CELLS}");
             return Err(value("the number of runs", cells, remedy));
         }
-        let seeds = match &self.seeds {
-            Seeds::Count(n) => (1..=u64::from(*n)).collect(),
-            Seeds::List(list) => list.clone(),
-        };
         if entrants == 0 || !self.samplers.is_empty() {
             distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
         }
@@ -273,7 +326,18 @@ impl Plan {
         distinct("corpora", &self.corpora, "a list such as [\"kos\", \"nytlike@0.1\"]")?;
         distinct("topics", &self.topics, "a list such as [100, 1000]")?;
         distinct("threads", &self.threads, "a list such as [1, 2]")?;
-        distinct("seeds", &seeds, "a number from 1, or a list such as [1, 7]")?;
+        for corpus in &self.corpora {
+            let seeds = self.seeds_of(corpus).list();
+            distinct("seeds", &seeds, "a number from 1, or a list such as [1, 7]")?;
+        }
+        if let Some(name) = self.corpus.keys().find(|name| !self.corpora.contains(name)) {
+            let corpora: Vec<&str> = self.corpora.iter().map(CorpusName::as_str).collect();
+            let remedy = format!(
+                "it is none of `corpora`; name a table [corpus.NAME] {}",
+                corpora.join(" or ")
+            );
+            return Err(value("corpus", name, remedy));
+        }
         for name in self.sampler.keys() {
             if name.parse::<Contender>().map_or(true, Contender::is_rival) {
                 let remedy = format!("name a table [sampler.NAME] {}", sampler_names());
@@ -287,13 +351,15 @@ impl Plan {
             }
         }
         self.variant.keys().try_for_each(|name| check_name(name))?;
-        let epochs = self.tunings().filter_map(|tuning| tuning.epochs);
-        let every = self.tunings().filter_map(|tuning| tuning.evaluate_every);
+        let tunings: Vec<Tuning> = self.tunings().collect();
+        let epochs = tunings.iter().filter_map(|tuning| tuning.epochs);
+        let every = tunings.iter().filter_map(|tuning| tuning.evaluate_every);
         at_least_1("topics", self.topics.iter().copied())?;
         at_least_1("threads", self.threads.iter().map(|&n| n.min(1) as u32))?;
+        at_least_1("jobs", [self.jobs.min(1) as u32])?;
         at_least_1("epochs", epochs.chain([self.epochs]))?;
         at_least_1("evaluate-every", every.chain([self.evaluate_every]))?;
-        let seconds = self.tunings().filter_map(|tuning| tuning.seconds).chain(self.seconds);
+        let seconds = tunings.iter().filter_map(|tuning| tuning.seconds).chain(self.seconds);
         above_0("seconds", seconds)?;
         if !self.length_bins.is_sorted_by(|a, b| a < b) || self.length_bins.first() == Some(&0) {
             let bins = format!("{:?}", self.length_bins);
@@ -305,8 +371,7 @@ impl Plan {
         above_0("timeout", self.timeout)?;
         above_0("until", self.until)?;
         above_0("alpha", self.alpha)?;
-        above_0("beta", [self.beta])?;
-        Ok(seeds)
+        above_0("beta", [self.beta])
     }
 }
 
@@ -414,6 +479,35 @@ mod tests {
     }
 
     #[test]
+    fn a_corpus_has_limits_and_seeds_of_its_own() {
+        let plan = parse(
+            "samplers = [\"light\", \"warp\"]\nrivals = [\"mallet\"]\n\
+             corpora = [\"kos\", \"nytlike@0.1\", \"nips\"]\n\
+             epochs = 9\nseconds = 50.0\nseeds = 1\n\
+             [corpus.kos]\nseeds = [4, 7]\nseconds = 60.0\nevaluate-every = 3\nepochs = 8\n\
+             [corpus.\"nytlike@0.1\"]\nseconds = 10.0\n\
+             [sampler.warp]\nepochs = 90\nevaluate-every = 30\nseconds = 20.0\n\
+             [variant.b]\nsampler = \"warp\"\n[rival.mallet]\nseconds = 70.0\n",
+        )
+        .unwrap();
+        let cells = plan.cells(&Thresholds::default()).unwrap();
+        // Every corpus' first seed, then the second of those that have one.
+        let seeds: Vec<(&str, u64)> =
+            cells.iter().step_by(4).map(|cell| (cell.corpus.as_str(), cell.seed)).collect();
+        assert_eq!(seeds, [("kos", 4), ("nytlike@0.1", 1), ("nips", 1), ("kos", 7)]);
+        let how = |cell: &Cell| (cell.epochs, cell.evaluate_every, cell.seconds.unwrap());
+        let how: Vec<_> = cells.iter().map(how).collect();
+        // light, warp, b, mallet: a contender's own goes first, and of two limits the smaller one.
+        let kos = [(8, 3, 60.0), (90, 30, 20.0), (8, 3, 60.0), (8, 3, 60.0)];
+        let generated = [(9, 5, 10.0), (90, 30, 10.0), (9, 5, 10.0), (9, 5, 10.0)];
+        let nips = [(9, 5, 50.0), (90, 30, 20.0), (9, 5, 50.0), (9, 5, 70.0)];
+        assert_eq!(how, [kos, generated, nips, kos].concat());
+        // As the store keeps it.
+        let kept = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&kept).unwrap(), plan);
+    }
+
+    #[test]
     fn variants_come_after_samplers_with_options_of_their_own() {
         let plan = parse(
             "samplers = [\"warp\"]\nrivals = [\"mallet\"]\ncorpora = [\"kos\"]\nepochs = 9\n\
@@ -451,6 +545,10 @@ mod tests {
             ("samplers = [\"gibbs\"]", "f-plus"),
             ("rivals = [\"gibbs\"]", "tomotopy, gensim"),
             ("[rival.mallet]\nmh-steps = 3", "mh-steps"),
+            ("[corpus.kos]\nepoch = 3", "unknown field `epoch`, expected one of `epochs`"),
+            ("[corpus.kos]\ntopics = [3]", "line 2"),
+            ("[corpus.kos]\nseeds = \"many\"", "a number of seeds"),
+            ("[corpus.\"../kos\"]\nepochs = 3", "no name of a corpus"),
             ("seeds = \"many\"", "a number of seeds"),
             ("corpora = [\"../kos\"]", "no name of a corpus"),
             (
@@ -477,6 +575,7 @@ mod tests {
             ("corpora = [\"kos\"]\ntopics = [0]", "topics is 0: give at least 1"),
             ("corpora = [\"kos\"]\nseeds = 0", "seeds is empty"),
             ("corpora = [\"kos\"]\nthreads = [0]", "threads is 0"),
+            ("corpora = [\"kos\"]\njobs = 0", "jobs is 0: give at least 1"),
             ("corpora = [\"kos\"]\nevaluate-every = 0", "evaluate-every is 0"),
             ("corpora = [\"kos\"]\nseconds = -1.0", "seconds is -1"),
             ("corpora = [\"kos\"]\nbeta = nan", "beta is NaN"),
@@ -494,9 +593,31 @@ mod tests {
             ("corpora = [\"kos\"]\nheld-out = 1.0", "held-out is 1: give a share"),
             ("corpora = [\"kos\"]\nheld-out = nan", "held-out is NaN"),
             ("corpora = [\"kos\"]\nseeds = 1000000", "number of runs is 1000000"),
+            ("corpora = [\"kos\"]\n[corpus.nips]", "corpus is nips: it is none of `corpora`"),
+            ("corpora = [\"kos\"]\n[corpus.kos]\nseeds = 0", "seeds is empty"),
+            ("corpora = [\"kos\"]\n[corpus.kos]\nseeds = 20000", "number of runs is 20000"),
+            ("corpora = [\"kos\"]\n[corpus.kos]\nepochs = 0", "epochs is 0: give at least 1"),
+            ("corpora = [\"kos\"]\n[corpus.kos]\nseconds = 0.0", "seconds is 0: give a finite"),
             ("seeds = 4294967295", "number of runs is 4294967295"),
         ] {
             assert!(refused(text).contains(expected), "{}", refused(text));
+        }
+    }
+
+    #[test]
+    fn tables_know_what_every_run_is_to_reach() {
+        for (name, columns, runs) in [("table", 18, 630), ("table-30-minutes", 4, 60)] {
+            let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
+            let plan = Plan::read(&directory.join(format!("{name}.toml"))).unwrap();
+            let cells = plan.cells(&Thresholds::built_in()).unwrap();
+            assert_eq!((plan.corpora.len() * plan.topics.len(), cells.len()), (columns, runs));
+            let unknown: Vec<String> =
+                cells.iter().filter(|cell| cell.until.is_none()).map(Cell::name).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+            assert!(cells.iter().all(|cell| cell.seconds.is_some()));
+            // Everybody whose log joint can be computed.
+            let all = SamplerKind::ALL.into_iter().map(Contender::from).chain([Contender::Auto]);
+            assert_eq!(plan.samplers, all.collect::<Vec<_>>());
         }
     }
 

@@ -1,9 +1,18 @@
-//! Runs the cells of a plan, each in a child process, one after the other.
+//! Runs the cells of a plan, each in a child process: one after the other, or as many at once as the
+//! plan's `jobs` says.
+//!
+//! Workers take the cells in the plan's order and report to the caller's thread, which alone talks to
+//! the listener and puts results where their cells stand in the plan: tables do not depend on who was
+//! first. A child ends when its standard input does. The inputs lie together in [`Children`], so that
+//! one step ends all that run, and the system does the same when the lab itself is gone.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -64,7 +73,7 @@ pub struct Failure {
 pub struct Results {
     /// Finished runs, in the plan's order.
     pub records: Vec<Record>,
-    /// Runs that failed.
+    /// Runs that failed, in the plan's order.
     pub failures: Vec<Failure>,
 }
 
@@ -82,12 +91,13 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runs every cell that is not finished yet. `on` hears of each with its number, from 1, and the
-    /// number of all.
+    /// Runs every cell that is not finished yet, [`jobs`](Plan::jobs) at once. `on` hears of each
+    /// with its number, from 1, and the number of all; it is called by this thread only.
     ///
     /// # Errors
     /// A plan that makes no sense, a corpus that is not there (both before anything is run), or an
-    /// output directory that cannot be written. A run that fails is no error here.
+    /// output directory that cannot be written, which ends the runs under way. A run that fails is
+    /// no error here.
     pub fn run(
         &self,
         plan: &Plan,
@@ -98,38 +108,97 @@ impl Runner {
             corpus.check()?;
         }
         self.store.save_plan(plan)?;
-        let machine = Machine::detect();
-        let timeout = plan.timeout.map(Duration::from_secs_f64);
-        let mut results = Results::default();
-        for (i, cell) in cells.iter().enumerate() {
-            let mut tell = |event: Event<'_>| on(i + 1, cells.len(), event);
-            if let Some(record) = self.finished(cell)? {
-                tell(Event::Finished { record: &record, kept: true });
-                results.records.push(record);
-                continue;
+        let shared = Shared {
+            cells: &cells,
+            next: AtomicUsize::new(0),
+            jobs: plan.jobs.min(cells.len()),
+            machine: Machine::detect(),
+            timeout: plan.timeout.map(Duration::from_secs_f64),
+            corpora: Mutex::default(),
+            children: Children::default(),
+        };
+        // Each where its cell stands in the plan.
+        let mut ends: Vec<Option<Result<Record, Failure>>> = Vec::new();
+        ends.resize_with(cells.len(), || None);
+        thread::scope(|scope| {
+            let (sender, news) = channel();
+            for _ in 0..shared.jobs {
+                let (sender, shared) = (sender.clone(), &shared);
+                scope.spawn(move || self.work(shared, &sender));
             }
-            tell(Event::Started { cell });
-            let load = load();
-            let timeout = timeout.or(cell.sampler.is_rival().then_some(RIVALS_TIMEOUT));
-            let outcome = self.child(cell, timeout, |epoch, score, tokens_per_cpu_second| {
-                tell(Event::Evaluated { cell, epoch, score, tokens_per_cpu_second });
-            });
-            match outcome {
-                Ok(outcome) => {
-                    let (cell, machine) = (cell.clone(), machine.clone());
-                    let record = Record { cell, machine, load, outcome };
-                    self.store.save(&record)?;
-                    tell(Event::Finished { record: &record, kept: false });
-                    results.records.push(record);
+            drop(sender);
+            for (i, news) in news {
+                let mut tell = |event: Event<'_>| on(i + 1, cells.len(), event);
+                let cell = &cells[i];
+                match news {
+                    News::Started => tell(Event::Started { cell }),
+                    News::Evaluated { epoch, score, tokens_per_cpu_second } => {
+                        tell(Event::Evaluated { cell, epoch, score, tokens_per_cpu_second });
+                    }
+                    News::Finished { record, kept } => {
+                        tell(Event::Finished { record: &record, kept });
+                        ends[i] = Some(Ok(*record));
+                    }
+                    News::Failed(failure) => {
+                        tell(Event::Failed { failure: &failure });
+                        ends[i] = Some(Err(failure));
+                    }
+                    News::Stopped(error) => {
+                        shared.children.end();
+                        return Err(error);
+                    }
                 }
-                Err(error) => {
-                    let failure = Failure { cell: cell.clone(), message: error.to_string() };
-                    tell(Event::Failed { failure: &failure });
-                    results.failures.push(failure);
-                }
+            }
+            Ok(())
+        })?;
+        let mut results = Results::default();
+        for end in ends.into_iter().flatten() {
+            match end {
+                Ok(record) => results.records.push(record),
+                Err(failure) => results.failures.push(failure),
             }
         }
         Ok(results)
+    }
+
+    /// Takes cells, one after the other, until there are none or all is to end.
+    fn work(&self, shared: &Shared<'_>, sender: &Sender<(usize, News)>) {
+        while !shared.children.ended() {
+            let i = shared.next.fetch_add(1, Ordering::Relaxed);
+            let Some(cell) = shared.cells.get(i) else { return };
+            // Nobody listens any more once all is to end.
+            let tell = |news| drop(sender.send((i, news)));
+            match self.finish(i, cell, shared, &tell) {
+                Ok(news) => tell(news),
+                Err(error) => tell(News::Stopped(error)),
+            }
+        }
+    }
+
+    /// Runs a cell unless it is finished; says how it ended.
+    fn finish(
+        &self,
+        i: usize,
+        cell: &Cell,
+        shared: &Shared<'_>,
+        tell: &impl Fn(News),
+    ) -> Result<News, LabError> {
+        if let Some(record) = self.finished(cell)? {
+            return Ok(News::Finished { record: Box::new(record), kept: true });
+        }
+        tell(News::Started);
+        let load = load();
+        match self.child(i, cell, shared, tell) {
+            Ok(outcome) => {
+                let (cell, machine) = (cell.clone(), shared.machine.clone());
+                let record = Record { cell, machine, load, jobs: shared.jobs, outcome };
+                self.store.save(&record)?;
+                Ok(News::Finished { record: Box::new(record), kept: false })
+            }
+            Err(error) => {
+                Ok(News::Failed(Failure { cell: cell.clone(), message: error.to_string() }))
+            }
+        }
     }
 
     fn finished(&self, cell: &Cell) -> Result<Option<Record>, LabError> {
@@ -138,25 +207,34 @@ impl Runner {
 
     fn child(
         &self,
+        i: usize,
         cell: &Cell,
-        timeout: Option<Duration>,
-        evaluated: impl FnMut(u32, Score, f64),
+        shared: &Shared<'_>,
+        tell: &impl Fn(News),
     ) -> Result<Outcome, LabError> {
-        let path = cell.corpus.file(&self.store.corpora())?;
+        let timeout = shared.timeout.or(cell.sampler.is_rival().then_some(RIVALS_TIMEOUT));
+        let path = {
+            // Two runs of one generated corpus are not to make it both.
+            let _making = lock(&shared.corpora);
+            cell.corpus.file(&self.store.corpora())?
+        };
         let fail = |message: String| LabError::Child { cell: cell.name(), message };
         let scratch = self.store.scratch(cell);
         // States of a run that was interrupted are not this one's.
         clear(&scratch);
         let job = Job { cell: cell.clone(), path, scratch: scratch.clone() };
-        // Its input stays open, since the end of it ends the child.
-        let (mut child, _input) = start(&self.program, &job)
+        let (mut child, input) = start(&self.program, &job)
             .map_err(|error| fail(format!("cannot start {}: {error}", self.program.display())))?;
+        // Stays open until the child is gone, since the end of it ends the child.
+        let _input = input.map(|input| shared.children.hold(i, input));
         let complaints = thread::spawn({
             let stderr = child.stderr.take();
             move || stderr.map(last_line).unwrap_or_default()
         });
         let messages = listen(&mut child);
-        let outcome = collect(&messages, timeout, evaluated);
+        let outcome = collect(&messages, timeout, |epoch, score, tokens_per_cpu_second| {
+            tell(News::Evaluated { epoch, score, tokens_per_cpu_second });
+        });
         if let Err(Ended::Late) = outcome {
             end_group(&mut child);
         }
@@ -171,6 +249,85 @@ impl Runner {
             _ => Err(fail(describe(status, &complaint))),
         }
     }
+}
+
+/// What the workers of a plan have in common.
+struct Shared<'a> {
+    cells: &'a [Cell],
+    /// The first cell that nobody has taken.
+    next: AtomicUsize,
+    /// Cells that run at once, at most.
+    jobs: usize,
+    machine: Machine,
+    /// As the plan says, for all.
+    timeout: Option<Duration>,
+    /// Held by who makes the file of a corpus.
+    corpora: Mutex<()>,
+    children: Children,
+}
+
+/// What a worker says of a cell.
+enum News {
+    Started,
+    Evaluated {
+        epoch: u32,
+        score: Score,
+        tokens_per_cpu_second: f64,
+    },
+    Finished {
+        record: Box<Record>,
+        kept: bool,
+    },
+    Failed(Failure),
+    /// Nothing more can be run.
+    Stopped(LabError),
+}
+
+/// Standard inputs of the children that run, by the number of their cell; none once all is to end.
+struct Children(Mutex<Option<BTreeMap<usize, ChildStdin>>>);
+
+/// Closes a child's input when it is dropped.
+struct Held<'a> {
+    children: &'a Children,
+    number: usize,
+}
+
+impl Default for Children {
+    fn default() -> Self {
+        Self(Mutex::new(Some(BTreeMap::new())))
+    }
+}
+
+impl Children {
+    /// Keeps a child's input open; closes it at once, if all is to end.
+    fn hold(&self, number: usize, input: ChildStdin) -> Held<'_> {
+        if let Some(inputs) = &mut *lock(&self.0) {
+            inputs.insert(number, input);
+        }
+        Held { children: self, number }
+    }
+
+    /// Ends all children, those to come included.
+    fn end(&self) {
+        *lock(&self.0) = None;
+    }
+
+    fn ended(&self) -> bool {
+        lock(&self.0).is_none()
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(inputs) = &mut *lock(&self.children.0) {
+            inputs.remove(&self.number);
+        }
+    }
+}
+
+/// Nothing that is locked here can be left half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes a run's scratch directory. Only rivals have one, so that often there is none.

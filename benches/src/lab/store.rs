@@ -20,8 +20,16 @@ pub struct Record {
     pub machine: Machine,
     /// Processes that wanted a core in the minute before, where the system says so.
     pub load: Option<f64>,
+    /// Runs at once, at most: this one and those beside it, which take caches and memory from it.
+    #[serde(default = "alone")]
+    pub jobs: usize,
     /// What came out.
     pub outcome: Outcome,
+}
+
+/// What records were before it was written down.
+fn alone() -> usize {
+    1
 }
 
 /// An output directory.

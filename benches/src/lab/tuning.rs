@@ -1,4 +1,4 @@
-//! What one contender does differently from the rest of a plan.
+//! What one contender does differently from the rest of a plan, or all of them on one corpus.
 //!
 //! [`Overrides`] is the one list of options of our samplers that a plan can set: the tables
 //! `[sampler.X]` and `[variant.X]` and every [`Cell`](super::Cell) take in its fields. A new option
@@ -10,6 +10,8 @@ use lda_core::sampler::Proposals;
 use lda_core::train::{Options, SamplerKind, Start};
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
+
+use super::plan::Seeds;
 
 /// Options of a sampler; as the library decides where nothing is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -126,6 +128,26 @@ impl From<RivalTuning> for Tuning {
     }
 }
 
+/// What everybody does differently on one corpus, unless a table of their own says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CorpusTuning {
+    /// Epochs at most.
+    pub epochs: Option<u32>,
+    /// CPU seconds of sampling at most; a contender's own limit can only be lower.
+    pub seconds: Option<f64>,
+    /// Epochs between evaluations.
+    pub evaluate_every: Option<u32>,
+    /// Seeds.
+    pub seeds: Option<Seeds>,
+}
+
+impl From<CorpusTuning> for Tuning {
+    fn from(CorpusTuning { epochs, seconds, evaluate_every, seeds: _ }: CorpusTuning) -> Self {
+        Self { epochs, seconds, evaluate_every, ..Self::default() }
+    }
+}
+
 /// The keys that are set, on one line as they stand in a plan: `epochs = 70, mh-steps = 2`.
 pub(super) fn describe(tuning: &impl Serialize) -> String {
     // Numbers and names can all be written.
@@ -155,6 +177,9 @@ mod tests {
         assert_eq!(describe(&Overrides::default()), "");
         let tuning = Tuning { epochs: Some(70), overrides, ..Tuning::default() };
         assert_eq!(describe(&tuning), "epochs = 70, mh-steps = 2");
+        let seeds = Some(Seeds::List(vec![1, 7]));
+        let corpus = CorpusTuning { seconds: Some(60.0), seeds, ..CorpusTuning::default() };
+        assert_eq!(describe(&corpus), "seconds = 60.0, seeds = [1, 7]");
         let variant = Variant { sampler: SamplerKind::Light, tuning };
         assert_eq!(describe(&variant), "sampler = \"light\", epochs = 70, mh-steps = 2");
     }

@@ -6,6 +6,7 @@
 //! | question | answer | cost |
 //! |---|---|---|
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
+//! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d a (document, word) pair, plus K_w a word |
 //! | does the model foretell unseen text? | [`perplexity::complete_documents`] | O(K_w + K_d) a token and sweep |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
@@ -15,6 +16,7 @@
 pub mod likelihood;
 pub mod perplexity;
 pub mod phi;
+pub mod predictive;
 mod sum;
 pub mod top_words;
 pub mod view;
@@ -22,5 +24,6 @@ pub mod view;
 pub use likelihood::{LogJoint, log_joint};
 pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
 pub use phi::{Phi, PhiError};
+pub use predictive::log_predictive;
 pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
 pub use view::{DocumentCounts, Visit, WordCounts};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
-use crate::eval::{LogJoint, log_joint};
+use crate::eval::{LogJoint, log_joint, log_predictive};
 use crate::model::TopicModel;
 use crate::prior::Alpha;
 use crate::train::driver::PassReport;
@@ -301,6 +301,18 @@ impl<'a> Trainer<'a> {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 log_joint(&view, &engine.alpha, beta).expect("priors were checked")
+            })
+        })
+    }
+
+    /// Log likelihood of the training words given θ and φ of the current state
+    /// ([`eval::predictive`](crate::eval::predictive)).
+    pub fn log_predictive(&self) -> f64 {
+        let (corpus, beta) = (self.corpus, self.resolved.beta);
+        Self::install(&self.pool, || {
+            any_engine!(&self.engine, engine => {
+                let view = CountsView::new(&engine.state, corpus);
+                log_predictive(&view, corpus, &engine.alpha, beta).expect("priors were checked")
             })
         })
     }

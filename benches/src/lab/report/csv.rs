@@ -50,7 +50,7 @@ pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
          log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity,\
-         topics_per_document,complexity_ratio\n"
+         topics_per_document,complexity_ratio,log_predictive_per_token\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -75,7 +75,8 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
                 .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
                 .maybe(point.topics_a_document.map(|topics| format!("{topics:.4}")))
-                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")));
+                .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")))
+                .maybe(point.log_predictive.map(|log| format!("{:.6}", log / tokens)));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);
@@ -122,8 +123,8 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     }
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
-         read_seconds,start_seconds,load,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,kind,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         read_seconds,start_seconds,load,jobs,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
+         held_out,kind,resolved_sampler,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
     for record in &results.records {
@@ -179,12 +180,14 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .add(format!("{:.3}", outcome.read_seconds))
         .maybe(outcome.start_seconds.map(|seconds| format!("{seconds:.3}")))
         .maybe(record.load)
+        .add(record.jobs)
         .maybe(resolved.map(|resolved| resolved.isa))
         .maybe(resolved.map(|resolved| resolved.ranges))
         .add(format!("{:016x}", outcome.corpus_fingerprint))
         .maybe(outcome.assignments_fingerprint.map(|hash| format!("{hash:016x}")))
         .maybe(cell.held_out)
         .add(cell.sampler)
+        .maybe(resolved.map(|resolved| resolved.sampler.name()))
         .add(describe(&cell.overrides))
         .maybe(rival.map(|rival| &rival.version))
         .maybe(rival.map(|rival| &rival.options))
@@ -232,8 +235,10 @@ mod tests {
         let mut first = kos_record(1, 1.0, -9.0);
         let last = first.outcome.points.last_mut().unwrap();
         (last.topics_a_document, last.acceptance) = (Some(8.0), Some(0.25));
+        last.log_predictive = Some(-7500.0);
         let lines = parse(&epochs(&[first, kos_record(2, 2.0, -9.0)]));
         assert_eq!(column(&lines, "complexity_ratio")[1..4], ["", "2.0000", ""]);
+        assert_eq!(column(&lines, "log_predictive_per_token")[1..4], ["", "-7.500000", ""]);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
         assert_eq!(column(&lines, "epoch"), ["0", "10", "20", "0", "10", "20"]);
         assert_eq!(column(&lines, "tokens_per_cpu_second")[..3], ["", "10000", "10000"]);

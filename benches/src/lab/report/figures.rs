@@ -25,14 +25,16 @@ pub(super) fn draw(
         let place = format!("{}-k{}-t{}", cell.corpus, cell.topics, cell.threads);
         let heading = heading(cell, &records);
         let drawn = Place { records: &records, heading, thresholds, colors: &colors };
-        add(format!("{place}-likelihood-by-time"), drawn.by_time());
-        add(format!("{place}-likelihood-by-epoch"), drawn.by_epoch());
+        add(format!("{place}-likelihood-by-time"), drawn.likelihood(BY_TIME));
+        add(format!("{place}-likelihood-by-epoch"), drawn.likelihood(BY_EPOCH));
         for (bin, lengths) in names(&cell.length_bins).into_iter().enumerate() {
             let by_length = |_: &Record, point: &Point| point.by_length.get(bin).copied().flatten();
             let heading = format!("{}, documents of {lengths} tokens", drawn.heading);
             let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
             add(name, Place { heading, ..drawn }.of_documents(by_length));
         }
+        add(format!("{place}-predictive-by-time"), drawn.predictive(BY_TIME));
+        add(format!("{place}-predictive-by-epoch"), drawn.predictive(BY_EPOCH));
         add(format!("{place}-perplexity-by-time"), drawn.perplexity());
         for (name, scene) in quantities::draw(&drawn, plan.parts) {
             add(format!("{place}-{name}"), Some(scene));
@@ -73,6 +75,12 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
 }
 
+/// What is to the right: its name, and where a point is.
+type Axis = (&'static str, fn(&Point) -> f64);
+
+const BY_TIME: Axis = ("CPU seconds of sampling", |point| point.cpu_seconds);
+const BY_EPOCH: Axis = ("epoch", |point| point.epoch as f64);
+
 /// What is drawn together.
 pub(super) struct Place<'a> {
     pub(super) records: &'a [&'a Record],
@@ -111,20 +119,20 @@ impl Place<'_> {
         self.records.iter().map(curve).collect()
     }
 
-    fn by_time(&self) -> Option<Scene> {
-        self.chart("CPU seconds of sampling", |point| point.cpu_seconds)
-    }
-
-    fn by_epoch(&self) -> Option<Scene> {
-        self.chart("epoch", |point| f64::from(point.epoch))
-    }
-
     fn of_documents(&self, y: impl Fn(&Record, &Point) -> Option<f64>) -> Option<Scene> {
         let curves = self.curves(|point| point.cpu_seconds, y);
         self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
     }
 
-    fn chart(&self, x_label: &str, x: fn(&Point) -> f64) -> Option<Scene> {
+    /// Of the words given θ and φ: what ZenLDA plots.
+    fn predictive(&self, (x_label, x): Axis) -> Option<Scene> {
+        let y = |record: &Record, point: &Point| {
+            point.log_predictive.map(|log| log / record.outcome.tokens as f64)
+        };
+        self.draw(x_label, "log likelihood a token given θ and φ", self.curves(x, y), Vec::new())
+    }
+
+    fn likelihood(&self, (x_label, x): Axis) -> Option<Scene> {
         let y = |record: &Record, point: &Point| point.score(record.outcome.tokens).log_joint;
         let curves = self.curves(x, y);
         let levels = self.thresholds.of(&self.records[0].cell).iter();
@@ -298,6 +306,9 @@ mod tests {
             (point.topics_a_document, point.acceptance) = (Some(20.0), Some(0.5));
         }
         exact.outcome.points[1].topics_a_document = Some(20.0);
+        for (i, point) in exact.outcome.points.iter_mut().enumerate() {
+            point.log_predictive = Some(-9000.0 + 500.0 * i as f64);
+        }
         exact.outcome.lengths = vec![LengthBin { longest: 10, documents: 1, tokens: 10 }];
         let (all, thresholds) = (results([exact, proposing]), Thresholds::built_in());
         let plan = Plan { parts: true, lengths: true, ..Plan::default() };
@@ -310,6 +321,10 @@ mod tests {
                 let svg = svg(&format!("kos-k1000-t1-{part}-part-by-{by}"));
                 assert!(svg.contains(&format!(">{part} part of the log joint a token<")), "{svg}");
             }
+        }
+        for by in ["epoch", "time"] {
+            let svg = svg(&format!("kos-k1000-t1-predictive-by-{by}"));
+            assert!(svg.contains(">f-plus<") && !svg.contains(">proposing<"), "{svg}");
         }
         assert!(svg("lengths-of-documents").contains(">kos<"));
     }

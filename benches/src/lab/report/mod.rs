@@ -82,6 +82,7 @@ mod tests {
             cell,
             machine: Machine::detect(),
             load: Some(0.5),
+            jobs: 1,
             outcome: Outcome {
                 resolved: Some(Options::default().resolve(&corpus).unwrap()),
                 documents: 1,

@@ -1,5 +1,7 @@
 //! Runs that differ only by their seed, taken together.
 
+use lda_core::train::SamplerKind;
+
 use super::super::thresholds::{Thresholds, crossing};
 use super::super::{Cell, Contender, CorpusName, Record, Results, median};
 
@@ -11,6 +13,8 @@ pub struct Group {
     pub name: String,
     /// Sampler, or rival.
     pub sampler: Contender,
+    /// What the library picked, where it was left to it.
+    pub picked: Option<SamplerKind>,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -60,6 +64,16 @@ pub struct Arrival {
     pub arrived: usize,
 }
 
+impl Group {
+    /// Its name, and in brackets what the library picked: `auto (sparse)`.
+    pub fn title(&self) -> String {
+        match self.picked {
+            Some(kind) => format!("{} ({})", self.name, kind.name()),
+            None => self.name.clone(),
+        }
+    }
+}
+
 /// Groups in the order of their first run.
 pub fn group(results: &Results, thresholds: &Thresholds) -> Vec<Group> {
     let failed = results.failures.iter().map(|failure| &failure.cell);
@@ -90,6 +104,8 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
     Group {
         name: head.contender().to_owned(),
         sampler: head.sampler,
+        // By the corpus and K, so that seeds agree.
+        picked: picked(&records),
         corpus: head.corpus.clone(),
         topics: head.topics,
         threads: head.threads,
@@ -106,6 +122,11 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
         peak_per_token: middle(&|r| peak(r).map(|bytes| bytes / tokens(r))),
         arrivals: arrivals(head, &records, thresholds),
     }
+}
+
+fn picked(records: &[&Record]) -> Option<SamplerKind> {
+    let left_to_it = records.iter().find(|record| record.cell.sampler == Contender::Auto)?;
+    left_to_it.outcome.resolved.as_ref().map(|resolved| resolved.sampler)
 }
 
 fn arrivals(head: &Cell, records: &[&Record], thresholds: &Thresholds) -> Vec<Arrival> {
@@ -150,6 +171,17 @@ mod tests {
         assert_eq!(arrival(&groups).cpu_seconds, second);
         all.records.remove(0);
         assert_eq!(arrival(&group(&all, &thresholds)).cpu_seconds, f64::INFINITY);
+    }
+
+    #[test]
+    fn what_was_picked_is_said() {
+        let mut all = results([kos_record(1, 1.0, -9.0), kos_record(1, 1.0, -9.0)]);
+        all.records[1].cell.sampler = Contender::Auto;
+        all.records[1].outcome.resolved.as_mut().unwrap().sampler = SamplerKind::Sparse;
+        let groups = group(&all, &Thresholds::built_in());
+        let titles: Vec<String> = groups.iter().map(Group::title).collect();
+        assert_eq!(titles, ["f-plus", "auto (sparse)"]);
+        assert_eq!(groups[1].name, "auto");
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(super) fn markdown(plan: &Plan, results: &Results, groups: &[Group]) -> Stri
     out
 }
 
+/// The share of the best likelihood by which rows are compared in one figure. Where a plan's
+/// thresholds do not have it, their last is taken.
+const COMPARED: &str = "99";
+
 fn section(groups: &[&Group]) -> String {
     let levels: Vec<&Arrival> = groups
         .iter()
@@ -39,8 +43,18 @@ fn section(groups: &[&Group]) -> String {
         let _ = write!(header, " s to {} % ({:.3}) |", level.percent, level.log_joint);
         rule.push_str("--:|");
     }
+    let compared = levels
+        .iter()
+        .position(|level| level.percent == COMPARED)
+        .or_else(|| levels.len().checked_sub(1));
+    if let Some(level) = compared {
+        let _ = write!(header, " × best to {} % |", levels[level].percent);
+        rule.push_str("--:|");
+    }
+    let best: Vec<Option<&Group>> = (0..levels.len()).map(|level| first(groups, level)).collect();
     let columns = Columns {
         levels: levels.len(),
+        compared: compared.map(|level| (level, best[level].map(|group| seconds(group, level)))),
         perplexity: groups.iter().any(|group| group.perplexity.is_some()),
     };
     let perplexity = if columns.perplexity { " perplexity |" } else { "" };
@@ -54,13 +68,42 @@ fn section(groups: &[&Group]) -> String {
     for group in groups {
         let _ = write!(out, "\n{}", row(group, columns));
     }
+    if !levels.is_empty() {
+        let _ = write!(out, "\n{}", best_row(&best, columns));
+    }
     out
+}
+
+/// CPU seconds to a level; infinite where there is no such thing.
+fn seconds(group: &Group, level: usize) -> f64 {
+    let arrival = group.arrivals.get(level).filter(|_| group.log_joint.is_some());
+    arrival.map_or(f64::INFINITY, |arrival| arrival.cpu_seconds)
+}
+
+/// Who of them was first at a level.
+fn first<'a>(groups: &[&'a Group], level: usize) -> Option<&'a Group> {
+    let arrived = groups.iter().copied().filter(|group| seconds(group, level).is_finite());
+    arrived.min_by(|a, b| seconds(a, level).total_cmp(&seconds(b, level)))
+}
+
+/// The last row: the shortest time to each level, and whose it is.
+fn best_row(best: &[Option<&Group>], columns: Columns) -> String {
+    let mut out = "| **best** | | |".to_owned();
+    for (level, group) in best.iter().enumerate() {
+        let text = group.map_or("–".to_owned(), |group| {
+            format!("{} {}", short(seconds(group, level)), group.title())
+        });
+        let _ = write!(out, " {text} |");
+    }
+    out + &" |".repeat(1 + columns.figures())
 }
 
 /// What a section has figures of.
 #[derive(Clone, Copy)]
 struct Columns {
     levels: usize,
+    /// The level by which rows are compared, and the shortest time to it.
+    compared: Option<(usize, Option<f64>)>,
     perplexity: bool,
 }
 
@@ -72,10 +115,11 @@ impl Columns {
 }
 
 fn row(group: &Group, columns: Columns) -> String {
-    let mut out = format!("| {} | {} | {} |", group.name, group.threads, group.seeds);
+    let mut out = format!("| {} | {} | {} |", group.title(), group.threads, group.seeds);
     if group.seeds == 0 {
         let why = group.failure.as_deref().unwrap_or_default().replace('|', "\\|");
-        let rest = columns.levels + columns.figures() - 1;
+        let compared = usize::from(columns.compared.is_some());
+        let rest = columns.levels + compared + columns.figures() - 1;
         let _ = write!(out, " failed: {why} |{}", " |".repeat(rest));
         return out;
     }
@@ -85,6 +129,10 @@ fn row(group: &Group, columns: Columns) -> String {
         let _ = write!(out, " {text} |");
     }
     let dash = || "–".to_owned();
+    if let Some((level, best)) = columns.compared {
+        let ratio = best.map(|best| seconds(group, level) / best).filter(|x| x.is_finite());
+        let _ = write!(out, " {} |", ratio.map_or_else(dash, |ratio| format!("{ratio:.2}")));
+    }
     let log_joint = group.log_joint.map_or_else(dash, |joint| format!("{joint:.4}"));
     let perplexity = match group.perplexity {
         Some(perplexity) => format!(" {perplexity:.1} |"),
@@ -104,12 +152,15 @@ fn row(group: &Group, columns: Columns) -> String {
     out
 }
 
+fn short(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
+}
+
 /// Median seconds, and how many seeds arrived unless all or none did.
 fn time(arrival: &Arrival, seeds: usize) -> String {
     let seconds = match arrival.cpu_seconds {
         s if s.is_infinite() => "never".to_owned(),
-        s if s < 10.0 => format!("{s:.2}"),
-        s => format!("{s:.1}"),
+        s => short(s),
     };
     if arrival.arrived == seeds || arrival.arrived == 0 {
         seconds
@@ -123,7 +174,8 @@ fn notes(plan: &Plan, results: &Results) -> String {
         "\nMedians over the seeds. Seconds are CPU seconds of sampling, all threads together, \
          without reading, start and evaluation. \"s to 99 % (x)\": until the log joint a token \
          first was x, linear between evaluated epochs; a seed that did not get there counts as \
-         infinite, and (a/b) says how many did. Speed: median over the second half of the epochs. \
+         infinite, and (a/b) says how many did. \"× best\": that time over the shortest of the \
+         table, which the last row has. Speed: median over the second half of the epochs. \
          Peak: largest resident set of the process, reading included.\n",
     );
     let every = format!("evaluated every {} epochs", plan.evaluate_every);
@@ -139,7 +191,9 @@ fn notes(plan: &Plan, results: &Results) -> String {
     let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
     let variants = plan.variant.iter().map(|(name, variant)| (name, describe(variant)));
     let rivals = plan.rival.iter().map(|(name, tuning)| (name, describe(tuning)));
-    for (name, tuning) in samplers.chain(variants).chain(rivals) {
+    let corpora = plan.corpus.iter().map(|(name, tuning)| (name.as_str(), describe(tuning)));
+    let contenders = samplers.chain(variants).chain(rivals);
+    for (name, tuning) in contenders.map(|(name, told)| (name.as_str(), told)).chain(corpora) {
         let _ = writeln!(out, "{name}: {tuning}.");
     }
     out.push_str(&rivals_notes(results));
@@ -156,10 +210,28 @@ fn notes(plan: &Plan, results: &Results) -> String {
     if let Some(most) = loads.max_by(f64::total_cmp) {
         let _ = writeln!(out, "Highest load average at the start of a run: {most:.2}.");
     }
+    out.push_str(&jobs_note(results));
     for failure in &results.failures {
         let _ = writeln!(out, "\nFailed: {}: {}", failure.cell.name(), failure.message);
     }
     out
+}
+
+/// How many runs there were at once, unless each was alone.
+fn jobs_note(results: &Results) -> String {
+    let jobs = || results.records.iter().map(|record| record.jobs);
+    let (Some(least), Some(most @ 2..)) = (jobs().min(), jobs().max()) else {
+        return String::new();
+    };
+    let jobs = if least == most {
+        most.to_string()
+    } else {
+        format!("{least} to {most} (cells.csv says of each)")
+    };
+    format!(
+        "Runs at once: {jobs}. They shared caches and memory: CPU seconds are somewhat longer than \
+         those of a run alone.\n"
+    )
 }
 
 /// What each rival said of itself: with what it was run, and what is in its clock.
@@ -181,8 +253,10 @@ fn rivals_notes(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lda_core::train::SamplerKind;
+
     use super::super::super::thresholds::Thresholds;
-    use super::super::super::{Cell, Failure};
+    use super::super::super::{Cell, Contender, Failure};
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
@@ -196,11 +270,40 @@ mod tests {
         let groups = group(&all, &Thresholds::built_in());
         let text = markdown(&Plan::default(), &all, &groups);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(rows.len(), 4, "{text}");
+        // Header, rule, two groups and the best.
+        assert_eq!(rows.len(), 5, "{text}");
         let columns = |row: &str| row.replace("\\|", "").matches('|').count();
         assert!(rows.iter().all(|row| columns(row) == columns(rows[0])), "{text}");
-        assert!(text.contains("## kos, K = 1000"));
+        assert!(text.contains("## kos, K = 1000") && !text.contains("Runs at once"));
+        all.records[1].jobs = 2;
+        let text = markdown(&Plan::default(), &all, &groups);
+        assert!(text.contains("Runs at once: 1 to 2 (cells.csv"), "{text}");
         assert!(rows[2].contains(" never (1/2) |"), "{text}");
         assert!(rows[3].contains("failed: a\\|b"), "{text}");
+    }
+
+    #[test]
+    fn rows_are_compared_with_the_best() {
+        let mut all = results([3.0, 1.5, 1.0].map(|seconds| kos_record(1, seconds, -9.0)));
+        all.records[1].cell.sampler = Contender::Auto;
+        // Never at 99 %, though first at 95 %.
+        all.records[2] = kos_record(1, 0.1, -9.5);
+        all.records[2].cell.sampler = SamplerKind::Warp.into();
+        let text = markdown(&Plan::default(), &all, &group(&all, &Thresholds::built_in()));
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .collect();
+        // Sampler, threads, seeds; 95, 98, 99 and 99.8 %; the ratio.
+        assert_eq!(rows[0][8], "× best to 99 %");
+        let ratios: Vec<&str> = rows[2..].iter().map(|row| row[8]).collect();
+        assert_eq!(ratios, ["2.00", "1.00", "–", ""], "{text}");
+        let best = rows.last().unwrap();
+        assert_eq!(best[1], "**best**");
+        assert!(best[4].ends_with(" warp") && best[6].contains("auto ("), "{text}");
+        // Where no likelihood is known there is nothing to compare.
+        let text = markdown(&Plan::default(), &all, &group(&all, &Thresholds::default()));
+        assert!(!text.contains("× best to") && !text.contains("**best**"), "{text}");
     }
 }

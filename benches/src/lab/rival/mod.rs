@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::corpus::write_uci;
-use lda_core::eval::{Phi, log_joint};
+use lda_core::eval::{Phi, log_joint, log_predictive};
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 
@@ -191,6 +191,9 @@ impl Judge<'_> {
         let alpha = Alpha::Symmetric(cell.alpha);
         let refused = |error: lda_core::prior::PriorError| self.fail(error.to_string());
         let joint = log_joint(counts, &alpha, cell.beta).map_err(refused)?;
+        let predictive = cell
+            .predictive
+            .then(|| log_predictive(counts, training, &alpha, cell.beta).map_err(refused));
         let perplexity = match self.split.held_out {
             None => None,
             Some(_) => {
@@ -213,6 +216,7 @@ impl Judge<'_> {
             log_joint: Some(joint.total()),
             log_joint_doc: Some(joint.documents),
             log_joint_word: Some(joint.words),
+            log_predictive: predictive.transpose()?,
             perplexity,
             topics_a_document: topics.flatten(),
             by_length,
