@@ -214,19 +214,22 @@ impl Isa {
     /// Runs `kernel` compiled for this set, or the scalar one where the machine lacks it: results
     /// are the same bits.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[cfg(target_arch = "x86_64")]
         match self {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => match Avx512::detect() {
-                Some(lanes) => avx512::run(lanes, kernel),
-                None => kernel.run(Scalar),
-            },
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => match Avx2::detect() {
-                Some(lanes) => avx2::run(lanes, kernel),
-                None => kernel.run(Scalar),
-            },
-            _ => kernel.run(Scalar),
+            Isa::Avx512 => {
+                if let Some(lanes) = Avx512::detect() {
+                    return avx512::run(lanes, kernel);
+                }
+            }
+            Isa::Avx2 => {
+                if let Some(lanes) = Avx2::detect() {
+                    return avx2::run(lanes, kernel);
+                }
+            }
+            Isa::Scalar => {}
         }
+        // In one place only: a kernel is inlined wherever it is run.
+        kernel.run(Scalar)
     }
 }
 

@@ -1,4 +1,9 @@
 //! The definition of every operation, one lane after the other.
+//!
+//! Where there are vectors to write with (x86-64), this is for machines that are long gone and for
+//! tests; what is long here is called there and not inlined, or it would be most of every kernel's
+//! code and of the time to compile it. Elsewhere it is all there is, and the compiler makes of it what
+//! the machine has.
 
 use super::{LANES, Lanes};
 
@@ -50,25 +55,30 @@ impl Lanes for Scalar {
     fn store_u(self, to: &mut [u32; LANES], x: Self::U) {
         *to = x;
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U {
         std::array::from_fn(|i| (from[i / 2] >> (16 * (i % 2))) & 0xffff)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn add_u16_at(self, at: &mut [u32; LANES / 2], lane: usize, by: u16) {
         let (word, shift) = (&mut at[lane / 2], 16 * (lane % 2));
         let value = ((*word >> shift) as u16).wrapping_add(by);
         *word = *word & !(0xffff << shift) | u32::from(value) << shift;
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn load_halves(self, from: &[u16; LANES]) -> Self::U {
         from.map(u32::from)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn store_halves(self, to: &mut [u16; LANES], x: Self::U) {
         *to = x.map(|x| x as u16);
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn load_f64(self, from: &[f64; LANES]) -> Self::F {
         from.map(|x| x as f32)
     }
@@ -116,83 +126,100 @@ impl Lanes for Scalar {
     fn shr_u<const N: u32>(self, a: Self::U) -> Self::U {
         a.map(|a| a >> N)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn min_u(self, a: Self::U, b: Self::U) -> Self::U {
         map2(a, b, u32::min)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn to_f(self, x: Self::U) -> Self::F {
         x.map(|x| x as f32)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn truncate(self, x: Self::F) -> Self::U {
         x.map(|x| x as i32 as u32)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn gt_f(self, a: Self::F, b: Self::F) -> u16 {
         mask(|i| a[i] > b[i])
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn eq_u(self, a: Self::U, b: Self::U) -> u16 {
         mask(|i| a[i] == b[i])
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn select_f(self, mask: u16, yes: Self::F, no: Self::F) -> Self::F {
         std::array::from_fn(|i| if mask >> i & 1 == 1 { yes[i] } else { no[i] })
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U {
         std::array::from_fn(|i| if mask >> i & 1 == 1 { yes[i] } else { no[i] })
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn gather_f(self, from: &[f32], index: Self::U) -> Self::F {
         let last = from.len() - 1;
         index.map(|i| from[(i as usize).min(last)])
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn gather_u(self, from: &[u32], index: Self::U) -> Self::U {
         let last = from.len() - 1;
         index.map(|i| from[(i as usize).min(last)])
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn gather_both(self, from: &[[u32; 2]], index: Self::U) -> (Self::U, Self::U) {
         let last = from.len() - 1;
         let at = |half: usize| index.map(|i| from[(i as usize).min(last)][half]);
         (at(0), at(1))
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn scatter_u(self, to: &mut [u32], index: Self::U, x: Self::U) {
         let last = to.len() - 1;
         for (i, x) in index.into_iter().zip(x) {
             to[(i as usize).min(last)] = x;
         }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mul_high(self, a: Self::U, b: Self::U) -> Self::U {
         map2(a, b, |a, b| ((u64::from(a) * u64::from(b)) >> 32) as u32)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U {
         from.map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U) {
         *to = x.map(|x| [x as u16, (x >> 16) as u16]);
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U {
         let last = from.len() - 1;
         let at = |i: u32| from[(i as usize).min(last)];
         index.map(|i| u32::from(at(i)[0]) | u32::from(at(i)[1]) << 16)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U) {
         let last = to.len() - 1;
         for (i, x) in index.into_iter().zip(x) {
             to[(i as usize).min(last)] = [x as u16, (x >> 16) as u16];
         }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]) {
         let mut at = 0;
         for (i, x) in x.into_iter().enumerate() {
@@ -202,7 +229,8 @@ impl Lanes for Scalar {
             }
         }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn prefix(self, x: Self::F) -> Self::F {
         let in_group = |x: [f32; LANES], by: usize| -> [f32; LANES] {
             std::array::from_fn(|i| if i % 4 >= by { x[i] + x[i - by] } else { x[i] + 0.0 })
