@@ -1,12 +1,13 @@
 //! Latent Dirichlet allocation at any scale, as a library to embed.
 //!
 //! A [`Corpus`] holds documents as (word, count) pairs. The samplers resample one topic a token
-//! until the counts settle; what remains is a topic model.
+//! until the counts settle; what remains is a topic model, which [`infer`] applies to new documents.
 
 pub mod corpus;
 pub mod counts;
 pub mod discrete;
 pub mod eval;
+pub mod infer;
 pub mod layout;
 pub mod model;
 pub mod prior;

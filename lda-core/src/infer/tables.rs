@@ -1,0 +1,113 @@
+//! A model as the max step reads it: φ in `f32`, by word, and each word's best topic to begin with.
+//!
+//! Values are computed in `f64` and rounded once. Rounding keeps order, so floor_k ≤ φ_kw holds
+//! in `f32` too, for every topic and word; the max step rests on that and on no more. Values
+//! below the smallest normal `f32` are raised to it: then no weight is 0 · ∞.
+
+use super::max::Candidate;
+use crate::counts::TopicIndex;
+use crate::model::TopicModel;
+use crate::simd::LANES;
+
+/// Where a word's row begins; it ends where the next one begins.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    start: usize,
+    /// argmax of α_k φ_kw over all K.
+    best: Candidate,
+}
+
+/// φ and α of a model.
+#[derive(Clone, Debug)]
+pub(super) struct Tables<T> {
+    /// α_k.
+    pub alpha: Vec<f32>,
+    /// floor_k = β / (C_k + Vβ): φ_kw of every word without a token in topic k.
+    pub floor: Vec<f32>,
+    /// V words and the end.
+    words: Vec<Word>,
+    /// Topics of each word, ascending. [`LANES`] more than there are non-zeros, so that a vector
+    /// can be read from any of them.
+    topics: Vec<T>,
+    /// φ_kw beside each.
+    phi: Vec<f32>,
+}
+
+/// One word: its non-zero topics and their φ.
+#[derive(Clone, Copy)]
+pub(super) struct WordRow<'a, T> {
+    pub best: Candidate,
+    /// Topics of the row.
+    pub len: usize,
+    /// The row's topics and, up to a whole vector, what follows them.
+    pub topics: &'a [T],
+    /// φ_kw beside each.
+    pub phi: &'a [f32],
+}
+
+impl<T: TopicIndex> Tables<T> {
+    /// O(K + V + non-zeros of C_w).
+    pub fn new(model: &TopicModel) -> Self {
+        let (beta, words) = (model.beta(), model.num_words());
+        let beta_sum = beta * words as f64;
+        let denominators: Vec<f64> =
+            model.totals().iter().map(|&total| total as f64 + beta_sum).collect();
+        let alpha: Vec<f32> =
+            (0..denominators.len()).map(|topic| rounded(model.alpha().get(topic))).collect();
+        let floor: Vec<f32> = denominators.iter().map(|&n| rounded(beta / n)).collect();
+        let mut without_tokens = Candidate { weight: alpha[0] * floor[0], topic: 0 };
+        for (topic, (alpha, floor)) in (0..).zip(alpha.iter().zip(&floor)) {
+            without_tokens.challenge(Candidate { weight: alpha * floor, topic });
+        }
+
+        let entries = (0..words).map(|word| model.word(word).len()).sum::<usize>() + LANES;
+        let (mut topics, mut phi) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        let mut places = Vec::with_capacity(words + 1);
+        for word in 0..words {
+            let mut best = without_tokens;
+            let start = topics.len();
+            for &(topic, count) in model.word(word) {
+                let k = topic as usize;
+                let value = rounded((f64::from(count) + beta) / denominators[k]);
+                best.challenge(Candidate { weight: alpha[k] * value, topic });
+                topics.push(T::new(topic));
+                phi.push(value);
+            }
+            places.push(Word { start, best });
+        }
+        places.push(Word { start: topics.len(), best: without_tokens });
+        topics.resize(entries, T::default());
+        phi.resize(entries, 0.0);
+        Self { alpha, floor, words: places, topics, phi }
+    }
+
+    pub fn num_topics(&self) -> usize {
+        self.alpha.len()
+    }
+
+    pub fn num_words(&self) -> usize {
+        self.words.len() - 1
+    }
+
+    #[inline(always)]
+    pub fn word(&self, word: u32) -> WordRow<'_, T> {
+        let Word { start, best } = self.words[word as usize];
+        let len = self.words[word as usize + 1].start - start;
+        let end = start + len.next_multiple_of(LANES);
+        WordRow { best, len, topics: &self.topics[start..end], phi: &self.phi[start..end] }
+    }
+
+    /// Bytes.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.alpha)
+            + size_of_val(&*self.floor)
+            + size_of_val(&*self.words)
+            + size_of_val(&*self.topics)
+            + size_of_val(&*self.phi)
+    }
+}
+
+/// The nearest `f32` from the smallest normal one to the largest.
+fn rounded(x: f64) -> f32 {
+    (x as f32).max(f32::MIN_POSITIVE).min(f32::MAX)
+}
