@@ -553,10 +553,13 @@ mod tests {
             ("corpora = [\"../kos\"]", "no name of a corpus"),
             (
                 "[sampler.warp]\nepoch = 3",
-                "unknown key `epoch`: use epochs, evaluate-every, mh-steps",
+                "unknown key `epoch`: use alpha-by-size, epochs, evaluate-every,",
             ),
             ("[sampler.warp]\nepoch = 3", "line 1"),
-            ("[variant.a]\nsampler = \"warp\"\nepoch = 3", "unknown key `epoch`: use epochs"),
+            (
+                "[variant.a]\nsampler = \"warp\"\nepoch = 3",
+                "unknown key `epoch`: use alpha-by-size",
+            ),
             ("[variant.a]\nsampler = \"warp\"\nmh-steps = -1", "expected u32"),
             ("[variant.a]\nmh-steps = 3", "missing field `sampler`"),
             ("[variant.a]\nsampler = \"mallet\"", "f-plus"),
