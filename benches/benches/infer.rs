@@ -56,7 +56,7 @@ fn corpora() -> (Corpus, Vec<Vec<u32>>) {
 }
 
 fn model(corpus: &Corpus) -> TopicModel {
-    let sampler = SamplerKind::FPlus;
+    let sampler = Some(SamplerKind::FPlus);
     let options = Options { topics: TOPICS, sampler, ..Options::default() };
     let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
     for _ in 0..if is_test() { 1 } else { 50 } {
