@@ -101,7 +101,7 @@ fn finds_the_generating_topics() {
 
         for second in first + 1..TOPICS {
             // Two thirds of one, one third of the other, mixed.
-            let word = |i| draw(&synthetic.topics[[first, second][i % 3 / 2]], &mut rng);
+            let word = |i: usize| draw(&synthetic.topics[[first, second][i % 3 / 2]], &mut rng);
             let mixture: Vec<u32> = (0..90).map(word).collect();
             let ranked = ranked(rt.infer(mixture, &mut scratch));
             assert_eq!(ranked[..2], [matches[first], matches[second]], "{first}, {second}");

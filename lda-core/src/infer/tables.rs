@@ -109,5 +109,5 @@ impl<T: TopicIndex> Tables<T> {
 
 /// The nearest `f32` from the smallest normal one to the largest.
 fn rounded(x: f64) -> f32 {
-    (x as f32).max(f32::MIN_POSITIVE).min(f32::MAX)
+    (x as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
 }
