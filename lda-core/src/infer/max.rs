@@ -37,7 +37,7 @@ pub(super) struct Infer<'a, T> {
 }
 
 impl<T: TopicIndex> Kernel for Infer<'_, T> {
-    /// Whether another sweep would change nothing.
+    /// Whether it was seen that no token would move.
     type Output = bool;
 
     #[inline(always)]

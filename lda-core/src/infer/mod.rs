@@ -21,7 +21,8 @@
 //!
 //! A token that moves makes p(z, w | φ, α) greater, or as great with a lower topic, so the sweeps
 //! climb to a local optimum and stop: iterated conditional modes (Besag 1986). Which one depends on
-//! the order of the tokens.
+//! the order of the tokens. A mode is no mean: words that topics share go to the one that has more
+//! already, so the leading topic's share comes out too large, where samples would divide them.
 //!
 //! The idea is RT-LDA's, of Tencent's Peacock (Wang et al. 2015, "Peacock: Learning Long-Tail Topic
 //! Features for Industrial Applications"), which ZenLDA adopts too: it replaces "the sampling
