@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn it_is_the_plain_sum() {
-        for counts in [Dense::new(60, 40, 7), Dense::new(9, 3, 1), Dense::new(1, 5, 4)] {
+        for counts in [Dense::new(60, 40, 7), Dense::new(9, 3, 1), Dense::new(2, 5, 4)] {
             let topics = DocumentCounts::num_topics(&counts);
             let own = (0..topics).map(|k| 0.1 + 0.3 * k as f64).collect();
             for alpha in [Alpha::Symmetric(0.4), Alpha::PerTopic(own)] {
