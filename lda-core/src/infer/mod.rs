@@ -49,8 +49,8 @@
 //!   which again is too low for those of the word's row, and these have been seen: O(K_w + K_d).
 //!
 //! So a token costs O(min(K_d log K_w, K_d + K_w)), and a document nothing that grows with K.
-//! 20-word queries at K = 1,000 took 7 µs at the median and 15 µs at the 99th percentile (one core
-//! of a virtual AMD EPYC with AVX-512; 15 and 31 µs with plain code;
+//! 20-word queries at K = 1,000 took 7 µs at the median and 14 µs at the 99th percentile (one core
+//! of a virtual AMD EPYC with AVX-512; 22 and 52 µs with plain code;
 //! `cargo bench -p lda-benches --bench infer` measures yours).
 //!
 //! # Numerics
