@@ -32,7 +32,9 @@ fn trainer<'a>(corpus: &'a Corpus, options: &Options) -> Trainer<'a> {
 
 fn fingerprint(corpus: &Corpus, options: &Options, epochs: u32) -> u64 {
     let mut trainer = trainer(corpus, options);
-    (0..epochs).for_each(|_| drop(trainer.epoch()));
+    for _ in 0..epochs {
+        trainer.epoch();
+    }
     trainer.assignments().fingerprint()
 }
 
