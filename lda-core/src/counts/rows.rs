@@ -181,6 +181,18 @@ impl<T: TopicIndex> Rows<T> {
         l.prefetch(&self.lines, self.places[row].line());
     }
 
+    /// Asks for the line of row `row` that counts `topic`, or its first one where that is a list.
+    #[inline(always)]
+    pub fn prefetch_count<L: Lanes>(&self, l: L, row: usize, topic: usize) {
+        let place = self.places[row];
+        let line = match place.form() {
+            Form::Sparse => 0,
+            Form::Dense16 => topic / (2 * LANES),
+            Form::Dense32 => topic / LANES,
+        };
+        l.prefetch(&self.lines, place.line() + line);
+    }
+
     /// Form of row `row`.
     #[inline(always)]
     pub fn form_of(&self, row: usize) -> Form {

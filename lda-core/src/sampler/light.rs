@@ -33,17 +33,26 @@
 //! variation on the three tiny corpora of the tests (.11, .08 and .14 were the token itself left in
 //! the table). The share shrinks as tokens a topic grow.
 //!
-//! Cost a token: M times two random accesses to the word's row, one or two to its table, one to the
-//! document's topics; no sum over topics at all. Memory: rows, and 16 bytes a topic of a word for the
-//! tables.
+//! **Latency.** What is proposed depends on nothing that the token accepts: a table is fixed, and the
+//! token's own position names its current topic, whatever that is, which proposes nothing. So the
+//! topics of two steps are drawn first and looked up in one go over the word's row; only then are
+//! they judged, one after the other. The uniforms that choose in the tables are drawn some tokens
+//! ahead, so that what they will read is asked for in time; a table built anew in between makes the
+//! hint useless and nothing else.
+//!
+//! Cost a token: one go over the word's row where that is a list, M times two random accesses to it
+//! where it is not; M times one or two to its table and one to the document's topics; no sum over
+//! topics at all. Memory: rows, and 16 bytes a topic of a word for the tables.
+
+use std::hint::select_unpredictable;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counts::{Density, RowMut, TopicIndex};
+use crate::counts::{Density, Form, RowMut, Rows, TopicIndex};
 use crate::layout::{Order, Placement, Visit};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
-use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
-use crate::sampler::tables::{AHEAD, Proposal, SharedTable, Stale, USES, WordTable};
+use crate::sampler::gibbs::{Axis, ByDocument, Live, Place, TopicPrior, places, shift_at};
+use crate::sampler::tables::{AHEAD, Proposal, SharedTable, Stale, USES, WordTable, WordTables};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{Kernel, Lanes};
 
@@ -75,8 +84,8 @@ pub struct LightScratch<T> {
     shared: SharedTable,
     /// α_k, where it differs by topic.
     alpha: SharedTable,
-    /// Topics of the document's tokens in other blocks.
-    elsewhere: Vec<T>,
+    /// Topics of the document's tokens, first those in the block.
+    positions: Vec<T>,
 }
 
 impl<T: TopicIndex> Sampler<T> for LightLda {
@@ -102,7 +111,7 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
             live: Live::new(topics),
             shared: SharedTable::new(topics),
             alpha: SharedTable::new(topics),
-            elsewhere: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
@@ -132,7 +141,7 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, proposals, cx, scratch, block } = self;
-        let LightScratch { live, shared, alpha, elsewhere } = scratch;
+        let LightScratch { live, shared, alpha, positions } = scratch;
         let priors = ByDocument::priors(cx);
         shared.begin_wave(cx, TopicPrior::symmetric(1.0), cx.beta);
         if !cx.alpha_symmetric {
@@ -153,36 +162,51 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
             alpha_table: alpha,
             propose: stream(Purpose::Propose),
             accept: stream(Purpose::Accept),
+            ring: [Ahead::default(); RING],
             outcome: Outcome { tokens: block.z.len() as u64, ..Outcome::default() },
         };
+        for at in 0..AHEAD.min(block.partner.len()) {
+            walk.look_ahead(tables, block.partner[at] as usize, at);
+        }
         let mut start = 0;
         for &Visit { row: document, end } in block.visits {
             let slots = start..end as usize;
             start = end as usize;
             live.load(l, block.documents, document as usize);
-            let z = &mut block.z[slots.clone()];
-            let length = others(live, z, elsewhere);
-            for i in 0..z.len() {
-                let word = block.partner[slots.start + i] as usize;
-                if let Some(&ahead) = block.partner.get(slots.start + i + AHEAD) {
-                    block.words.prefetch(l, ahead as usize);
+            gather(live, &block.z[slots.clone()], positions);
+            for (i, slot) in slots.enumerate() {
+                let word = block.partner[slot] as usize;
+                if let Some(&far) = block.partner.get(slot + 2 * AHEAD) {
+                    tables.ask_place(l, far as usize);
+                }
+                if let Some(&ahead) = block.partner.get(slot + AHEAD) {
+                    let old = block.z[slot + AHEAD].get();
+                    block.words.prefetch_count(l, ahead as usize, old as usize);
                     tables.prefetch(l, ahead as usize);
+                    walk.look_ahead(tables, ahead as usize, slot + AHEAD);
+                }
+                if let Some(&near) = block.partner.get(slot + AGAIN) {
+                    let old = block.z[slot + AGAIN].get();
+                    walk.look_again(tables, near as usize, slot + AGAIN, old);
+                }
+                if let Some(&next) = block.partner.get(slot + LAST) {
+                    walk.look_last(tables, block.words, next as usize, slot + LAST);
                 }
                 let row = block.words.row_mut(word);
                 if !tables.take(word) {
                     tables.rebuild(word, &row, |topic| live.inverse(topic), USES);
                 }
-                let old = z[i].get();
-                let positions = Positions { z, i, elsewhere, length };
-                let new = walk.token(live, &row, tables.get(word), positions);
-                if new != old {
-                    shift(l, block.words, word, old, new);
+                let (old, now) = walk.token(live, &row, tables.get(word), positions, i, slot);
+                if now.topic != old.topic {
+                    shift_at(block.words, word, old, now);
                     walk.outcome.changed += 1;
-                    let (o, n) = (old as usize, new as usize);
+                    block.z[slot] = T::new(now.topic);
+                    positions[i] = T::new(now.topic);
+                    let (o, n) = (old.topic as usize, now.topic as usize);
                     let out = live.topic(live.counts[o] - 1, live.totals[o] - 1, 0.0);
                     live.set(o, out);
                     if !live.dense && live.counts[n] == 0 {
-                        live.nonzeros.push(new);
+                        live.nonzeros.push(now.topic);
                     }
                     let put = live.topic(live.counts[n] + 1, live.totals[n] + 1, 0.0);
                     live.set(n, put);
@@ -197,15 +221,16 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     }
 }
 
-/// Writes the topics of the loaded document's tokens that are not among `z` to `elsewhere`; returns
-/// how many tokens the document has.
+/// Writes the topics of all tokens of the loaded document to `positions`: first `z`, those of this
+/// block, then the others'.
 #[inline(always)]
-fn others<T: TopicIndex>(live: &mut Live<T>, z: &[T], elsewhere: &mut Vec<T>) -> usize {
-    elsewhere.clear();
+fn gather<T: TopicIndex>(live: &mut Live<T>, z: &[T], positions: &mut Vec<T>) {
+    positions.clear();
+    positions.extend_from_slice(z);
     let counts = &mut live.counts;
     z.iter().for_each(|topic| counts[topic.get() as usize] -= 1);
     let mut write = |topic: usize, count: u32| {
-        elsewhere.extend(std::iter::repeat_n(T::new(topic as u32), count as usize));
+        positions.extend(std::iter::repeat_n(T::new(topic as u32), count as usize));
     };
     if live.dense {
         counts.iter().enumerate().for_each(|(topic, &count)| write(topic, count));
@@ -213,31 +238,38 @@ fn others<T: TopicIndex>(live: &mut Live<T>, z: &[T], elsewhere: &mut Vec<T>) ->
         live.nonzeros.iter().for_each(|&topic| write(topic as usize, counts[topic as usize]));
     }
     z.iter().for_each(|topic| counts[topic.get() as usize] += 1);
-    z.len() + elsewhere.len()
 }
 
-/// Where document proposals come from: the topics of a document's tokens.
-struct Positions<'a, T> {
-    /// Of the tokens in this block.
-    z: &'a mut [T],
-    /// The token at hand among them.
-    i: usize,
-    /// Of the others.
-    elsewhere: &'a [T],
-    /// Both.
-    length: usize,
+/// What is known of a token ahead of its turn. Only the uniforms enter what becomes of it; the rest
+/// are guesses of where things lie.
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    /// For the word proposals of its first steps.
+    uniforms: [f64; HINTED],
+    /// Entries of the word's table that they will choose.
+    chosen: [u32; HINTED],
+    /// Entry of the token's own topic.
+    own: u32,
 }
+
+/// Steps of a token whose word proposals are drawn ahead.
+const HINTED: usize = 2;
+/// Tokens ahead that columns are read, and that rows are asked for the topics chosen.
+const AGAIN: usize = 4;
+const LAST: usize = 2;
+/// Tokens of which something may be known.
+const RING: usize = 16;
+const _: () = assert!(AHEAD < RING);
 
 /// A topic and all that its weight is made of, without the token.
 #[derive(Clone, Copy)]
 struct State {
-    topic: u32,
+    /// Where the word's row has it.
+    place: Place,
     /// C_dk + α_k.
     document: f32,
-    /// C_wk + β.
+    /// (C_wk + β) / (C_k + Vβ).
     word: f32,
-    /// C_k + Vβ.
-    total: f32,
 }
 
 struct Walk<'a, L> {
@@ -253,110 +285,232 @@ struct Walk<'a, L> {
     alpha_table: &'a SharedTable,
     propose: Xoshiro256PlusPlus,
     accept: Xoshiro256PlusPlus,
+    ring: [Ahead; RING],
     outcome: Outcome,
 }
 
+/// The chain of one token, as far as it has come.
+#[derive(Clone, Copy)]
+struct Chain {
+    now: State,
+    /// Stale mass of its topic.
+    mass: f32,
+}
+
+/// A token: its place in its document and in the block.
+#[derive(Clone, Copy)]
+struct Token<'a, T> {
+    /// Topics of its document's tokens.
+    positions: &'a [T],
+    i: usize,
+    slot: usize,
+    /// 1 / (C_o − 1 + Vβ).
+    inverse: f32,
+}
+
 impl<L: Lanes> Walk<'_, L> {
-    /// Resamples one token; its topic among the positions is written, nothing else.
+    /// Draws the uniforms of the word proposals of the token at `slot`, and asks for the columns that
+    /// they read.
+    #[inline(always)]
+    fn look_ahead<T: TopicIndex>(&mut self, tables: &WordTables<T>, word: usize, slot: usize) {
+        if self.proposals == Proposals::Document {
+            return;
+        }
+        let total = tables.total(word) + self.shared.total();
+        for u in self.ring[slot % RING].uniforms.iter_mut().take(self.cx.mh_steps) {
+            *u = self.propose.next_f64();
+            tables.ask_column(self.l, word, *u * total);
+        }
+    }
+
+    /// Asks for the entries that those columns name, and for that of the token's own topic.
+    #[inline(always)]
+    fn look_again<T: TopicIndex>(
+        &mut self,
+        tables: &WordTables<T>,
+        word: usize,
+        slot: usize,
+        old: u32,
+    ) {
+        if self.proposals == Proposals::Document {
+            return;
+        }
+        let total = tables.total(word) + self.shared.total();
+        let Ahead { uniforms, chosen, own } = &mut self.ring[slot % RING];
+        *own = tables.ask_topic(self.l, word, old);
+        for (u, at) in uniforms.iter().zip(chosen).take(self.cx.mh_steps) {
+            *at = tables.ask_entry(self.l, word, u * total);
+        }
+    }
+
+    /// Asks for what the word's row counts of the topics chosen.
+    #[inline(always)]
+    fn look_last<T: TopicIndex>(
+        &self,
+        tables: &WordTables<T>,
+        words: &Rows<T>,
+        word: usize,
+        slot: usize,
+    ) {
+        if self.proposals == Proposals::Document || words.form_of(word) == Form::Sparse {
+            return;
+        }
+        for &at in self.ring[slot % RING].chosen.iter().take(self.cx.mh_steps) {
+            words.prefetch_count(self.l, word, tables.topic_at(word, at) as usize);
+        }
+    }
+
+    /// Resamples one token: the places of its old and its new topic. Nothing is written.
     #[inline(always)]
     fn token<T: TopicIndex>(
         &mut self,
         live: &Live<T>,
         row: &RowMut<'_, T>,
         table: WordTable<'_, T>,
-        positions: Positions<'_, T>,
-    ) -> u32 {
-        let Positions { z, i, elsewhere, length } = positions;
-        let old = z[i].get();
-        let mut now = self.state(live, row, old, old);
-        let keep = now.total * live.inverse(old as usize);
+        positions: &[T],
+        i: usize,
+        slot: usize,
+    ) -> (Place, Place) {
+        let old = positions[i].get();
+        let o = old as usize;
+        let out = (live.totals[o] - 1) as f32 + self.beta_bar;
+        let keep = out * live.inverse(o);
         let stale = Stale { l: self.l, table, shared: self.shared, old, keep };
-        // The stale mass of the current topic, once it is known.
-        let mut mass = None;
-        for _ in 0..self.cx.mh_steps {
+        let token = Token { positions, i, slot, inverse: 1.0 / out };
+        let mass = match self.proposals {
+            Proposals::Document => 0.0,
+            _ => {
+                let own = table.mass_near(self.l, old, self.ring[slot % RING].own);
+                stale.mass(old, Some(own))
+            }
+        };
+        let nothing = State { place: Place::default(), document: 0.0, word: 0.0 };
+        let mut chain = Chain { now: nothing, mass };
+        let steps = self.cx.mh_steps;
+        if steps == 1 {
+            let own = self.steps::<T, 1, 3>(live, row, &stale, token, 0, &mut chain);
+            return (own, chain.now.place);
+        }
+        let own = self.steps::<T, 2, 5>(live, row, &stale, token, 0, &mut chain);
+        for first in 2..steps {
+            self.steps::<T, 1, 3>(live, row, &stale, token, first, &mut chain);
+        }
+        (own, chain.now.place)
+    }
+
+    /// `N` steps of each kind from number `first` on. Returns the place of the token's own topic.
+    ///
+    /// What they propose depends on nothing that they accept: the topic of the token's own position
+    /// is the current one, whatever that is. So all topics are drawn and looked up at once.
+    #[inline(always)]
+    fn steps<T: TopicIndex, const N: usize, const TOPICS: usize>(
+        &mut self,
+        live: &Live<T>,
+        row: &RowMut<'_, T>,
+        stale: &Stale<'_, L, T>,
+        token: Token<'_, T>,
+        first: usize,
+        chain: &mut Chain,
+    ) -> Place {
+        let old = stale.old;
+        let mut topics = [old; TOPICS];
+        let mut found = [None; N];
+        // Whether a document's proposal is the token's own position.
+        let mut stays = [false; N];
+        if self.proposals != Proposals::Word {
+            for n in 0..N {
+                (topics[1 + n], stays[n]) = self.document_proposal(token.positions, token.i);
+            }
+        }
+        if self.proposals != Proposals::Document {
+            for n in 0..N {
+                let u = match first + n < HINTED {
+                    true => self.ring[token.slot % RING].uniforms[first + n],
+                    false => self.propose.next_f64(),
+                };
+                (topics[1 + N + n], found[n]) = self.word_proposal(stale, u);
+            }
+        }
+        let places = places(self.l, row, topics);
+        let states: [State; TOPICS] = std::array::from_fn(|at| {
+            let place = places[at];
+            let k = place.topic as usize;
+            let mine = u32::from(place.topic == old);
+            let by_total = select_unpredictable(place.topic == old, token.inverse, live.inverse(k));
+            State {
+                place,
+                document: (live.counts[k] - mine) as f32 + self.alpha.of(k),
+                word: ((place.count - mine) as f32 + self.beta) * by_total,
+            }
+        });
+        if first == 0 {
+            chain.now = states[0];
+        }
+        let Chain { mut now, mut mass } = *chain;
+        for n in 0..N {
+            let u = self.accept.next_u64();
+            let (u, v) = (fraction(u as u32), fraction((u >> 32) as u32));
             if self.proposals != Proposals::Word {
-                let topic = self.document_proposal(z, elsewhere, length);
-                if topic != now.topic {
-                    let other = self.state(live, row, topic, old);
-                    let (up, down) = (other.word * now.total, now.word * other.total);
-                    if self.accepts(up, down) {
-                        (now, mass) = (other, None);
-                        z[i] = T::new(topic);
+                let other = states[1 + n];
+                let differs = !stays[n] & (other.place.topic != now.place.topic);
+                let accepted = differs & (u * now.word < other.word);
+                self.outcome.proposed += u64::from(differs);
+                if accepted {
+                    self.outcome.accepted += 1;
+                    now = other;
+                    if self.proposals != Proposals::Document {
+                        mass = stale.mass(now.place.topic, None);
                     }
                 }
             }
             if self.proposals != Proposals::Document {
-                let (topic, found) = self.word_proposal(&stale);
-                if topic != now.topic {
-                    let ours = mass.unwrap_or_else(|| stale.mass(now.topic, None));
-                    let theirs = stale.mass(topic, found);
-                    mass = Some(ours);
-                    let other = self.state(live, row, topic, old);
-                    let up = other.document * other.word * now.total * ours;
-                    let down = now.document * now.word * other.total * theirs;
-                    if self.accepts(up, down) {
-                        (now, mass) = (other, Some(theirs));
-                        z[i] = T::new(topic);
-                    }
-                }
+                let other = states[1 + N + n];
+                let theirs = stale.mass(other.place.topic, found[n]);
+                let differs = other.place.topic != now.place.topic;
+                let up = other.document * other.word * mass;
+                let down = now.document * now.word * theirs;
+                let accepted = differs & (v * down < up);
+                self.outcome.proposed += u64::from(differs);
+                self.outcome.accepted += u64::from(accepted);
+                now = select_unpredictable(accepted, other, now);
+                mass = select_unpredictable(accepted, theirs, mass);
             }
         }
-        now.topic
+        *chain = Chain { now, mass };
+        places[0]
     }
 
-    /// Weights of `topic` without the token, whose topic in all counts is `old`.
+    /// A draw ∝ C_dk + α_k, token `i` among the positions; and whether it is that token's.
     #[inline(always)]
-    fn state<T: TopicIndex>(
-        &self,
-        live: &Live<T>,
-        row: &RowMut<'_, T>,
-        topic: u32,
-        old: u32,
-    ) -> State {
-        let k = topic as usize;
-        let out = u32::from(topic == old);
-        State {
-            topic,
-            document: (live.counts[k] - out) as f32 + self.alpha.of(k),
-            word: (count(self.l, row, topic) - out) as f32 + self.beta,
-            total: (live.totals[k] - out) as f32 + self.beta_bar,
-        }
-    }
-
-    #[inline(always)]
-    fn accepts(&mut self, up: f32, down: f32) -> bool {
-        self.outcome.proposed += 1;
-        let accepted = self.accept.next_f64() as f32 * down < up;
-        self.outcome.accepted += u64::from(accepted);
-        accepted
-    }
-
-    /// A draw ∝ C_dk + α_k, the token among the positions.
-    #[inline(always)]
-    fn document_proposal<T: TopicIndex>(&mut self, z: &[T], elsewhere: &[T], length: usize) -> u32 {
-        let tokens = length as f64;
+    fn document_proposal<T: TopicIndex>(&mut self, positions: &[T], i: usize) -> (u32, bool) {
+        let tokens = positions.len() as f64;
         let u = self.propose.next_f64() * (tokens + self.cx.alpha_sum);
-        if u < tokens {
-            let at = u as usize;
-            return z.get(at).unwrap_or_else(|| &elsewhere[at - z.len()]).get();
-        }
+        let at = u as usize;
         let rest = u - tokens;
-        if self.cx.alpha_symmetric {
+        let prior = if self.cx.alpha_symmetric {
             ((rest * self.topics_by_alpha) as u32).min(self.cx.topics as u32 - 1)
         } else {
-            self.alpha_table.locate(rest) as u32
-        }
+            self.alpha_table.locate(rest.max(0.0)) as u32
+        };
+        let listed = positions[at.min(positions.len() - 1)].get();
+        (select_unpredictable(u < tokens, listed, prior), at == i)
     }
 
-    /// A draw from the word's stale masses without the token.
+    /// A draw from the word's stale masses without the token, first at `u` of them all.
     #[inline(always)]
-    fn word_proposal<T: TopicIndex>(&mut self, stale: &Stale<'_, L, T>) -> Proposal {
+    fn word_proposal<T: TopicIndex>(&mut self, stale: &Stale<'_, L, T>, mut u: f64) -> Proposal {
         for _ in 0..Stale::<L, T>::TRIES {
-            let u = self.propose.next_f64() * stale.total();
-            if let Some(proposal) = stale.locate(u, &mut self.propose) {
+            if let Some(proposal) = stale.locate(u * stale.total(), &mut self.propose) {
                 return proposal;
             }
+            u = self.propose.next_f64();
         }
-        stale.locate_without(self.propose.next_f64() * stale.total_without())
+        stale.locate_without(u * stale.total_without())
     }
+}
+
+/// Uniform in [0, 1], of 32 bits.
+#[inline(always)]
+fn fraction(bits: u32) -> f32 {
+    bits as f32 * (1.0 / 4_294_967_296.0)
 }

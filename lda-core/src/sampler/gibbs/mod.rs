@@ -33,7 +33,7 @@ mod walk;
 pub(super) use axis::{Axis, ByDocument, ByWord, Priors};
 pub(super) use dense::{DenseRow, Full, Half};
 pub(super) use live::{Live, LiveTopic};
-pub(super) use partner::{count, shift};
+pub(super) use partner::{Place, count, places, shift, shift_at};
 pub(super) use prior::TopicPrior;
 pub(super) use walk::{Part, Rest, WalkScratch, walk_block};
 

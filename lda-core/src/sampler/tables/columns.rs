@@ -4,6 +4,8 @@
 //! the unit. A stale table is thrown away after about as many draws as it has entries, so building
 //! counts as much as drawing, and rounding by 2⁻²⁴ is what the weights themselves have.
 
+use std::hint::select_unpredictable;
+
 /// A column of height 1: the lower part is its own, the rest another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::sampler) struct Column {
@@ -58,7 +60,7 @@ pub(in crate::sampler) fn locate(len: usize, x: f64, column: impl Fn(usize) -> C
     // Rounding may have brought x up to the end.
     let j = (x as usize).min(len - 1);
     let Column { cut, alias } = column(j);
-    if ((x - j as f64) as f32) < cut { j } else { alias as usize }
+    select_unpredictable(((x - j as f64) as f32) < cut, j, alias as usize)
 }
 
 #[cfg(test)]

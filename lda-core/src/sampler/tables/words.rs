@@ -147,6 +147,57 @@ impl<T: TopicIndex> WordTables<T> {
         l.prefetch(&self.topics, start);
     }
 
+    /// Asks for where the table of `word` lies, which the other hints read.
+    #[inline(always)]
+    pub(in crate::sampler) fn ask_place<L: Lanes>(&self, l: L, word: usize) {
+        l.prefetch(&self.heads, word);
+    }
+
+    /// Asks for the column that a draw at `u` of its total will read, if the table of `word` is not
+    /// built anew before.
+    #[inline(always)]
+    pub(in crate::sampler) fn ask_column<L: Lanes>(&self, l: L, word: usize, u: f64) {
+        let head = &self.heads[word];
+        let j = (u * f64::from(head.scale)) as usize;
+        l.prefetch(&self.entries, head.start as usize + j.min(head.len as usize));
+    }
+
+    /// Asks for the entry that the column at `u` names, and says which it is.
+    #[inline(always)]
+    pub(in crate::sampler) fn ask_entry<L: Lanes>(&self, l: L, word: usize, u: f64) -> u32 {
+        let head = &self.heads[word];
+        let start = head.start as usize;
+        if head.len == 0 {
+            return 0;
+        }
+        let x = u * f64::from(head.scale);
+        let at = locate(head.len as usize, x, |j| self.entries[start + j].column);
+        l.prefetch(&self.entries, start + at);
+        l.prefetch(&self.topics, start + at);
+        at as u32
+    }
+
+    /// Asks for the entry of `topic`, and says which it is.
+    #[inline(always)]
+    pub(in crate::sampler) fn ask_topic<L: Lanes>(&self, l: L, word: usize, topic: u32) -> u32 {
+        let at = self.get(word).find(l, topic).unwrap_or_default();
+        l.prefetch(&self.entries, self.heads[word].start as usize + at);
+        at as u32
+    }
+
+    /// Topic of entry `at`, which may be another word's.
+    #[inline(always)]
+    pub(in crate::sampler) fn topic_at(&self, word: usize, at: u32) -> u32 {
+        let at = self.heads[word].start as usize + at as usize;
+        self.topics.get(at).map_or(0, |topic| topic.get())
+    }
+
+    /// Sum of all weights of `word`.
+    #[inline(always)]
+    pub(in crate::sampler) fn total(&self, word: usize) -> f64 {
+        f64::from(self.heads[word].total)
+    }
+
     /// The table of `word`.
     #[inline(always)]
     pub(in crate::sampler) fn get(&self, word: usize) -> WordTable<'_, T> {
@@ -223,6 +274,21 @@ impl<T: TopicIndex> WordTable<'_, T> {
     /// Mass of `topic`; zero where the word had none.
     #[inline(always)]
     pub fn mass<L: Lanes>(&self, l: L, topic: u32) -> Mass {
+        self.find(l, topic).map_or(Mass::default(), |at| self.entries[at].mass)
+    }
+
+    /// Mass of `topic`, looked for at entry `guess` first.
+    #[inline(always)]
+    pub fn mass_near<L: Lanes>(&self, l: L, topic: u32, guess: u32) -> Mass {
+        match self.entries.get(guess as usize) {
+            Some(entry) if self.topics[guess as usize].get() == topic => entry.mass,
+            _ => self.mass(l, topic),
+        }
+    }
+
+    /// Entry of `topic`.
+    #[inline(always)]
+    fn find<L: Lanes>(&self, l: L, topic: u32) -> Option<usize> {
         let wanted = l.splat_u(topic);
         let len = self.entries.len();
         let mut first = 0;
@@ -231,11 +297,11 @@ impl<T: TopicIndex> WordTable<'_, T> {
             let hit = l.eq_u(T::load(l, chunk), wanted);
             if hit != 0 {
                 // Behind the end are others' topics.
-                let entry = self.entries.get(first + hit.trailing_zeros() as usize);
-                return entry.map_or(Mass::default(), |entry| entry.mass);
+                let at = first + hit.trailing_zeros() as usize;
+                return (at < len).then_some(at);
             }
             first += LANES;
         }
-        Mass::default()
+        None
     }
 }
