@@ -32,7 +32,7 @@
 //! one step a token the stationary law is .010, .020 and .022 away from the posterior in total
 //! variation on the three tiny corpora of the tests (.11, .08 and .14 were the token itself left in
 //! the table). The share shrinks as tokens a topic grow. On kos at K = 1,000, log joint a token after
-//! 1,500 epochs: M = 2 −9.076, M = 4 −9.062, exact −9.047; after 100: −9.47, −9.32, −9.18.
+//! 1,500 epochs: M = 2 −9.076, M = 4 −9.062, exact −9.047; after 100: −9.47, −9.32, −9.19.
 //!
 //! **Latency.** What is proposed depends on nothing that the token accepts: a table is fixed, and the
 //! token's own position names its current topic, whatever that is, which proposes nothing. So the
