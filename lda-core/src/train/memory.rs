@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, TopicIndex};
+use crate::layout::{Order, Placement};
 use crate::sampler::{WordTables, padded};
 use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
@@ -13,7 +14,7 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | what | bytes |
 /// |---|---|
 /// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals; 1 a token where converged ones are left out |
-/// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it, 8 a document, 16 a word |
+/// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it or, by document, 8 a document in a word range, 12 a document, 16 a word |
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
 /// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
@@ -104,11 +105,18 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
         let stride = if requires.proposals { 1 + u64::from(options.mh_steps) } else { 1 };
         let age = u64::from(options.exclude_converged_from.is_some());
         memory.assignments += tokens * (stride * size_of::<T>() as u64 + age);
-        let pairs: u64 =
-            documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64).sum();
-        let visits: u64 = frequencies.iter().map(|&n| n.min(ranges)).sum();
+        let pairs = || documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64);
+        // A word in each document range that has it; a document in each word range that it has.
+        let by_word = || frequencies.iter().map(|&n| n.min(ranges)).sum::<u64>();
+        let by_document = || pairs().map(|n| n.min(ranges)).sum::<u64>();
+        let visits = match requires.placement {
+            Placement::All(Order::ByWord) => by_word(),
+            Placement::All(Order::ByDocument) => by_document(),
+            Placement::ByDegree => by_word() + by_document(),
+        };
+        let visits = visits.min(pairs().sum());
         memory.layout +=
-            pairs.min(visits) * 8 + documents.len() as u64 * 12 + ranges * (ranges + 1) * 16;
+            visits * 8 + documents.len() as u64 * 12 + (ranges + 1) * (ranges + 1) * 32;
         if requires.proposals && tokens > 0 {
             let word = frequencies.iter().copied().max().unwrap_or(0);
             let longest = lengths().max().unwrap_or(0).max(word);
