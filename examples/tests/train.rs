@@ -206,7 +206,7 @@ fn help_and_version_are_results() {
         "--log",
         "--assignments",
         "--evaluate-every",
-        "[default: hybrid]",
+        "[default: auto]",
     ]
     .into_iter()
     .chain(SamplerKind::ALL.map(SamplerKind::name))
