@@ -1,19 +1,21 @@
 //! Where tokens lie, so that samplers walk memory and never search it.
 //!
 //! A corpus is cut into G ranges of documents and G ranges of words, about equal in tokens. Tokens
-//! are **slots** of one array, block by block: a *block* (one document range × one word range) is
-//! one contiguous slice, and inside it each word's tokens stand together, or each document's
-//! ([`Order`]: whichever the sampler visits). G follows from the number of tokens alone ([`ranges_for`]) and never from the number
-//! of threads, so the same job is cut the same way everywhere.
+//! are **slots** of one array, block by block: a *block* (one document range × one word range) is one
+//! contiguous slice, and inside it each word's tokens stand together, or each document's, whichever the
+//! sampler visits ([`Order`]); where it visits both, first those that lie by word, then the others
+//! ([`Placement`]). G follows from the number of tokens alone ([`ranges_for`]) and never from the
+//! number of threads, so the same job is cut the same way everywhere.
 //!
 //! Ranges are dealt, not sliced: the longest documents first, each to the lightest range; likewise
 //! the most frequent words. Inside its range a document's *position* grows with its length and a
 //! word's with its rarity. So neighbouring visits need similar work (branch predictors notice),
 //! and corpora sorted by date or class do not make lopsided blocks.
 //!
-//! Memory: 4 bytes a token for the partner on the other axis, or for the inverse index where a sampler walks
-//! documents by that (8 for a moment, while one is made from the other); 8 bytes a visit (a word
-//! that occurs in a document range, or a document that has words of a word range). Assignments lie beside: one topic a token and M proposals.
+//! Memory: 4 bytes a token for the partner on the other axis, or for the inverse index where a sampler
+//! walks documents by that (8 for a moment, while one is made from the other); 8 bytes a visit (a word
+//! that occurs in a document range, or a document that has words of a word range). Assignments lie
+//! beside: one topic a token, and M proposals.
 
 mod slots;
 mod words;

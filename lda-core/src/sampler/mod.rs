@@ -24,7 +24,7 @@
 //! one declared in [`train`](crate::train), and its distance to the posterior vanishes with the
 //! share of tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from
 //! tables that remember where other tokens were: .01 to .03 from the posterior in total variation on
-//! tiny corpora, as "biased" is .03 to .16.
+//! tiny corpora, as "biased" is .02 to .16.
 //!
 //! # Who does what
 //! The driver cuts the work and lends a [`Block`]; the sampler walks it and returns an [`Outcome`].
