@@ -7,12 +7,11 @@
 //! it starts again, since else no token would be left out for long.
 //!
 //! The driver does it, and no sampler knows: what is lent is a block of the tokens that are due, made
-//! anew each time, while rows count all tokens. It costs a byte a token, and 2 to 3 ns for a token
-//! that is left out.
+//! anew each time, while rows count all tokens. It costs a byte a token, and room for the tokens that
+//! are due, once a block.
 //!
-//! **Biased.** Which tokens move depends on whether they moved before, and this keeps no law. On a
-//! corpus of three tokens the stationary law is .10 to .25 away in total variation; how far a
-//! likelihood is off is for the curves to say. It is for getting somewhere soon, not for samples.
+//! **Biased.** Which tokens move depends on whether they moved before, and this keeps no law; by how
+//! much has not been enumerated here. It is for getting somewhere soon, not for samples.
 
 use crate::counts::TopicIndex;
 use crate::layout::Visit;

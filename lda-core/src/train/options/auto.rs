@@ -4,14 +4,14 @@ use super::SamplerKind;
 use crate::corpus::Corpus;
 
 impl SamplerKind {
-    /// The sampler that reaches a likelihood soonest on `corpus` with `topics` topics, by a fixed
-    /// table: a run is the same on every machine.
+    /// A sampler for `corpus` and `topics` topics, by a fixed rule: a run is the same on every machine.
     ///
-    /// CPU seconds to 99 % of the best log joint known are the measure (`table.toml` of the
-    /// benchmarks' presets; its records say on what machine). Few topics: WarpLDA, whose epochs are
-    /// so short that the many it needs come to less. Many topics: an exact sampler, by document where
-    /// documents are long enough that a document's row serves many tokens before the next one's is
-    /// loaded.
+    /// Up to 316 topics the hybrid, which then is WarpLDA: its epochs are so short that the many it
+    /// needs come to less, up to 99 % of the best log joint; the last tenths of a percent an exact
+    /// sampler reaches first (the times are at
+    /// [`default_short_length`](crate::train::Options::default_short_length)). With more topics F+LDA, by
+    /// document where documents have 100 tokens or more on average (the speeds are at
+    /// [`FPlusDoc`](crate::sampler::FPlusDoc)).
     pub fn auto(topics: u32, corpus: &Corpus) -> Self {
         let documents = (0..corpus.num_documents()).filter(|&d| corpus.doc_length(d) > 0).count();
         let mean = corpus.num_tokens() / documents.max(1) as u64;

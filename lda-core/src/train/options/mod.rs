@@ -43,8 +43,7 @@ pub struct Options {
     pub alpha: Option<Alpha>,
     /// Topic-word prior β.
     pub beta: f64,
-    /// Which sampler; unless given, [the one](SamplerKind::auto) that gets there soonest by K and the
-    /// lengths of the documents.
+    /// Which sampler; unless given, [one](SamplerKind::auto) by K and the lengths of the documents.
     pub sampler: Option<SamplerKind>,
     /// Seed; 0 is as good as any.
     pub seed: u64,
@@ -75,9 +74,8 @@ pub struct Options {
     pub alpha_by_size: Option<f64>,
     /// From this epoch on, a token that keeps its topic is sampled less and less often (ZenLDA's
     /// converged-token exclusion): with probability min{1, 2^(i−t)}, t being how often in a row it was
-    /// sampled and kept its topic, i how many epochs it has been left out since. **Biased**, and the
-    /// more so the smaller the corpus (TV .10 to .25 on a corpus of three tokens). Costs one byte a
-    /// token.
+    /// sampled and kept its topic, i how many epochs it has been left out since. **Biased**: which
+    /// tokens move depends on whether they moved before. Costs one byte a token.
     pub exclude_converged_from: Option<u32>,
     /// The hybrid repeats WarpLDA's passes until a token has had as many steps as one acceptance
     /// takes on average (LDA* heuristic 2), but no more than this.
