@@ -49,32 +49,8 @@ pub(in crate::sampler) fn shift<L: Lanes, T: TopicIndex>(
     from: u32,
     to: u32,
 ) {
-    match rows.row_mut(row) {
-        RowMut::Sparse(mut sparse) => {
-            let chunks = sparse.chunks();
-            let old =
-                find::<L, T>(l, sparse.lines, chunks, from).expect("the row counts the token");
-            match find::<L, T>(l, sparse.lines, chunks, to) {
-                Some(new) => {
-                    let count = sparse.entry(new).1;
-                    sparse.set(new, to, count + 1);
-                    sparse.decrement_at(old);
-                }
-                None => {
-                    sparse.decrement_at(old);
-                    rows.increment(row, to);
-                }
-            }
-        }
-        RowMut::Dense16(lines) => {
-            dense16_add(lines, from as usize, 1u32.wrapping_neg());
-            dense16_add(lines, to as usize, 1);
-        }
-        RowMut::Dense32(lines) => {
-            lines[from as usize / LANES].0[from as usize % LANES] -= 1;
-            lines[to as usize / LANES].0[to as usize % LANES] += 1;
-        }
-    }
+    let [from, to] = places(l, &rows.row_mut(row), [from, to]);
+    shift_at(rows, row, from, to);
 }
 
 /// A topic and where a row has it.
