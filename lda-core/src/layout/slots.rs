@@ -354,3 +354,42 @@ impl InverseIndex {
         (self.slots.len() * 4 + self.starts.len() * 8) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each token lies in the part of its block that the longer of its rows names, once, beside its
+    /// own document or word.
+    #[test]
+    fn by_degree_tokens_lie_by_the_longer_row() {
+        let documents = (0..40u32).map(|d| (0..1 + d % 30).map(move |i| (d * 31 + i * i) % 97));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        let frequencies = corpus.word_frequencies();
+        let words = WordRanges::new(&frequencies, 3);
+        let all: Vec<u32> = (0..40).collect();
+        let slots = Slots::new(&corpus, &all, &words, Placement::ByDegree);
+        let mut seen = vec![false; slots.num_tokens()];
+        let mut of_order = [0; 2];
+        for range in 0..3 {
+            let base = slots.range_slots(range).start;
+            slots.for_each_pair(&corpus, &words, range, |local, word, pair| {
+                let length = corpus.doc_length(slots.documents(range)[local] as usize);
+                let by_word = frequencies[word as usize] >= length;
+                let order = if by_word { Order::ByWord } else { Order::ByDocument };
+                let (word_range, row) = words.locate(word);
+                let part = slots.block(range, word_range, order).slots;
+                for slot in pair {
+                    let slot = base + slot as usize;
+                    assert!(part.contains(&slot), "word {word}, length {length}");
+                    assert!(!std::mem::replace(&mut seen[slot], true));
+                    let partner = if by_word { local } else { row };
+                    assert_eq!(slots.partner()[slot] as usize, partner);
+                    of_order[order as usize] += 1;
+                }
+            });
+        }
+        assert!(seen.into_iter().all(|seen| seen));
+        assert!(of_order.iter().all(|&tokens| tokens > 20), "{of_order:?}");
+    }
+}
