@@ -17,6 +17,8 @@ use super::plan::Seeds;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Overrides {
+    /// Epochs of WarpLDA before the first of the sampler.
+    pub warm_up: Option<u32>,
     /// Metropolis-Hastings steps a token and pass.
     pub mh_steps: Option<u32>,
     /// Which proposals LightLDA makes.
@@ -39,6 +41,7 @@ impl Overrides {
     /// Puts them into a run's options. No field is left out, or this does not compile.
     pub(super) fn apply(&self, options: &mut Options) {
         let &Self {
+            warm_up,
             mh_steps,
             proposals,
             start,
@@ -48,6 +51,7 @@ impl Overrides {
             short_length,
             ranges,
         } = self;
+        options.warm_up = warm_up;
         options.mh_steps = mh_steps;
         options.proposals = proposals;
         options.start = start.unwrap_or(options.start);

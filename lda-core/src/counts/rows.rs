@@ -135,6 +135,24 @@ impl<T: TopicIndex> Rows<T> {
         tokens.map(|n| 4 + 64 * Self::lines_of(topics, n, density).1 as u64).sum()
     }
 
+    /// Whether [`new`](Self::new) would succeed; nothing is allocated.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(
+        topics: usize,
+        tokens: impl Iterator<Item = u64>,
+        density: Density,
+    ) -> Result<(), RowsTooLarge> {
+        let mut line = 0;
+        for tokens in tokens {
+            let (form, lines) = Self::lines_of(topics, tokens, density);
+            Place::new(form, line).ok_or(RowsTooLarge)?;
+            line += lines;
+        }
+        Ok(())
+    }
+
     /// Empty rows; row i can hold up to `tokens[i]` tokens.
     ///
     /// # Errors

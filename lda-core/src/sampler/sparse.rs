@@ -101,28 +101,58 @@ impl<T: TopicIndex> Rest<T> for Buckets {
                 }
             }
         }
-        // Sixteen topics at a time. Where rounding leaves nothing above u, the last topic with any
-        // weight is taken.
+        // Stretches are passed by their sums, then sixteen topics at a time. Where rounding leaves
+        // nothing above u, the last topic with any weight is taken.
         let mut found = 0;
-        for (c, leaves) in leaves.iter().enumerate() {
-            let leaves = l.load_f(leaves);
-            let smoothing = l.mul_f(priors.visited.chunk(l, c), live.inverse_chunk(l, c));
-            let zero = l.splat_f(0.0);
-            let smoothing = l.select_f(l.gt_f(leaves, zero), smoothing, zero);
-            let rest = if live.dense { leaves } else { smoothing };
-            let weights = l.mul_f(rest, priors.partner.chunk(l, c));
-            let here = sum(l, weights);
-            if here > 0.0 {
-                found = c * LANES + pick(l, weights, u).0;
-                if u < here {
-                    break;
-                }
-                u -= here;
+        let mut start = 0;
+        while start < leaves.len() {
+            let end = (start + STRETCH).min(leaves.len());
+            let mut all = l.splat_f(0.0);
+            for c in start..end {
+                all = l.add_f(all, weights(l, leaves, live, priors, c));
             }
+            let all = sum(l, all);
+            if u < all || end == leaves.len() {
+                for c in start..end {
+                    let weights = weights(l, leaves, live, priors, c);
+                    let here = sum(l, weights);
+                    if here > 0.0 {
+                        found = c * LANES + pick(l, weights, u).0;
+                        if u < here {
+                            return found;
+                        }
+                        u -= here;
+                    }
+                }
+            } else {
+                u -= all;
+            }
+            start = end;
         }
         found
     }
 }
+
+/// What sixteen topics weigh in the buckets that are left to walk: s, and r too where the document's
+/// topics are not listed.
+#[inline(always)]
+fn weights<L: Lanes, T: TopicIndex>(
+    l: L,
+    leaves: &[[f32; LANES]],
+    live: &Live<T>,
+    priors: &Priors<'_>,
+    c: usize,
+) -> L::F {
+    let leaves = l.load_f(&leaves[c]);
+    let smoothing = l.mul_f(priors.visited.chunk(l, c), live.inverse_chunk(l, c));
+    let zero = l.splat_f(0.0);
+    let smoothing = l.select_f(l.gt_f(leaves, zero), smoothing, zero);
+    let rest = if live.dense { leaves } else { smoothing };
+    l.mul_f(rest, priors.partner.chunk(l, c))
+}
+
+/// Chunks of sixteen topics that are passed at once.
+const STRETCH: usize = 16;
 
 /// Sum of sixteen lanes.
 #[inline(always)]

@@ -10,8 +10,9 @@ use crate::simd::Aligned;
 use crate::train::driver::{Job, PassReport};
 use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
 use crate::train::options::{Resolved, SamplerKind};
-use crate::train::start::Starter;
+use crate::train::start::{First, Starter};
 use crate::train::state::State;
+use crate::train::trainer::Assignments;
 
 /// State and scratch of a run whose topics are stored as `T`.
 #[derive(Debug)]
@@ -29,7 +30,14 @@ pub(crate) struct Engine<T: TopicIndex> {
 }
 
 impl<T: TopicIndex> Engine<T> {
-    pub fn new(corpus: &Corpus, options: &Resolved) -> Result<Self, RowsTooLarge> {
+    /// A run that starts as `options` say, or with the topics of another.
+    pub fn new(
+        corpus: &Corpus,
+        options: &Resolved,
+        from: Option<&Assignments>,
+    ) -> Result<Self, RowsTooLarge> {
+        let starter =
+            Starter::new(options.topics, options.start, options.start_degree, options.seed);
         let topics = options.topics as usize;
         let mut state = State::new(
             corpus,
@@ -37,13 +45,20 @@ impl<T: TopicIndex> Engine<T> {
             options.ranges,
             &token_sets::<T>(corpus, options),
             options.mh_steps as usize,
-            &Starter::new(options.topics, options.start, options.start_degree, options.seed),
+            from.map_or(First::Drawn(&starter), First::Taken),
         )?;
         if options.exclude_converged_from.is_some() {
             state.track_convergence();
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
         Ok(Self { state, kernels: kernels(options), alpha, weights, wave: 0, rounds: 1 })
+    }
+
+    /// A run of nothing, to stand where one was.
+    pub fn empty() -> Self {
+        let alpha = Alpha::Symmetric(1.0);
+        let (state, weights) = (State::empty(), weights(&alpha, 0));
+        Self { state, kernels: Vec::new(), alpha, weights, wave: 0, rounds: 1 }
     }
 
     /// Lets α follow the topics' sizes, for an epoch (ZenLDA eq. 3).

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
-use crate::counts::{Density, Rows, TopicIndex};
-use crate::layout::{Order, Placement};
+use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use crate::layout::{Order, Placement, WordRanges, deal};
 use crate::sampler::{WordTables, padded};
 use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
@@ -20,6 +20,9 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
 /// | scratch | about 80K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
+/// | hand over | 4 a token where WarpLDA warms up, which is gone before the sampler's state comes |
+///
+/// Where WarpLDA warms up, each line is the larger of its own and the sampler's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryEstimate {
@@ -37,6 +40,8 @@ pub struct MemoryEstimate {
     pub scratch: u64,
     /// While the likelihood is computed.
     pub evaluation: u64,
+    /// Between a warm-up and the sampler.
+    pub hand_over: u64,
 }
 
 impl MemoryEstimate {
@@ -49,6 +54,21 @@ impl MemoryEstimate {
             + self.word_counts
             + self.scratch
             + self.evaluation
+            + self.hand_over
+    }
+
+    /// Of each kind the larger.
+    fn max(self, other: Self) -> Self {
+        Self {
+            assignments: self.assignments.max(other.assignments),
+            layout: self.layout.max(other.layout),
+            inverse_index: self.inverse_index.max(other.inverse_index),
+            document_counts: self.document_counts.max(other.document_counts),
+            word_counts: self.word_counts.max(other.word_counts),
+            scratch: self.scratch.max(other.scratch),
+            evaluation: self.evaluation.max(other.evaluation),
+            hand_over: self.hand_over.max(other.hand_over),
+        }
     }
 }
 
@@ -78,12 +98,48 @@ impl Options {
 impl Resolved {
     /// Memory of a run on `threads` threads.
     pub(crate) fn memory(&self, corpus: &Corpus, threads: usize) -> MemoryEstimate {
-        if self.narrow {
-            estimate::<u16>(self, corpus, threads)
-        } else {
-            estimate::<u32>(self, corpus, threads)
+        let estimate = match self.narrow {
+            true => estimate::<u16>,
+            false => estimate::<u32>,
+        };
+        let own = estimate(self, corpus, threads);
+        if self.warm_up == 0 {
+            return own;
+        }
+        let first = estimate(&self.of_warm_up(), corpus, threads);
+        MemoryEstimate { hand_over: corpus.num_tokens() * 4, ..own.max(first) }
+    }
+
+    /// Whether the rows of such a run can be made; nothing large is.
+    ///
+    /// # Errors
+    /// Where [`State::new`](crate::train::state::State::new) would fail.
+    pub(crate) fn check_rows(&self, corpus: &Corpus) -> Result<(), RowsTooLarge> {
+        match self.narrow {
+            true => check_rows::<u16>(self, corpus),
+            false => check_rows::<u32>(self, corpus),
         }
     }
+}
+
+fn check_rows<T: TopicIndex>(options: &Resolved, corpus: &Corpus) -> Result<(), RowsTooLarge> {
+    let (topics, ranges) = (options.topics as usize, options.ranges);
+    let sets = token_sets::<T>(corpus, options);
+    for (documents, requires) in &sets {
+        let Some(density) = requires.document_rows else { continue };
+        let lengths: Vec<u64> =
+            documents.iter().map(|&d| corpus.doc_length(d as usize)).filter(|&n| n > 0).collect();
+        for range in deal(lengths.iter().copied(), ranges) {
+            Rows::<T>::check(topics, range.iter().map(|&d| lengths[d as usize]), density)?;
+        }
+    }
+    if sets.iter().any(|(_, requires)| requires.word_rows) {
+        let words = WordRanges::new(&corpus.word_frequencies(), ranges);
+        for range in 0..ranges {
+            Rows::<T>::check(topics, words.frequencies(range).iter().copied(), Density::Auto)?;
+        }
+    }
+    Ok(())
 }
 
 fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) -> MemoryEstimate {
@@ -172,5 +228,41 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn estimates_bound_both_sides_of_a_warm_up() {
+        let documents = (0..200u32).map(|d| (0..1 + d % 70).map(move |i| (d * 5 + i * i) % 97));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        for topics in [20, 1000] {
+            let options = Options {
+                topics,
+                sampler: Some(SamplerKind::FPlus),
+                warm_up: Some(1),
+                threads: Some(1),
+                ..Options::default()
+            };
+            let estimate = options.estimate_memory(&corpus).unwrap();
+            assert_eq!(estimate.hand_over, corpus.num_tokens() * 4);
+            let bound = estimate.total() - estimate.scratch - estimate.evaluation;
+            let mut trainer = Trainer::new(&corpus, &options).unwrap();
+            for _ in 0..2 {
+                trainer.epoch();
+                assert!(trainer.memory() + estimate.hand_over <= bound);
+            }
+            assert!(estimate.inverse_index > 0 && estimate.document_counts > 0);
+        }
+    }
+
+    #[test]
+    fn rows_that_cannot_be_made_are_seen_before() {
+        let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
+        let options = Options { sampler: Some(SamplerKind::FPlus), ..Options::default() };
+        assert!(options.resolve(&corpus).unwrap().check_rows(&corpus).is_ok());
+        // 64 GiB are 2³⁰ lines; the row that starts after them is the first that has no place.
+        let dense =
+            |rows: usize| Rows::<u16>::check(1 << 16, (0..rows).map(|_| 1 << 40), Density::Dense);
+        assert_eq!(dense(1 << 18), Ok(()));
+        assert_eq!(dense((1 << 18) + 1), Err(RowsTooLarge));
     }
 }

@@ -29,7 +29,7 @@ mod trainer;
 mod view;
 
 pub use memory::MemoryEstimate;
-pub use options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
+pub use options::{Choice, LevelOff, Options, OptionsError, Resolved, SamplerKind};
 pub use report::{EpochReport, Flow, Observer};
 pub use start::Start;
 pub use trainer::{Assignments, Lda, Trained, Trainer};

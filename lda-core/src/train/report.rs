@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::eval::LogJoint;
+use crate::train::options::SamplerKind;
 
 /// One epoch, as an observer sees it; serde writes it as one JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -10,6 +11,8 @@ use crate::eval::LogJoint;
 pub struct EpochReport {
     /// Epoch, counted from 1.
     pub epoch: u32,
+    /// The sampler of this epoch; WarpLDA as long as the run warms up.
+    pub sampler: SamplerKind,
     /// Seconds of sampling since the start, evaluation left out.
     pub seconds: f64,
     /// Tokens in the corpus over the seconds of this epoch.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
+use crate::train::trainer::Assignments;
 
 /// Which topics tokens start with.
 ///
@@ -60,12 +61,12 @@ impl Starter {
     }
 
     /// The stream of a document.
-    pub fn stream(&self, document: u32) -> Xoshiro256PlusPlus {
+    fn stream(&self, document: u32) -> Xoshiro256PlusPlus {
         self.key(0, document).stream()
     }
 
     /// What the tokens of `word` in `document` are drawn from.
-    pub fn topics(&self, document: u32, word: u32) -> Topics {
+    fn topics(&self, document: u32, word: u32) -> Topics {
         let subset = match self.start {
             Start::Random => return Topics::All(self.topics),
             Start::SparseWord => self.key(1, word),
@@ -77,7 +78,7 @@ impl Starter {
 
 /// The topics that a token may start with.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Topics {
+enum Topics {
     /// So many, all there are.
     All(u32),
     /// The first so many of a permutation.
@@ -86,10 +87,51 @@ pub(super) enum Topics {
 
 impl Topics {
     /// One of them.
-    pub fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
         match self {
             Self::All(topics) => rng.below(*topics),
             Self::Of(subset, permutation) => permutation.get(rng.below(*subset)),
         }
+    }
+}
+
+/// Where first topics come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum First<'a> {
+    /// From chance.
+    Drawn(&'a Starter),
+    /// From a run on the same corpus.
+    Taken(&'a Assignments),
+}
+
+impl<'a> First<'a> {
+    /// Those of a document's tokens.
+    pub fn of_document(self, document: u32) -> OfDocument<'a> {
+        match self {
+            Self::Drawn(starter) => {
+                OfDocument::Drawn { starter, document, rng: starter.stream(document) }
+            }
+            Self::Taken(from) => OfDocument::Taken(from.document(document as usize).iter()),
+        }
+    }
+}
+
+/// First topics of a document's tokens, in order.
+pub(super) enum OfDocument<'a> {
+    Drawn { starter: &'a Starter, document: u32, rng: Xoshiro256PlusPlus },
+    Taken(std::slice::Iter<'a, u32>),
+}
+
+impl OfDocument<'_> {
+    /// Those of the next tokens, which are of `word`; to be asked for as many as there are.
+    pub fn of_word(&mut self, word: u32) -> impl Iterator<Item = u32> {
+        let subset = match self {
+            Self::Drawn { starter, document, .. } => Some(starter.topics(*document, word)),
+            Self::Taken(_) => None,
+        };
+        std::iter::from_fn(move || match self {
+            Self::Drawn { rng, .. } => subset.map(|topics| topics.draw(rng)),
+            Self::Taken(topics) => topics.next().copied(),
+        })
     }
 }

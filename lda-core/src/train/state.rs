@@ -5,7 +5,7 @@ use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{BlockBounds, InverseIndex, Order, Slots, Visit, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
 use crate::train::exclusion::Age;
-use crate::train::start::Starter;
+use crate::train::start::First;
 
 /// Documents that one sampler works on, and their tokens.
 #[derive(Debug)]
@@ -74,26 +74,23 @@ impl<T: TopicIndex> TokenSet<T> {
         self.tokens[slot * self.stride].get()
     }
 
-    /// Gives every token a topic; pending proposals equal it.
-    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, starter: &Starter) {
+    /// Gives every token its first topic; pending proposals equal it.
+    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, first: First<'_>) {
         for range in 0..self.slots.num_ranges() {
             let base = self.slots.range_slots(range).start;
             let documents = self.slots.documents(range);
             let (tokens, stride) = (&mut self.tokens, self.stride);
             let mut current = usize::MAX;
-            let mut rng = None;
+            let mut topics = None;
             self.slots.for_each_pair(corpus, words, range, |local, word, slots| {
-                let document = documents[local];
                 if local != current {
                     current = local;
-                    rng = Some(starter.stream(document));
+                    topics = Some(first.of_document(documents[local]));
                 }
-                let rng = rng.as_mut().expect("set at the first pair");
-                let topics = starter.topics(document, word);
-                for slot in slots {
+                let topics = topics.as_mut().expect("set at the first pair").of_word(word);
+                for (slot, topic) in slots.zip(topics) {
                     let slot = base + slot as usize;
-                    let topic = T::new(topics.draw(rng));
-                    tokens[slot * stride..(slot + 1) * stride].fill(topic);
+                    tokens[slot * stride..(slot + 1) * stride].fill(T::new(topic));
                 }
             });
         }
@@ -129,15 +126,15 @@ impl<T: TopicIndex> TokenSet<T> {
 }
 
 impl<T: TopicIndex> State<T> {
-    /// Lays out `sets` (documents and what their sampler requires), draws the first topics and
-    /// counts them.
+    /// Lays out `sets` (documents and what their sampler requires), gives tokens their first topics
+    /// and counts them.
     pub fn new(
         corpus: &Corpus,
         topics: usize,
         ranges: usize,
         sets: &[(Vec<u32>, Requires)],
         mh_steps: usize,
-        starter: &Starter,
+        first: First<'_>,
     ) -> Result<Self, RowsTooLarge> {
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         let mut state = Self {
@@ -158,7 +155,7 @@ impl<T: TopicIndex> State<T> {
                 *requires,
                 mh_steps,
             )?;
-            set.initialise(corpus, &state.words, starter);
+            set.initialise(corpus, &state.words, first);
             state.sets.push(set);
         }
         if sets.iter().any(|(_, requires)| requires.word_rows) {
@@ -170,6 +167,18 @@ impl<T: TopicIndex> State<T> {
         }
         state.rebuild(corpus);
         Ok(state)
+    }
+
+    /// Of nothing, and next to no memory.
+    pub fn empty() -> Self {
+        Self {
+            topics: 0,
+            words: WordRanges::new(&[], 1),
+            word_rows: Vec::new(),
+            tables: Vec::new(),
+            totals: Vec::new(),
+            sets: Vec::new(),
+        }
     }
 
     /// Word rows with room for every token.

@@ -13,7 +13,7 @@ use crate::sampler::{
 };
 use crate::simd::Isa;
 use crate::train::driver::{Job, Scratches, run_pass};
-use crate::train::start::{Start, Starter};
+use crate::train::start::{First, Start, Starter};
 use crate::train::state::State;
 
 /// Waits a random time before and after each block.
@@ -90,7 +90,8 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let all = (0..corpus.num_documents() as u32).collect();
     let sets = [(all, sampler.requires())];
     let starter = Starter::new(50, Start::Random, 1.0, 1);
-    let mut state = State::<T>::new(corpus, topics, 8, &sets, 2, &starter).expect("small");
+    let mut state =
+        State::<T>::new(corpus, topics, 8, &sets, 2, First::Drawn(&starter)).expect("small");
     let mut alpha = vec![0.0; padded(topics)];
     alpha[..topics].fill(0.1);
     let scratches = Scratches::default();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::corpus::Corpus;
-use crate::counts::TopicIndex;
+use crate::counts::{RowsTooLarge, TopicIndex};
 use crate::eval::{LogJoint, log_joint, log_predictive};
 use crate::model::TopicModel;
 use crate::prior::Alpha;
@@ -75,7 +75,7 @@ impl Lda {
     }
 
     /// Which sampler; by K and the lengths of documents unless called
-    /// ([`SamplerKind::auto`](SamplerKind::auto)).
+    /// ([`Choice::auto`](crate::train::Choice::auto)).
     pub fn sampler(mut self, sampler: SamplerKind) -> Self {
         self.options.sampler = Some(sampler);
         self
@@ -143,6 +143,8 @@ pub struct Trainer<'a> {
     corpus: &'a Corpus,
     options: Options,
     resolved: Resolved,
+    /// What the run warms up with, as long as it does.
+    warming_up: Option<Resolved>,
     engine: AnyEngine,
     pool: Option<rayon::ThreadPool>,
     epoch: u32,
@@ -154,6 +156,20 @@ pub struct Trainer<'a> {
 enum AnyEngine {
     Narrow(Engine<u16>),
     Wide(Engine<u32>),
+}
+
+impl AnyEngine {
+    fn new(
+        corpus: &Corpus,
+        options: &Resolved,
+        from: Option<&Assignments>,
+    ) -> Result<Self, RowsTooLarge> {
+        Ok(if options.narrow {
+            Self::Narrow(Engine::new(corpus, options, from)?)
+        } else {
+            Self::Wide(Engine::new(corpus, options, from)?)
+        })
+    }
 }
 
 /// Runs the body for either topic width.
@@ -189,16 +205,18 @@ impl<'a> Trainer<'a> {
                 return Err(OptionsError::Memory { needed, limit });
             }
         }
-        let engine = if resolved.narrow {
-            AnyEngine::Narrow(Engine::new(corpus, &resolved)?)
-        } else {
-            AnyEngine::Wide(Engine::new(corpus, &resolved)?)
-        };
+        let warming_up = (resolved.warm_up > 0).then(|| resolved.of_warm_up());
+        if warming_up.is_some() {
+            // The sampler's rows are made when its turn comes; by then nobody could be told.
+            resolved.check_rows(corpus)?;
+        }
+        let engine = AnyEngine::new(corpus, warming_up.as_ref().unwrap_or(&resolved), None)?;
         let options = options.clone();
         Ok(Self {
             corpus,
             options,
             resolved,
+            warming_up,
             engine,
             pool,
             epoch: 0,
@@ -217,7 +235,11 @@ impl<'a> Trainer<'a> {
     /// Samples every token once; no likelihood is computed.
     pub fn epoch(&mut self) -> EpochReport {
         let start = Instant::now();
-        let (epoch, resolved) = (self.epoch + 1, &self.resolved);
+        if self.warming_up.is_some() && self.epoch >= self.resolved.warm_up {
+            self.end_warm_up();
+        }
+        let (epoch, resolved) =
+            (self.epoch + 1, self.warming_up.as_ref().unwrap_or(&self.resolved));
         let engine = &mut self.engine;
         let pass: PassReport = Self::install(
             &self.pool,
@@ -229,20 +251,31 @@ impl<'a> Trainer<'a> {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         EpochReport {
             epoch,
+            sampler: resolved.sampler,
             seconds: self.seconds,
             tokens_per_second: self.corpus.num_tokens() as f64 / seconds.max(1e-9),
             tokens: self.corpus.num_tokens(),
-            sampled: self
-                .resolved
+            sampled: resolved
                 .exclude_converged_from
                 .map(|_| share(pass.tokens, self.corpus.num_tokens())),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
-            mh_steps: any_engine!(&self.engine, engine => engine.mh_steps(&self.resolved)),
+            mh_steps: any_engine!(&self.engine, engine => engine.mh_steps(resolved)),
             log_joint: None,
             log_joint_doc: None,
             log_joint_word: None,
         }
+    }
+
+    /// Hands the topics of the warm-up to the sampler asked for.
+    fn end_warm_up(&mut self) {
+        let (corpus, assignments) = (self.corpus, self.assignments());
+        // What warmed up goes before the other comes.
+        self.engine = AnyEngine::Narrow(Engine::empty());
+        self.engine = AnyEngine::new(corpus, &self.resolved, Some(&assignments))
+            .expect("its rows were checked");
+        self.warming_up = None;
+        self.evaluations.clear();
     }
 
     /// Epochs until the options or the observer end the run, or `cancelled` says so.
@@ -271,7 +304,8 @@ impl<'a> Trainer<'a> {
                 let joint = self.log_joint();
                 report.set_log_joint(joint);
                 self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
-                level = level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule));
+                level = self.warming_up.is_none()
+                    && level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule));
             }
             if observer.epoch(&report) == Flow::Stop || spent || level {
                 return report;

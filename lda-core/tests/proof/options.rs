@@ -8,7 +8,7 @@ use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::sampler::Proposals;
 use lda_core::simd::Isa;
-use lda_core::train::{EpochReport, Options, SamplerKind, Start, Trainer};
+use lda_core::train::{Choice, EpochReport, Flow, LevelOff, Options, SamplerKind, Start, Trainer};
 
 const TOPICS: u32 = 40;
 
@@ -196,6 +196,9 @@ fn what_a_sampler_cannot_do_names_those_that_can() {
         refused(Options { proposals, ..options(SamplerKind::Alias) }),
         "the alias sampler has no proposals: leave proposals out, or ask for one of light"
     );
+    let warm_up = refused(Options { warm_up: Some(5), ..options(SamplerKind::Warp) });
+    assert!(warm_up.starts_with("the warp sampler has no warm-up"), "{warm_up}");
+    assert!(warm_up.ends_with("zen-doc, zen-hybrid, hybrid"), "{warm_up}");
     let exclude =
         refused(Options { exclude_converged_from: Some(30), ..options(SamplerKind::Warp) });
     assert!(exclude.starts_with("the warp sampler has no exclude-converged-from"), "{exclude}");
@@ -231,8 +234,78 @@ fn a_sampler_is_picked() {
     for topics in [1, 100, 1000, 70_000] {
         let options = Options { topics, ..Options::default() };
         let mut trainer = trainer(&corpus, &options);
-        assert_eq!(trainer.resolved().sampler, SamplerKind::auto(topics, &corpus));
+        let resolved = trainer.resolved();
+        let choice = Choice { sampler: resolved.sampler, warm_up: resolved.warm_up };
+        assert_eq!(choice, Choice::auto(topics, &corpus));
         trainer.epoch();
         trainer.check().expect("counts equal a recount");
     }
+}
+
+/// A run that warms up is WarpLDA's as long as it does; its sampler then goes on from there.
+#[test]
+fn a_warm_up_hands_its_topics_over() {
+    let corpus = corpus();
+    let warm = |sampler| Options { warm_up: Some(3), ..options(sampler) };
+    let warp = fingerprint(&corpus, &options(SamplerKind::Warp), 3);
+    let mut ends = HashSet::new();
+    for sampler in SamplerKind::ALL.into_iter().filter(|&kind| kind.takes_warm_up()) {
+        let options = warm(sampler);
+        let mut trainer = trainer(&corpus, &options);
+        for epoch in 1..=3 {
+            let report = trainer.epoch();
+            assert_eq!((report.epoch, report.sampler), (epoch, SamplerKind::Warp));
+        }
+        let before = trainer.assignments();
+        assert_eq!(before.fingerprint(), warp, "{sampler}");
+        let report = trainer.epoch();
+        assert_eq!((report.epoch, report.sampler), (4, sampler));
+        trainer.check().unwrap_or_else(|wrong| panic!("{sampler}: {wrong}"));
+        // What the sampler says it has changed is counted from what it began with.
+        let after = trainer.assignments();
+        let moved = before.as_slice().iter().zip(after.as_slice()).filter(|(a, b)| a != b).count();
+        let share = moved as f64 / corpus.num_tokens() as f64;
+        if sampler != SamplerKind::Hybrid {
+            assert!((report.changed - share).abs() < 1e-12, "{sampler}: {share} moved");
+        }
+        ends.insert(after.fingerprint());
+    }
+    assert!(ends.len() >= 5, "samplers differ once it is their turn");
+}
+
+#[test]
+fn a_warm_up_gives_the_same_bits_at_any_thread_count() {
+    let corpus = corpus();
+    let of = |threads| {
+        let options = Options {
+            warm_up: Some(4),
+            threads: Some(threads),
+            exclude_converged_from: Some(6),
+            ..options(SamplerKind::FPlus)
+        };
+        fingerprint(&corpus, &options, 9)
+    };
+    assert_eq!(of(1), of(3));
+}
+
+/// Likelihoods of a warm-up say nothing of where the sampler will level off.
+#[test]
+fn no_run_ends_because_its_warm_up_has_levelled_off() {
+    let corpus = corpus();
+    let mut epochs = 0;
+    let options = Options {
+        warm_up: Some(20),
+        evaluate_every: 1,
+        // Levelled off as soon as there are two windows to compare.
+        level_off: Some(LevelOff { window: 2, tolerance: 1e3 }),
+        ..options(SamplerKind::FPlus)
+    };
+    trainer(&corpus, &options).run(
+        |report: &EpochReport| {
+            epochs = report.epoch;
+            Flow::Continue
+        },
+        || false,
+    );
+    assert_eq!(epochs, 24);
 }

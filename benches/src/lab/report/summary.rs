@@ -1,6 +1,6 @@
 //! Runs that differ only by their seed, taken together.
 
-use lda_core::train::SamplerKind;
+use lda_core::train::Choice;
 
 use super::super::thresholds::{Thresholds, crossing};
 use super::super::{Cell, Contender, CorpusName, Record, Results, median};
@@ -14,7 +14,7 @@ pub struct Group {
     /// Sampler, or rival.
     pub sampler: Contender,
     /// What the library picked, where it was left to it.
-    pub picked: Option<SamplerKind>,
+    pub picked: Option<Choice>,
     /// Corpus.
     pub corpus: CorpusName,
     /// Topics K.
@@ -65,10 +65,13 @@ pub struct Arrival {
 }
 
 impl Group {
-    /// Its name, and in brackets what the library picked: `auto (sparse)`.
+    /// Its name, and in brackets what the library picked: `auto (40 warp, then sparse)`.
     pub fn title(&self) -> String {
         match self.picked {
-            Some(kind) => format!("{} ({})", self.name, kind.name()),
+            Some(Choice { sampler, warm_up: 0 }) => format!("{} ({sampler})", self.name),
+            Some(Choice { sampler, warm_up }) => {
+                format!("{} ({warm_up} warp, then {sampler})", self.name)
+            }
             None => self.name.clone(),
         }
     }
@@ -124,9 +127,10 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
     }
 }
 
-fn picked(records: &[&Record]) -> Option<SamplerKind> {
+fn picked(records: &[&Record]) -> Option<Choice> {
     let left_to_it = records.iter().find(|record| record.cell.sampler == Contender::Auto)?;
-    left_to_it.outcome.resolved.as_ref().map(|resolved| resolved.sampler)
+    let resolved = left_to_it.outcome.resolved.as_ref()?;
+    Some(Choice { sampler: resolved.sampler, warm_up: resolved.warm_up })
 }
 
 fn arrivals(head: &Cell, records: &[&Record], thresholds: &Thresholds) -> Vec<Arrival> {
@@ -154,6 +158,8 @@ fn arrivals(head: &Cell, records: &[&Record], thresholds: &Thresholds) -> Vec<Ar
 
 #[cfg(test)]
 mod tests {
+    use lda_core::train::SamplerKind;
+
     use super::super::tests::{kos_record, results};
     use super::*;
 
@@ -181,6 +187,8 @@ mod tests {
         let groups = group(&all, &Thresholds::built_in());
         let titles: Vec<String> = groups.iter().map(Group::title).collect();
         assert_eq!(titles, ["f-plus", "auto (sparse)"]);
+        all.records[1].outcome.resolved.as_mut().unwrap().warm_up = 40;
+        assert_eq!(group(&all, &Thresholds::built_in())[1].title(), "auto (40 warp, then sparse)");
         assert_eq!(groups[1].name, "auto");
     }
 

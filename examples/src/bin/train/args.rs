@@ -189,6 +189,11 @@ pub struct MachineArgs {
     /// biased. Not with warp and hybrid
     #[arg(long, value_name = "EPOCH", value_parser = value_parser!(u32).range(1..))]
     pub exclude_converged_from: Option<u32>,
+    /// Epochs of warp before the sampler's own, which are shorter: quicker from the start to a rough
+    /// model. Unless given: none beside --sampler, else chosen by the number of topics and the
+    /// lengths of the documents
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u32>,
     /// alias, light, warp, hybrid: Metropolis-Hastings steps a token and pass; 1 unless given. With
     /// warp and hybrid each is a proposal that the token carries
     #[arg(long, value_name = "M")]
@@ -270,6 +275,7 @@ impl Args {
             evaluate_every: stop.evaluate_every,
             // The global pool has the threads asked for, so that evaluation keeps to them too.
             threads: None,
+            warm_up: machine.warm_up,
             mh_steps: machine.mh_steps,
             start: machine.start,
             start_degree: machine.start_degree,
@@ -493,7 +499,7 @@ mod tests {
         let line = "train x --topics 7 --sampler hybrid --alpha 0.5 --beta 0.1 --seed 9 \
             --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
             --mh-steps-cap 8 --start sparse-word --start-degree 0.2 --alpha-by-size 30 \
-            --exclude-converged-from 4 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
+            --warm-up 5 --exclude-converged-from 4 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
         let expected = Options {
             topics: 7,
             alpha: Some(Alpha::Symmetric(0.5)),
@@ -505,6 +511,7 @@ mod tests {
             level_off: Some(LevelOff { window: 3, tolerance: 0.01 }),
             evaluate_every: 2,
             threads: None,
+            warm_up: Some(5),
             mh_steps: Some(2),
             mh_steps_cap: 8,
             start: Start::SparseWord,

@@ -65,6 +65,11 @@ impl SamplerKind {
         !matches!(self, Self::Warp | Self::Hybrid)
     }
 
+    /// Whether epochs of WarpLDA can go before its own.
+    pub fn takes_warm_up(self) -> bool {
+        self != Self::Warp
+    }
+
     /// Names of the samplers of which `able` is true, for an error's remedy.
     pub(super) fn names(able: impl Fn(Self) -> bool) -> String {
         let names: Vec<_> =

@@ -12,6 +12,7 @@ use crate::sampler::Proposals;
 use crate::simd::Isa;
 use crate::train::Start;
 
+pub use auto::Choice;
 pub use error::OptionsError;
 pub use kind::SamplerKind;
 pub use resolve::Resolved;
@@ -43,8 +44,13 @@ pub struct Options {
     pub alpha: Option<Alpha>,
     /// Topic-word prior β.
     pub beta: f64,
-    /// Which sampler; unless given, [one](SamplerKind::auto) by K and the lengths of the documents.
+    /// Which sampler; unless given, [one](Choice::auto) by K and the lengths of the documents.
     pub sampler: Option<SamplerKind>,
+    /// Epochs of WarpLDA before the first of the sampler. Its epochs are several times as short, and
+    /// far from the posterior they lead there as well as any; the sampler then goes on from their
+    /// topics, and converges to what it always converges to. Unless given: none where a sampler is,
+    /// else [by K and the lengths](Choice::auto).
+    pub warm_up: Option<u32>,
     /// Seed; 0 is as good as any.
     pub seed: u64,
     /// Epochs at most.
@@ -99,6 +105,7 @@ impl Default for Options {
             alpha: None,
             beta: 0.01,
             sampler: None,
+            warm_up: None,
             seed: 0,
             epochs: None,
             seconds: None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Options, OptionsError, SamplerKind};
+use super::{Choice, Options, OptionsError, SamplerKind};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::layout::ranges_for;
@@ -23,6 +23,9 @@ pub struct Resolved {
     pub beta: f64,
     /// Sampler.
     pub sampler: SamplerKind,
+    /// Epochs of WarpLDA before its first.
+    #[serde(default)]
+    pub warm_up: u32,
     /// Seed.
     pub seed: u64,
     /// Ranges G on each axis.
@@ -138,9 +141,15 @@ impl Options {
             Some(isa) => isa,
             None => Isa::detect(),
         };
-        let sampler = self.sampler.unwrap_or_else(|| SamplerKind::auto(self.topics, corpus));
+        let choice = match self.sampler {
+            Some(sampler) => Choice { sampler, warm_up: 0 },
+            None => Choice::auto(self.topics, corpus),
+        };
+        let sampler = choice.sampler;
+        let warm_up = self.warm_up.unwrap_or(choice.warm_up);
         type Able = fn(SamplerKind) -> bool;
-        let asked: [(&str, bool, Able); 3] = [
+        let asked: [(&str, bool, Able); 4] = [
+            ("warm-up", warm_up > 0, SamplerKind::takes_warm_up),
             ("mh-steps", self.mh_steps.is_some(), SamplerKind::takes_mh_steps),
             ("proposals", self.proposals.is_some(), SamplerKind::takes_proposals),
             (
@@ -161,6 +170,7 @@ impl Options {
             alpha,
             beta: self.beta,
             sampler,
+            warm_up,
             seed: self.seed,
             ranges: self.ranges.unwrap_or_else(|| ranges_for(tokens)),
             narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
@@ -178,6 +188,21 @@ impl Options {
             isa,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })
+    }
+}
+
+impl Resolved {
+    /// What the epochs of the warm-up run with: WarpLDA, and nothing that is the sampler's.
+    pub(crate) fn of_warm_up(&self) -> Self {
+        Self {
+            sampler: SamplerKind::Warp,
+            warm_up: 0,
+            mh_steps: 1,
+            mh_steps_cap: None,
+            proposals: Proposals::default(),
+            exclude_converged_from: None,
+            ..self.clone()
+        }
     }
 }
 
