@@ -17,7 +17,7 @@ pub struct Machine {
     pub caches: Vec<String>,
     /// Bytes of memory.
     pub memory: u64,
-    /// Operating system and its release.
+    /// Operating system and the number of its release.
     pub system: String,
     /// Version of the compiler.
     pub compiler: String,
@@ -38,11 +38,7 @@ impl Machine {
             memory: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes.saturating_mul(1024)),
-            system: format!(
-                "{} {}",
-                std::env::consts::OS,
-                read("/proc/sys/kernel/osrelease").trim()
-            ),
+            system: format!("{} {}", std::env::consts::OS, release()),
             compiler: env!("LAB_COMPILER").to_owned(),
             build: env!("LAB_BUILD").to_owned(),
             commit: commit().unwrap_or_else(unknown),
@@ -75,6 +71,12 @@ fn field(text: &str, name: &str) -> Option<String> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
+}
+
+/// Number of the kernel's release, without what its builder has put after it.
+fn release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().split('-').next().unwrap_or_default().to_owned()
 }
 
 fn caches() -> Vec<String> {

@@ -21,7 +21,9 @@
 //!    count; and q comes first, since it is nearly always the one.
 //! 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a document
 //!    with many topics comes or goes.
-//! 3. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
+//! 3. The walk over all topics passes 256 at a time by their sum. It is still a third of the
+//!    time at K = 10,000 on kos, 47 tokens a topic.
+//! 4. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
 //!
 //! Million tokens a CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document: kos
 //! 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A tree has

@@ -40,8 +40,11 @@
 //! and .075 by degree. [`AliasLda`](super::AliasLda) is the variant whose draws are judged.
 //!
 //! Cost a token: K_d/16 gathers of sixteen by word, K_w/16 by document, the smaller of the two by
-//! degree. Memory: rows; scratch is six
-//! arrays over K a thread.
+//! degree. Memory: rows; scratch is six arrays over K a thread.
+//!
+//! Beside [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document and walks the
+//! rest: million tokens a CPU second on kos 12.6 against 12.4 at K = 1,000 and 10.7 against 5.3 at
+//! 10,000, where the walk is a third of SparseLDA's time and a table pays.
 
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Placement;

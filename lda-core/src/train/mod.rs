@@ -9,6 +9,13 @@
 //! With more, C_k lags by what the other blocks of the wave did, at most G − 1 blocks of about T/G²
 //! tokens each.
 //!
+//! # Warm-up
+//! A state is its assignments, so one sampler can go on where another stopped. Far from the posterior
+//! any sampler leads there, and WarpLDA's epochs are several times as short as an exact one's; near it
+//! the exact one is worth its price. A run may begin with epochs of WarpLDA
+//! ([`Options::warm_up`]), and one that nobody has asked for a sampler does ([`Choice::auto`], where
+//! the times are). The law that the run converges to is that of the sampler that ends it.
+//!
 //! # Reproducible
 //! Same resolved options and same corpus: same assignments, bit for bit, at any thread count, on any
 //! instruction set. A time budget or a cancelled run ends after some epoch n; it equals a run asked

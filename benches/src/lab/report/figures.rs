@@ -175,8 +175,8 @@ impl Place<'_> {
         let best = ends.clone().map(|end| end.1).max_by(f64::total_cmp)?;
         let worst = curves.iter().flat_map(|c| &c.points).map(|p| p.1).min_by(f64::total_cmp)?;
         let top = marks.last().map_or(best, |mark| mark.y.max(best));
-        // Where curves differ is near the top; the random start would press that flat.
-        let low = worst.max(top + 0.16 * top.min(0.0));
+        let last = ends.clone().map(|end| end.1).fold(top, f64::min);
+        let low = bottom(top, last, worst);
         Chart {
             title: self.heading.clone(),
             note: note(self.records),
@@ -190,6 +190,17 @@ impl Place<'_> {
         }
         .draw()
     }
+}
+
+/// Where the axis of a likelihood begins: `top` is the best, `last` the end of the worst curve, `worst`
+/// the lowest point of all.
+///
+/// Where curves differ is near the top; the random start would press that flat. A curve that ends
+/// further down is shown as long as that takes no more than half of the height.
+fn bottom(top: f64, last: f64, worst: f64) -> f64 {
+    let below = |share: f64| top + share * top.min(0.0);
+    let shows_all = (last - 0.04 * (top - last)).max(below(0.32));
+    worst.max(below(0.16)).min(shows_all)
 }
 
 /// Logarithmic, where one curve would be too short to be seen beside another.
@@ -296,6 +307,15 @@ mod tests {
             let svg = scene.svg();
             assert!(svg.contains(">f-plus<") && svg.contains(">f-plus-again<"), "{svg}");
         }
+    }
+
+    #[test]
+    fn curves_that_end_low_are_shown_unless_they_press_the_others_flat() {
+        assert_eq!(bottom(-10.0, -10.2, -15.0), -11.6);
+        assert_eq!(bottom(-10.0, -12.0, -15.0), -12.08);
+        assert_eq!(bottom(-10.0, -14.0, -15.0), -13.2);
+        // All of them near each other.
+        assert_eq!(bottom(-10.0, -10.1, -10.5), -10.5);
     }
 
     #[test]

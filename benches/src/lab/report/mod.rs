@@ -5,6 +5,7 @@ mod colors;
 mod csv;
 mod figures;
 mod lengths;
+mod overview;
 mod quantities;
 mod summary;
 mod table;

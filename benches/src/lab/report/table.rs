@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use super::super::tuning::describe;
 use super::super::{Machine, Plan, Results};
+use super::overview::overview;
 use super::summary::{Arrival, Group};
 
 pub(super) fn markdown(plan: &Plan, results: &Results, groups: &[Group]) -> String {
     let mut out = format!("# {}\n", plan.name);
+    out.push_str(&overview(groups));
     let mut places: Vec<(u32, &str)> = Vec::new();
     for group in groups {
         let place = (group.topics, group.corpus.as_str());
@@ -75,7 +77,7 @@ fn section(groups: &[&Group]) -> String {
 }
 
 /// CPU seconds to a level; infinite where there is no such thing.
-fn seconds(group: &Group, level: usize) -> f64 {
+pub(super) fn seconds(group: &Group, level: usize) -> f64 {
     let arrival = group.arrivals.get(level).filter(|_| group.log_joint.is_some());
     arrival.map_or(f64::INFINITY, |arrival| arrival.cpu_seconds)
 }
@@ -152,7 +154,7 @@ fn row(group: &Group, columns: Columns) -> String {
     out
 }
 
-fn short(seconds: f64) -> String {
+pub(super) fn short(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
 }
 

@@ -98,8 +98,12 @@ impl Provenance {
             Alpha::Symmetric(alpha) => short(*alpha),
             Alpha::PerTopic(_) => "per topic".to_owned(),
         };
+        let warm_up = match resolved.warm_up {
+            0 => String::new(),
+            epochs => format!(" after {epochs} epochs of warp"),
+        };
         let mut caption = format!(
-            "{program} {}: {} sampler, {} topics, alpha {alpha}, beta {}, seed {}, {}",
+            "{program} {}: {} sampler{warm_up}, {} topics, alpha {alpha}, beta {}, seed {}, {}",
             resolved.version,
             resolved.sampler,
             resolved.topics,

@@ -53,7 +53,7 @@ pub struct Options {
     pub warm_up: Option<u32>,
     /// Seed; 0 is as good as any.
     pub seed: u64,
-    /// Epochs at most.
+    /// Epochs at most, those of a warm-up among them.
     pub epochs: Option<u32>,
     /// Seconds of sampling at most, checked after each epoch.
     pub seconds: Option<f64>,
