@@ -518,8 +518,14 @@ pub(super) mod tests {
         assert_eq!((read.variant.as_deref(), read.contender()), (None, "warp"));
         // And what is written now has the same keys, and those that came since.
         let mut json: serde_json::Value = serde_json::from_str(json).unwrap();
-        let since =
-            ["proposals", "start", "start-degree", "alpha-by-size", "exclude-converged-from"];
+        let since = [
+            "proposals",
+            "start",
+            "start-degree",
+            "alpha-by-size",
+            "exclude-converged-from",
+            "warm-up",
+        ];
         for key in since {
             json[key] = serde_json::Value::Null;
         }

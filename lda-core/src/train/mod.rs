@@ -19,7 +19,7 @@
 //! # Reproducible
 //! Same resolved options and same corpus: same assignments, bit for bit, at any thread count, on any
 //! instruction set. A time budget or a cancelled run ends after some epoch n; it equals a run asked
-//! for n epochs.
+//! for n epochs, unless that makes a shorter warm-up of one that nobody has asked for.
 
 mod driver;
 mod engine;

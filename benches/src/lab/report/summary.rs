@@ -183,7 +183,8 @@ mod tests {
     fn what_was_picked_is_said() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(1, 1.0, -9.0)]);
         all.records[1].cell.sampler = Contender::Auto;
-        all.records[1].outcome.resolved.as_mut().unwrap().sampler = SamplerKind::Sparse;
+        let resolved = all.records[1].outcome.resolved.as_mut().unwrap();
+        (resolved.sampler, resolved.warm_up) = (SamplerKind::Sparse, 0);
         let groups = group(&all, &Thresholds::built_in());
         let titles: Vec<String> = groups.iter().map(Group::title).collect();
         assert_eq!(titles, ["f-plus", "auto (sparse)"]);

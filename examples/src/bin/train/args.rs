@@ -191,7 +191,7 @@ pub struct MachineArgs {
     pub exclude_converged_from: Option<u32>,
     /// Epochs of warp before the sampler's own, which are shorter: quicker from the start to a rough
     /// model. Unless given: none beside --sampler, else chosen by the number of topics and the
-    /// lengths of the documents
+    /// lengths of the documents, half of --epochs at most
     #[arg(long, value_name = "N")]
     pub warm_up: Option<u32>,
     /// alias, light, warp, hybrid: Metropolis-Hastings steps a token and pass; 1 unless given. With

@@ -49,7 +49,7 @@ pub struct Options {
     /// Epochs of WarpLDA before the first of the sampler. Its epochs are several times as short, and
     /// far from the posterior they lead there as well as any; the sampler then goes on from their
     /// topics, and converges to what it always converges to. Unless given: none where a sampler is,
-    /// else [by K and the lengths](Choice::auto).
+    /// else [by K and the lengths](Choice::auto), but no more than half of `epochs`.
     pub warm_up: Option<u32>,
     /// Seed; 0 is as good as any.
     pub seed: u64,

@@ -146,7 +146,9 @@ impl Options {
             None => Choice::auto(self.topics, corpus),
         };
         let sampler = choice.sampler;
-        let warm_up = self.warm_up.unwrap_or(choice.warm_up);
+        // Whoever counts epochs means those of a sampler: half of them at least.
+        let most = self.epochs.map_or(u32::MAX, |epochs| epochs / 2);
+        let warm_up = self.warm_up.unwrap_or(choice.warm_up.min(most));
         type Able = fn(SamplerKind) -> bool;
         let asked: [(&str, bool, Able); 4] = [
             ("warm-up", warm_up > 0, SamplerKind::takes_warm_up),
@@ -247,5 +249,18 @@ mod tests {
         assert_eq!(short_length(&[2000, 2000, 2000, 2000, 2001], 1000), u32::MAX);
         // Few topics: all to WarpLDA.
         assert_eq!(short_length(&[10, 3000], 316), 0);
+    }
+
+    #[test]
+    fn a_warm_up_nobody_asked_for_takes_no_more_than_half_of_the_epochs() {
+        let corpus = Corpus::from_tokens([0..200u32, 50..250]).unwrap();
+        let warm_up = |options: Options| options.resolve(&corpus).unwrap().warm_up;
+        let options = Options { topics: 1000, ..Options::default() };
+        assert_eq!(warm_up(options.clone()), 80);
+        assert_eq!(warm_up(Options { epochs: Some(51), ..options.clone() }), 25);
+        assert_eq!(warm_up(Options { epochs: Some(1000), ..options.clone() }), 80);
+        let asked = Options { epochs: Some(51), warm_up: Some(60), ..options.clone() };
+        assert_eq!(warm_up(asked), 60);
+        assert_eq!(warm_up(Options { sampler: Some(SamplerKind::FPlus), ..options }), 0);
     }
 }
