@@ -11,7 +11,7 @@ use lda_core::corpus::Document;
 use lda_core::infer::{Inferred, RtLda, RtScratch};
 use lda_core::model::TopicModel;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::train::{EpochReport, Flow, Lda};
+use lda_core::train::{EpochReport, Flow, Lda, Trained};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -41,15 +41,21 @@ static ALLOCATOR: Counting = Counting;
 
 const TOPICS: usize = 8;
 
+/// A corpus and its topics, trained from five seeds, of which the likeliest state is kept: a third of
+/// all runs end with two of the topics in one, whatever the sampler.
 fn trained() -> (Synthetic, TopicModel) {
     let lengths = vec![Lengths { weight: 1.0, mean: 60.0, sigma: 0.3 }];
     let spec =
         Spec { num_documents: 600, num_words: 500, num_topics: TOPICS, lengths, ..Spec::default() };
     let synthetic = spec.generate(5).expect("the parameters are legal");
-    let lda = Lda::topics(TOPICS as u32).alpha(0.1).seed(1).epochs(60);
     let report = |_: &EpochReport| Flow::Continue;
-    let model = lda.train(&synthetic.corpus, report).expect("the options are legal").model;
-    (synthetic, model)
+    let runs = (1..=5).map(|seed| {
+        let lda = Lda::topics(TOPICS as u32).alpha(0.1).seed(seed).epochs(60);
+        lda.train(&synthetic.corpus, report).expect("the options are legal")
+    });
+    let log_joint = |run: &Trained| run.last.log_joint.expect("the last epoch is evaluated");
+    let best = runs.max_by(|a, b| log_joint(a).total_cmp(&log_joint(b)));
+    (synthetic, best.expect("there are runs").model)
 }
 
 /// The trained topic that shares most mass with a true one.
