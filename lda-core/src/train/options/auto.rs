@@ -19,8 +19,9 @@ impl Choice {
     /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds
     /// are at [`FPlusDoc`](crate::sampler::FPlusDoc)). The warm-up is 40 epochs of WarpLDA up to 316
     /// topics, 80 up to 3,162, or 200 where the corpus has five million tokens, and 160 above; and 640
-    /// up to 316 topics where documents are shorter than 100 tokens: there WarpLDA is twice as fast as
-    /// any to every likelihood measured, and F+LDA has only the last of its bias to mend.
+    /// up to 316 topics where documents are shorter than 100 tokens: there WarpLDA is 1.6 to 2
+    /// times as fast as F+LDA to every likelihood (acl below), which has only the last of its bias to
+    /// mend.
     ///
     /// CPU seconds of one thread to 95 / 99 / 99.8 % of the best log joint known, α = 50/K, β = 0.01,
     /// one seed, two runs at a time on two cores; the sampler alone and after its warm-up:
