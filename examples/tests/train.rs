@@ -183,7 +183,8 @@ fn defaults_are_as_stated() {
     scratch.succeed("docword.txt --topics 5 --log log.jsonl");
     let log = scratch.log("log.jsonl");
     let options = &log[0]["options"];
-    assert_eq!((&options["sampler"], &options["alpha"]), (&"hybrid".into(), &10.0.into()));
+    assert_eq!((&options["sampler"], &options["warm-up"]), (&"f-plus".into(), &640.into()));
+    assert_eq!(options["alpha"], 10.0);
     assert_eq!((&options["beta"], &options["seed"]), (&0.01.into(), &0.into()));
     // Two windows of three evaluations, every tenth epoch, are the fewest that can level off.
     assert!(log.len() >= 6 && log[0]["epoch"] == 10, "{log:?}");
@@ -542,10 +543,16 @@ fn ctrl_c_ends_after_the_epoch_with_everything_written() {
     assert!(log.len() >= 3 && scratch.topics("z.txt").len() == tokens());
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains('%'), "{stdout}");
-    // It equals a run that was asked for as many epochs.
+    // It equals a run that was asked for as many epochs and for what the stopped one had chosen.
     let stopped = scratch.topics("z.txt");
-    let epochs = log.last().unwrap()["epoch"].as_u64().unwrap();
-    scratch.succeed(&format!("docword.txt --topics 3 --epochs {epochs} --assignments z.txt -q"));
+    let options = &sidecar["options"];
+    let line = format!(
+        "docword.txt --topics 3 --epochs {} --sampler {} --warm-up {} --assignments z.txt -q",
+        options["epochs"],
+        options["sampler"].as_str().unwrap(),
+        options["warm-up"]
+    );
+    scratch.succeed(&line);
     assert_eq!(scratch.topics("z.txt"), stopped);
 }
 
