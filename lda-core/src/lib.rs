@@ -3,10 +3,12 @@
 //! A [`Corpus`] holds documents as (word, count) pairs. The samplers resample one topic a token
 //! until the counts settle; what remains is a topic model, which [`infer`] applies to new documents.
 
+mod checksum;
 pub mod corpus;
 pub mod counts;
 pub mod discrete;
 pub mod eval;
+pub mod file;
 pub mod infer;
 pub mod layout;
 pub mod model;

@@ -77,6 +77,23 @@ impl Alpha {
         }
     }
 
+    /// The values: one for all topics, or one a topic.
+    pub fn as_slice(&self) -> &[f64] {
+        match self {
+            Self::Symmetric(alpha) => std::slice::from_ref(alpha),
+            Self::PerTopic(alphas) => alphas,
+        }
+    }
+
+    /// From [such values](Self::as_slice); `None` where there is none. One value is for all topics.
+    pub(crate) fn from_slice(alphas: &[f64]) -> Option<Self> {
+        match alphas {
+            [] => None,
+            &[alpha] => Some(Self::Symmetric(alpha)),
+            _ => Some(Self::PerTopic(alphas.to_vec())),
+        }
+    }
+
     /// ᾱ, the sum of α_k over `num_topics` topics.
     ///
     /// The same bits at every call: the values are added in order of topics.

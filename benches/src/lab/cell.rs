@@ -365,7 +365,7 @@ fn judged(
     point.log_predictive = cell.predictive.then(|| trainer.log_predictive());
     if split.held_out.is_some() {
         // The options were refused before, if β is no prior.
-        let phi = Phi::from_counts(&trainer.model(), cell.beta).map_err(OptionsError::from)?;
+        let phi = Phi::from_model(&trainer.model()).map_err(OptionsError::from)?;
         point.perplexity = split.perplexity(&phi, cell.alpha)?;
     }
     Ok(point)

@@ -20,9 +20,10 @@ pub(super) fn by_length<'a>(
     bins: &[u64],
 ) -> Vec<Option<f64>> {
     let (topics, words) = (model.num_topics(), model.num_words());
-    let (alpha, beta) = (model.alpha(), model.beta());
+    let by_word = model.counts().expect("samplers count");
+    let (alpha, beta) = (model.alpha(), by_word.beta());
     let ln_totals: Vec<f64> =
-        model.totals().iter().map(|&total| (total as f64 + beta * words as f64).ln()).collect();
+        by_word.totals().iter().map(|&total| (total as f64 + beta * words as f64).ln()).collect();
     // The lab's α is the same for every topic.
     let rising = LnGammaRatio::new(alpha.get(0));
     let length = LnGammaRatio::new(alpha.sum(topics));
@@ -35,12 +36,11 @@ pub(super) fn by_length<'a>(
         let tokens = z.len() as u64;
         let mut log = -length.get(tokens);
         for (word, n) in document.iter() {
-            let row = model.word(word as usize);
+            let row = by_word.word(word as usize);
             let (these, after) = rest.split_at(n as usize);
             rest = after;
             for &topic in these {
-                let at = row.binary_search_by_key(&topic, |&(k, _)| k);
-                let count = at.map_or(0, |at| row[at].1);
+                let count = row.topics.position(topic).map_or(0, |at| row.values[at]);
                 log += (f64::from(count) + beta).ln() - ln_totals[topic as usize];
                 counts[topic as usize] += 1;
             }
@@ -123,7 +123,7 @@ mod tests {
         let model = trainer.model();
         let mut words = 0.0;
         for w in 0..model.num_words() {
-            for &(k, tokens) in model.word(w) {
+            for (k, tokens) in model.counts().unwrap().word(w).iter() {
                 words += f64::from(tokens) * model.phi(k as usize, w).ln();
             }
         }

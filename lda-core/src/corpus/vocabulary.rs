@@ -115,6 +115,26 @@ impl Vocabulary {
         Ok(id)
     }
 
+    /// All words one after the other, and where each ends.
+    pub(crate) fn parts(&self) -> (&str, &[u32]) {
+        (&self.arena, &self.ends)
+    }
+
+    /// From such [parts](Self::parts), which must be some.
+    ///
+    /// # Panics
+    /// If ends do not ascend, or do not lie on borders of characters of `text`.
+    pub(crate) fn from_parts(text: &str, ends: &[u32]) -> Self {
+        let mut words = Self::new();
+        words.arena.reserve_exact(text.len());
+        words.ends.reserve_exact(ends.len());
+        words.ids.reserve(ends.len(), |_| unreachable!("there is no word yet"));
+        for id in 0..ends.len() as u32 {
+            words.push(word(text, ends, id)).expect("as many ids and bytes as before");
+        }
+        words
+    }
+
     /// The words in order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.ends.len()).map(|id| self.word(id as u32))

@@ -319,12 +319,43 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
+    /// The topics that row `row` lists, in its own order; `None` where it is dense.
+    pub fn listed(&self, row: usize) -> Option<impl ExactSizeIterator<Item = u32>> {
+        let place = self.places[row];
+        let lines = &self.lines[place.line()..];
+        (place.form() == Form::Sparse)
+            .then(|| (1..T::entry(lines, 0).0 as usize + 1).map(|i| T::entry(lines, i).0))
+    }
+
+    /// Replaces row `row` by a list in the order of `entries`, (topic, count) pairs with distinct
+    /// topics and no zero counts; false, and nothing done, where the row cannot be one of that length.
+    #[must_use]
+    pub fn write_list(&mut self, row: usize, entries: &[(u32, u32)]) -> bool {
+        if self.is_flexible(row) {
+            if entries.len() > Self::flexible_capacity(self.topics) {
+                return false;
+            }
+            self.reform(row, Form::Sparse, entries);
+            return true;
+        }
+        let is_list = self.form_of(row) == Form::Sparse;
+        if is_list {
+            self.write(row, entries.iter().copied());
+        }
+        is_list
+    }
+
     /// Empties row `row`.
     pub fn clear(&mut self, row: usize) {
         match self.row_mut(row) {
             RowMut::Sparse(mut sparse) => sparse.clear(),
             RowMut::Dense16(lines) | RowMut::Dense32(lines) => lines.fill(Line::default()),
         }
+    }
+
+    /// Whether row `row` is dense, or may be.
+    pub fn may_be_dense(&self, row: usize) -> bool {
+        self.form_of(row) != Form::Sparse || self.is_flexible(row)
     }
 
     /// Whether row `row` may take either form.

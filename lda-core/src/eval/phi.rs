@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::sum::map_chunks;
 use super::view::WordCounts;
+use crate::model::TopicModel;
 use crate::prior::{PriorError, check_beta};
 
 const WORDS_PER_CHUNK: usize = 1024;
@@ -108,6 +109,29 @@ impl Phi {
                 row.sort_unstable();
                 for &mut (topic, count) in row {
                     phi.push(topic, f64::from(count) / totals[topic as usize]);
+                }
+                phi.end_word();
+            }
+        }
+        Ok(phi)
+    }
+
+    /// φ of a model, whichever form it has.
+    ///
+    /// # Errors
+    /// [`PriorError`], if it is made of counts and its β is not finite and positive.
+    pub fn from_model(model: &TopicModel) -> Result<Self, PriorError> {
+        if let Some(counts) = model.counts() {
+            return Self::from_counts(counts, counts.beta());
+        }
+        let mut phi =
+            Self::with_floors((0..model.num_topics()).map(|topic| model.floor(topic)).collect());
+        if let Some(weights) = model.weights() {
+            phi.topics.reserve_exact(weights.num_entries());
+            phi.excesses.reserve_exact(weights.num_entries());
+            for word in 0..weights.num_words() {
+                for (topic, excess) in weights.word(word).iter() {
+                    phi.push(topic, f64::from(excess));
                 }
                 phi.end_word();
             }

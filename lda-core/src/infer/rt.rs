@@ -140,7 +140,9 @@ impl RtLda {
         let topics = model.num_topics();
         check_topics(topics)?;
         model.alpha().check(topics)?;
-        check_beta(model.beta(), model.num_words())?;
+        if let Some(counts) = model.counts() {
+            check_beta(counts.beta(), counts.num_words())?;
+        }
         let tables = if topics as u64 <= u16::MAX_TOPICS {
             Width::Half(Tables::new(model))
         } else {

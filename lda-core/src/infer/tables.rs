@@ -48,31 +48,28 @@ pub(super) struct WordRow<'a, T> {
 impl<T: TopicIndex> Tables<T> {
     /// O(K + V + non-zeros of C_w).
     pub fn new(model: &TopicModel) -> Self {
-        let (beta, words) = (model.beta(), model.num_words());
-        let beta_sum = beta * words as f64;
-        let denominators: Vec<f64> =
-            model.totals().iter().map(|&total| total as f64 + beta_sum).collect();
+        let words = model.num_words();
         let alpha: Vec<f32> =
-            (0..denominators.len()).map(|topic| rounded(model.alpha().get(topic))).collect();
-        let floor: Vec<f32> = denominators.iter().map(|&n| rounded(beta / n)).collect();
+            (0..model.num_topics()).map(|topic| rounded(model.alpha().get(topic))).collect();
+        let floor: Vec<f32> =
+            (0..model.num_topics()).map(|topic| rounded(model.floor(topic))).collect();
         let mut without_tokens = Candidate { weight: alpha[0] * floor[0], topic: 0 };
         for (topic, (alpha, floor)) in (0..).zip(alpha.iter().zip(&floor)) {
             without_tokens.challenge(Candidate { weight: alpha * floor, topic });
         }
 
-        let entries = (0..words).map(|word| model.word(word).len()).sum::<usize>() + LANES;
+        let entries = (0..words).map(|word| model.topics(word).len()).sum::<usize>() + LANES;
         let (mut topics, mut phi) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
         let mut places = Vec::with_capacity(words + 1);
         for word in 0..words {
             let mut best = without_tokens;
             let start = topics.len();
-            for &(topic, count) in model.word(word) {
-                let k = topic as usize;
-                let value = rounded((f64::from(count) + beta) / denominators[k]);
-                best.challenge(Candidate { weight: alpha[k] * value, topic });
+            model.for_each_phi(word, |topic, value| {
+                let value = rounded(value);
+                best.challenge(Candidate { weight: alpha[topic as usize] * value, topic });
                 topics.push(T::new(topic));
                 phi.push(value);
-            }
+            });
             places.push(Word { start, best });
         }
         places.push(Word { start: topics.len(), best: without_tokens });

@@ -323,7 +323,7 @@ fn theta_of_no_topic_panics() {
 #[test]
 fn memory_is_as_documented() {
     let model = random_model(300, 0.5, 4, 0.01, 7);
-    let entries: usize = (0..9).map(|word| model.word(word).len()).sum();
+    let entries: usize = (0..9).map(|word| model.topics(word).len()).sum();
     let rt = RtLda::new(&model).unwrap();
     let promised = 6 * entries + 16 * 9 + (8 + 8) * 300;
     assert!((promised..promised + 512).contains(&rt.memory()), "{} {promised}", rt.memory());

@@ -70,6 +70,20 @@ pub enum Proposals {
     Word,
 }
 
+impl Proposals {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Cycle, Self::Document, Self::Word];
+
+    /// Name as it stands in options and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycle => "cycle",
+            Self::Document => "document",
+            Self::Word => "word",
+        }
+    }
+}
+
 /// LightLDA. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LightLda {

@@ -183,6 +183,9 @@ pub enum Isa {
 }
 
 impl Isa {
+    /// Every set, narrowest first.
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+
     /// The widest set this machine has.
     ///
     /// ```
@@ -191,6 +194,15 @@ impl Isa {
     /// ```
     pub fn detect() -> Self {
         [Isa::Avx512, Isa::Avx2].into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
+    }
+
+    /// Name as it stands in options and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
     }
 
     /// Whether this machine has it.
@@ -208,7 +220,7 @@ impl Isa {
 
     /// Every set this machine has, scalar first.
     pub fn available() -> impl Iterator<Item = Self> {
-        [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_available())
+        Self::ALL.into_iter().filter(|isa| isa.is_available())
     }
 
     /// Runs `kernel` compiled for this set, or the scalar one where the machine lacks it: results
@@ -235,11 +247,7 @@ impl Isa {
 
 impl std::fmt::Display for Isa {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Isa::Scalar => "scalar",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -7,12 +7,13 @@ use crate::counts::{RowsTooLarge, TopicIndex};
 use crate::prior::Alpha;
 use crate::sampler::{Warp, padded};
 use crate::simd::Aligned;
+use crate::train::assignments::Assignments;
+use crate::train::carried::Carried;
 use crate::train::driver::{Job, PassReport};
 use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
 use crate::train::options::{Resolved, SamplerKind};
 use crate::train::start::{First, Starter};
 use crate::train::state::State;
-use crate::train::trainer::Assignments;
 
 /// State and scratch of a run whose topics are stored as `T`.
 #[derive(Debug)]
@@ -52,6 +53,29 @@ impl<T: TopicIndex> Engine<T> {
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
         Ok(Self { state, kernels: kernels(options), alpha, weights, wave: 0, rounds: 1 })
+    }
+
+    /// Takes up what a run of the same options carried when it was interrupted.
+    ///
+    /// # Errors
+    /// As [`State::take_up`].
+    pub fn take_up(
+        &mut self,
+        corpus: &Corpus,
+        carried: &Carried<T>,
+        alpha: &Alpha,
+        rounds: u16,
+    ) -> Result<(), &'static str> {
+        self.state.take_up(corpus, carried)?;
+        self.alpha = alpha.clone();
+        self.weights = weights(alpha, self.state.topics);
+        self.rounds = rounds;
+        Ok(())
+    }
+
+    /// How often the hybrid's next epoch runs WarpLDA's two passes.
+    pub fn rounds(&self) -> u16 {
+        self.rounds
     }
 
     /// A run of nothing, to stand where one was.

@@ -29,6 +29,16 @@ impl Age {
         Self(kept.min(Self::MOST) << 4 | left_out.min(Self::MOST))
     }
 
+    /// As it stands in a snapshot; any byte is one.
+    pub fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    /// From a snapshot.
+    pub fn from_byte(byte: u8) -> Self {
+        Self(byte)
+    }
+
     fn kept(self) -> u8 {
         self.0 >> 4
     }

@@ -19,8 +19,12 @@
 //! # Reproducible
 //! Same resolved options and same corpus: same assignments, bit for bit, at any thread count, on any
 //! instruction set. A time budget or a cancelled run ends after some epoch n; it equals a run asked
-//! for n epochs, unless that makes a shorter warm-up of one that nobody has asked for.
+//! for n epochs, unless that makes a shorter warm-up of one that nobody has asked for. A
+//! [`Snapshot`] takes a run up where it was, to the same bits.
 
+mod assignments;
+mod carried;
+pub mod checkpoint;
 mod driver;
 mod engine;
 mod exclusion;
@@ -28,6 +32,7 @@ mod kernels;
 mod memory;
 mod options;
 mod report;
+pub mod snapshot;
 mod start;
 mod state;
 #[cfg(test)]
@@ -35,8 +40,11 @@ mod tests;
 mod trainer;
 mod view;
 
+pub use assignments::Assignments;
+pub use checkpoint::{Checkpoints, Latest};
 pub use memory::MemoryEstimate;
 pub use options::{Choice, LevelOff, Options, OptionsError, Resolved, SamplerKind};
 pub use report::{EpochReport, Flow, Observer};
+pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
-pub use trainer::{Assignments, Lda, Trained, Trainer};
+pub use trainer::{Lda, Trained, Trainer};

@@ -1,8 +1,11 @@
 //! What a run says while it runs.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::eval::LogJoint;
+use crate::file::FileError;
 use crate::train::options::SamplerKind;
 
 /// One epoch, as an observer sees it; serde writes it as one JSON object.
@@ -86,6 +89,11 @@ pub trait Observer {
     fn epoch(&mut self, report: &EpochReport) -> Flow {
         let _ = report;
         Flow::Continue
+    }
+
+    /// A snapshot was written, or could not be; then the last one is still there, and the run goes on.
+    fn checkpoint(&mut self, outcome: Result<&Path, &FileError>) {
+        let _ = outcome;
     }
 }
 

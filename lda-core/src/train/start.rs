@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
-use crate::train::trainer::Assignments;
+use crate::train::assignments::Assignments;
 
 /// Which topics tokens start with.
 ///

@@ -1,18 +1,23 @@
 //! The two faces of training: a builder that runs to the end, and a trainer driven by epochs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::corpus::Corpus;
-use crate::counts::{RowsTooLarge, TopicIndex};
+use crate::counts::RowsTooLarge;
 use crate::eval::{LogJoint, log_joint, log_predictive};
-use crate::model::TopicModel;
+use crate::file::FileError;
+use crate::model::{Provenance, TopicModel};
 use crate::prior::Alpha;
+use crate::train::assignments::Assignments;
+use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::driver::PassReport;
 use crate::train::engine::Engine;
 use crate::train::options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
 use crate::train::report::{EpochReport, Flow, Observer};
+use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
 use crate::train::view::CountsView;
 
 /// Trains a model: options, then [`train`](Lda::train).
@@ -150,6 +155,7 @@ pub struct Trainer<'a> {
     epoch: u32,
     seconds: f64,
     evaluations: Vec<f64>,
+    keeper: Option<Keeper>,
 }
 
 #[derive(Debug)]
@@ -189,6 +195,17 @@ impl<'a> Trainer<'a> {
     /// [`OptionsError`] names the option, its value and what to do.
     pub fn new(corpus: &'a Corpus, options: &Options) -> Result<Self, OptionsError> {
         let resolved = options.resolve(corpus)?;
+        Self::from(corpus, options, resolved, None)
+    }
+
+    /// A run from the start, or from given topics after so many epochs.
+    fn from(
+        corpus: &'a Corpus,
+        options: &Options,
+        resolved: Resolved,
+        from: Option<(&Assignments, u32)>,
+    ) -> Result<Self, OptionsError> {
+        let (first, epoch) = from.map_or((None, 0), |(topics, epoch)| (Some(topics), epoch));
         let pool = match options.threads {
             None => None,
             Some(threads) => Some(
@@ -205,12 +222,14 @@ impl<'a> Trainer<'a> {
                 return Err(OptionsError::Memory { needed, limit });
             }
         }
-        let warming_up = (resolved.warm_up > 0).then(|| resolved.of_warm_up());
+        // The state stays WarpLDA's until the next epoch begins.
+        let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
+        let warming_up = is_warming_up.then(|| resolved.of_warm_up());
         if warming_up.is_some() {
             // The sampler's rows are made when its turn comes; by then nobody could be told.
             resolved.check_rows(corpus)?;
         }
-        let engine = AnyEngine::new(corpus, warming_up.as_ref().unwrap_or(&resolved), None)?;
+        let engine = AnyEngine::new(corpus, warming_up.as_ref().unwrap_or(&resolved), first)?;
         let options = options.clone();
         Ok(Self {
             corpus,
@@ -219,10 +238,113 @@ impl<'a> Trainer<'a> {
             warming_up,
             engine,
             pool,
-            epoch: 0,
+            epoch,
             seconds: 0.0,
             evaluations: Vec::new(),
+            keeper: None,
         })
+    }
+
+    /// Has [`run`](Self::run) keep snapshots.
+    ///
+    /// # Errors
+    /// [`FileError`], if the directory cannot be made or read, or holds snapshots already and was not
+    /// to be [taken over](Checkpoints::take_over).
+    pub fn checkpoint(&mut self, checkpoints: Checkpoints) -> Result<(), FileError> {
+        self.keeper = Some(Keeper::start(checkpoints, self.epoch)?);
+        Ok(())
+    }
+
+    /// Takes a snapshot if one is due, and after the last epoch; tells what became of the one before.
+    fn keep(&mut self, observer: &mut impl Observer, is_last: bool) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        let mut tell = |outcome: Option<Result<PathBuf, FileError>>| {
+            if let Some(outcome) = outcome {
+                observer.checkpoint(outcome.as_deref());
+            }
+        };
+        let due = keeper.is_due(self.epoch) || is_last && keeper.is_behind(self.epoch);
+        tell(keeper.outcome(due || is_last));
+        if due {
+            keeper.write(self.snapshot());
+        }
+        if is_last {
+            tell(keeper.outcome(true));
+        }
+        self.keeper = Some(keeper);
+    }
+
+    /// Takes a run up where `snapshot` left it: from here on it gives the same bits as if it had
+    /// never been interrupted.
+    ///
+    /// `options` say when to stop and on how many threads to run; all others must be the run's, as
+    /// [`Snapshot::options`] gives them. `epochs` and `seconds` count from the start of the run.
+    ///
+    /// # Errors
+    /// [`ResumeError`], if corpus or options are not the run's, or the snapshot makes no sense.
+    pub fn resume(
+        corpus: &'a Corpus,
+        snapshot: &Snapshot,
+        options: &Options,
+    ) -> Result<Self, ResumeError> {
+        let given = CorpusId::of(corpus);
+        if given != snapshot.corpus {
+            let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
+            return Err(ResumeError::Corpus { snapshot, given });
+        }
+        let resolved = options.resolve(corpus)?;
+        if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
+            return Err(ResumeError::Option { option, snapshot, asked });
+        }
+        let spent = options.epochs.is_some_and(|n| snapshot.epoch >= n)
+            || options.seconds.is_some_and(|limit| snapshot.seconds >= limit);
+        if spent {
+            let (epochs, seconds) = (snapshot.epoch, snapshot.seconds);
+            return Err(ResumeError::Finished { epochs, seconds });
+        }
+        let nonsense = |reason: &str| ResumeError::Snapshot { reason: reason.to_owned() };
+        let topics = resolved.topics as usize;
+        snapshot.alpha_now.check(topics).map_err(|error| nonsense(&error.to_string()))?;
+        let first = match &snapshot.carried {
+            Width::Narrow(carried) => Assignments::taken(corpus, &carried.topics),
+            Width::Wide(carried) => Assignments::taken(corpus, &carried.topics),
+        };
+        let mut trainer = Self::from(corpus, options, resolved, Some((&first, snapshot.epoch)))?;
+        let (alpha, rounds) = (&snapshot.alpha_now, snapshot.rounds);
+        match (&mut trainer.engine, &snapshot.carried) {
+            (AnyEngine::Narrow(engine), Width::Narrow(carried)) => {
+                engine.take_up(corpus, carried, alpha, rounds)
+            }
+            (AnyEngine::Wide(engine), Width::Wide(carried)) => {
+                engine.take_up(corpus, carried, alpha, rounds)
+            }
+            _ => Err("topics: not of the width that the options say"),
+        }
+        .map_err(nonsense)?;
+        trainer.seconds = snapshot.seconds;
+        trainer.evaluations.clone_from(&snapshot.evaluations);
+        Ok(trainer)
+    }
+
+    /// The run as it stands, to be kept. Copies what a run carries, see
+    /// [`Snapshot::memory`]; sampling goes on meanwhile only if the caller lets it.
+    pub fn snapshot(&self) -> Snapshot {
+        let (corpus, resolved) = (self.corpus, self.resolved.clone());
+        let (alpha_now, rounds) =
+            any_engine!(&self.engine, engine => (engine.alpha.clone(), engine.rounds()));
+        Snapshot {
+            resolved,
+            epoch: self.epoch,
+            seconds: self.seconds,
+            evaluations: self.evaluations.clone(),
+            rounds,
+            alpha_now,
+            corpus: CorpusId::of(corpus),
+            carried: match &self.engine {
+                AnyEngine::Narrow(engine) => Width::Narrow(engine.state.carried(corpus)),
+                AnyEngine::Wide(engine) => Width::Wide(engine.state.carried(corpus)),
+            },
+        }
     }
 
     fn install<R: Send>(pool: &Option<rayon::ThreadPool>, f: impl FnOnce() -> R + Send) -> R {
@@ -278,7 +400,7 @@ impl<'a> Trainer<'a> {
         self.evaluations.clear();
     }
 
-    /// Epochs until the options or the observer end the run, or `cancelled` says so.
+    /// Epochs until the options or the observer end the run, or `cancelled` says so; at least one.
     pub fn run(
         &mut self,
         mut observer: impl Observer,
@@ -307,7 +429,9 @@ impl<'a> Trainer<'a> {
                 level = self.warming_up.is_none()
                     && level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule));
             }
-            if observer.epoch(&report) == Flow::Stop || spent || level {
+            let is_last = observer.epoch(&report) == Flow::Stop || spent || level;
+            self.keep(&mut observer, is_last);
+            if is_last {
                 return report;
             }
         }
@@ -357,7 +481,20 @@ impl<'a> Trainer<'a> {
             let view = CountsView::new(&engine.state, self.corpus);
             TopicModel::from_counts(&view, engine.alpha.clone(), self.resolved.beta)
                 .with_vocabulary(self.corpus.vocabulary().cloned())
+                .with_provenance(self.provenance())
         })
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance {
+            options: Some(self.resolved.clone()),
+            epochs: Some(self.epoch),
+            log_joint: self.evaluations.last().copied(),
+            documents: Some(self.corpus.num_documents() as u64),
+            tokens: Some(self.corpus.num_tokens()),
+            corpus: Some(self.corpus.fingerprint()),
+            notes: Vec::new(),
+        }
     }
 
     /// The topic of every token as it stands.
@@ -381,68 +518,4 @@ fn has_levelled_off(evaluations: &[f64], rule: LevelOff) -> bool {
     let (before, last) = evaluations[start..].split_at(window);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     mean(last) - mean(before) < rule.tolerance * mean(before).abs()
-}
-
-/// The topic of every token: documents in order, in each document words ascending.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignments {
-    /// Document d's tokens are `topics[offsets[d]..offsets[d + 1]]`.
-    offsets: Vec<u64>,
-    topics: Vec<u32>,
-}
-
-impl Assignments {
-    fn new<T: TopicIndex>(state: &crate::train::state::State<T>, corpus: &Corpus) -> Self {
-        let mut offsets = Vec::with_capacity(corpus.num_documents() + 1);
-        offsets.push(0);
-        let mut next = 0;
-        for d in 0..corpus.num_documents() {
-            next += corpus.document(d).len();
-            offsets.push(next);
-        }
-        let mut topics = vec![0; next as usize];
-        for set in &state.sets {
-            for range in 0..set.slots.num_ranges() {
-                let base = set.slots.range_slots(range).start;
-                let documents = set.slots.documents(range);
-                let (mut current, mut at) = (usize::MAX, 0);
-                set.slots.for_each_pair(corpus, &state.words, range, |local, _, slots| {
-                    if local != current {
-                        (current, at) = (local, offsets[documents[local] as usize] as usize);
-                    }
-                    for slot in slots {
-                        topics[at] = set.topic(base + slot as usize);
-                        at += 1;
-                    }
-                });
-            }
-        }
-        Self { offsets, topics }
-    }
-
-    /// Topics of document `d`'s tokens, by ascending word id.
-    pub fn document(&self, d: usize) -> &[u32] {
-        &self.topics[self.offsets[d] as usize..self.offsets[d + 1] as usize]
-    }
-
-    /// Number of documents.
-    pub fn num_documents(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// All topics, documents one after the other.
-    pub fn as_slice(&self) -> &[u32] {
-        &self.topics
-    }
-
-    /// A hash of all topics that does not change between versions or machines (FNV-1a, 64 bits,
-    /// over the topics as little-endian 32-bit words).
-    pub fn fingerprint(&self) -> u64 {
-        self.topics
-            .iter()
-            .flat_map(|topic| topic.to_le_bytes())
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            })
-    }
 }

@@ -104,7 +104,7 @@ fn the_prior_follows_topic_sizes() {
             ..options(sampler)
         };
         let mut run = trainer(&corpus, &followed);
-        let sizes = run.model().totals().to_vec();
+        let sizes = run.model().counts().unwrap().totals().to_vec();
         run.epoch();
         let tokens = corpus.num_tokens() as f64;
         let expected: Vec<f64> = sizes

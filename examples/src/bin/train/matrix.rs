@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lda_core::Corpus;
-use lda_core::model::TopicModel;
+use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::Assignments;
 
@@ -134,7 +134,8 @@ impl<'a> Matrix<'a> {
 
     /// Words of topics, K × V.
     pub fn of_topics(model: &'a TopicModel) -> Self {
-        let (starts, entries) = by_topic(model);
+        let counts = model.counts().expect("a run leaves counts");
+        let (starts, entries) = by_topic(counts);
         let row = move |topic: usize, row: &mut Vec<(u32, u32)>| {
             row.extend_from_slice(&entries[starts[topic]..starts[topic + 1]]);
         };
@@ -146,7 +147,7 @@ impl<'a> Matrix<'a> {
             num_rows: model.num_topics(),
             num_columns: model.num_words(),
             row: Box::new(row),
-            prior: Alpha::Symmetric(model.beta()),
+            prior: Alpha::Symmetric(counts.beta()),
             corner: "topic",
             row_head: Box::new(|out, topic| write!(out, "{topic}")),
             column_head: Box::new(column_head),
@@ -259,20 +260,20 @@ impl<'a> Matrix<'a> {
 }
 
 /// Where each topic's entries start, and (word, count), words ascending.
-fn by_topic(model: &TopicModel) -> (Vec<usize>, Vec<(u32, u32)>) {
-    let mut starts = vec![0; model.num_topics() + 1];
-    for word in 0..model.num_words() {
-        for &(topic, _) in model.word(word) {
+fn by_topic(counts: &Counts) -> (Vec<usize>, Vec<(u32, u32)>) {
+    let mut starts = vec![0; counts.num_topics() + 1];
+    for word in 0..counts.num_words() {
+        for topic in counts.word(word).topics.iter() {
             starts[topic as usize + 1] += 1;
         }
     }
-    for topic in 0..model.num_topics() {
+    for topic in 0..counts.num_topics() {
         starts[topic + 1] += starts[topic];
     }
     let mut next = starts.clone();
-    let mut entries = vec![(0, 0); starts[model.num_topics()]];
-    for word in 0..model.num_words() {
-        for &(topic, count) in model.word(word) {
+    let mut entries = vec![(0, 0); starts[counts.num_topics()]];
+    for word in 0..counts.num_words() {
+        for (topic, count) in counts.word(word).iter() {
             let place = &mut next[topic as usize];
             entries[*place] = (word as u32, count);
             *place += 1;

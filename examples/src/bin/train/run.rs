@@ -110,13 +110,14 @@ fn show(
     held: Option<&Corpus>,
     provenance: &Provenance,
 ) -> Result<(), TrainError> {
-    let words = top_words(model, model.beta(), args.results.top_words, args.ranking())?;
+    let counts = model.counts().expect("a run leaves counts");
+    let words = top_words(counts, counts.beta(), args.results.top_words, args.ranking())?;
     print(|out| {
         writeln!(out, "# options: {}", provenance.to_json())?;
         table::write(out, model, &words, args.results.show_topics)
     })?;
     let Some(held) = held else { return Ok(()) };
-    let phi = Phi::from_counts(model, model.beta()).expect("beta was checked");
+    let phi = Phi::from_model(model).expect("beta was checked");
     let options = CompletionOptions { seed: args.model.seed, ..Default::default() };
     let found = complete_documents(held, &phi, model.alpha(), &options)?;
     print(|out| {

@@ -13,7 +13,7 @@ pub fn write(
     words: &[Vec<TopWord>],
     limit: usize,
 ) -> io::Result<()> {
-    let totals = model.totals();
+    let totals = model.counts().expect("a run leaves counts").totals();
     let tokens = totals.iter().sum::<u64>().max(1) as f64;
     let mut order: Vec<usize> = (0..totals.len()).filter(|&topic| totals[topic] > 0).collect();
     order.sort_by_key(|&topic| (std::cmp::Reverse(totals[topic]), topic));
@@ -59,7 +59,8 @@ mod tests {
 
     fn table(corpus: &Corpus, topics: u32, limit: usize) -> String {
         let model = Lda::topics(topics).epochs(3).train(corpus, ()).unwrap().model;
-        let words = top_words(&model, model.beta(), 2, Ranking::Probability).unwrap();
+        let counts = model.counts().unwrap();
+        let words = top_words(counts, counts.beta(), 2, Ranking::Probability).unwrap();
         let mut out = Vec::new();
         write(&mut out, &model, &words, limit).unwrap();
         String::from_utf8(out).unwrap()

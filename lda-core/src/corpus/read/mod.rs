@@ -10,8 +10,6 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
-#[cfg(feature = "zstd")]
-mod checksum;
 mod detect;
 mod entries;
 mod error;

@@ -97,7 +97,7 @@ mod frames {
     use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
     use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-    use super::super::checksum::Xxh64;
+    use crate::checksum::Xxh64;
 
     /// Frames one after another, skippable ones skipped.
     pub(super) struct Frames<R> {

@@ -3,6 +3,7 @@
 mod auto;
 mod error;
 mod kind;
+mod pairs;
 mod resolve;
 
 use serde::{Deserialize, Serialize};

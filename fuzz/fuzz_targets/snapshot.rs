@@ -1,0 +1,58 @@
+//! A snapshot file is refused, or the run it holds can be taken up or says why not.
+#![no_main]
+
+use std::io::Cursor;
+use std::sync::LazyLock;
+
+use lda_core::Corpus;
+use lda_core::train::{Options, SamplerKind};
+use lda_core::train::{Snapshot, Trainer};
+
+/// What the runs are on.
+static CORPUS: LazyLock<Corpus> =
+    LazyLock::new(|| Corpus::from_tokens([[0, 1, 2, 0, 1], [2, 3, 3, 2, 0]]).expect("it is legal"));
+
+/// Runs with lists, with proposals, with both, and with ages.
+static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let of = |sampler, topics, exclude| Options {
+        sampler: Some(sampler),
+        topics,
+        exclude_converged_from: exclude,
+        short_length: Some(4),
+        ..Options::default()
+    };
+    [
+        of(SamplerKind::FPlusDoc, 300, None),
+        of(SamplerKind::Warp, 3, None),
+        of(SamplerKind::Hybrid, 300, None),
+        of(SamplerKind::Sparse, 300, Some(1)),
+    ]
+    .map(|options| {
+        let mut trainer = Trainer::new(&CORPUS, &options).expect("it is legal");
+        trainer.epoch();
+        let mut out = Cursor::new(Vec::new());
+        trainer.snapshot().write_to(&mut out).expect("memory takes it");
+        out.into_inner()
+    })
+    .into()
+});
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let bytes = lda_fuzz::file(&BASES, bytes);
+    let snapshot = match Snapshot::read_from(Cursor::new(&bytes)) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let resolved = snapshot.resolved();
+    if resolved.topics > 1 << 12 || resolved.ranges > 16 || resolved.mh_steps > 8 {
+        return;
+    }
+    match Trainer::resume(&CORPUS, &snapshot, &snapshot.options()) {
+        Ok(mut trainer) => {
+            trainer.check().expect("counts follow from the topics");
+            trainer.epoch();
+            trainer.check().expect("counts follow from the topics");
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});

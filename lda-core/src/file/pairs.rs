@@ -1,0 +1,94 @@
+//! Texts in files: pairs of a name and a value.
+
+use super::error::FileError;
+
+/// Section that holds pairs.
+pub(crate) const ABOUT: &str = "about";
+
+/// Before the name of each option.
+pub(crate) const OPTION: &str = "option.";
+
+/// Bytes of pairs.
+pub(crate) fn to_bytes<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    let mut count = 0u32;
+    for (name, value) in pairs {
+        for text in [name, value] {
+            bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        count += 1;
+    }
+    bytes[..4].copy_from_slice(&count.to_le_bytes());
+    bytes
+}
+
+/// The pairs that bytes hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pairs(pub Vec<(String, String)>);
+
+impl Pairs {
+    /// Reads them back. Memory follows the bytes that are there, not what they claim.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
+        let mut rest = bytes;
+        let mut number = || {
+            let (number, after) = rest.split_first_chunk::<4>()?;
+            rest = after;
+            Some(u32::from_le_bytes(*number))
+        };
+        let cut_off = || FileError::malformed(ABOUT, "it ends within a text");
+        let count = number().ok_or_else(cut_off)?;
+        let mut text = || {
+            let (len, after) = rest.split_first_chunk::<4>()?;
+            let (text, after) = after.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            rest = after;
+            Some(std::str::from_utf8(text).map(str::to_owned))
+        };
+        let mut next = || {
+            let text = text().ok_or_else(cut_off)?;
+            text.map_err(|_| FileError::malformed(ABOUT, "a text is no UTF-8"))
+        };
+        let mut pairs = Vec::new();
+        for _ in 0..count {
+            pairs.push((next()?, next()?));
+        }
+        if !rest.is_empty() {
+            return Err(FileError::malformed(ABOUT, "something follows its last text"));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// Those whose names begin with `prefix`, without it.
+    pub fn under(&self, prefix: &str) -> Self {
+        let under = |(name, value): &(String, String)| {
+            Some((name.strip_prefix(prefix)?.to_owned(), value.clone()))
+        };
+        Self(self.0.iter().filter_map(under).collect())
+    }
+
+    /// The value of a name, where it is there.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
+    }
+
+    /// The value of a name, read by `parse`; `None` where it is not there.
+    pub fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, FileError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let refused = || FileError::malformed(ABOUT, format!("{name} is {value:?}"));
+        parse(value).map(Some).ok_or_else(refused)
+    }
+
+    /// The value of a name that must be there.
+    pub fn required<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, FileError> {
+        let missing = || FileError::malformed(ABOUT, format!("{name} is missing"));
+        self.parsed(name, parse)?.ok_or_else(missing)
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads files a section at a time.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use super::array::Array;
+use super::error::{FileError, FileProblem};
+use super::number::Number;
+use super::table::{HEADER, Kind, Section, Table};
+use crate::checksum::Xxh64;
+
+/// Bytes read at once; a multiple of every number's size.
+const BLOCK: usize = 1 << 16;
+
+/// A file whose sections can be had, read or mapped.
+pub(crate) trait Source {
+    /// Whether there is such a section.
+    fn has(&self, name: &str) -> bool;
+
+    /// Whether there is such a section, and of such numbers.
+    fn has_of<T: Number>(&self, name: &str) -> bool;
+
+    /// A section.
+    fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError>;
+
+    /// A section that must have `expected` numbers.
+    fn exactly<T: Number>(&mut self, name: &str, expected: u64) -> Result<Array<T>, FileError> {
+        let array = self.array::<T>(name)?;
+        if array.len() as u64 != expected {
+            let reason = format!("it has {} values, not {expected}", array.len());
+            return Err(FileError::malformed(name, reason));
+        }
+        Ok(array)
+    }
+}
+
+/// A file whose header and table were checked. Memory follows what is asked for, and no section is
+/// longer than the file.
+#[derive(Debug)]
+pub(crate) struct Reader<R> {
+    inner: R,
+    table: Table,
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads header and table.
+    pub fn open(mut inner: R, kind: Kind) -> Result<Self, FileError> {
+        let len = inner.seek(SeekFrom::End(0))?;
+        inner.rewind()?;
+        let mut header = Vec::with_capacity(HEADER);
+        inner.by_ref().take(HEADER as u64).read_to_end(&mut header)?;
+        let sections = Table::check_header(&header, kind, len)?;
+        let mut table = vec![0; Table::end(sections) as usize - HEADER];
+        inner.read_exact(&mut table)?;
+        let table = Table::parse(&header, &table, len)?;
+        Ok(Self { inner, table })
+    }
+
+    /// A section, its checksum compared.
+    pub fn numbers<T: Number>(&mut self, name: &str) -> Result<Vec<T>, FileError> {
+        let section = of_kind::<T>(&self.table, name)?;
+        self.inner.seek(SeekFrom::Start(section.start))?;
+        let mut values = Vec::with_capacity(section.len as usize / T::SIZE);
+        let mut hash = Xxh64::new();
+        let mut buffer = vec![0; BLOCK.min(section.len as usize)];
+        let mut left = section.len;
+        while left > 0 {
+            let part = &mut buffer[..(BLOCK as u64).min(left) as usize];
+            self.inner.read_exact(part)?;
+            hash.update(part);
+            T::get(part, &mut values);
+            left -= part.len() as u64;
+        }
+        if hash.digest() != section.hash {
+            return Err(FileError::damaged(name));
+        }
+        Ok(values)
+    }
+}
+
+impl<R: Read + Seek> Source for Reader<R> {
+    fn has(&self, name: &str) -> bool {
+        self.table.find(name).is_some()
+    }
+
+    fn has_of<T: Number>(&self, name: &str) -> bool {
+        of_kind::<T>(&self.table, name).is_ok()
+    }
+
+    fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError> {
+        self.numbers(name).map(Array::Held)
+    }
+}
+
+/// The section of that name, if it is of such numbers.
+pub(super) fn of_kind<'a, T: Number>(
+    table: &'a Table,
+    name: &str,
+) -> Result<&'a Section, FileError> {
+    match table.find(name) {
+        Some(section) if section.element == T::ELEMENT => Ok(section),
+        Some(_) => Err(FileError::malformed(name, "it holds numbers of another kind")),
+        None => Err(FileProblem::Missing { name: name.to_owned() }.into()),
+    }
+}

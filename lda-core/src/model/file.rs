@@ -1,0 +1,208 @@
+//! Models in files.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::Path;
+
+use super::counts::Counts;
+use super::names::Names;
+use super::provenance::Provenance;
+use super::rows::{Pattern, TopicArray};
+use super::weights::Weights;
+use super::{Parameters, TopicModel};
+use crate::file::pairs::{self, ABOUT, Pairs};
+use crate::file::{FileError, Kind, Reader, Source, Writer, replace};
+use crate::prior::{Alpha, check_beta};
+
+impl TopicModel {
+    /// Writes it at `path`, by a [replacement](replace) that leaves the old file or the new one.
+    ///
+    /// # Errors
+    /// [`FileError`], those of the system.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
+    }
+
+    /// Writes it from the current position on; nothing is a model before all is written.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to<W: Write + Seek>(&self, out: W) -> io::Result<()> {
+        let names = self.vocabulary();
+        let asked = self.provenance.options.as_ref().map(|options| &options.alpha);
+        let asked = asked.filter(|&asked| *asked != self.alpha);
+        let sections = 6 + 2 * usize::from(names.is_some()) + usize::from(asked.is_some());
+        let mut file = Writer::new(out, Kind::Model, sections)?;
+        let about = self.about();
+        file.section(
+            ABOUT,
+            pairs::to_bytes(about.iter().map(|(name, value)| (&**name, &**value))),
+        )?;
+        file.section("alpha", self.alpha.as_slice().iter().copied())?;
+        if let Some(asked) = asked {
+            file.section("alpha-asked", asked.as_slice().iter().copied())?;
+        }
+        let pattern = match &self.parameters {
+            Parameters::Counts(counts) => {
+                file.section("totals", counts.totals.iter().copied())?;
+                &counts.pattern
+            }
+            Parameters::Weights(weights) => {
+                file.section("floors", weights.floors.iter().copied())?;
+                &weights.pattern
+            }
+        };
+        file.section("offsets", pattern.offsets.iter().copied())?;
+        match &pattern.topics {
+            TopicArray::Narrow(topics) => file.section("topics", topics.iter().copied())?,
+            TopicArray::Wide(topics) => file.section("topics", topics.iter().copied())?,
+        }
+        match &self.parameters {
+            Parameters::Counts(counts) => file.section("counts", counts.counts.iter().copied())?,
+            Parameters::Weights(weights) => {
+                file.section("weights", weights.excesses.iter().copied())?;
+            }
+        }
+        if let Some(names) = names {
+            let (text, ends) = names.parts();
+            file.section("word-ends", ends.iter().copied())?;
+            file.section("word-names", text.bytes())?;
+        }
+        file.finish()?.flush()
+    }
+
+    fn about(&self) -> Vec<(String, String)> {
+        let mut about = vec![
+            ("topics".to_owned(), self.num_topics().to_string()),
+            ("words".to_owned(), self.num_words().to_string()),
+        ];
+        let parameters = match &self.parameters {
+            Parameters::Counts(counts) => {
+                about.push(("beta".to_owned(), counts.beta.to_string()));
+                "counts"
+            }
+            Parameters::Weights(_) => "weights",
+        };
+        about.push(("parameters".to_owned(), parameters.to_owned()));
+        about.extend(self.provenance.to_pairs());
+        about
+    }
+
+    /// Reads the file at `path`: every checksum is compared and every entry checked.
+    ///
+    /// # Errors
+    /// [`FileError`] names the file and what is wrong with it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let open = || Self::read_from(BufReader::new(File::open(path)?));
+        open().map_err(|error: FileError| error.at(path))
+    }
+
+    /// Reads a model that is all of `from`. Memory is bounded by its length.
+    ///
+    /// # Errors
+    /// [`FileError`] says what is wrong with it.
+    pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
+        let model = read(&mut Reader::open(from, Kind::Model)?)?;
+        model.check_entries()?;
+        Ok(model)
+    }
+
+    /// Opens the file at `path` where it lies: entries are read when they are needed, by the system,
+    /// and processes that map the same file share its memory.
+    ///
+    /// Header, words and topics are checked, the entries are not unless `verify`, for that reads the
+    /// whole file. **Verify a file that you do not trust**: an entry that makes no sense would
+    /// otherwise panic when it is met.
+    ///
+    /// The file must not be changed as long as the model lives. [`save`](Self::save) does not, it
+    /// replaces: the model goes on with the old file. Where mapping is not to be had (a build without
+    /// it, a big-endian machine), the file is read.
+    ///
+    /// # Errors
+    /// [`FileError`] names the file and what is wrong with it.
+    #[cfg(feature = "mmap")]
+    pub fn map(path: impl AsRef<Path>, verify: bool) -> Result<Self, FileError> {
+        if cfg!(target_endian = "big") {
+            return Self::load(path);
+        }
+        let path = path.as_ref();
+        let open = || {
+            let mut mapped = crate::file::map::Mapped::open(&File::open(path)?, Kind::Model)?;
+            if verify {
+                mapped.verify()?;
+            }
+            let model = read(&mut mapped)?;
+            if verify {
+                model.check_entries()?;
+            }
+            Ok(model)
+        };
+        open().map_err(|error: FileError| error.at(path))
+    }
+
+    fn check_entries(&self) -> Result<(), FileError> {
+        match &self.parameters {
+            Parameters::Counts(counts) => counts.check(),
+            Parameters::Weights(weights) => weights.check(),
+        }
+    }
+}
+
+/// All but the entries is checked.
+fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
+    fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
+        value.parse().ok()
+    }
+    let about = Pairs::parse(&file.array::<u8>(ABOUT)?)?;
+    let topics = about.required("topics", of::<u32>)?;
+    let words = about.required("words", of::<u32>)?;
+    let alpha = alpha_of(file, "alpha")?;
+    alpha
+        .check(topics as usize)
+        .map_err(|error| FileError::malformed("alpha", error.to_string()))?;
+    let offsets = file.exactly("offsets", u64::from(words) + 1)?;
+    let topic_ids = if file.has_of::<u16>("topics") {
+        TopicArray::Narrow(file.array("topics")?)
+    } else {
+        TopicArray::Wide(file.array("topics")?)
+    };
+    let pattern = Pattern { offsets, topics: topic_ids };
+    pattern.check_offsets()?;
+    let entries = *pattern.offsets.last().expect("there is one more than words");
+    let parameters = match about.required("parameters", |kind| Some(kind.to_owned()))?.as_str() {
+        "counts" => {
+            let beta = about.required("beta", of::<f64>)?;
+            check_beta(beta, words as usize)
+                .map_err(|error| FileError::malformed(ABOUT, error.to_string()))?;
+            let totals = file.exactly("totals", topics.into())?;
+            let counts = file.exactly("counts", entries)?;
+            Parameters::Counts(Counts { pattern, counts, totals, beta })
+        }
+        "weights" => {
+            let floors = file.exactly("floors", topics.into())?;
+            let excesses = file.exactly("weights", entries)?;
+            let weights = Weights { pattern, excesses, floors };
+            weights.check_floors()?;
+            Parameters::Weights(weights)
+        }
+        other => {
+            return Err(FileError::malformed(ABOUT, format!("parameters are {other:?}")));
+        }
+    };
+    let names = if file.has("word-ends") {
+        let ends = file.exactly("word-ends", words.into())?;
+        Names::stored(ends, file.array("word-names")?)?
+    } else {
+        Names::default()
+    };
+    let asked =
+        if file.has("alpha-asked") { alpha_of(file, "alpha-asked")? } else { alpha.clone() };
+    let provenance = Provenance::from_pairs(&about, &asked)?;
+    Ok(TopicModel { parameters, alpha, names, provenance })
+}
+
+fn alpha_of(file: &mut impl Source, name: &str) -> Result<Alpha, FileError> {
+    let alphas = file.array::<f64>(name)?;
+    Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
+}

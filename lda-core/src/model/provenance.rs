@@ -1,0 +1,67 @@
+//! Where a model comes from.
+
+use crate::file::FileError;
+use crate::file::pairs::{OPTION, Pairs};
+use crate::prior::Alpha;
+use crate::train::Resolved;
+
+/// Before the name of each note.
+const NOTE: &str = "note.";
+
+/// Where a model comes from, as far as that is known; kept in its file.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Provenance {
+    /// Options of the run.
+    pub options: Option<Resolved>,
+    /// Epochs of the run.
+    pub epochs: Option<u32>,
+    /// Log joint a token, when it was last computed.
+    pub log_joint: Option<f64>,
+    /// Documents of the corpus.
+    pub documents: Option<u64>,
+    /// Tokens of the corpus.
+    pub tokens: Option<u64>,
+    /// [Fingerprint](crate::Corpus::fingerprint) of the corpus.
+    pub corpus: Option<u64>,
+    /// What the program that trained it wants to be known, by name; names are distinct.
+    pub notes: Vec<(String, String)>,
+}
+
+impl Provenance {
+    pub(super) fn to_pairs(&self) -> Vec<(String, String)> {
+        let Self { options, epochs, log_joint, documents, tokens, corpus, notes } = self;
+        let known = [
+            ("epochs", epochs.map(|x| x.to_string())),
+            ("log-joint", log_joint.map(|x| x.to_string())),
+            ("documents", documents.map(|x| x.to_string())),
+            ("tokens", tokens.map(|x| x.to_string())),
+            ("corpus", corpus.map(|x| format!("{x:016x}"))),
+        ];
+        let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let options = options.iter().flat_map(Resolved::to_pairs);
+        let options = options.map(|(name, value)| (format!("{OPTION}{name}"), value));
+        let notes = notes.iter().map(|(name, value)| (format!("{NOTE}{name}"), value.clone()));
+        known.chain(options).chain(notes).collect()
+    }
+
+    pub(super) fn from_pairs(about: &Pairs, alpha: &Alpha) -> Result<Self, FileError> {
+        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
+            value.parse().ok()
+        }
+        let options = about.under(OPTION);
+        let options = match options.0.is_empty() {
+            true => None,
+            false => Some(Resolved::from_pairs(&options, alpha.clone())?),
+        };
+        Ok(Self {
+            options,
+            epochs: about.parsed("epochs", of)?,
+            log_joint: about.parsed("log-joint", of)?,
+            documents: about.parsed("documents", of)?,
+            tokens: about.parsed("tokens", of)?,
+            corpus: about.parsed("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
+            notes: about.under(NOTE).0,
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! Entries by word: where each word's are, and their topics.
+
+use crate::counts::TopicIndex;
+use crate::file::{Array, FileError};
+
+/// Topics of a word's entries, ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topics<'a> {
+    /// Of a model with at most 65,536 topics.
+    Narrow(&'a [u16]),
+    /// Of a model with more.
+    Wide(&'a [u32]),
+}
+
+impl<'a> Topics<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Narrow(topics) => topics.len(),
+            Self::Wide(topics) => topics.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Topic `i`.
+    ///
+    /// # Panics
+    /// If `i` is not below [`len`](Self::len).
+    #[inline]
+    pub fn get(self, i: usize) -> u32 {
+        match self {
+            Self::Narrow(topics) => topics[i].get(),
+            Self::Wide(topics) => topics[i],
+        }
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
+        (0..self.len()).map(move |i| self.get(i))
+    }
+
+    /// Which of them is `topic`.
+    pub fn position(self, topic: u32) -> Option<usize> {
+        match self {
+            Self::Narrow(topics) => topics.binary_search(&u16::try_from(topic).ok()?).ok(),
+            Self::Wide(topics) => topics.binary_search(&topic).ok(),
+        }
+    }
+}
+
+/// A word's entries: topics, and a value beside each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entries<'a, V> {
+    /// Topics, ascending.
+    pub topics: Topics<'a>,
+    /// Values, as many.
+    pub values: &'a [V],
+}
+
+impl<'a, V: Copy> Entries<'a, V> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// (topic, value) pairs, topics ascending.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = (u32, V)> + use<'a, V> {
+        self.topics.iter().zip(self.values.iter().copied())
+    }
+}
+
+/// Which topics have entries, by word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pattern {
+    /// Word w's entries are `offsets[w]..offsets[w + 1]`.
+    pub offsets: Array<u64>,
+    pub topics: TopicArray,
+}
+
+/// Topics of all entries, by the width that the number of topics asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TopicArray {
+    Narrow(Array<u16>),
+    Wide(Array<u32>),
+}
+
+impl TopicArray {
+    /// With room for `entries`.
+    pub fn with_capacity(num_topics: usize, entries: usize) -> Builder {
+        if num_topics as u64 <= u16::MAX_TOPICS {
+            Builder::Narrow(Vec::with_capacity(entries))
+        } else {
+            Builder::Wide(Vec::with_capacity(entries))
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(topics) => topics.len(),
+            Self::Wide(topics) => topics.len(),
+        }
+    }
+}
+
+/// Topics of entries as they come.
+pub(super) enum Builder {
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+impl Builder {
+    pub fn push(&mut self, topic: u32) {
+        match self {
+            Self::Narrow(topics) => topics.push(<u16 as TopicIndex>::new(topic)),
+            Self::Wide(topics) => topics.push(topic),
+        }
+    }
+
+    pub fn finish(self) -> TopicArray {
+        match self {
+            Self::Narrow(topics) => TopicArray::Narrow(topics.into()),
+            Self::Wide(topics) => TopicArray::Wide(topics.into()),
+        }
+    }
+}
+
+impl Pattern {
+    pub fn num_words(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    #[inline]
+    pub fn range(&self, word: usize) -> std::ops::Range<usize> {
+        self.offsets[word] as usize..self.offsets[word + 1] as usize
+    }
+
+    #[inline]
+    pub fn topics(&self, word: usize) -> Topics<'_> {
+        let range = self.range(word);
+        match &self.topics {
+            TopicArray::Narrow(topics) => Topics::Narrow(&topics[range]),
+            TopicArray::Wide(topics) => Topics::Wide(&topics[range]),
+        }
+    }
+
+    /// Whether offsets ascend from 0 to the number of entries.
+    pub fn check_offsets(&self) -> Result<(), FileError> {
+        let offsets = &*self.offsets;
+        let ends = (offsets.first(), offsets.last());
+        if ends != (Some(&0), Some(&(self.topics.len() as u64))) || !offsets.is_sorted() {
+            return Err(FileError::malformed(
+                "offsets",
+                "they do not ascend from 0 to the entries",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a word's topics ascend and are below `num_topics`.
+    pub fn check_topics(&self, num_topics: usize) -> Result<(), FileError> {
+        for word in 0..self.num_words() {
+            let topics = self.topics(word);
+            let ascend = match topics {
+                Topics::Narrow(topics) => topics.is_sorted_by(|a, b| a < b),
+                Topics::Wide(topics) => topics.is_sorted_by(|a, b| a < b),
+            };
+            let within = topics.is_empty() || (topics.get(topics.len() - 1) as usize) < num_topics;
+            if !ascend || !within {
+                let reason = format!("those of word {word} do not ascend below {num_topics}");
+                return Err(FileError::malformed("topics", reason));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn memory(&self) -> usize {
+        self.offsets.memory()
+            + match &self.topics {
+                TopicArray::Narrow(topics) => topics.memory(),
+                TopicArray::Wide(topics) => topics.memory(),
+            }
+    }
+}

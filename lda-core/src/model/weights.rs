@@ -1,0 +1,182 @@
+//! φ as real numbers, of models that no sampler of ours made.
+
+use thiserror::Error;
+
+use super::rows::{Entries, Pattern, TopicArray, Topics};
+use crate::file::{Array, FileError};
+
+/// Numbers that are no φ.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum WeightsError {
+    /// No topic, or topics without words.
+    #[error("there are no weights: give at least one topic with at least one word")]
+    Empty,
+    /// A topic with another number of words than the first.
+    #[error("topic {topic} has {found} words and topic 0 has {expected}: give each one a word")]
+    Ragged {
+        /// The first topic that differs.
+        topic: usize,
+        /// Its number of words.
+        found: usize,
+        /// That of topic 0.
+        expected: usize,
+    },
+    /// A value that is negative, infinite or no number.
+    #[error(
+        "the weight of word {word} in topic {topic} is {value}: give a finite one, not below 0"
+    )]
+    NotAWeight {
+        /// Topic of the value.
+        topic: usize,
+        /// Word of the value.
+        word: usize,
+        /// What it was.
+        value: f64,
+    },
+    /// Weights that add up to nothing, or to infinity.
+    #[error("the weights of topic {topic} add up to {sum}: give some that can be shares")]
+    NoShare {
+        /// The topic.
+        topic: usize,
+        /// Sum of its weights.
+        sum: f64,
+    },
+}
+
+/// φ over a floor: φ_kw = floor_k + excess_kw, where only excesses above zero are held.
+///
+/// Memory: 6 bytes an excess (8 above 65,536 topics), 8 bytes a word and a topic. An excess has 24
+/// bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    pub(super) pattern: Pattern,
+    pub(super) excesses: Array<f32>,
+    pub(super) floors: Array<f64>,
+}
+
+impl Weights {
+    /// φ_kw ∝ `rows[k][w]`: weights of any scale, one row a topic. The least of a row becomes its
+    /// floor, so that a smoothed model, whose topics give most words the same, is held as sparsely as
+    /// it is.
+    ///
+    /// ```
+    /// use lda_core::model::Weights;
+    ///
+    /// let weights = Weights::from_rows(&[[7.0, 2.0, 1.0], [0.0, 0.0, 3.0]])?;
+    /// assert_eq!((weights.num_topics(), weights.num_words(), weights.num_entries()), (2, 3, 3));
+    /// # Ok::<(), lda_core::model::WeightsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WeightsError`] says which row or value is at fault.
+    pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Result<Self, WeightsError> {
+        let words = rows.first().map_or(0, |row| row.as_ref().len());
+        if words == 0 {
+            return Err(WeightsError::Empty);
+        }
+        let mut floors = Vec::with_capacity(rows.len());
+        let mut scales = Vec::with_capacity(rows.len());
+        for (topic, row) in rows.iter().enumerate() {
+            let row = row.as_ref();
+            if row.len() != words {
+                return Err(WeightsError::Ragged { topic, found: row.len(), expected: words });
+            }
+            if let Some(word) = row.iter().position(|value| !value.is_finite() || *value < 0.0) {
+                return Err(WeightsError::NotAWeight { topic, word, value: row[word] });
+            }
+            let sum: f64 = row.iter().sum();
+            if !(sum > 0.0 && sum.is_finite() && sum.recip().is_finite()) {
+                return Err(WeightsError::NoShare { topic, sum });
+            }
+            floors.push(row.iter().copied().fold(f64::INFINITY, f64::min) / sum);
+            scales.push(sum.recip());
+        }
+        let mut offsets = vec![0];
+        let mut topics = TopicArray::with_capacity(rows.len(), 0);
+        let mut excesses: Vec<f32> = Vec::new();
+        for word in 0..words {
+            for (topic, row) in rows.iter().enumerate() {
+                let excess = (row.as_ref()[word] * scales[topic] - floors[topic]) as f32;
+                if excess > 0.0 {
+                    topics.push(topic as u32);
+                    excesses.push(excess);
+                }
+            }
+            offsets.push(excesses.len() as u64);
+        }
+        let pattern = Pattern { offsets: offsets.into(), topics: topics.finish() };
+        Ok(Self { pattern, excesses: excesses.into(), floors: floors.into() })
+    }
+
+    /// Topics K.
+    pub fn num_topics(&self) -> usize {
+        self.floors.len()
+    }
+
+    /// Vocabulary size V.
+    pub fn num_words(&self) -> usize {
+        self.pattern.num_words()
+    }
+
+    /// Excesses held.
+    pub fn num_entries(&self) -> usize {
+        self.excesses.len()
+    }
+
+    /// The least φ_kw of each topic.
+    pub fn floors(&self) -> &[f64] {
+        &self.floors
+    }
+
+    /// Topics, ascending, that give `word` more than their floor, and how much more.
+    ///
+    /// # Panics
+    /// If `word` is not below [`num_words`](Self::num_words).
+    #[inline]
+    pub fn word(&self, word: usize) -> Entries<'_, f32> {
+        let values = &self.excesses[self.pattern.range(word)];
+        Entries { topics: self.pattern.topics(word), values }
+    }
+
+    pub(super) fn topics(&self, word: usize) -> Topics<'_> {
+        self.pattern.topics(word)
+    }
+
+    pub(super) fn phi(&self, topic: usize, word: usize) -> f64 {
+        let row = self.word(word);
+        let excess = row.topics.position(topic as u32).map_or(0.0, |at| row.values[at]);
+        self.floors[topic] + f64::from(excess)
+    }
+
+    pub(super) fn floor(&self, topic: usize) -> f64 {
+        self.floors[topic]
+    }
+
+    /// Whether floors are probabilities.
+    pub(super) fn check_floors(&self) -> Result<(), FileError> {
+        match self.floors.iter().position(|floor| !(0.0..=1.0).contains(floor)) {
+            None => Ok(()),
+            Some(topic) => {
+                let reason = format!("topic {topic} has {}, no probability", self.floors[topic]);
+                Err(FileError::malformed("floors", reason))
+            }
+        }
+    }
+
+    /// Whether the entries are excesses.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        self.pattern.check_topics(self.num_topics())?;
+        match self.excesses.iter().position(|excess| !(*excess > 0.0 && *excess <= 1.0)) {
+            None => Ok(()),
+            Some(entry) => {
+                let reason = format!("entry {entry} is {}, no share", self.excesses[entry]);
+                Err(FileError::malformed("weights", reason))
+            }
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.pattern.memory() + self.excesses.memory() + self.floors.memory()
+    }
+}

@@ -1,0 +1,121 @@
+//! Resolved options as pairs of name and value, as files hold them; α apart, which may be long.
+//!
+//! Names are those of the JSON form. A float is written in the shortest form that reads back to the
+//! same bits.
+
+use super::{Options, Resolved, SamplerKind};
+use crate::file::FileError;
+use crate::file::pairs::Pairs;
+use crate::prior::Alpha;
+use crate::sampler::Proposals;
+use crate::simd::Isa;
+use crate::train::Start;
+
+impl Resolved {
+    /// All but α.
+    pub(crate) fn to_pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![
+            ("topics", self.topics.to_string()),
+            ("beta", self.beta.to_string()),
+            ("sampler", self.sampler.name().to_owned()),
+            ("warm-up", self.warm_up.to_string()),
+            ("seed", self.seed.to_string()),
+            ("ranges", self.ranges.to_string()),
+            ("narrow", self.narrow.to_string()),
+            ("mh-steps", self.mh_steps.to_string()),
+            ("proposals", self.proposals.name().to_owned()),
+            ("start", self.start.name().to_owned()),
+            ("start-degree", self.start_degree.to_string()),
+            ("short-length", self.short_length.to_string()),
+            ("isa", self.isa.name().to_owned()),
+            ("version", self.version.clone()),
+        ];
+        let optional = [
+            ("alpha-by-size", self.alpha_by_size.map(|x| x.to_string())),
+            ("exclude-converged-from", self.exclude_converged_from.map(|x| x.to_string())),
+            ("mh-steps-cap", self.mh_steps_cap.map(|x| x.to_string())),
+        ];
+        pairs.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        pairs
+    }
+
+    /// Reads them back. Values are what they can be; whether they go together is for
+    /// [`Options::resolve`] to say.
+    pub(crate) fn from_pairs(pairs: &Pairs, alpha: Alpha) -> Result<Self, FileError> {
+        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
+            value.parse().ok()
+        }
+        Ok(Self {
+            topics: pairs.required("topics", of)?,
+            alpha,
+            beta: pairs.required("beta", of)?,
+            sampler: pairs.required("sampler", of::<SamplerKind>)?,
+            warm_up: pairs.required("warm-up", of)?,
+            seed: pairs.required("seed", of)?,
+            ranges: pairs.required("ranges", of)?,
+            narrow: pairs.required("narrow", of)?,
+            mh_steps: pairs.required("mh-steps", of)?,
+            proposals: pairs.required("proposals", |name| {
+                Proposals::ALL.into_iter().find(|proposals| proposals.name() == name)
+            })?,
+            start: pairs.required("start", |name| {
+                Start::ALL.into_iter().find(|start| start.name() == name)
+            })?,
+            start_degree: pairs.required("start-degree", of)?,
+            alpha_by_size: pairs.parsed("alpha-by-size", of)?,
+            exclude_converged_from: pairs.parsed("exclude-converged-from", of)?,
+            mh_steps_cap: pairs.parsed("mh-steps-cap", of)?,
+            short_length: pairs.required("short-length", of)?,
+            isa: pairs
+                .required("isa", |name| Isa::ALL.into_iter().find(|isa| isa.name() == name))?,
+            version: pairs.required("version", of)?,
+        })
+    }
+
+    /// The first option in which the two differ in what they draw: its name, and both values.
+    pub(crate) fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let (mine, theirs) = (self.to_pairs(), other.to_pairs());
+        let value = |pairs: &[(&str, String)], name: &str| {
+            let found = pairs.iter().find(|(found, _)| *found == name);
+            found.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
+        };
+        let names = mine.iter().chain(&theirs).map(|&(name, _)| name);
+        let drawn = names.filter(|name| !["isa", "version"].contains(name));
+        let mut differing = drawn
+            .map(|name| (name, value(&mine, name), value(&theirs, name)))
+            .filter(|(_, mine, theirs)| mine != theirs);
+        let alpha = || {
+            let one = |alpha: &Alpha| match alpha {
+                Alpha::Symmetric(alpha) => alpha.to_string(),
+                Alpha::PerTopic(_) => "one for each topic".to_owned(),
+            };
+            (self.alpha != other.alpha).then(|| ("alpha", one(&self.alpha), one(&other.alpha)))
+        };
+        differing.next().or_else(alpha)
+    }
+}
+
+/// What resolves to these options again, on any corpus with as much room; when to stop is left open.
+impl From<&Resolved> for Options {
+    fn from(resolved: &Resolved) -> Self {
+        let Resolved { sampler, mh_steps, proposals, mh_steps_cap, .. } = *resolved;
+        Self {
+            topics: resolved.topics,
+            alpha: Some(resolved.alpha.clone()),
+            beta: resolved.beta,
+            sampler: Some(sampler),
+            warm_up: Some(resolved.warm_up),
+            seed: resolved.seed,
+            mh_steps: sampler.takes_mh_steps().then_some(mh_steps),
+            proposals: sampler.takes_proposals().then_some(proposals),
+            start: resolved.start,
+            start_degree: resolved.start_degree,
+            alpha_by_size: resolved.alpha_by_size,
+            exclude_converged_from: resolved.exclude_converged_from,
+            mh_steps_cap: mh_steps_cap.unwrap_or(Self::default().mh_steps_cap),
+            short_length: Some(resolved.short_length),
+            ranges: Some(resolved.ranges),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! A run between two epochs, as it can be kept and taken up.
+//!
+//! A snapshot holds all that a run carries from one epoch to the next: the topic of every token and
+//! WarpLDA's pending proposals; which rows of counts are lists, and in which order, for that decides
+//! which of two equal draws comes first; how settled tokens are, where converged ones are left out;
+//! the numbers that make streams (seed, epoch); what the hybrid has learnt about its steps; and the
+//! evaluations that say when to stop. Counts are left out, they follow from the topics. A run that is
+//! taken up gives the same bits as one that was never interrupted, at any thread count, on any
+//! machine.
+//!
+//! # The file
+//! Sections of a [snapshot file](crate::file), in this order; those marked * only where there is
+//! something in them.
+//!
+//! | section | element | what |
+//! |---|---|---|
+//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `alpha` | f64 | α, one or K |
+//! | `alpha-now` | f64 | α of the last epoch, one or K: another where it follows topic sizes |
+//! | `evaluations`* | f64 | log joint a token at each evaluation since the warm-up |
+//! | `topics` | u16, u32 | topic of each token, documents in order, words ascending; u32 above 65,536 topics |
+//! | `proposals`* | as topics | M pending proposals of each token that carries any |
+//! | `ages`* | u8 | how settled each token is |
+//! | `doc-lens`* | u32 | a document: 0 if its counts are dense, else how many topics they list, and one |
+//! | `doc-topics`* | as topics | topics of those lists, in their order |
+//! | `word-lens`*, `word-topics`* | | the same by word |
+//!
+//! 2 bytes a token, and 2 for each non-zero of the counts that a sampler keeps as lists.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, Write};
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::corpus::Corpus;
+use crate::counts::TopicIndex;
+use crate::file::pairs::{self, ABOUT, OPTION, Pairs};
+use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
+use crate::prior::Alpha;
+use crate::train::carried::{Carried, Lists};
+use crate::train::options::{Options, OptionsError, Resolved};
+
+/// A run between two epochs. See the [module](self) for what is in it.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::train::{Options, Snapshot, Trainer};
+///
+/// let corpus = Corpus::from_words([vec!["tree", "leaf", "tree"], vec!["sea", "wave", "sea"]])?;
+/// let options = Options { topics: 3, seed: 7, ..Options::default() };
+/// let mut trainer = Trainer::new(&corpus, &options)?;
+/// for _ in 0..5 {
+///     trainer.epoch();
+/// }
+/// let mut bytes = std::io::Cursor::new(Vec::new());
+/// trainer.snapshot().write_to(&mut bytes)?;
+/// trainer.epoch();
+///
+/// bytes.set_position(0);
+/// let snapshot = Snapshot::read_from(bytes)?;
+/// let mut again = Trainer::resume(&corpus, &snapshot, &snapshot.options())?;
+/// again.epoch();
+/// assert_eq!(again.epochs(), 6);
+/// assert_eq!(again.assignments(), trainer.assignments());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    pub(super) resolved: Resolved,
+    pub(super) epoch: u32,
+    pub(super) seconds: f64,
+    pub(super) evaluations: Vec<f64>,
+    pub(super) rounds: u16,
+    pub(super) alpha_now: Alpha,
+    pub(super) corpus: CorpusId,
+    pub(super) carried: Width,
+}
+
+/// Which corpus a run was on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CorpusId {
+    pub documents: u64,
+    pub words: u64,
+    pub tokens: u64,
+    pub fingerprint: u64,
+}
+
+impl CorpusId {
+    pub fn of(corpus: &Corpus) -> Self {
+        Self {
+            documents: corpus.num_documents() as u64,
+            words: corpus.num_words() as u64,
+            tokens: corpus.num_tokens(),
+            fingerprint: corpus.fingerprint(),
+        }
+    }
+}
+
+impl std::fmt::Display for CorpusId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { documents, words, tokens, fingerprint } = self;
+        write!(f, "{documents} documents, {words} words, {tokens} tokens, hash {fingerprint:016x}")
+    }
+}
+
+/// What a state carries, by the width of a topic.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Width {
+    Narrow(Carried<u16>),
+    Wide(Carried<u32>),
+}
+
+/// Why a run cannot be taken up.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The snapshot is of another corpus.
+    #[error(
+        "the snapshot is of another corpus ({snapshot}) than the one given ({given}): give that one"
+    )]
+    Corpus {
+        /// What the snapshot says.
+        snapshot: String,
+        /// What was given.
+        given: String,
+    },
+    /// An option that decides what is drawn was changed.
+    #[error(
+        "the run has {option} {snapshot}, and {asked} was asked for: leave {option} out, or begin a \
+         new run"
+    )]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// Its value in the snapshot.
+        snapshot: String,
+        /// Its value in the options.
+        asked: String,
+    },
+    /// Nothing is left to do.
+    #[error(
+        "the run has had {epochs} epochs in {seconds:.1} s, which is what was asked for: ask for more"
+    )]
+    Finished {
+        /// Epochs so far.
+        epochs: u32,
+        /// Seconds of sampling so far.
+        seconds: f64,
+    },
+    /// The options are no options.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The snapshot contradicts itself.
+    #[error("the snapshot makes no sense: {reason}; go back to an earlier one")]
+    Snapshot {
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+impl Snapshot {
+    /// Epochs sampled so far.
+    pub fn epochs(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Seconds of sampling so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Options of the run.
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// Options that take the run up: those that decide what is drawn are the run's, when to stop is
+    /// as in [`Options::default`].
+    pub fn options(&self) -> Options {
+        Options::from(&self.resolved)
+    }
+
+    /// Bytes of heap memory held.
+    pub fn memory(&self) -> usize {
+        match &self.carried {
+            Width::Narrow(carried) => carried.memory(),
+            Width::Wide(carried) => carried.memory(),
+        }
+    }
+
+    /// Writes it at `path`, by a [replacement](replace) that leaves the old file or the new one.
+    ///
+    /// # Errors
+    /// [`FileError`], those of the system.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
+    }
+
+    /// Writes it from the current position on; nothing is a snapshot before all is written.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to<W: Write + Seek>(&self, out: W) -> std::io::Result<()> {
+        match &self.carried {
+            Width::Narrow(carried) => self.write(out, carried),
+            Width::Wide(carried) => self.write(out, carried),
+        }
+    }
+
+    fn write<W, T>(&self, out: W, carried: &Carried<T>) -> std::io::Result<()>
+    where
+        W: Write + Seek,
+        T: Number + TopicIndex,
+    {
+        let Carried { topics, proposals, ages, documents, words } = carried;
+        let parts =
+            [proposals, &documents.topics, &words.topics].map(|part| usize::from(!part.is_empty()));
+        let lens = [&documents.lens, &words.lens].map(|part| usize::from(!part.is_empty()));
+        let ages_too = usize::from(!ages.is_empty()) + usize::from(!self.evaluations.is_empty());
+        let sections = 4 + parts.iter().sum::<usize>() + lens.iter().sum::<usize>() + ages_too;
+        let mut file = Writer::new(out, Kind::Snapshot, sections)?;
+        file.section(ABOUT, pairs::to_bytes(self.about().iter().map(|(n, v)| (&**n, &**v))))?;
+        file.section("alpha", self.resolved.alpha.as_slice().iter().copied())?;
+        file.section("alpha-now", self.alpha_now.as_slice().iter().copied())?;
+        if !self.evaluations.is_empty() {
+            file.section("evaluations", self.evaluations.iter().copied())?;
+        }
+        file.section("topics", topics.iter().copied())?;
+        if !proposals.is_empty() {
+            file.section("proposals", proposals.iter().copied())?;
+        }
+        if !ages.is_empty() {
+            file.section("ages", ages.iter().copied())?;
+        }
+        for (lists, lens, topics) in
+            [(documents, "doc-lens", "doc-topics"), (words, "word-lens", "word-topics")]
+        {
+            if !lists.lens.is_empty() {
+                file.section(lens, lists.lens.iter().copied())?;
+            }
+            if !lists.topics.is_empty() {
+                file.section(topics, lists.topics.iter().copied())?;
+            }
+        }
+        file.finish()?.flush()
+    }
+
+    fn about(&self) -> Vec<(String, String)> {
+        let CorpusId { documents, words, tokens, fingerprint } = self.corpus;
+        let options = self.resolved.to_pairs();
+        let options = options.into_iter().map(|(name, value)| (format!("{OPTION}{name}"), value));
+        let own = [
+            ("epoch", self.epoch.to_string()),
+            ("seconds", self.seconds.to_string()),
+            ("rounds", self.rounds.to_string()),
+            ("documents", documents.to_string()),
+            ("words", words.to_string()),
+            ("tokens", tokens.to_string()),
+            ("corpus", format!("{fingerprint:016x}")),
+        ];
+        own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(options).collect()
+    }
+
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// [`FileError`] names the file and what is wrong with it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let open = || Self::read_from(BufReader::new(File::open(path)?));
+        open().map_err(|error: FileError| error.at(path))
+    }
+
+    /// Reads a snapshot that is all of `from`. Memory is bounded by its length.
+    ///
+    /// # Errors
+    /// [`FileError`] says what is wrong with it.
+    pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
+        let mut file = Reader::open(from, Kind::Snapshot)?;
+        let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;
+        let alpha = alpha_of(&mut file, "alpha")?;
+        let resolved = Resolved::from_pairs(&about.under(OPTION), alpha)?;
+        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
+            value.parse().ok()
+        }
+        let corpus = CorpusId {
+            documents: about.required("documents", of)?,
+            words: about.required("words", of)?,
+            tokens: about.required("tokens", of)?,
+            fingerprint: about.required("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
+        };
+        let carried = if resolved.narrow {
+            Width::Narrow(read_carried(&mut file, &resolved, corpus)?)
+        } else {
+            Width::Wide(read_carried(&mut file, &resolved, corpus)?)
+        };
+        Ok(Self {
+            epoch: about.required("epoch", of)?,
+            seconds: about.required("seconds", |text| {
+                of::<f64>(text).filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+            })?,
+            rounds: about
+                .required("rounds", |text| of::<u16>(text).filter(|&rounds| rounds > 0))?,
+            evaluations: optional(&mut file, "evaluations")?,
+            alpha_now: alpha_of(&mut file, "alpha-now")?,
+            resolved,
+            corpus,
+            carried,
+        })
+    }
+}
+
+fn alpha_of<R: Read + Seek>(file: &mut Reader<R>, name: &str) -> Result<Alpha, FileError> {
+    let alphas = file.numbers::<f64>(name)?;
+    Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
+}
+
+fn optional<R: Read + Seek, N: Number>(
+    file: &mut Reader<R>,
+    name: &str,
+) -> Result<Vec<N>, FileError> {
+    if file.has(name) { file.numbers(name) } else { Ok(Vec::new()) }
+}
+
+fn read_carried<R, T>(
+    file: &mut Reader<R>,
+    resolved: &Resolved,
+    corpus: CorpusId,
+) -> Result<Carried<T>, FileError>
+where
+    R: Read + Seek,
+    T: Number + TopicIndex,
+{
+    let topics = file.numbers::<T>("topics")?;
+    if topics.len() as u64 != corpus.tokens {
+        let reason = format!("it has {} values for {} tokens", topics.len(), corpus.tokens);
+        return Err(FileError::malformed("topics", reason));
+    }
+    let carried = Carried {
+        proposals: optional(file, "proposals")?,
+        ages: optional(file, "ages")?,
+        documents: Lists {
+            lens: optional(file, "doc-lens")?,
+            topics: optional(file, "doc-topics")?,
+        },
+        words: Lists { lens: optional(file, "word-lens")?, topics: optional(file, "word-topics")? },
+        topics,
+    };
+    for (name, topics) in [
+        ("topics", &carried.topics),
+        ("proposals", &carried.proposals),
+        ("doc-topics", &carried.documents.topics),
+        ("word-topics", &carried.words.topics),
+    ] {
+        if let Some(topic) = topics.iter().find(|topic| topic.get() >= resolved.topics) {
+            let reason = format!("topic {} of a run with {}", topic.get(), resolved.topics);
+            return Err(FileError::malformed(name, reason));
+        }
+    }
+    Ok(carried)
+}
+
+impl<T: TopicIndex> Carried<T> {
+    fn memory(&self) -> usize {
+        let topics = [&self.topics, &self.proposals, &self.documents.topics, &self.words.topics];
+        let lens = [&self.documents.lens, &self.words.lens];
+        topics.iter().map(|part| part.capacity() * size_of::<T>()).sum::<usize>()
+            + lens.iter().map(|part| part.capacity() * 4).sum::<usize>()
+            + self.ages.capacity()
+    }
+}
