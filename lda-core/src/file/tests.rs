@@ -1,6 +1,6 @@
 //! The container, against the drawing of its bytes, and against damage.
 
-use std::io::{Cursor, Seek, SeekFrom, Write};
+use std::io::{Cursor, Seek, Write};
 
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ fn a_file_may_lie_behind_other_bytes() {
     let mut file = Writer::new(&mut out, Kind::Model, 1).unwrap();
     file.section("a", [7u8]).unwrap();
     file.finish().unwrap();
-    assert_eq!(out.seek(SeekFrom::Current(0)).unwrap(), out.get_ref().len() as u64);
+    assert_eq!(out.stream_position().unwrap(), out.get_ref().len() as u64);
     let bytes = &out.get_ref()[6..];
     assert_eq!(open(bytes).unwrap().numbers::<u8>("a").unwrap(), [7]);
 }

@@ -3,17 +3,19 @@
 //! Names and meanings are a contract: other programs call this one. What clap can refuse it
 //! refuses here, before any file is read; status 2.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
-use clap::{Parser, value_parser};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, value_parser};
 use lda_core::eval::Ranking;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
-use lda_core::train::{LevelOff, Options, SamplerKind, Start};
+use lda_core::train::{Checkpoints, LevelOff, Options, SamplerKind, Snapshot, Start};
 
 use crate::error::TrainError;
 use crate::matrix::Layout;
@@ -52,7 +54,13 @@ pub struct Args {
     #[command(flatten)]
     pub machine: MachineArgs,
     #[command(flatten)]
+    pub checkpoints: CheckpointArgs,
+    #[command(flatten)]
     pub results: ResultArgs,
+
+    /// Options that stand on the command line.
+    #[arg(skip)]
+    given: HashSet<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -216,6 +224,30 @@ pub struct MachineArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Checkpoints")]
+pub struct CheckpointArgs {
+    /// Keep snapshots of the run in this directory, from which --resume goes on
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// One every N epochs, and after the last [default: every ten minutes]
+    #[arg(long, value_name = "N", conflicts_with = "checkpoint_minutes",
+        value_parser = value_parser!(u32).range(1..))]
+    pub checkpoint_every: Option<u32>,
+    /// One every so many minutes, and after the last epoch
+    #[arg(long, value_name = "MINUTES", value_parser = positive)]
+    pub checkpoint_minutes: Option<f64>,
+    /// Snapshots that stay
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u16).range(1..))]
+    pub checkpoint_keep: u16,
+    /// Go on with the run whose snapshots are in this directory, and keep more there unless
+    /// --checkpoint names another: the same topics as if it had never been interrupted. PATH and what
+    /// belongs to reading it must be as before, other options are the run's; --epochs and --seconds
+    /// count from its start
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Results")]
 pub struct ResultArgs {
     /// Words a topic in the table
@@ -247,12 +279,78 @@ pub struct ResultArgs {
     /// Write the words of each topic, in the same forms
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
     pub topic_words: Option<PathBuf>,
+    /// Write the model: topics, priors, names of words and options, to infer with, or to train on
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
     /// Draw the likelihood over time, as .png or .svg
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Picture::check))]
     pub plot: Option<PathBuf>,
 }
 
 impl Args {
+    /// Reads the command line; ends the process where it is none.
+    pub fn from_command_line() -> Self {
+        let matches = Self::command().get_matches();
+        let mut args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let typed =
+            |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        args.given = matches.ids().filter(typed).map(|id| id.as_str().to_owned()).collect();
+        args
+    }
+
+    /// What going on with a run is asked to do: options that decide what is drawn are the run's where
+    /// the command line has none.
+    pub fn options_of(&self, snapshot: &Snapshot) -> Options {
+        let (asked, run) = (self.options(), snapshot.options());
+        macro_rules! given_or_run {
+            ($($option:ident),+) => {
+                Options {
+                    $($option: match self.given.contains(stringify!($option)) {
+                        true => asked.$option,
+                        false => run.$option,
+                    },)+
+                    ..asked
+                }
+            };
+        }
+        let options = given_or_run!(
+            topics,
+            alpha,
+            beta,
+            sampler,
+            seed,
+            warm_up,
+            mh_steps,
+            start,
+            start_degree,
+            alpha_by_size,
+            exclude_converged_from,
+            mh_steps_cap,
+            short_length,
+            ranges
+        );
+        Options { proposals: run.proposals, ..options }
+    }
+
+    /// Where snapshots go, and when.
+    pub fn checkpoints(&self) -> Option<Checkpoints> {
+        let CheckpointArgs { checkpoint, checkpoint_every, checkpoint_minutes, .. } =
+            &self.checkpoints;
+        let resume = &self.checkpoints.resume;
+        let directory = checkpoint.as_ref().or(resume.as_ref())?;
+        let mut checkpoints =
+            Checkpoints::new(directory).keep(self.checkpoints.checkpoint_keep.into());
+        if let Some(epochs) = checkpoint_every {
+            checkpoints = checkpoints.every_epochs(*epochs);
+        }
+        if let Some(minutes) = checkpoint_minutes {
+            let time = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX);
+            checkpoints = checkpoints.every_time(time);
+        }
+        let own = resume.as_ref().is_some_and(|run| identity(run) == identity(directory));
+        Some(if own { checkpoints.take_over() } else { checkpoints })
+    }
+
     /// What training is asked to do.
     pub fn options(&self) -> Options {
         let Self { model, stop, machine, .. } = self;
@@ -308,6 +406,10 @@ impl Args {
 
     fn check_priors(&self) -> Result<(), TrainError> {
         let Some(alpha) = &self.model.alpha else { return Ok(()) };
+        if self.checkpoints.resume.is_some() {
+            // How many topics there are is the run's.
+            return Ok(());
+        }
         alpha
             .check(self.model.topics as usize)
             .map_err(|error| TrainError::Usage(error.to_string()))
@@ -326,7 +428,8 @@ impl Args {
     }
 
     fn check_files(&self) -> Result<(), TrainError> {
-        let ResultArgs { log, assignments, doc_topics, topic_words, plot, .. } = &self.results;
+        let ResultArgs { log, assignments, doc_topics, topic_words, save, plot, .. } =
+            &self.results;
         let stop_words = self.text.stop_words.as_ref().filter(|list| list.exists());
         let given = [
             ("PATH", self.path.as_ref()),
@@ -337,6 +440,7 @@ impl Args {
             ("--assignments", assignments.as_ref()),
             ("--doc-topics", doc_topics.as_ref()),
             ("--topic-words", topic_words.as_ref()),
+            ("--save", save.as_ref()),
             ("--plot", plot.as_ref()),
         ];
         let inputs = 4;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use lda_core::corpus::{BuildError, ReadError};
 use lda_core::eval::{CompletionError, TopWordsError};
-use lda_core::train::OptionsError;
+use lda_core::file::FileError;
+use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 
 use crate::output::OutputError;
@@ -50,6 +51,15 @@ pub enum TrainError {
     /// The options do not go with the corpus.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The run cannot be gone on with.
+    #[error("--resume: {0}")]
+    Resume(#[from] ResumeError),
+    /// A snapshot cannot be read, or its directory not be used.
+    #[error(transparent)]
+    Snapshot(#[from] FileError),
+    /// The last snapshot could not be written.
+    #[error("the last snapshot is missing: {0}; other files asked for are written")]
+    Checkpoint(String),
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
     Threads {

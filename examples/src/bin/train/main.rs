@@ -28,12 +28,10 @@ mod table;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::Args;
 
 fn main() -> ExitCode {
-    match run::run(&Args::parse()) {
+    match run::run(&Args::from_command_line()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Where standard error is gone, the status still tells.

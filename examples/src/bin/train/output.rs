@@ -30,6 +30,12 @@ pub enum OutputError {
         /// The path.
         path: PathBuf,
     },
+    /// The path names a device or a pipe.
+    #[error("{path} is a device or a pipe: name a file", path = path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// A file is there already and is protected.
     #[error("{path} is read-only: make it writable, or name another file", path = path.display())]
     ReadOnly {
@@ -93,6 +99,20 @@ impl Output {
         let (temporary, file) = create_beside(&target).map_err(fail)?;
         let renaming = Some((temporary, target));
         Ok(Self { path: path.to_owned(), renaming, writer: BufWriter::new(file) })
+    }
+
+    /// A file that will be at `path`, which must be no device or pipe: it is not written from front to
+    /// back.
+    ///
+    /// # Errors
+    /// [`OutputError`], where nothing can be written there.
+    pub fn create_file(path: &Path) -> Result<Self, OutputError> {
+        let output = Self::create(path)?;
+        if output.is_file() {
+            Ok(output)
+        } else {
+            Err(OutputError::NoFile { path: path.to_owned() })
+        }
     }
 
     /// Whether it is a file, and not a device or a pipe.

@@ -83,6 +83,20 @@ impl Provenance {
         self
     }
 
+    /// What a model's file says of itself, beside what the library knows.
+    pub fn of_model(&self, known: &lda_core::model::Provenance) -> lda_core::model::Provenance {
+        let mut notes = vec![
+            ("program".to_owned(), format!("{} {}", self.program, env!("CARGO_PKG_VERSION"))),
+            ("input".to_owned(), self.input.path.clone()),
+        ];
+        if let Some(share) = self.input.held_out {
+            notes.push(("held-out".to_owned(), share.to_string()));
+        }
+        let mut provenance = known.clone();
+        provenance.notes = notes;
+        provenance
+    }
+
     /// What was trained on, in a few words.
     pub fn title(&self) -> String {
         let path = Path::new(&self.input.path);

@@ -22,6 +22,7 @@ pub struct Results {
     assignments: Option<WithSidecar>,
     doc_topics: Option<(Layout, WithSidecar)>,
     topic_words: Option<(Layout, WithSidecar)>,
+    model: Option<Output>,
     plot: Option<(Picture, Output)>,
 }
 
@@ -68,6 +69,7 @@ impl Results {
                 .transpose()?,
             doc_topics: matrix(&args.doc_topics)?,
             topic_words: matrix(&args.topic_words)?,
+            model: args.save.as_deref().map(Output::create_file).transpose()?,
             plot: plot.transpose()?,
         })
     }
@@ -90,6 +92,10 @@ impl Results {
         if let Some((layout, file)) = self.topic_words {
             let matrix = Matrix::of_topics(model);
             results.push(file.fill(provenance, |out| matrix.write(layout, provenance, out)));
+        }
+        if let Some(output) = self.model {
+            let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
+            results.push(output.fill(|out| model.write_to(out)));
         }
         if let Some((picture, output)) = self.plot {
             let chart = chart(&outcome.curve, provenance);

@@ -1,12 +1,14 @@
 //! A run from the command line to the table.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use lda_core::Corpus;
 use lda_core::corpus::BuildError;
 use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
+use lda_core::file::FileError;
 use lda_core::model::TopicModel;
-use lda_core::train::{EpochReport, Flow, Trainer};
+use lda_core::train::{Checkpoints, EpochReport, Flow, Observer, Snapshot, Trainer};
 
 use crate::args::Args;
 use crate::error::TrainError;
@@ -28,29 +30,29 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     start_threads(args)?;
     let mut results = Results::create(&args.results)?;
     let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
-    let mut progress = Progress::new(args.results.quiet, goal);
+    let progress = Progress::new(args.results.quiet, goal);
+    let snapshot = resumed(args, &progress)?;
+    let options = snapshot.as_ref().map_or_else(|| args.options(), |run| args.options_of(run));
     let (corpus, mut input) = input::load(args, &progress)?;
-    let (corpus, held) = hold_out(args, corpus, &mut input)?;
-    check_sizes(args, &corpus)?;
+    let (corpus, held) = hold_out(args, options.seed, corpus, &mut input)?;
+    check_sizes(args, options.topics, &corpus)?;
 
     progress.busy("preparing");
-    let mut trainer = Trainer::new(&corpus, &args.options())?;
+    let mut trainer = match &snapshot {
+        Some(snapshot) => Trainer::resume(&corpus, snapshot, &options)?,
+        None => Trainer::new(&corpus, &options)?,
+    };
+    drop(snapshot);
+    if let Some(checkpoints) = args.checkpoints() {
+        trainer.checkpoint(checkpoints)?;
+    }
     let provenance = Provenance::new(trainer.resolved(), args.stop.evaluate_every, input);
     progress.note(&provenance.caption());
-    let mut log = results.log.take().map(|output| Log::new(output, provenance.clone()));
-    let mut curve = Vec::new();
+    let log = results.log.take().map(|output| Log::new(output, provenance.clone()));
+    let mut watch = Watch { progress, log, curve: Vec::new(), unwritten: None };
     interrupt::training_starts();
-    let last = trainer.run(
-        |report: &EpochReport| {
-            progress.epoch(report);
-            if let Some(log) = &mut log {
-                log.add(report);
-            }
-            curve.extend(report.log_joint_per_token().map(|joint| (report.seconds, joint)));
-            if interrupt::asked() { Flow::Stop } else { Flow::Continue }
-        },
-        interrupt::asked,
-    );
+    let last = trainer.run(&mut watch, interrupt::asked);
+    let Watch { progress, log, curve, unwritten } = watch;
     progress.finish(&last);
 
     let provenance = provenance.after(last.epoch);
@@ -59,10 +61,51 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let log_written = log.map_or(Ok(()), Log::finish);
     let outcome = Outcome { corpus: &corpus, model: &model, assignments: &assignments, curve };
     let written = results.write(&outcome, &provenance);
-    let shown = show(args, &model, held.as_ref(), &provenance);
+    let shown = show(args, &model, options.seed, held.as_ref(), &provenance);
     log_written?;
     written?;
-    shown
+    shown?;
+    unwritten.map_or(Ok(()), |error| Err(TrainError::Checkpoint(error)))
+}
+
+/// Sees each epoch.
+struct Watch {
+    progress: Progress,
+    log: Option<Log>,
+    /// (seconds, log joint likelihood a token) of each evaluation.
+    curve: Vec<(f64, f64)>,
+    /// Why the last snapshot could not be written.
+    unwritten: Option<String>,
+}
+
+impl Observer for &mut Watch {
+    fn epoch(&mut self, report: &EpochReport) -> Flow {
+        self.progress.epoch(report);
+        if let Some(log) = &mut self.log {
+            log.add(report);
+        }
+        self.curve.extend(report.log_joint_per_token().map(|joint| (report.seconds, joint)));
+        if interrupt::asked() { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn checkpoint(&mut self, outcome: Result<&Path, &FileError>) {
+        self.unwritten = outcome.err().map(FileError::to_string);
+        if let Some(error) = &self.unwritten {
+            self.progress.note(&format!("warning: no snapshot: {error}; the run goes on"));
+        }
+    }
+}
+
+/// The run to go on with.
+fn resumed(args: &Args, progress: &Progress) -> Result<Option<Snapshot>, TrainError> {
+    let Some(directory) = &args.checkpoints.resume else { return Ok(None) };
+    let latest = Checkpoints::latest(directory)?;
+    for error in &latest.unreadable {
+        progress.note(&format!("warning: {error}"));
+    }
+    let (path, epochs) = (latest.path.display(), latest.snapshot.epochs());
+    progress.note(&format!("going on from {path} after {epochs} epochs"));
+    Ok(Some(latest.snapshot))
 }
 
 /// The pool that everything runs on.
@@ -76,24 +119,24 @@ fn start_threads(args: &Args) -> Result<(), TrainError> {
 
 fn hold_out(
     args: &Args,
+    seed: u64,
     corpus: Corpus,
     input: &mut Input,
 ) -> Result<(Corpus, Option<Corpus>), TrainError> {
     let Some(share) = args.input.held_out else { return Ok((corpus, None)) };
-    let (train, held) =
-        held_out::split(&corpus, share, args.model.seed).map_err(|source| match source {
-            BuildError::NoTokens => {
-                TrainError::HeldOut { share, documents: held_out::num_documents(&corpus) }
-            }
-            source => TrainError::Build { path: input.path.clone().into(), source },
-        })?;
+    let (train, held) = held_out::split(&corpus, share, seed).map_err(|source| match source {
+        BuildError::NoTokens => {
+            TrainError::HeldOut { share, documents: held_out::num_documents(&corpus) }
+        }
+        source => TrainError::Build { path: input.path.clone().into(), source },
+    })?;
     input.held_out = Some(share);
     input.measure(&train);
     Ok((train, Some(held)))
 }
 
-fn check_sizes(args: &Args, corpus: &Corpus) -> Result<(), TrainError> {
-    let topics = args.model.topics as usize;
+fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainError> {
+    let topics = topics as usize;
     if let Some(path) = &args.results.doc_topics {
         Layout::check_size("--doc-topics", path, corpus.num_documents(), topics)?;
     }
@@ -107,6 +150,7 @@ fn check_sizes(args: &Args, corpus: &Corpus) -> Result<(), TrainError> {
 fn show(
     args: &Args,
     model: &TopicModel,
+    seed: u64,
     held: Option<&Corpus>,
     provenance: &Provenance,
 ) -> Result<(), TrainError> {
@@ -118,7 +162,7 @@ fn show(
     })?;
     let Some(held) = held else { return Ok(()) };
     let phi = Phi::from_model(model).expect("beta was checked");
-    let options = CompletionOptions { seed: args.model.seed, ..Default::default() };
+    let options = CompletionOptions { seed, ..Default::default() };
     let found = complete_documents(held, &phi, model.alpha(), &options)?;
     print(|out| {
         writeln!(

@@ -3,6 +3,8 @@
 // A test that is skipped says so.
 #![allow(clippy::print_stderr)]
 
+mod checkpoints;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
