@@ -36,6 +36,8 @@ pub enum Purpose {
     Evaluate = 5,
     /// Leave converged tokens out of an epoch.
     Exclude = 6,
+    /// Topics of a new document.
+    Infer = 7,
 }
 
 /// Name of a stream.

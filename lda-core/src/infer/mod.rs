@@ -1,11 +1,18 @@
 //! Topics of new documents, the model held fixed.
 //!
-//! [`RtLda`] answers with the most probable topic of each token instead of a random one: few sweeps,
-//! no random numbers, the same answer every time. It is for services that have microseconds for a
-//! query. For an estimate of what a model foretells, where averages over samples are wanted, see
-//! [`eval::perplexity`](crate::eval::perplexity).
+//! [`Inference`] makes a model ready for one of three methods:
 //!
-//! # The algorithm
+//! | method | answer | cost |
+//! |---|---|---|
+//! | [fold-in](Method::FoldIn) | mean of Gibbs samples: the posterior's shares, up to chance | O(min(K_d log K_w, K_w + K_d)) a token and sweep |
+//! | [variational](Method::Variational) | mean of one Dirichlet, deterministic | O(K_w) a word and iteration, and K digammas |
+//! | [RT-LDA](Method::Rt) | the most probable topics, deterministic | as fold-in, and few sweeps |
+//!
+//! [`RtLda`] is RT-LDA alone, which gives the topic of each token too: for services that have
+//! microseconds for a query. [`Translation`] brings a corpus to a model's word ids. What a model
+//! foretells of unseen text is [`eval::perplexity`](crate::eval::perplexity)'s matter.
+//!
+//! # RT-LDA
 //! Gibbs sampling with φ fixed draws the topic of token i of word w from
 //! (C_dk¬i + α_k) φ_kw; here it takes the greatest:
 //!
@@ -62,11 +69,20 @@
 //! one of all K weights computed in `f32`, on any instruction set. Which of two topics wins whose
 //! exact weights differ by less than some 10⁻⁷ of their size is a matter of rounding.
 
+mod fixed;
+mod fold_in;
 mod max;
 mod row;
 mod rt;
+mod session;
+#[cfg(test)]
+mod session_tests;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod translation;
+mod variational;
 
 pub use rt::{Inferred, RtLda, RtLdaError, RtOptions, RtScratch};
+pub use session::{Answer, Inference, InferenceError, Method, Session};
+pub use translation::{Translation, TranslationError};

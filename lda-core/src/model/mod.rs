@@ -38,6 +38,8 @@ mod weights;
 
 pub use counts::Counts;
 pub use provenance::Provenance;
+use rows::Values;
+pub(crate) use rows::{AnyRows, Rows, Value, with_rows};
 pub use rows::{Entries, Topics};
 pub use weights::{Weights, WeightsError};
 
@@ -209,6 +211,15 @@ impl TopicModel {
                 }
             }
         }
+    }
+
+    /// The entries by word, for code that is compiled for each form.
+    pub(crate) fn rows(&self) -> AnyRows<'_> {
+        let (pattern, values) = match &self.parameters {
+            Parameters::Counts(counts) => (&counts.pattern, Values::Counts(&counts.counts)),
+            Parameters::Weights(weights) => (&weights.pattern, Values::Weights(&weights.excesses)),
+        };
+        AnyRows::new(pattern, values)
     }
 
     /// Bytes of heap memory held: next to none where the model is mapped.

@@ -190,3 +190,89 @@ impl Pattern {
             }
     }
 }
+
+/// A value beside a topic.
+pub(crate) trait Value: Copy {
+    /// φ_kw less the floor, where `scale` is 1 / (C_k + Vβ).
+    fn excess(self, scale: f64) -> f64;
+}
+
+impl Value for u32 {
+    #[inline(always)]
+    fn excess(self, scale: f64) -> f64 {
+        f64::from(self) * scale
+    }
+}
+
+impl Value for f32 {
+    #[inline(always)]
+    fn excess(self, _scale: f64) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// All entries, by word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'a, T, V> {
+    offsets: &'a [u64],
+    topics: &'a [T],
+    values: &'a [V],
+}
+
+impl<'a, T, V> Rows<'a, T, V> {
+    /// Topics and values of `word`, which must be below V.
+    #[inline(always)]
+    pub fn word(&self, word: u32) -> (&'a [T], &'a [V]) {
+        let word = word as usize;
+        let range = self.offsets[word] as usize..self.offsets[word + 1] as usize;
+        (&self.topics[range.clone()], &self.values[range])
+    }
+}
+
+/// Entries in any of the forms that they have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnyRows<'a> {
+    NarrowCounts(Rows<'a, u16, u32>),
+    WideCounts(Rows<'a, u32, u32>),
+    NarrowWeights(Rows<'a, u16, f32>),
+    WideWeights(Rows<'a, u32, f32>),
+}
+
+/// Values of all entries.
+pub(super) enum Values<'a> {
+    Counts(&'a [u32]),
+    Weights(&'a [f32]),
+}
+
+impl<'a> AnyRows<'a> {
+    pub(super) fn new(pattern: &'a Pattern, values: Values<'a>) -> Self {
+        let offsets = &*pattern.offsets;
+        match (&pattern.topics, values) {
+            (TopicArray::Narrow(topics), Values::Counts(values)) => {
+                Self::NarrowCounts(Rows { offsets, topics, values })
+            }
+            (TopicArray::Wide(topics), Values::Counts(values)) => {
+                Self::WideCounts(Rows { offsets, topics, values })
+            }
+            (TopicArray::Narrow(topics), Values::Weights(values)) => {
+                Self::NarrowWeights(Rows { offsets, topics, values })
+            }
+            (TopicArray::Wide(topics), Values::Weights(values)) => {
+                Self::WideWeights(Rows { offsets, topics, values })
+            }
+        }
+    }
+}
+
+/// Runs the body for whichever form the entries have.
+macro_rules! with_rows {
+    ($rows:expr, $r:ident => $body:expr) => {
+        match $rows {
+            $crate::model::AnyRows::NarrowCounts($r) => $body,
+            $crate::model::AnyRows::WideCounts($r) => $body,
+            $crate::model::AnyRows::NarrowWeights($r) => $body,
+            $crate::model::AnyRows::WideWeights($r) => $body,
+        }
+    };
+}
+pub(crate) use with_rows;

@@ -1,0 +1,171 @@
+//! Gibbs sampling of a document's topics, φ held fixed.
+//!
+//! The weights of a token's topics in three parts, of which two never change and need no more than
+//! their sums (SparseLDA's cut, Yao et al. 2009, with φ fixed):
+//!
+//! ```text
+//! (C_dk + α_k) φ_kw = C_dk φ_kw            the K_d topics of the document, added up for each token
+//!                   + α_k excess_kw        the word's sum, kept; its K_w topics only if it is hit
+//!                   + α_k floor_k          the model's sum, kept; a search in K sums if it is hit
+//! ```
+//!
+//! φ of the document's topics is searched for in the word's row where that takes fewer steps, else
+//! the row is walked: O(min(K_d log K_w, K_w + K_d)) a token, and O(K_w) where the second part is hit.
+
+use super::fixed::Fixed;
+use crate::counts::TopicIndex;
+use crate::model::{Rows, Value};
+use crate::random::Xoshiro256PlusPlus;
+
+/// Topics of one document; scratch that outlives it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FoldIn {
+    /// C_dk by topic; zero but for the topics present.
+    counts: Vec<u32>,
+    /// Topics whose count is not zero.
+    present: Vec<u32>,
+    /// Topic of each token.
+    topics: Vec<u32>,
+    /// Running sums of the document's part.
+    sums: Vec<f64>,
+    /// Σ of C_dk over samples, by topic; zero but for the topics seen.
+    total: Vec<u64>,
+    seen: Vec<u32>,
+}
+
+impl FoldIn {
+    /// Samples topics for `words`, all of which are known, and lists the mean counts of the samples,
+    /// topics ascending.
+    #[allow(clippy::too_many_arguments)]
+    pub fn run<T: TopicIndex, V: Value>(
+        &mut self,
+        fixed: &Fixed,
+        rows: &Rows<'_, T, V>,
+        words: &[u32],
+        burn_in: u32,
+        samples: u32,
+        stream: &mut Xoshiro256PlusPlus,
+        means: &mut Vec<(u32, f64)>,
+    ) {
+        let topics = fixed.floors.len();
+        if self.counts.len() < topics {
+            self.counts.resize(topics, 0);
+            self.total.resize(topics, 0);
+        }
+        for &word in words {
+            let topic = self.draw(fixed, rows, word, stream.next_f64());
+            self.topics.push(topic);
+            self.add(topic);
+        }
+        for sweep in 0..u64::from(burn_in) + u64::from(samples) {
+            for (token, &word) in words.iter().enumerate() {
+                self.remove(self.topics[token]);
+                let topic = self.draw(fixed, rows, word, stream.next_f64());
+                self.topics[token] = topic;
+                self.add(topic);
+            }
+            if sweep >= u64::from(burn_in) {
+                self.sample();
+            }
+        }
+        self.seen.sort_unstable();
+        for &topic in &self.seen {
+            let total = std::mem::take(&mut self.total[topic as usize]);
+            means.push((topic, total as f64 / f64::from(samples)));
+        }
+        self.seen.clear();
+        for topic in self.present.drain(..) {
+            self.counts[topic as usize] = 0;
+        }
+        self.topics.clear();
+    }
+
+    /// The topic at `unit`, in [0, 1), of the mass of (C_dk + α_k) φ_kw.
+    #[inline]
+    fn draw<T: TopicIndex, V: Value>(
+        &mut self,
+        fixed: &Fixed,
+        rows: &Rows<'_, T, V>,
+        word: u32,
+        unit: f64,
+    ) -> u32 {
+        let (topics, values) = rows.word(word);
+        self.sums.clear();
+        let steps = topics.len().checked_ilog2().map_or(0, |log| log as usize + 1);
+        let by_search = self.present.len() * steps <= topics.len() + self.present.len();
+        let mut sum = 0.0;
+        if by_search {
+            for &topic in &self.present {
+                let k = topic as usize;
+                let excess = topics
+                    .binary_search(&T::new(topic))
+                    .map_or(0.0, |at| values[at].excess(fixed.scales[k]));
+                sum += f64::from(self.counts[k]) * (fixed.floors[k] + excess);
+                self.sums.push(sum);
+            }
+        } else {
+            for (topic, value) in topics.iter().zip(values) {
+                let k = topic.get() as usize;
+                sum += f64::from(self.counts[k]) * value.excess(fixed.scales[k]);
+                self.sums.push(sum);
+            }
+            for &topic in &self.present {
+                let k = topic as usize;
+                sum += f64::from(self.counts[k]) * fixed.floors[k];
+                self.sums.push(sum);
+            }
+        }
+        let of_word = fixed.word_sum(rows, word);
+        let mark = unit * (sum + of_word + fixed.prior_sum());
+        if mark < sum {
+            let at = self.sums.partition_point(|&sum| sum <= mark);
+            return match by_search {
+                true => self.present[at],
+                false => match topics.get(at) {
+                    Some(topic) => topic.get(),
+                    None => self.present[at - topics.len()],
+                },
+            };
+        }
+        let mark = mark - sum;
+        if mark < of_word || fixed.prior_sum() == 0.0 {
+            return fixed.word_topic(rows, word, mark);
+        }
+        fixed.prior_topic(mark - of_word)
+    }
+
+    fn add(&mut self, topic: u32) {
+        let count = &mut self.counts[topic as usize];
+        *count += 1;
+        if *count == 1 {
+            self.present.push(topic);
+        }
+    }
+
+    fn remove(&mut self, topic: u32) {
+        let count = &mut self.counts[topic as usize];
+        *count -= 1;
+        if *count == 0 {
+            let at = self.present.iter().position(|&other| other == topic);
+            self.present.swap_remove(at.expect("it was counted"));
+        }
+    }
+
+    fn sample(&mut self) {
+        for &topic in &self.present {
+            let total = &mut self.total[topic as usize];
+            if *total == 0 {
+                self.seen.push(topic);
+            }
+            *total += u64::from(self.counts[topic as usize]);
+        }
+    }
+
+    pub fn memory(&self) -> usize {
+        4 * (self.counts.capacity()
+            + self.present.capacity()
+            + self.topics.capacity()
+            + self.seen.capacity())
+            + 8 * (self.sums.capacity() + self.total.capacity())
+    }
+}
