@@ -8,11 +8,13 @@
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
 //! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d a (document, word) pair, plus K_w a word |
 //! | does the model foretell unseen text? | [`perplexity::complete_documents`] | O(K_w + K_d) a token and sweep |
+//! | do its words occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them in a document |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
 //! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
 //! rows, each chunk is summed in order, and so are the chunks.
 
+pub mod coherence;
 pub mod likelihood;
 pub mod perplexity;
 pub mod phi;
@@ -21,6 +23,7 @@ mod sum;
 pub mod top_words;
 pub mod view;
 
+pub use coherence::{Coherence, CoherenceError, CoherenceOptions, Counting, Measure, coherence};
 pub use likelihood::{LogJoint, log_joint};
 pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
 pub use phi::{Phi, PhiError};

@@ -1,0 +1,327 @@
+//! Topic coherence: do a topic's words occur together?
+//!
+//! A topic is its list of top words. For pairs of them, it is counted in how many *windows* of a
+//! reference corpus each word occurs, and both do; p is that number over all windows, ε = 10⁻¹²:
+//!
+//! | measure | of a pair | over pairs | windows |
+//! |---|---|---|---|
+//! | [U_Mass](Measure::UMass) | ln (p_ij + ε) / p_j | mean, j before i in the list | documents |
+//! | [C_UCI](Measure::Uci) | ln (p_ij + ε) / (p_i p_j) | mean | of 10 tokens |
+//! | [C_NPMI](Measure::Npmi) | the same / −ln (p_ij + ε) | mean | of 10 tokens |
+//! | [C_V](Measure::Cv) | NPMI, as vectors v_i = (NPMI_ij)_j | mean of cos(v_i, Σ_j v_j) | of 110 tokens |
+//!
+//! Mimno et al. 2011; Newman et al. 2010; Aletras and Stevenson 2013; Röder, Both and Hinneburg 2015.
+//! A document no longer than the window is one window, a longer one has L − w + 1.
+//!
+//! Windows need the tokens in their original order
+//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); where the corpus did not keep it, whole
+//! documents stand in, and the result's [name](Coherence::name) says so: such numbers do not compare
+//! with others.
+//!
+//! # As gensim computes it
+//! The formulas are those of gensim 4's `CoherenceModel`, whose numbers these are to 10⁻⁶, with three
+//! differences, where it has none worth having:
+//!
+//! * A word that leaves a gensim window at its edge counts as gone, even if it is still in the window
+//!   at another place, until it comes in again. Here a window counts what is in it;
+//!   [`Counting::AsGensim`] counts as gensim does.
+//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN. Here
+//!   its pairs have 0, and [`Coherence::absent`] lists it.
+//! * Two words that are in every window have NPMI 1; gensim's ε turns that into −1.
+//!
+//! Cost: a document costs its occurrences of top words, and for each topic the pairs of its words
+//! that the document holds; documents run in the current rayon pool. Counts are integers, so results
+//! do not depend on threads. Memory: 8 bytes a pair of words of each topic, and thread.
+
+mod count;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::corpus::Corpus;
+use count::{Counts, Windows};
+
+/// Keeps logarithms finite, as in the papers' programs.
+const EPSILON: f64 = 1e-12;
+
+/// What coherence is measured by. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// U_Mass: how likely a document with a word has one that stands higher, too.
+    UMass,
+    /// C_UCI: pointwise mutual information.
+    Uci,
+    /// C_NPMI: the same from −1 to 1.
+    Npmi,
+    /// C_V: likeness of words by what they occur with, 0 to 1.
+    Cv,
+}
+
+impl Measure {
+    /// Every measure.
+    pub const ALL: [Self; 4] = [Self::UMass, Self::Uci, Self::Npmi, Self::Cv];
+
+    /// Name as it stands in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UMass => "u-mass",
+            Self::Uci => "uci",
+            Self::Npmi => "npmi",
+            Self::Cv => "c-v",
+        }
+    }
+
+    /// Tokens of a window unless another number is asked for; `None` for whole documents.
+    pub fn default_window(self) -> Option<u32> {
+        match self {
+            Self::UMass => None,
+            Self::Uci | Self::Npmi => Some(10),
+            Self::Cv => Some(110),
+        }
+    }
+}
+
+/// What a window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counting {
+    /// What is in it.
+    #[default]
+    Exact,
+    /// What gensim 4 counts, to compare with its numbers: see the [module](self).
+    AsGensim,
+}
+
+/// How to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoherenceOptions {
+    /// By what.
+    pub measure: Measure,
+    /// Tokens of a window, at least 1; the measure's own unless given.
+    pub window: Option<u32>,
+    /// What a window counts.
+    pub counting: Counting,
+}
+
+impl CoherenceOptions {
+    /// With the measure's own window, counted exactly.
+    pub fn new(measure: Measure) -> Self {
+        Self { measure, window: None, counting: Counting::Exact }
+    }
+}
+
+/// Lists of words that are none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CoherenceError {
+    /// A word twice in one list.
+    #[error("topic {topic} lists word {word} twice: list distinct words")]
+    Repeated {
+        /// The topic.
+        topic: usize,
+        /// The word.
+        word: u32,
+    },
+    /// A word beyond the corpus.
+    #[error(
+        "topic {topic} lists word {word}, and the corpus has {words}: bring it to the model's words"
+    )]
+    UnknownWord {
+        /// The topic.
+        topic: usize,
+        /// The word.
+        word: u32,
+        /// Words of the corpus.
+        words: usize,
+    },
+    /// Windows of no token.
+    #[error("window is 0: give the number of tokens, 1 at least")]
+    NoWindow,
+    /// Nothing to count in.
+    #[error("the reference corpus has no documents")]
+    NoDocuments,
+}
+
+/// Coherence of topics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coherence {
+    /// Measure and windows: `c-v in windows of 110`, or `c-v in whole documents`.
+    pub name: String,
+    /// Of each topic; `None` for a list of fewer than two words.
+    pub topics: Vec<Option<f64>>,
+    /// Words that the reference does not have, ascending.
+    pub absent: Vec<u32>,
+}
+
+impl Coherence {
+    /// Mean of the topics that have one; `None` where none has.
+    pub fn mean(&self) -> Option<f64> {
+        let known: Vec<f64> = self.topics.iter().copied().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+}
+
+/// Measures topics, given as lists of their top words, best first, against `reference`: the corpus
+/// that was trained on, or another one with the same word ids.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::eval::{CoherenceOptions, Measure, coherence};
+///
+/// let mut builder = lda_core::corpus::CorpusBuilder::new().keep_order();
+/// for _ in 0..5 {
+///     builder.push_words(["tree", "leaf", "root"])?;
+///     builder.push_words(["sea", "wave", "sand"])?;
+/// }
+/// let corpus = builder.build()?;
+/// let (together, mixed) = (vec![0, 1, 2], vec![0, 1, 5]);
+/// let found = coherence(&corpus, &[together, mixed], &CoherenceOptions::new(Measure::Npmi))?;
+/// assert_eq!(found.name, "npmi in windows of 10");
+/// assert!(found.topics[0] > Some(0.99) && found.topics[1] < Some(0.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`CoherenceError`], if a list has a word twice or one that is not the corpus's, if the window is 0,
+/// or if there are no documents.
+pub fn coherence<W: AsRef<[u32]> + Sync>(
+    reference: &Corpus,
+    topics: &[W],
+    options: &CoherenceOptions,
+) -> Result<Coherence, CoherenceError> {
+    let CoherenceOptions { measure, window, counting } = *options;
+    if window == Some(0) {
+        return Err(CoherenceError::NoWindow);
+    }
+    if reference.num_documents() == 0 {
+        return Err(CoherenceError::NoDocuments);
+    }
+    check(topics, reference.num_words())?;
+    let size = window.or(measure.default_window());
+    // Of an empty corpus without order there is no telling; whole documents, then.
+    let size = size.filter(|_| reference.tokens(0).is_some());
+    let (name, windows) = match size {
+        Some(size) => {
+            let windows = Windows::Sliding { size: size as usize, counting };
+            let gensim = if counting == Counting::AsGensim { ", as gensim" } else { "" };
+            (format!("{} in windows of {size}{gensim}", measure.name()), windows)
+        }
+        None => (format!("{} in whole documents", measure.name()), Windows::Documents),
+    };
+    let counts = Counts::of(reference, topics, windows);
+    let of_topic = |topic: usize| {
+        let words = topics[topic].as_ref();
+        (words.len() > 1).then(|| match measure {
+            Measure::UMass => {
+                counts.mean(topic, words.len(), |c, i, j| (i > j).then(|| c.conditional(i, j)))
+            }
+            Measure::Uci => {
+                counts.mean(topic, words.len(), |c, i, j| (i != j).then(|| c.pmi(i, j)))
+            }
+            Measure::Npmi => {
+                counts.mean(topic, words.len(), |c, i, j| (i != j).then(|| c.npmi(i, j)))
+            }
+            Measure::Cv => context_likeness(&counts.of_topic(topic)),
+        })
+    };
+    let measured = (0..topics.len()).map(of_topic).collect();
+    Ok(Coherence { name, topics: measured, absent: counts.absent() })
+}
+
+fn check<W: AsRef<[u32]>>(topics: &[W], words: usize) -> Result<(), CoherenceError> {
+    for (topic, list) in topics.iter().enumerate() {
+        let list = list.as_ref();
+        if let Some(&word) = list.iter().find(|&&word| word as usize >= words) {
+            return Err(CoherenceError::UnknownWord { topic, word, words });
+        }
+        let mut sorted = list.to_vec();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(CoherenceError::Repeated { topic, word: pair[0] });
+        }
+    }
+    Ok(())
+}
+
+/// Counts of one topic's words, by their places in its list.
+struct TopicCounts<'a> {
+    counts: &'a Counts,
+    topic: usize,
+    len: usize,
+}
+
+impl Counts {
+    fn of_topic(&self, topic: usize) -> TopicCounts<'_> {
+        TopicCounts { counts: self, topic, len: self.len(topic) }
+    }
+
+    /// Mean of `value` over the pairs of places for which it has one.
+    fn mean(
+        &self,
+        topic: usize,
+        len: usize,
+        value: impl Fn(&TopicCounts<'_>, usize, usize) -> Option<f64>,
+    ) -> f64 {
+        let counts = self.of_topic(topic);
+        let pairs = (0..len).flat_map(|i| (0..len).map(move |j| (i, j)));
+        let values: Vec<f64> = pairs.filter_map(|(i, j)| value(&counts, i, j)).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+}
+
+impl TopicCounts<'_> {
+    fn share(&self, windows: u64) -> f64 {
+        windows as f64 / self.counts.windows as f64
+    }
+
+    fn p(&self, i: usize) -> f64 {
+        self.share(self.counts.occurrences(self.topic, i))
+    }
+
+    fn both(&self, i: usize, j: usize) -> f64 {
+        match i == j {
+            true => self.p(i),
+            false => self.share(self.counts.together(self.topic, i, j)),
+        }
+    }
+
+    /// ln (p_ij + ε) / p_j; 0 where j never occurs.
+    fn conditional(&self, i: usize, j: usize) -> f64 {
+        match self.p(j) {
+            0.0 => 0.0,
+            p => ((self.both(i, j) + EPSILON) / p).ln(),
+        }
+    }
+
+    /// ln (p_ij + ε) / (p_i p_j); 0 where either never occurs.
+    fn pmi(&self, i: usize, j: usize) -> f64 {
+        match self.p(i) * self.p(j) {
+            0.0 => 0.0,
+            p => ((self.both(i, j) + EPSILON) / p).ln(),
+        }
+    }
+
+    fn npmi(&self, i: usize, j: usize) -> f64 {
+        match self.both(i, j) {
+            1.0 => 1.0,
+            both => self.pmi(i, j) / -(both + EPSILON).ln(),
+        }
+    }
+}
+
+/// Mean of cos(v_i, Σ_j v_j), v_i being the NPMI of word i with each of the topic's words.
+fn context_likeness(counts: &TopicCounts<'_>) -> f64 {
+    let len = counts.len;
+    let vectors: Vec<Vec<f64>> =
+        (0..len).map(|i| (0..len).map(|j| counts.npmi(i, j)).collect()).collect();
+    let sum: Vec<f64> = (0..len).map(|j| vectors.iter().map(|vector| vector[j]).sum()).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let likeness = |vector: &Vec<f64>| {
+        let lengths = (dot(vector, vector) * dot(&sum, &sum)).sqrt();
+        if lengths > 0.0 { dot(vector, &sum) / lengths } else { 0.0 }
+    };
+    vectors.iter().map(likeness).sum::<f64>() / len as f64
+}
