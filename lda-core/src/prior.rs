@@ -6,6 +6,8 @@
 //!
 //! The usual symmetric choice is α = 50/K and β = 0.01 (Griffiths & Steyvers 2004).
 
+pub mod learn;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};

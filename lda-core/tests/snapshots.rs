@@ -8,8 +8,8 @@ use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::file::FileError;
 use lda_core::train::{
-    Checkpoints, EpochReport, Flow, LevelOff, Observer, Options, ResumeError, SamplerKind,
-    Snapshot, Trainer,
+    Checkpoints, EpochReport, Flow, Learn, LearnAlpha, LevelOff, Observer, Options, ResumeError,
+    SamplerKind, Snapshot, Trainer,
 };
 
 /// Documents of 20 to 200 tokens.
@@ -113,6 +113,7 @@ fn so_do_options_that_carry_something() {
     let base =
         Options { topics: 300, ranges: Some(2), short_length: Some(60), ..Options::default() };
     let of = |sampler| Options { sampler: Some(sampler), ..base.clone() };
+    let learn = |alpha| Some(Learn { alpha, beta: true, burn_in: 1, every: 2 });
     for options in [
         Options { warm_up: Some(3), ..of(SamplerKind::FPlus) },
         Options {
@@ -124,6 +125,9 @@ fn so_do_options_that_carry_something() {
         Options { exclude_converged_from: Some(1), warm_up: Some(2), ..of(SamplerKind::ZenHybrid) },
         Options { alpha_by_size: Some(100.0), warm_up: Some(2), ..of(SamplerKind::Alias) },
         Options { alpha_by_size: Some(100.0), ..of(SamplerKind::Hybrid) },
+        Options { learn: learn(LearnAlpha::PerTopic), warm_up: Some(3), ..of(SamplerKind::FPlus) },
+        Options { learn: learn(LearnAlpha::Symmetric), ..of(SamplerKind::Warp) },
+        Options { learn: learn(LearnAlpha::PerTopic), ..of(SamplerKind::Hybrid) },
         Options { mh_steps: Some(3), ..of(SamplerKind::Warp) },
         Options { mh_steps: Some(3), ..of(SamplerKind::Hybrid) },
         Options { mh_steps: Some(2), ..of(SamplerKind::Light) },

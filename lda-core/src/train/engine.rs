@@ -5,15 +5,21 @@ use std::sync::Arc;
 use crate::corpus::Corpus;
 use crate::counts::{RowsTooLarge, TopicIndex};
 use crate::prior::Alpha;
+use crate::prior::learn::{alpha_per_topic, beta, symmetric_alpha};
 use crate::sampler::{Warp, padded};
 use crate::simd::Aligned;
 use crate::train::assignments::Assignments;
 use crate::train::carried::Carried;
 use crate::train::driver::{Job, PassReport};
 use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
-use crate::train::options::{Resolved, SamplerKind};
+use crate::train::options::{LearnAlpha, Resolved, SamplerKind};
 use crate::train::start::{First, Starter};
 use crate::train::state::State;
+use crate::train::view::CountsView;
+
+/// Steps of the fixed point each time that priors are learnt: what is left to go is little, and the
+/// counts move on.
+const STEPS: u32 = 10;
 
 /// State and scratch of a run whose topics are stored as `T`.
 #[derive(Debug)]
@@ -23,7 +29,9 @@ pub(crate) struct Engine<T: TopicIndex> {
     kernels: Vec<Box<dyn Kernel<T>>>,
     /// α that the current epoch was sampled with, and the next will be unless it follows topic sizes.
     pub alpha: Alpha,
-    /// The same as the samplers read it.
+    /// β, the same.
+    pub beta: f64,
+    /// α as the samplers read it.
     weights: Arc<Aligned<f32>>,
     wave: u64,
     /// How often the hybrid's next epoch runs WarpLDA's two passes.
@@ -31,7 +39,7 @@ pub(crate) struct Engine<T: TopicIndex> {
 }
 
 impl<T: TopicIndex> Engine<T> {
-    /// A run that starts as `options` say, or with the topics of another.
+    /// A run that starts as `options` say, or with the topics and priors of another.
     pub fn new(
         corpus: &Corpus,
         options: &Resolved,
@@ -52,7 +60,8 @@ impl<T: TopicIndex> Engine<T> {
             state.track_convergence();
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
-        Ok(Self { state, kernels: kernels(options), alpha, weights, wave: 0, rounds: 1 })
+        let (beta, kernels) = (options.beta, kernels(options));
+        Ok(Self { state, kernels, alpha, beta, weights, wave: 0, rounds: 1 })
     }
 
     /// Takes up what a run of the same options carried when it was interrupted.
@@ -63,12 +72,9 @@ impl<T: TopicIndex> Engine<T> {
         &mut self,
         corpus: &Corpus,
         carried: &Carried<T>,
-        alpha: &Alpha,
         rounds: u16,
     ) -> Result<(), &'static str> {
         self.state.take_up(corpus, carried)?;
-        self.alpha = alpha.clone();
-        self.weights = weights(alpha, self.state.topics);
         self.rounds = rounds;
         Ok(())
     }
@@ -82,7 +88,7 @@ impl<T: TopicIndex> Engine<T> {
     pub fn empty() -> Self {
         let alpha = Alpha::Symmetric(1.0);
         let (state, weights) = (State::empty(), weights(&alpha, 0));
-        Self { state, kernels: Vec::new(), alpha, weights, wave: 0, rounds: 1 }
+        Self { state, kernels: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
     }
 
     /// Lets α follow the topics' sizes, for an epoch (ZenLDA eq. 3).
@@ -93,8 +99,37 @@ impl<T: TopicIndex> Engine<T> {
         let tokens: f64 = totals.iter().copied().map(f64::from).sum();
         let scale = options.alpha.sum(topics) / (tokens + smoothing);
         let of_size = |&size: &u32| scale * (f64::from(size) + smoothing / topics as f64);
-        self.alpha = Alpha::PerTopic(totals.iter().map(of_size).collect());
-        self.weights = weights(&self.alpha, topics);
+        self.set_alpha(Alpha::PerTopic(totals.iter().map(of_size).collect()));
+    }
+
+    /// Learns priors, if it is time.
+    fn learn(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) {
+        let Some(learn) = options.learn.filter(|learn| learn.is_due(epoch)) else { return };
+        let view = CountsView::new(&self.state, corpus);
+        let alpha = match (learn.alpha, &self.alpha) {
+            (LearnAlpha::Fixed, _) => None,
+            (LearnAlpha::Symmetric, Alpha::Symmetric(alpha)) => {
+                Some(Alpha::Symmetric(symmetric_alpha(&view, *alpha, STEPS)))
+            }
+            (_, alpha) => Some(Alpha::PerTopic(alpha_per_topic(&view, alpha, STEPS))),
+        };
+        let beta = learn.beta.then(|| beta(&view, self.beta, STEPS));
+        drop(view);
+        self.beta = beta.unwrap_or(self.beta);
+        if let Some(alpha) = alpha {
+            self.set_alpha(alpha);
+        }
+    }
+
+    /// Goes on with other priors.
+    pub fn set_priors(&mut self, alpha: &Alpha, beta: f64) {
+        self.beta = beta;
+        self.set_alpha(alpha.clone());
+    }
+
+    fn set_alpha(&mut self, alpha: Alpha) {
+        self.weights = weights(&alpha, self.state.topics);
+        self.alpha = alpha;
     }
 
     /// Samples every token, by the hybrid's WarpLDA more than once.
@@ -104,8 +139,9 @@ impl<T: TopicIndex> Engine<T> {
     /// word, short documents' too, and leaves C_w behind for F+LDA. The two passes are repeated
     /// until a token has had as many steps as one acceptance takes on average (LDA* heuristic 2):
     /// an epoch then does about as much for a long document as for a short one.
-    pub fn epoch(&mut self, options: &Resolved, epoch: u32) -> PassReport {
+    pub fn epoch(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) -> PassReport {
         self.follow_sizes(options);
+        self.learn(corpus, options, epoch);
         let mut report = PassReport::default();
         if options.sampler != SamplerKind::Hybrid {
             for set in 0..self.kernels.len() {
@@ -159,7 +195,7 @@ impl<T: TopicIndex> Engine<T> {
             alpha: &weights,
             alpha_sum: self.alpha.sum(options.topics as usize),
             alpha_symmetric: matches!(self.alpha, Alpha::Symmetric(_)),
-            beta: options.beta,
+            beta: self.beta,
             seed: options.seed,
             epoch,
             round,

@@ -43,7 +43,9 @@ mod view;
 pub use assignments::Assignments;
 pub use checkpoint::{Checkpoints, Latest};
 pub use memory::MemoryEstimate;
-pub use options::{Choice, LevelOff, Options, OptionsError, Resolved, SamplerKind};
+pub use options::{
+    Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,
+};
 pub use report::{EpochReport, Flow, Observer};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;

@@ -14,9 +14,9 @@
 //!
 //! | section | element | what |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
 //! | `alpha` | f64 | α, one or K |
-//! | `alpha-now` | f64 | α of the last epoch, one or K: another where it follows topic sizes |
+//! | `alpha-now` | f64 | α of the last epoch, one or K: another where it is learnt or follows topic sizes |
 //! | `evaluations`* | f64 | log joint a token at each evaluation since the warm-up |
 //! | `topics` | u16, u32 | topic of each token, documents in order, words ascending; u32 above 65,536 topics |
 //! | `proposals`* | as topics | M pending proposals of each token that carries any |
@@ -73,6 +73,7 @@ pub struct Snapshot {
     pub(super) evaluations: Vec<f64>,
     pub(super) rounds: u16,
     pub(super) alpha_now: Alpha,
+    pub(super) beta_now: f64,
     pub(super) corpus: CorpusId,
     pub(super) carried: Width,
 }
@@ -254,6 +255,7 @@ impl Snapshot {
             ("epoch", self.epoch.to_string()),
             ("seconds", self.seconds.to_string()),
             ("rounds", self.rounds.to_string()),
+            ("beta-now", self.beta_now.to_string()),
             ("documents", documents.to_string()),
             ("words", words.to_string()),
             ("tokens", tokens.to_string()),
@@ -304,6 +306,7 @@ impl Snapshot {
                 .required("rounds", |text| of::<u16>(text).filter(|&rounds| rounds > 0))?,
             evaluations: optional(&mut file, "evaluations")?,
             alpha_now: alpha_of(&mut file, "alpha-now")?,
+            beta_now: about.required("beta-now", of)?,
             resolved,
             corpus,
             carried,

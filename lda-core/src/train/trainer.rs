@@ -10,7 +10,7 @@ use crate::counts::RowsTooLarge;
 use crate::eval::{LogJoint, log_joint, log_predictive};
 use crate::file::FileError;
 use crate::model::{Provenance, TopicModel};
-use crate::prior::Alpha;
+use crate::prior::{Alpha, check_beta};
 use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::driver::PassReport;
@@ -304,34 +304,46 @@ impl<'a> Trainer<'a> {
         }
         let nonsense = |reason: &str| ResumeError::Snapshot { reason: reason.to_owned() };
         let topics = resolved.topics as usize;
-        snapshot.alpha_now.check(topics).map_err(|error| nonsense(&error.to_string()))?;
+        snapshot
+            .alpha_now
+            .check(topics)
+            .and_then(|()| check_beta(snapshot.beta_now, corpus.num_words()))
+            .map_err(|error| nonsense(&error.to_string()))?;
         let first = match &snapshot.carried {
             Width::Narrow(carried) => Assignments::taken(corpus, &carried.topics),
             Width::Wide(carried) => Assignments::taken(corpus, &carried.topics),
         };
         let mut trainer = Self::from(corpus, options, resolved, Some((&first, snapshot.epoch)))?;
-        let (alpha, rounds) = (&snapshot.alpha_now, snapshot.rounds);
+        let rounds = snapshot.rounds;
         match (&mut trainer.engine, &snapshot.carried) {
             (AnyEngine::Narrow(engine), Width::Narrow(carried)) => {
-                engine.take_up(corpus, carried, alpha, rounds)
+                engine.take_up(corpus, carried, rounds)
             }
             (AnyEngine::Wide(engine), Width::Wide(carried)) => {
-                engine.take_up(corpus, carried, alpha, rounds)
+                engine.take_up(corpus, carried, rounds)
             }
             _ => Err("topics: not of the width that the options say"),
         }
         .map_err(nonsense)?;
+        let (alpha, beta) = (&snapshot.alpha_now, snapshot.beta_now);
+        any_engine!(&mut trainer.engine, engine => engine.set_priors(alpha, beta));
         trainer.seconds = snapshot.seconds;
         trainer.evaluations.clone_from(&snapshot.evaluations);
         Ok(trainer)
+    }
+
+    /// α and β that the last epoch was sampled with: those asked for, unless they are learnt or α
+    /// follows topic sizes.
+    pub fn priors(&self) -> (Alpha, f64) {
+        any_engine!(&self.engine, engine => (engine.alpha.clone(), engine.beta))
     }
 
     /// The run as it stands, to be kept. Copies what a run carries, see
     /// [`Snapshot::memory`]; sampling goes on meanwhile only if the caller lets it.
     pub fn snapshot(&self) -> Snapshot {
         let (corpus, resolved) = (self.corpus, self.resolved.clone());
-        let (alpha_now, rounds) =
-            any_engine!(&self.engine, engine => (engine.alpha.clone(), engine.rounds()));
+        let (alpha_now, beta_now) = self.priors();
+        let rounds = any_engine!(&self.engine, engine => engine.rounds());
         Snapshot {
             resolved,
             epoch: self.epoch,
@@ -339,6 +351,7 @@ impl<'a> Trainer<'a> {
             evaluations: self.evaluations.clone(),
             rounds,
             alpha_now,
+            beta_now,
             corpus: CorpusId::of(corpus),
             carried: match &self.engine {
                 AnyEngine::Narrow(engine) => Width::Narrow(engine.state.carried(corpus)),
@@ -362,10 +375,10 @@ impl<'a> Trainer<'a> {
         }
         let (epoch, resolved) =
             (self.epoch + 1, self.warming_up.as_ref().unwrap_or(&self.resolved));
-        let engine = &mut self.engine;
+        let (corpus, engine) = (self.corpus, &mut self.engine);
         let pass: PassReport = Self::install(
             &self.pool,
-            || any_engine!(engine, engine => engine.epoch(resolved, epoch)),
+            || any_engine!(engine, engine => engine.epoch(corpus, resolved, epoch)),
         );
         let seconds = start.elapsed().as_secs_f64();
         self.epoch = epoch;
@@ -392,10 +405,12 @@ impl<'a> Trainer<'a> {
     /// Hands the topics of the warm-up to the sampler asked for.
     fn end_warm_up(&mut self) {
         let (corpus, assignments) = (self.corpus, self.assignments());
+        let (alpha, beta) = self.priors();
         // What warmed up goes before the other comes.
         self.engine = AnyEngine::Narrow(Engine::empty());
         self.engine = AnyEngine::new(corpus, &self.resolved, Some(&assignments))
             .expect("its rows were checked");
+        any_engine!(&mut self.engine, engine => engine.set_priors(&alpha, beta));
         self.warming_up = None;
         self.evaluations.clear();
     }
@@ -454,11 +469,11 @@ impl<'a> Trainer<'a> {
 
     /// Log joint likelihood log p(W, Z | α, β) of the current state.
     pub fn log_joint(&self) -> LogJoint {
-        let (corpus, beta) = (self.corpus, self.resolved.beta);
+        let corpus = self.corpus;
         Self::install(&self.pool, || {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
-                log_joint(&view, &engine.alpha, beta).expect("priors were checked")
+                log_joint(&view, &engine.alpha, engine.beta).expect("priors were checked")
             })
         })
     }
@@ -466,11 +481,11 @@ impl<'a> Trainer<'a> {
     /// Log likelihood of the training words given θ and φ of the current state
     /// ([`eval::predictive`](crate::eval::predictive)).
     pub fn log_predictive(&self) -> f64 {
-        let (corpus, beta) = (self.corpus, self.resolved.beta);
+        let corpus = self.corpus;
         Self::install(&self.pool, || {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
-                log_predictive(&view, corpus, &engine.alpha, beta).expect("priors were checked")
+                log_predictive(&view, corpus, &engine.alpha, engine.beta).expect("priors were checked")
             })
         })
     }
@@ -479,7 +494,7 @@ impl<'a> Trainer<'a> {
     pub fn model(&self) -> TopicModel {
         any_engine!(&self.engine, engine => {
             let view = CountsView::new(&engine.state, self.corpus);
-            TopicModel::from_counts(&view, engine.alpha.clone(), self.resolved.beta)
+            TopicModel::from_counts(&view, engine.alpha.clone(), engine.beta)
                 .with_vocabulary(self.corpus.vocabulary().cloned())
                 .with_provenance(self.provenance())
         })

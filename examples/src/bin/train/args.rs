@@ -15,7 +15,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, value_parser};
 use lda_core::eval::Ranking;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
-use lda_core::train::{Checkpoints, LevelOff, Options, SamplerKind, Snapshot, Start};
+use lda_core::train::{
+    Checkpoints, Learn, LearnAlpha, LevelOff, Options, SamplerKind, Snapshot, Start,
+};
 
 use crate::error::TrainError;
 use crate::matrix::Layout;
@@ -144,6 +146,19 @@ pub struct ModelArgs {
     /// in tokens, is added to every topic's share of all: the larger, the more alike
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha_by_size: Option<f64>,
+    /// Learn the prior of topics in a document as the run goes on: one for all topics, or one a topic
+    #[arg(long, value_name = "HOW", value_parser = learn_parser())]
+    pub learn_alpha: Option<LearnAlpha>,
+    /// Learn the prior of words in a topic, too
+    #[arg(long)]
+    pub learn_beta: bool,
+    /// Epochs before priors are learnt for the first time
+    #[arg(long, value_name = "N", default_value_t = Learn::default().burn_in)]
+    pub learn_burn_in: u32,
+    /// Epochs from one time to the next
+    #[arg(long, value_name = "N", default_value_t = Learn::default().every,
+        value_parser = value_parser!(u32).range(1..))]
+    pub learn_every: u32,
     /// Prior of words in a topic: large is broad topics, small is narrow ones
     #[arg(long, value_name = "X", default_value_t = 0.01,
         value_parser = positive)]
@@ -329,7 +344,12 @@ impl Args {
             short_length,
             ranges
         );
-        Options { proposals: run.proposals, ..options }
+        let learn = ["learn_alpha", "learn_beta", "learn_burn_in", "learn_every"];
+        let learn = match learn.iter().any(|option| self.given.contains(*option)) {
+            true => self.model.learn(),
+            false => run.learn,
+        };
+        Options { proposals: run.proposals, learn, ..options }
     }
 
     /// Where snapshots go, and when.
@@ -378,6 +398,7 @@ impl Args {
             start: machine.start,
             start_degree: machine.start_degree,
             alpha_by_size: model.alpha_by_size,
+            learn: model.learn(),
             exclude_converged_from: machine.exclude_converged_from,
             mh_steps_cap: machine.mh_steps_cap,
             short_length: machine.short_length,
@@ -495,6 +516,27 @@ fn sampler_parser() -> ValueParser {
         .into()
 }
 
+impl ModelArgs {
+    /// Priors to learn, if any.
+    fn learn(&self) -> Option<Learn> {
+        (self.learn_alpha.is_some() || self.learn_beta).then(|| Learn {
+            alpha: self.learn_alpha.unwrap_or(LearnAlpha::Fixed),
+            beta: self.learn_beta,
+            burn_in: self.learn_burn_in,
+            every: self.learn_every,
+        })
+    }
+}
+
+fn learn_parser() -> ValueParser {
+    PossibleValuesParser::new(LearnAlpha::ALL.map(LearnAlpha::name))
+        .map(|name| {
+            let named = |alpha: &LearnAlpha| alpha.name() == name;
+            LearnAlpha::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
 fn start_parser() -> ValueParser {
     PossibleValuesParser::new(Start::ALL.map(Start::name))
         .map(|name| {
@@ -603,7 +645,8 @@ mod tests {
         let line = "train x --topics 7 --sampler hybrid --alpha 0.5 --beta 0.1 --seed 9 \
             --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
             --mh-steps-cap 8 --start sparse-word --start-degree 0.2 --alpha-by-size 30 \
-            --warm-up 5 --exclude-converged-from 4 --short-length 60 --ranges 4 --memory-limit 2MiB --isa scalar";
+            --warm-up 5 --exclude-converged-from 4 --short-length 60 --ranges 4 --isa scalar \
+            --memory-limit 2MiB --learn-alpha fixed --learn-beta --learn-burn-in 7 --learn-every 2";
         let expected = Options {
             topics: 7,
             alpha: Some(Alpha::Symmetric(0.5)),
@@ -621,6 +664,7 @@ mod tests {
             start: Start::SparseWord,
             start_degree: 0.2,
             alpha_by_size: Some(30.0),
+            learn: Some(Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 7, every: 2 }),
             exclude_converged_from: Some(4),
             short_length: Some(60),
             ranges: Some(4),

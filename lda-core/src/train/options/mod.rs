@@ -3,6 +3,7 @@
 mod auto;
 mod error;
 mod kind;
+mod learn;
 mod pairs;
 mod resolve;
 
@@ -16,6 +17,7 @@ use crate::train::Start;
 pub use auto::Choice;
 pub use error::OptionsError;
 pub use kind::SamplerKind;
+pub use learn::{Learn, LearnAlpha};
 pub use resolve::Resolved;
 
 /// When the likelihood counts as levelled off: the mean of the last `window` evaluations is less
@@ -79,6 +81,8 @@ pub struct Options {
     /// α_k = ᾱ (C_k + α'/K) / (T + α'), the C_k as of its start (ZenLDA eq. 3). This is α', in tokens:
     /// the larger, the more alike the α_k. `alpha` says what they sum up to.
     pub alpha_by_size: Option<f64>,
+    /// Priors that are learnt as the run goes on; none unless given.
+    pub learn: Option<Learn>,
     /// From this epoch on, a token that keeps its topic is sampled less and less often (ZenLDA's
     /// converged-token exclusion): with probability min{1, 2^(i−t)}, t being how often in a row it was
     /// sampled and kept its topic, i how many epochs it has been left out since. **Biased**: which
@@ -118,6 +122,7 @@ impl Default for Options {
             start: Start::default(),
             start_degree: 0.1,
             alpha_by_size: None,
+            learn: None,
             exclude_converged_from: None,
             mh_steps_cap: 16,
             short_length: None,

@@ -3,7 +3,7 @@
 //! Names are those of the JSON form. A float is written in the shortest form that reads back to the
 //! same bits.
 
-use super::{Options, Resolved, SamplerKind};
+use super::{Learn, LearnAlpha, Options, Resolved, SamplerKind};
 use crate::file::FileError;
 use crate::file::pairs::Pairs;
 use crate::prior::Alpha;
@@ -32,6 +32,10 @@ impl Resolved {
         ];
         let optional = [
             ("alpha-by-size", self.alpha_by_size.map(|x| x.to_string())),
+            ("learn-alpha", self.learn.map(|learn| learn.alpha.name().to_owned())),
+            ("learn-beta", self.learn.map(|learn| learn.beta.to_string())),
+            ("learn-burn-in", self.learn.map(|learn| learn.burn_in.to_string())),
+            ("learn-every", self.learn.map(|learn| learn.every.to_string())),
             ("exclude-converged-from", self.exclude_converged_from.map(|x| x.to_string())),
             ("mh-steps-cap", self.mh_steps_cap.map(|x| x.to_string())),
         ];
@@ -45,6 +49,16 @@ impl Resolved {
         fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
             value.parse().ok()
         }
+        let learnt = |name: &str| LearnAlpha::ALL.into_iter().find(|alpha| alpha.name() == name);
+        let learn = match pairs.parsed("learn-alpha", learnt)? {
+            None => None,
+            Some(alpha) => Some(Learn {
+                alpha,
+                beta: pairs.required("learn-beta", of)?,
+                burn_in: pairs.required("learn-burn-in", of)?,
+                every: pairs.required("learn-every", of)?,
+            }),
+        };
         Ok(Self {
             topics: pairs.required("topics", of)?,
             alpha,
@@ -63,6 +77,7 @@ impl Resolved {
             })?,
             start_degree: pairs.required("start-degree", of)?,
             alpha_by_size: pairs.parsed("alpha-by-size", of)?,
+            learn,
             exclude_converged_from: pairs.parsed("exclude-converged-from", of)?,
             mh_steps_cap: pairs.parsed("mh-steps-cap", of)?,
             short_length: pairs.required("short-length", of)?,
@@ -111,6 +126,7 @@ impl From<&Resolved> for Options {
             start: resolved.start,
             start_degree: resolved.start_degree,
             alpha_by_size: resolved.alpha_by_size,
+            learn: resolved.learn,
             exclude_converged_from: resolved.exclude_converged_from,
             mh_steps_cap: mh_steps_cap.unwrap_or(Self::default().mh_steps_cap),
             short_length: Some(resolved.short_length),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, Options, OptionsError, SamplerKind};
+use super::{Choice, Learn, LearnAlpha, Options, OptionsError, SamplerKind};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::layout::ranges_for;
@@ -46,6 +46,9 @@ pub struct Resolved {
     /// α' of an α that follows the topics' sizes.
     #[serde(default)]
     pub alpha_by_size: Option<f64>,
+    /// Priors that are learnt; `alpha` and `beta` are what they start from.
+    #[serde(default)]
+    pub learn: Option<Learn>,
     /// Epoch from which on converged tokens are left out.
     #[serde(default)]
     pub exclude_converged_from: Option<u32>,
@@ -122,6 +125,23 @@ impl Options {
                 remedy: "give one alpha for all topics, or leave alpha-by-size out",
             });
         }
+        if let Some(learn) = self.learn {
+            positive("learn-every", Some(f64::from(learn.every)))?;
+            if self.alpha_by_size.is_some() && learn.alpha != LearnAlpha::Fixed {
+                return Err(OptionsError::Value {
+                    option: "alpha-by-size",
+                    value: "set beside a learnt alpha".to_owned(),
+                    remedy: "leave one of them out",
+                });
+            }
+            if learn.alpha == LearnAlpha::Symmetric && matches!(alpha, Alpha::PerTopic(_)) {
+                return Err(OptionsError::Value {
+                    option: "learn-alpha",
+                    value: "symmetric beside one alpha a topic".to_owned(),
+                    remedy: "ask for per-topic, or give one alpha for all topics",
+                });
+            }
+        }
         if let Some(ranges) = self.ranges.filter(|&n| n > MAX_RANGES) {
             return Err(OptionsError::Value {
                 option: "ranges",
@@ -181,6 +201,7 @@ impl Options {
             start: self.start,
             start_degree: self.start_degree,
             alpha_by_size: self.alpha_by_size,
+            learn: self.learn,
             exclude_converged_from: self.exclude_converged_from,
             mh_steps_cap: (sampler == SamplerKind::Hybrid)
                 .then_some(self.mh_steps_cap.min(MAX_MH_STEPS)),

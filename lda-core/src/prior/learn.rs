@@ -1,0 +1,342 @@
+//! Priors learnt from counts: Minka's fixed point.
+//!
+//! T. Minka, "Estimating a Dirichlet distribution" (2000), equation 55, for the Dirichlet-multinomial
+//! with its counts; Wallach 2008, section 2.3, computes it from histograms, because most counts are
+//! small and many are equal:
+//!
+//! ```text
+//! N_k[m]: documents with C_dk = m     H[n]: documents of n tokens     Δ(a, m) = Σ_{j<m} 1 / (a + j)
+//!
+//! α_k ← α_k · Σ_m N_k[m] Δ(α_k, m) / Σ_n H[n] Δ(ᾱ, n)                 all k from the old ᾱ
+//! α   ← α · Σ_k Σ_m N_k[m] Δ(α, m) / K Σ_n H[n] Δ(Kα, n)              one for all topics
+//! β   ← β · Σ_{w,k} Δ(β, C_wk) / V Σ_k Δ(Vβ, C_k)
+//! ```
+//!
+//! Each step makes the likelihood of the counts greater. A value never falls below 10⁻⁸: a prior of 0
+//! could not come back.
+//!
+//! Cost: a pass over the non-zeros, then a few sums over the histograms a step. Counts up to 64 (fewer
+//! above 262,144 topics) go into arrays, larger ones into a list. Histograms hold integers and are
+//! added up in one order, so that results do not depend on the order of rows' entries, or on threads.
+
+use super::Alpha;
+use crate::eval::{DocumentCounts, WordCounts};
+use crate::special::digamma;
+
+/// Least value of a learnt prior.
+const LEAST: f64 = 1e-8;
+/// Counts up to this are in arrays.
+const MOST_SMALL: usize = 64;
+/// Entries of the arrays at most: 64 MiB.
+const ARRAY_LIMIT: usize = 1 << 24;
+
+/// Δ(a, m) = Σ_{j<m} 1/(a + j) = ψ(a + m) − ψ(a).
+fn delta(a: f64, m: u64) -> f64 {
+    if m <= 8 {
+        return (0..m).map(|j| 1.0 / (a + j as f64)).sum();
+    }
+    digamma(a + m as f64) - digamma(a)
+}
+
+/// How often each count occurs, topic by topic.
+struct Histograms {
+    /// Topics told apart; 1 where they are not.
+    topics: usize,
+    small: usize,
+    /// `counts[k * small + m - 1]`: how often m.
+    counts: Vec<u64>,
+    /// (topic, count, how often), sorted.
+    large: Vec<(u32, u32, u64)>,
+    /// (sum, how often), sorted.
+    sums: Vec<(u64, u64)>,
+}
+
+impl Histograms {
+    fn new(topics: usize) -> Self {
+        let small = (ARRAY_LIMIT / topics.max(1)).clamp(1, MOST_SMALL);
+        Self { topics, small, counts: vec![0; topics * small], large: Vec::new(), sums: Vec::new() }
+    }
+
+    fn add(&mut self, topic: usize, count: u32) {
+        match count as usize {
+            0 => {}
+            m if m <= self.small => self.counts[topic * self.small + m - 1] += 1,
+            _ => self.large.push((topic as u32, count, 1)),
+        }
+    }
+
+    fn add_sum(&mut self, sum: u64) {
+        self.sums.push((sum, 1));
+    }
+
+    fn finish(mut self) -> Self {
+        self.large.sort_unstable();
+        self.large.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            kept.2 += if same { next.2 } else { 0 };
+            same
+        });
+        self.sums.sort_unstable();
+        self.sums.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
+            same
+        });
+        self
+    }
+
+    /// Adds Σ_m N_k[m] Δ(a_k, m) of each topic to `to`.
+    fn numerators(&self, a: impl Fn(usize) -> f64, to: &mut [f64]) {
+        for (k, to) in to.iter_mut().enumerate().take(self.topics) {
+            let (a, mut delta) = (a(k), 0.0);
+            for (j, &often) in self.counts[k * self.small..(k + 1) * self.small].iter().enumerate()
+            {
+                delta += 1.0 / (a + j as f64);
+                *to += often as f64 * delta;
+            }
+        }
+        for &(k, count, often) in &self.large {
+            to[k as usize] += often as f64 * delta(a(k as usize), count.into());
+        }
+    }
+
+    /// Σ_n H[n] Δ(a, n).
+    fn denominator(&self, a: f64) -> f64 {
+        self.sums.iter().map(|&(sum, often)| often as f64 * delta(a, sum)).sum()
+    }
+}
+
+/// `value` after a step by `factor`, unless that is no number.
+fn step(value: f64, factor: f64) -> f64 {
+    let new = value * factor;
+    if new.is_finite() { new.max(LEAST) } else { value }
+}
+
+fn of_documents<C: DocumentCounts + ?Sized>(counts: &C, topics: usize) -> Histograms {
+    let mut histograms = Histograms::new(topics);
+    counts.visit_documents(0..counts.num_documents(), &mut |_, row| {
+        let mut length = 0;
+        for &(topic, count) in row {
+            histograms.add(if topics == 1 { 0 } else { topic as usize }, count);
+            length += u64::from(count);
+        }
+        if length > 0 {
+            histograms.add_sum(length);
+        }
+    });
+    histograms.finish()
+}
+
+/// One α for all topics, after so many steps from `alpha`.
+///
+/// # Panics
+/// If the counts have no topics.
+pub fn symmetric_alpha<C: DocumentCounts + ?Sized>(counts: &C, alpha: f64, steps: u32) -> f64 {
+    let topics = counts.num_topics() as f64;
+    assert!(topics > 0.0, "counts without topics");
+    let histograms = of_documents(counts, 1);
+    let mut alpha = alpha;
+    for _ in 0..steps {
+        let mut sum = [0.0];
+        histograms.numerators(|_| alpha, &mut sum);
+        alpha = step(alpha, sum[0] / (topics * histograms.denominator(topics * alpha)));
+    }
+    alpha
+}
+
+/// An α for each topic, after so many steps from `alpha`.
+///
+/// # Panics
+/// If `alpha` has values for fewer topics than the counts have.
+pub fn alpha_per_topic<C: DocumentCounts + ?Sized>(
+    counts: &C,
+    alpha: &Alpha,
+    steps: u32,
+) -> Vec<f64> {
+    let topics = counts.num_topics();
+    let histograms = of_documents(counts, topics);
+    let mut alphas: Vec<f64> = (0..topics).map(|k| alpha.get(k)).collect();
+    let mut sums = vec![0.0; topics];
+    for _ in 0..steps {
+        sums.fill(0.0);
+        histograms.numerators(|k| alphas[k], &mut sums);
+        let denominator = histograms.denominator(alphas.iter().sum());
+        for (alpha, sum) in alphas.iter_mut().zip(&sums) {
+            *alpha = step(*alpha, sum / denominator);
+        }
+    }
+    alphas
+}
+
+/// β after so many steps from `beta`.
+pub fn beta<C: WordCounts + ?Sized>(counts: &C, beta: f64, steps: u32) -> f64 {
+    let words = counts.num_words() as f64;
+    let mut histograms = Histograms::new(1);
+    counts.visit_words(0..counts.num_words(), &mut |_, row| {
+        row.iter().for_each(|&(_, count)| histograms.add(0, count));
+    });
+    for topic in 0..counts.num_topics() {
+        let total = counts.topic_total(topic);
+        if total > 0 {
+            histograms.add_sum(total);
+        }
+    }
+    let histograms = histograms.finish();
+    let mut beta = beta;
+    for _ in 0..steps {
+        let mut sum = [0.0];
+        histograms.numerators(|_| beta, &mut sum);
+        beta = step(beta, sum[0] / (words * histograms.denominator(words * beta)));
+    }
+    beta
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::eval::{LogJoint, Visit, log_joint};
+    use crate::random::Xoshiro256PlusPlus;
+
+    struct Counts {
+        topics: usize,
+        documents: Vec<Vec<(u32, u32)>>,
+        words: Vec<Vec<(u32, u32)>>,
+    }
+
+    impl DocumentCounts for Counts {
+        fn num_topics(&self) -> usize {
+            self.topics
+        }
+        fn num_documents(&self) -> usize {
+            self.documents.len()
+        }
+        fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+            documents.for_each(|d| visit(d, &self.documents[d]));
+        }
+    }
+
+    impl WordCounts for Counts {
+        fn num_topics(&self) -> usize {
+            self.topics
+        }
+        fn num_words(&self) -> usize {
+            self.words.len()
+        }
+        fn topic_total(&self, topic: usize) -> u64 {
+            let all = self.words.iter().flatten().filter(|entry| entry.0 as usize == topic);
+            all.map(|entry| u64::from(entry.1)).sum()
+        }
+        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+            words.for_each(|word| visit(word, &self.words[word]));
+        }
+    }
+
+    #[test]
+    fn golden_step() {
+        // Tokens (0,0)(0,1)(0,2)(1,0)(1,1) in topics 0, 1, 1, 0, 1; α = (.5, 1.5), β = .3.
+        let counts = Counts {
+            topics: 2,
+            documents: vec![vec![(0, 1), (1, 2)], vec![(0, 1), (1, 1)]],
+            words: vec![vec![(0, 2)], vec![(1, 2)], vec![(1, 1)]],
+        };
+        let alphas = alpha_per_topic(&counts, &Alpha::PerTopic(vec![0.5, 1.5]), 1);
+        assert!((alphas[0] - 1.043_478_260_9).abs() < 1e-9, "{alphas:?}");
+        assert!((alphas[1] - 1.356_521_739_1).abs() < 1e-9, "{alphas:?}");
+        let beta = beta(&counts, 0.3, 1);
+        assert!((beta - 0.318_770_087_9).abs() < 1e-9, "{beta}");
+    }
+
+    /// Documents drawn from the model, with short and long counts.
+    fn drawn(alphas: &[f64], seed: u64) -> Counts {
+        let mut rng = Xoshiro256PlusPlus::from_seed(seed);
+        let topics = alphas.len();
+        let document = |d: usize| {
+            // Pólya's urn.
+            let mut counts = vec![0u32; topics];
+            let sum: f64 = alphas.iter().sum();
+            for n in 0..[5, 60, 900][d % 3] {
+                let mut mark = rng.next_f64() * (sum + f64::from(n));
+                let mut k = 0;
+                while k + 1 < topics && mark >= alphas[k] + f64::from(counts[k]) {
+                    mark -= alphas[k] + f64::from(counts[k]);
+                    k += 1;
+                }
+                counts[k] += 1;
+            }
+            (0..).zip(counts).filter(|&(_, count)| count > 0).collect()
+        };
+        Counts { topics, documents: (0..1500).map(document).collect(), words: vec![vec![]; 4] }
+    }
+
+    #[test]
+    fn priors_that_documents_were_drawn_with_are_found() {
+        let alphas = [0.05, 0.3, 1.0, 0.1, 2.0];
+        let counts = drawn(&alphas, 1);
+        let found = alpha_per_topic(&counts, &Alpha::Symmetric(0.5), 500);
+        for (found, expected) in found.iter().zip(alphas) {
+            assert!((found / expected - 1.0).abs() < 0.15, "{found}, not {expected}");
+        }
+        let found = symmetric_alpha(&drawn(&[0.2; 6], 2), 3.0, 500);
+        assert!((found / 0.2 - 1.0).abs() < 0.05, "{found}");
+    }
+
+    #[test]
+    fn no_step_makes_counts_less_likely() {
+        let mut counts = drawn(&[0.1, 0.7, 0.2], 3);
+        counts.words =
+            (0..50u32).map(|w| vec![(w % 3, 1 + w * w % 90), ((w + 1) % 3, 1)]).collect();
+        let total = |alpha: &Alpha, beta: f64| {
+            let LogJoint { documents, words } = log_joint(&counts, alpha, beta).unwrap();
+            (documents, words)
+        };
+        let (mut alpha, mut symmetric, mut beta_now) = (Alpha::Symmetric(5.0), 5.0, 2.0);
+        for _ in 0..20 {
+            let before = (total(&alpha, beta_now), total(&symmetric.into(), beta_now).0);
+            alpha = alpha_per_topic(&counts, &alpha, 1).into();
+            symmetric = symmetric_alpha(&counts, symmetric, 1);
+            beta_now = beta(&counts, beta_now, 1);
+            let after = (total(&alpha, beta_now), total(&symmetric.into(), beta_now).0);
+            let slack = 1e-9 * before.0.0.abs();
+            assert!(after.0.0 >= before.0.0 - slack && after.0.1 >= before.0.1 - slack);
+            assert!(after.1 >= before.1 - slack, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_learn_from_changes_nothing() {
+        let counts = Counts { topics: 2, documents: vec![vec![]], words: vec![vec![]] };
+        assert_eq!(symmetric_alpha(&counts, 0.3, 5), 0.3);
+        assert_eq!(alpha_per_topic(&counts, &Alpha::Symmetric(0.3), 5), [0.3, 0.3]);
+        assert_eq!(beta(&counts, 0.2, 5), 0.2);
+        // A topic without tokens keeps a little.
+        let counts = Counts { topics: 2, documents: vec![vec![(0, 7)]; 9], words: vec![] };
+        assert_eq!(alpha_per_topic(&counts, &Alpha::Symmetric(0.3), 50)[1], LEAST);
+    }
+
+    #[test]
+    fn arrays_and_lists_agree() {
+        let counts = drawn(&[0.1, 0.7, 0.2], 4);
+        let mut small = of_documents(&counts, 3);
+        let mut all = vec![0.0; 3];
+        small.numerators(|k| 0.1 + k as f64, &mut all);
+        // The same with every count above 1 in the list.
+        let mut listed = Histograms::new(3);
+        listed.small = 1;
+        listed.counts = vec![0; 3];
+        counts.visit_documents(0..1500, &mut |_, row| {
+            row.iter().for_each(|&(topic, count)| listed.add(topic as usize, count));
+        });
+        let listed = listed.finish();
+        let mut sums = vec![0.0; 3];
+        listed.numerators(|k| 0.1 + k as f64, &mut sums);
+        for (a, b) in all.iter().zip(&sums) {
+            assert!((a - b).abs() < 1e-9 * a, "{a} {b}");
+        }
+        small.large.clear();
+        let mut without = vec![0.0; 3];
+        small.numerators(|k| 0.1 + k as f64, &mut without);
+        assert!(without < all, "there are large counts");
+    }
+}

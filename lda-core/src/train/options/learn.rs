@@ -1,0 +1,60 @@
+//! Priors that are learnt on the way.
+
+use serde::{Deserialize, Serialize};
+
+/// Priors that are learnt from the counts as the run goes on
+/// ([`prior::learn`](crate::prior::learn)).
+///
+/// The first states of a run say nothing of priors, so learning begins after some epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Learn {
+    /// α.
+    pub alpha: LearnAlpha,
+    /// β.
+    pub beta: bool,
+    /// Epochs before the first time.
+    pub burn_in: u32,
+    /// Epochs from one time to the next, at least 1.
+    pub every: u32,
+}
+
+impl Default for Learn {
+    fn default() -> Self {
+        Self { alpha: LearnAlpha::PerTopic, beta: true, burn_in: 50, every: 10 }
+    }
+}
+
+/// What of α is learnt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LearnAlpha {
+    /// Nothing.
+    Fixed,
+    /// One value for all topics.
+    Symmetric,
+    /// One value a topic.
+    #[default]
+    PerTopic,
+}
+
+impl LearnAlpha {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Symmetric, Self::PerTopic];
+
+    /// Name as it stands in options and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Symmetric => "symmetric",
+            Self::PerTopic => "per-topic",
+        }
+    }
+}
+
+impl Learn {
+    /// Whether priors are learnt before epoch `epoch`, counted from 1.
+    pub(crate) fn is_due(self, epoch: u32) -> bool {
+        epoch > self.burn_in && (epoch - self.burn_in - 1).is_multiple_of(self.every)
+    }
+}
