@@ -8,13 +8,22 @@
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
 //! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d a (document, word) pair, plus K_w a word |
 //! | does the model foretell unseen text? | [`perplexity::complete_documents`] | O(K_w + K_d) a token and sweep |
+//! | how probable is a document? | [`left_to_right::left_to_right`] | the square of its length, a particle |
 //! | do its words occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them in a document |
+//! | how large, narrow, apart is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
+//! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
+//! | do chains agree? | [`convergence::r_hat`] | a pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
 //! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
 //! rows, each chunk is summed in order, and so are the chunks.
 
+pub mod align;
 pub mod coherence;
+pub mod convergence;
+pub mod diagnostics;
+mod fold_in;
+pub mod left_to_right;
 pub mod likelihood;
 pub mod perplexity;
 pub mod phi;
@@ -23,7 +32,11 @@ mod sum;
 pub mod top_words;
 pub mod view;
 
+pub use align::{Alignment, align};
 pub use coherence::{Coherence, CoherenceError, CoherenceOptions, Counting, Measure, coherence};
+pub use convergence::r_hat;
+pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
+pub use left_to_right::{LeftToRight, LeftToRightOptions, left_to_right};
 pub use likelihood::{LogJoint, log_joint};
 pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
 pub use phi::{Phi, PhiError};

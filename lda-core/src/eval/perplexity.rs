@@ -15,15 +15,6 @@
 //! not on the sampler that found them; the split depends on the seed, the document's number and its
 //! known words alone, so models over one vocabulary are judged on the same tokens.
 //!
-//! The fold-in is Gibbs sampling with the weights in three parts, of which each draw builds two
-//! (SparseLDA's idea, Yao et al. 2009, with φ fixed and split as in [`phi`](super::phi)):
-//!
-//! ```text
-//! (C_dk + α_k) φ_kw = (C_dk + α_k) excess_kw     the K_w topics of the word
-//!                   + C_dk floor_k               the K_d topics of the document
-//!                   + α_k floor_k                summed once for all
-//! ```
-//!
 //! Cost: O(K_w + K_d + log K) a token and sweep, documents in parallel in the current rayon pool;
 //! memory 4 bytes a topic and thread, and 8 bytes a token of the documents at work. The value has
 //! the same bits at any thread count.
@@ -31,6 +22,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::fold_in::{FoldIn, Model};
 use super::phi::Phi;
 use super::sum::{Sum, map_chunks_with};
 use crate::corpus::{Corpus, Document};
@@ -38,7 +30,7 @@ use crate::prior::{Alpha, PriorError};
 use crate::random::{Purpose, StreamKey, Xoshiro256PlusPlus};
 
 /// Longest document taken: its tokens are laid out one by one, 8 bytes each.
-const LONGEST_DOCUMENT: u64 = 1 << 28;
+pub(super) const LONGEST_DOCUMENT: u64 = 1 << 28;
 
 /// Documents of one unit of work. Fixed, since the cut decides the order of additions.
 const DOCUMENTS_PER_CHUNK: usize = 16;
@@ -213,11 +205,11 @@ fn complete(
     found.folded_tokens += first.len() as u64;
     found.tokens += second.len() as u64;
     second.sort_unstable();
-    fold_in.log_probability(model, first, second, options, &mut stream(1), sum);
+    log_probability(fold_in, model, first, second, options, &mut stream(1), sum);
 }
 
 /// The tokens the model knows, by ascending word, and the number of the others.
-fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
+pub(super) fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
     let (mut tokens, mut unknown) = (Vec::new(), 0);
     for (&word, &count) in document.words.iter().zip(document.counts) {
         if phi.knows(word) {
@@ -229,178 +221,49 @@ fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
     (tokens, unknown)
 }
 
+/// Puts tokens, of which there are at most [`LONGEST_DOCUMENT`], in any order.
+pub(super) fn shuffle(tokens: &mut [u32], stream: &mut Xoshiro256PlusPlus) {
+    for last in (1..tokens.len()).rev() {
+        tokens.swap(last, stream.below(last as u32 + 1) as usize);
+    }
+}
+
 /// Shuffles and halves; the first half is the longer one where the number is odd.
 fn split<'a>(
     tokens: &'a mut [u32],
     stream: &mut Xoshiro256PlusPlus,
 ) -> (&'a mut [u32], &'a mut [u32]) {
-    for last in (1..tokens.len()).rev() {
-        // At most LONGEST_DOCUMENT tokens.
-        tokens.swap(last, stream.below(last as u32 + 1) as usize);
-    }
+    shuffle(tokens, stream);
     tokens.split_at_mut(tokens.len().div_ceil(2))
 }
 
-/// What all documents share.
-struct Model<'a> {
-    phi: &'a Phi,
-    alpha: &'a Alpha,
-    alpha_sum: f64,
-    /// Σ_{j≤k} α_j floor_j for each topic k.
-    prior_sums: Vec<f64>,
-}
-
-impl<'a> Model<'a> {
-    fn new(phi: &'a Phi, alpha: &'a Alpha) -> Self {
-        let mut sum = 0.0;
-        let prior_sums = phi
-            .floors()
-            .iter()
-            .enumerate()
-            .map(|(topic, floor)| {
-                sum += alpha.get(topic) * floor;
-                sum
-            })
-            .collect();
-        Self { phi, alpha, alpha_sum: alpha.sum(phi.num_topics()), prior_sums }
+/// Adds Σ log p(w) over `second`, which is sorted, given `first`.
+fn log_probability(
+    fold_in: &mut FoldIn,
+    model: &Model<'_>,
+    first: &[u32],
+    second: &[u32],
+    options: &CompletionOptions,
+    stream: &mut Xoshiro256PlusPlus,
+    sum: &mut Sum,
+) {
+    let words: Vec<&[u32]> = second.chunk_by(|a, b| a == b).collect();
+    let mut probabilities = vec![0.0; words.len()];
+    fold_in.start(model, first, stream);
+    for _ in 0..options.burn_in {
+        fold_in.sweep(model, first, stream);
     }
-
-    /// Σ_k α_k floor_k.
-    fn prior_sum(&self) -> f64 {
-        self.prior_sums.last().copied().unwrap_or(0.0)
-    }
-}
-
-/// Topics of one document's first half; scratch that outlives the document.
-struct FoldIn {
-    /// C_dk by topic; zero but for the topics listed.
-    counts: Vec<u32>,
-    /// Topics whose count is not zero, in order of arrival.
-    present: Vec<u32>,
-    topics: Vec<u32>,
-    weights: Vec<f64>,
-}
-
-impl FoldIn {
-    fn new(num_topics: usize) -> Self {
-        let (present, topics, weights) = (Vec::new(), Vec::new(), Vec::new());
-        Self { counts: vec![0; num_topics], present, topics, weights }
-    }
-
-    /// Adds Σ log p(w) over `second`, which is sorted, given `first`.
-    fn log_probability(
-        &mut self,
-        model: &Model<'_>,
-        first: &[u32],
-        second: &[u32],
-        options: &CompletionOptions,
-        stream: &mut Xoshiro256PlusPlus,
-        sum: &mut Sum,
-    ) {
-        let words: Vec<&[u32]> = second.chunk_by(|a, b| a == b).collect();
-        let mut probabilities = vec![0.0; words.len()];
-        self.start(model, first, stream);
-        for _ in 0..options.burn_in {
-            self.sweep(model, first, stream);
-        }
-        for _ in 0..options.samples {
-            self.sweep(model, first, stream);
-            let shared = self.floor_sum(model);
-            for (probability, word) in probabilities.iter_mut().zip(&words) {
-                *probability += self.probability(model, word[0], shared);
-            }
-        }
-        for (probability, word) in probabilities.into_iter().zip(words) {
-            sum.add((probability / f64::from(options.samples)).ln() * word.len() as f64);
-        }
-        self.clear();
-    }
-
-    /// Gives every token a topic, each given those before it.
-    fn start(&mut self, model: &Model<'_>, tokens: &[u32], stream: &mut Xoshiro256PlusPlus) {
-        for &word in tokens {
-            let topic = self.draw(model, word, stream.next_f64());
-            self.topics.push(topic);
-            self.add(topic);
+    for _ in 0..options.samples {
+        fold_in.sweep(model, first, stream);
+        let shared = fold_in.floor_sum(model);
+        for (probability, word) in probabilities.iter_mut().zip(&words) {
+            *probability += fold_in.probability(model, word[0], shared);
         }
     }
-
-    fn sweep(&mut self, model: &Model<'_>, tokens: &[u32], stream: &mut Xoshiro256PlusPlus) {
-        for (token, &word) in tokens.iter().enumerate() {
-            self.remove(self.topics[token]);
-            let topic = self.draw(model, word, stream.next_f64());
-            self.topics[token] = topic;
-            self.add(topic);
-        }
+    for (probability, word) in probabilities.into_iter().zip(words) {
+        sum.add((probability / f64::from(options.samples)).ln() * word.len() as f64);
     }
-
-    /// The topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero,
-    /// unless all weights underflow.
-    fn draw(&mut self, model: &Model<'_>, word: u32, unit: f64) -> u32 {
-        let (topics, excesses) = model.phi.row(word);
-        self.weights.clear();
-        let mut sum = 0.0;
-        for (&topic, excess) in topics.iter().zip(excesses) {
-            let count = f64::from(self.counts[topic as usize]);
-            sum += (count + model.alpha.get(topic as usize)) * excess;
-            self.weights.push(sum);
-        }
-        for &topic in &self.present {
-            let count = f64::from(self.counts[topic as usize]);
-            sum += count * model.phi.floors()[topic as usize];
-            self.weights.push(sum);
-        }
-        let built = sum;
-        let mark = unit * (built + model.prior_sum());
-        if mark < built {
-            let at = self.weights.partition_point(|&weight| weight <= mark);
-            return topics.get(at).copied().unwrap_or_else(|| self.present[at - topics.len()]);
-        }
-        // Rounding may leave the mark at the very end: the last topic with a floor takes it.
-        let mark = (mark - built).min(model.prior_sum().next_down());
-        model.prior_sums.partition_point(|&sum| sum <= mark) as u32
-    }
-
-    fn add(&mut self, topic: u32) {
-        self.counts[topic as usize] += 1;
-        if self.counts[topic as usize] == 1 {
-            self.present.push(topic);
-        }
-    }
-
-    fn remove(&mut self, topic: u32) {
-        self.counts[topic as usize] -= 1;
-        if self.counts[topic as usize] == 0 {
-            self.present.retain(|&other| other != topic);
-        }
-    }
-
-    /// Σ_k (C_dk + α_k) floor_k, the part of the prediction that all words share.
-    fn floor_sum(&self, model: &Model<'_>) -> f64 {
-        let floor = |&topic: &u32| {
-            f64::from(self.counts[topic as usize]) * model.phi.floors()[topic as usize]
-        };
-        model.prior_sum() + self.present.iter().map(floor).sum::<f64>()
-    }
-
-    /// Σ_k φ_kw (C_dk + α_k) / (L_fold + ᾱ).
-    fn probability(&self, model: &Model<'_>, word: u32, floor_sum: f64) -> f64 {
-        let (topics, excesses) = model.phi.row(word);
-        let mut sum = floor_sum;
-        for (&topic, excess) in topics.iter().zip(excesses) {
-            let count = f64::from(self.counts[topic as usize]);
-            sum += (count + model.alpha.get(topic as usize)) * excess;
-        }
-        sum / (self.topics.len() as f64 + model.alpha_sum)
-    }
-
-    fn clear(&mut self) {
-        for &topic in &self.present {
-            self.counts[topic as usize] = 0;
-        }
-        self.present.clear();
-        self.topics.clear();
-    }
+    fold_in.clear();
 }
 
 #[cfg(test)]
@@ -471,7 +334,7 @@ mod tests {
         let mut sum = Sum::default();
         let mut fold_in = FoldIn::new(2);
         let model = Model::new(&phi, &alpha);
-        fold_in.log_probability(&model, &[0, 2], &[1], &options, &mut stream(3), &mut sum);
+        log_probability(&mut fold_in, &model, &[0, 2], &[1], &options, &mut stream(3), &mut sum);
         // A sample's deviation is below 0.025 and samples are nearly independent: 10 errors.
         let found = sum.value().exp();
         assert!((found - 0.2696875).abs() < 5e-4, "{found}");

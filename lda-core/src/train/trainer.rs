@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use crate::corpus::Corpus;
 use crate::counts::RowsTooLarge;
-use crate::eval::{LogJoint, log_joint, log_predictive};
+use crate::eval::{
+    Diagnostics, LogJoint, Phi, Ranking, diagnose, log_joint, log_predictive, top_words,
+};
 use crate::file::FileError;
 use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
@@ -486,6 +488,22 @@ impl<'a> Trainer<'a> {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 log_predictive(&view, corpus, &engine.alpha, engine.beta).expect("priors were checked")
+            })
+        })
+    }
+
+    /// What kind of topics there are, shown by their `words` most probable words
+    /// ([`eval::diagnostics`](crate::eval::diagnostics)).
+    pub fn diagnose(&self, words: usize) -> Diagnostics {
+        let corpus = self.corpus;
+        Self::install(&self.pool, || {
+            any_engine!(&self.engine, engine => {
+                let view = CountsView::new(&engine.state, corpus);
+                let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
+                let top = top_words(&view, engine.beta, words, Ranking::Probability)
+                    .expect("priors were checked");
+                let lists = top.iter().map(|list| list.iter().map(|word| word.word).collect());
+                diagnose(&view, &phi, &lists.collect::<Vec<Vec<u32>>>())
             })
         })
     }

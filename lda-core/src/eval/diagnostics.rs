@@ -1,0 +1,164 @@
+//! What kind of topics are these: large or small, narrow or broad, alike or apart?
+
+use serde::{Deserialize, Serialize};
+
+use super::phi::Phi;
+use super::view::{DocumentCounts, WordCounts};
+
+/// One topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopicDiagnostics {
+    /// Tokens C_k.
+    pub tokens: u64,
+    /// Documents with a token of it.
+    pub documents: u64,
+    /// Over how many documents it is spread: exp of the entropy of C_dk / C_k over documents. A topic of
+    /// one document has 1.
+    pub effective_documents: f64,
+    /// Over how many words it is spread: exp of the entropy of C_wk / C_k over words.
+    pub effective_words: f64,
+    /// Whether its top words are its own: the mean of φ_kw / Σ_j φ_jw over them, 1/K to 1.
+    pub exclusivity: f64,
+}
+
+/// All topics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    /// One a topic.
+    pub topics: Vec<TopicDiagnostics>,
+    /// Share of distinct words among all top words ([`diversity`]).
+    pub diversity: f64,
+}
+
+/// Measures all topics; `top_words[k]` are the words that topic k is shown by.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::train::{Options, Trainer};
+///
+/// let corpus = Corpus::from_words([["tree", "leaf", "root"], ["sea", "wave", "sand"]])?;
+/// let mut trainer = Trainer::new(&corpus, &Options { topics: 2, ..Options::default() })?;
+/// trainer.epoch();
+/// let found = trainer.diagnose(10);
+/// assert_eq!(found.topics.iter().map(|topic| topic.tokens).sum::<u64>(), 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// If there are not as many lists as topics, or a list has a word that φ does not have.
+pub fn diagnose<C, W>(counts: &C, phi: &Phi, top_words: &[W]) -> Diagnostics
+where
+    C: DocumentCounts + WordCounts + ?Sized,
+    W: AsRef<[u32]>,
+{
+    let num_topics = DocumentCounts::num_topics(counts);
+    assert_eq!(top_words.len(), num_topics, "lists of top words");
+    let mut topics: Vec<TopicDiagnostics> = (0..num_topics)
+        .map(|k| TopicDiagnostics { tokens: counts.topic_total(k), ..Default::default() })
+        .collect();
+    // Σ x ln x, of which the entropy is ln C_k − (Σ x ln x) / C_k.
+    let (mut documents, mut words) = (vec![0.0; num_topics], vec![0.0; num_topics]);
+    let add = |sums: &mut [f64], row: &[(u32, u32)]| {
+        for &(topic, count) in row {
+            let count = f64::from(count);
+            sums[topic as usize] += count * count.ln();
+        }
+    };
+    counts.visit_documents(0..counts.num_documents(), &mut |_, row| {
+        add(&mut documents, row);
+        row.iter().for_each(|&(topic, _)| topics[topic as usize].documents += 1);
+    });
+    counts.visit_words(0..counts.num_words(), &mut |_, row| add(&mut words, row));
+    let floor_sum: f64 = phi.floors().iter().sum();
+    for (k, topic) in topics.iter_mut().enumerate() {
+        let total = topic.tokens as f64;
+        let spread = |sum: f64| if total > 0.0 { (total.ln() - sum / total).exp() } else { 0.0 };
+        topic.effective_documents = spread(documents[k]);
+        topic.effective_words = spread(words[k]);
+        let list = top_words[k].as_ref();
+        let own = |&word: &u32| {
+            let all = floor_sum + phi.row(word).1.iter().sum::<f64>();
+            phi.probability(k, word) / all
+        };
+        topic.exclusivity = list.iter().map(own).sum::<f64>() / list.len().max(1) as f64;
+    }
+    Diagnostics { topics, diversity: diversity(top_words) }
+}
+
+/// Share of distinct words among all words of all lists: 1, if no topic shows another's; Dieng, Ruiz and
+/// Blei 2020. 0 where there are none.
+///
+/// ```
+/// use lda_core::eval::diversity;
+///
+/// assert_eq!(diversity(&[[1, 2, 3], [3, 4, 5]]), 5.0 / 6.0);
+/// ```
+pub fn diversity<W: AsRef<[u32]>>(top_words: &[W]) -> f64 {
+    let mut words: Vec<u32> = top_words.iter().flat_map(|list| list.as_ref()).copied().collect();
+    let all = words.len();
+    words.sort_unstable();
+    words.dedup();
+    words.len() as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::super::view::Visit;
+    use super::*;
+
+    /// Topic 0 in four documents alike and in two words, topic 1 in one of either, topic 2 nowhere.
+    struct Counts;
+
+    impl DocumentCounts for Counts {
+        fn num_topics(&self) -> usize {
+            3
+        }
+        fn num_documents(&self) -> usize {
+            4
+        }
+        fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+            for d in documents {
+                let row: &[(u32, u32)] = if d == 3 { &[(0, 2), (1, 5)] } else { &[(0, 2)] };
+                visit(d, row);
+            }
+        }
+    }
+
+    impl WordCounts for Counts {
+        fn num_topics(&self) -> usize {
+            3
+        }
+        fn num_words(&self) -> usize {
+            3
+        }
+        fn topic_total(&self, topic: usize) -> u64 {
+            [8, 5, 0][topic]
+        }
+        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+            words.for_each(|word| visit(word, [&[(0, 4)], &[(0, 4)], &[(1, 5)]][word]));
+        }
+    }
+
+    #[test]
+    fn spread_is_counted_in_documents_and_words() {
+        let phi = Phi::from_counts(&Counts, 1e-6).unwrap();
+        let found = diagnose(&Counts, &phi, &[vec![0, 1], vec![2], vec![2]]);
+        let [wide, narrow, empty] = found.topics[..] else { panic!() };
+        assert_eq!((wide.tokens, wide.documents), (8, 4));
+        assert!((wide.effective_documents - 4.0).abs() < 1e-12);
+        assert!((wide.effective_words - 2.0).abs() < 1e-12);
+        assert!((narrow.effective_documents - 1.0).abs() < 1e-12);
+        assert_eq!((empty.effective_documents, empty.documents), (0.0, 0));
+        // Topic 2 is uniform, which takes a third of a word that is one topic's half.
+        assert!((wide.exclusivity - 0.5 / (0.5 + 1.0 / 3.0)).abs() < 1e-5);
+        assert_eq!(found.diversity, 0.75);
+    }
+
+    #[test]
+    fn nothing_is_not_diverse() {
+        let none: [Vec<u32>; 0] = [];
+        assert_eq!(diversity(&none), 0.0);
+    }
+}
