@@ -64,7 +64,7 @@ pub fn align(first: &TopicModel, second: &TopicModel) -> Option<Alignment> {
 
 /// Σ_w min(φ_kw, φ'_jw) of every pair of topics.
 fn overlaps(first: &TopicModel, second: &TopicModel) -> Vec<Vec<f64>> {
-    let (a, b) = (by_topic(first), by_topic(second));
+    let (a, b) = (first.by_topic(), second.by_topic());
     (0..first.num_topics())
         .into_par_iter()
         .map_init(
@@ -88,15 +88,6 @@ fn overlaps(first: &TopicModel, second: &TopicModel) -> Vec<Vec<f64>> {
             },
         )
         .collect()
-}
-
-/// (word, φ_kw) of each topic's entries, words ascending.
-fn by_topic(model: &TopicModel) -> Vec<Vec<(u32, f64)>> {
-    let mut topics = vec![Vec::new(); model.num_topics()];
-    for word in 0..model.num_words() {
-        model.for_each_phi(word, |topic, phi| topics[topic as usize].push((word as u32, phi)));
-    }
-    topics
 }
 
 /// For each of `rows` a column of its own, of at least as many `columns`, with the least sum of costs.

@@ -29,6 +29,7 @@
 
 mod counts;
 mod file;
+mod merge;
 mod names;
 mod provenance;
 mod rows;
@@ -37,6 +38,7 @@ mod tests;
 mod weights;
 
 pub use counts::Counts;
+pub use merge::Merged;
 pub use provenance::Provenance;
 use rows::Values;
 pub(crate) use rows::{AnyRows, Rows, Value, with_rows};
