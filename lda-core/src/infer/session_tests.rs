@@ -281,9 +281,15 @@ fn words_are_translated() {
     assert_eq!((answers[0].tokens, answers[0].unknown), (3, 2));
     assert_eq!((answers[2].tokens, answers[2].unknown), (0, 1));
 
-    let strangers = Corpus::from_words([["x", "y"]]).unwrap();
+    // A query of strange words is answered, a corpus of them is of another model.
+    let few = Corpus::from_words([["x", "y"]]).unwrap();
+    assert_eq!(Translation::new(&few, &model).unwrap().word(1), None);
+    let strangers = Corpus::from_words([(0..100).map(|i| format!("x{i}"))]).unwrap();
     let error = Translation::new(&strangers, &model).unwrap_err().to_string();
-    assert!(error.contains("no word in common, as in \"x\" and \"a\""), "{error}");
+    assert!(
+        error.contains("none of the corpus's 100 words is the model's, as in \"x0\""),
+        "{error}"
+    );
     let numbers = Corpus::from_tokens([[0, 1]]).unwrap();
     let error = Translation::new(&numbers, &model).unwrap_err().to_string();
     assert!(error.contains("the model names its words and the corpus, of 2 words,"), "{error}");

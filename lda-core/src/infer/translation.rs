@@ -33,9 +33,14 @@ pub enum TranslationError {
         /// Words of the model.
         model: usize,
     },
-    /// They have no word in common.
-    #[error("corpus and model have no word in common, as in {corpus:?} and {model:?}")]
+    /// They have no word in common, and the corpus is too large for that to be chance.
+    #[error(
+        "none of the corpus's {words} words is the model's, as in {corpus:?} and {model:?}: they are \
+         of other languages or were cut into words by other rules"
+    )]
     Disjoint {
+        /// Distinct words of the corpus.
+        words: usize,
         /// A word of the corpus.
         corpus: String,
         /// A word of the model.
@@ -64,6 +69,8 @@ pub struct Translation {
     model_words: u32,
 }
 
+/// Fewer words than this may all be unknown.
+const FEW: usize = 100;
 /// The id of a word that the model does not have.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -71,7 +78,8 @@ impl Translation {
     /// By names where both have them, by ids where neither does.
     ///
     /// # Errors
-    /// [`TranslationError`], where it cannot be told which word is which, or no word is known.
+    /// [`TranslationError`], where it cannot be told which word is which, or where not one of a hundred
+    /// words or more is known. A few unknown words are no error, be they all there are.
     pub fn new(corpus: &Corpus, model: &TopicModel) -> Result<Self, TranslationError> {
         let model_words = model.num_words() as u32;
         let words = match (corpus.vocabulary(), model.vocabulary()) {
@@ -119,9 +127,9 @@ impl Translation {
 
 fn by_name(from: &Vocabulary, to: &Vocabulary) -> Result<Vec<u32>, TranslationError> {
     let words: Vec<u32> = from.iter().map(|name| to.id(name).unwrap_or(UNKNOWN)).collect();
-    if words.iter().all(|&word| word == UNKNOWN) && !from.is_empty() && !to.is_empty() {
+    if words.len() >= FEW && !to.is_empty() && words.iter().all(|&word| word == UNKNOWN) {
         let (corpus, model) = (from.word(0).to_owned(), to.word(0).to_owned());
-        return Err(TranslationError::Disjoint { corpus, model });
+        return Err(TranslationError::Disjoint { words: words.len(), corpus, model });
     }
     Ok(words)
 }

@@ -19,9 +19,12 @@ use lda_core::train::{
     Checkpoints, Learn, LearnAlpha, LevelOff, Options, SamplerKind, Snapshot, Start,
 };
 
+use lda_examples::output::sidecar;
+use lda_examples::parsers::{number, positive, share};
+use lda_examples::reading::ReadingArgs;
+
 use crate::error::TrainError;
 use crate::matrix::Layout;
-use crate::output::sidecar;
 use crate::plot::Picture;
 
 const AFTER_HELP: &str = "\
@@ -46,9 +49,9 @@ pub struct Args {
     pub path: Option<PathBuf>,
 
     #[command(flatten)]
-    pub input: InputArgs,
+    pub reading: ReadingArgs,
     #[command(flatten)]
-    pub text: TextArgs,
+    pub hold_out: HoldOutArgs,
     #[command(flatten)]
     pub model: ModelArgs,
     #[command(flatten)]
@@ -67,64 +70,12 @@ pub struct Args {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
-pub struct InputArgs {
-    /// Names of the words, one a line. A UCI file `docword.NAME` finds its `vocab.NAME` by itself
-    #[arg(long, value_name = "FILE", requires = "path")]
-    pub vocabulary: Option<PathBuf>,
-    /// Format of PATH, where detection is wrong
-    #[arg(long, value_name = "FORMAT", requires = "path", value_parser = format_parser())]
-    pub format: Option<String>,
-    /// Dates of the documents, one a line, YYYY or YYYY-MM-DD; they go into the CSV of --doc-topics
-    #[arg(long, value_name = "FILE", requires = "path")]
-    pub dates: Option<PathBuf>,
-    /// SVMlight: index of the first word; 1 unless given, some programs write from 0
-    #[arg(long, value_name = "N", requires = "path")]
-    pub index_base: Option<u32>,
-    /// SVMlight and LDA-C: number of words; unless given, one above the largest that occurs
-    #[arg(long, value_name = "V", requires = "path")]
-    pub num_words: Option<u32>,
-    /// MatrixMarket: columns are documents and rows are words
-    #[arg(long, requires = "path")]
-    pub transpose: bool,
+pub struct HoldOutArgs {
     /// Keep this share of the documents out of training and print how well the topics foretell
     /// them (perplexity; lower is better, and it compares runs). They stay in the outputs as
     /// documents without tokens
     #[arg(long, value_name = "SHARE", value_parser = share(false))]
     pub held_out: Option<f64>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Words of plain text")]
-pub struct TextArgs {
-    /// Words to leave out: `english`, `none`, or a file with one word a line [default: english]
-    #[arg(long, value_name = "LIST")]
-    pub stop_words: Option<PathBuf>,
-    /// Leave out words that are in fewer documents than this [default: 1; Rust sources: 5]
-    #[arg(long, value_name = "N")]
-    pub min_document_frequency: Option<u32>,
-    /// Leave out words that are in more than this share of the documents [default: 1; Rust
-    /// sources: 0.25]
-    #[arg(long, value_name = "SHARE", value_parser = share(true))]
-    pub max_document_frequency: Option<f64>,
-    /// Leave out words of fewer characters [default: 2; Rust sources: 3]
-    #[arg(long, value_name = "N")]
-    pub min_length: Option<u32>,
-    /// Leave out words of more characters [default: 64]
-    #[arg(long, value_name = "N")]
-    pub max_length: Option<u32>,
-    /// Split words at underscores and where the case changes, for source code: `readHTTPHeader`
-    /// becomes read, http, header
-    #[arg(long, requires = "path")]
-    pub split_identifiers: bool,
-    /// Keep upper case
-    #[arg(long, requires = "path")]
-    pub keep_case: bool,
-    /// Keep numbers
-    #[arg(long, requires = "path")]
-    pub numbers: bool,
-    /// Of a directory, read only files with these extensions, as in `md,txt`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "path")]
-    pub extensions: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -451,11 +402,11 @@ impl Args {
     fn check_files(&self) -> Result<(), TrainError> {
         let ResultArgs { log, assignments, doc_topics, topic_words, save, plot, .. } =
             &self.results;
-        let stop_words = self.text.stop_words.as_ref().filter(|list| list.exists());
+        let stop_words = self.reading.text.stop_words.as_ref().filter(|list| list.exists());
         let given = [
             ("PATH", self.path.as_ref()),
-            ("--vocabulary", self.input.vocabulary.as_ref()),
-            ("--dates", self.input.dates.as_ref()),
+            ("--vocabulary", self.reading.vocabulary.as_ref()),
+            ("--dates", self.reading.dates.as_ref()),
             ("--stop-words", stop_words),
             ("--log", log.as_ref()),
             ("--assignments", assignments.as_ref()),
@@ -496,10 +447,6 @@ fn identity(path: &Path) -> PathBuf {
         (Ok(parent), Some(name)) => parent.join(name),
         _ => path.to_owned(),
     }
-}
-
-fn format_parser() -> ValueParser {
-    PossibleValuesParser::new(["uci", "svmlight", "ldac", "matrix-market", "text"]).into()
 }
 
 /// A sampler, or whichever the library picks.
@@ -556,19 +503,6 @@ fn isa_parser() -> ValueParser {
         .into()
 }
 
-fn number(text: &str) -> Result<f64, String> {
-    text.trim().parse().map_err(|_| "not a number".to_owned())
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value = number(text)?;
-    if value.is_finite() && value > 0.0 {
-        Ok(value)
-    } else {
-        Err("give a finite number above 0".to_owned())
-    }
-}
-
 fn alpha(text: &str) -> Result<Alpha, String> {
     let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
     Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
@@ -580,20 +514,6 @@ fn lambda(text: &str) -> Result<f64, String> {
 }
 
 /// Above 0 and below 1, or up to 1.
-fn share(whole: bool) -> ValueParser {
-    let parse = move |text: &str| {
-        let value = number(text)?;
-        if value > 0.0 && (value < 1.0 || whole && value == 1.0) {
-            Ok(value)
-        } else if whole {
-            Err("give a share above 0 and at most 1".to_owned())
-        } else {
-            Err("give a share above 0 and below 1, as in 0.1".to_owned())
-        }
-    };
-    ValueParser::new(parse)
-}
-
 /// Bytes, with an optional unit.
 fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();

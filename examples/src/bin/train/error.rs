@@ -9,7 +9,8 @@ use lda_core::file::FileError;
 use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 
-use crate::output::OutputError;
+use lda_examples::output::OutputError;
+use lda_examples::reading::ReadingError;
 
 /// Why a run failed.
 #[derive(Debug, Error)]
@@ -21,6 +22,9 @@ pub enum TrainError {
     /// The corpus could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The documents could not be read.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
     /// The corpus could not be put together.
     #[error("{path}: {source}", path = path.display())]
     Build {
@@ -103,7 +107,12 @@ impl TrainError {
     /// Exit status: 2 where the command line is to blame, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Dense { .. } | Self::Read(ReadError::Option { .. }) => 2,
+            Self::Usage(_)
+            | Self::Dense { .. }
+            | Self::Read(ReadError::Option { .. })
+            | Self::Reading(
+                ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
+            ) => 2,
             Self::Options(
                 OptionsError::NoTopics
                 | OptionsError::TooManyTopics { .. }

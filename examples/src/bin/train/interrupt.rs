@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::output;
+use lda_examples::output;
 
 /// Status of a process that was ended by a signal, as shells report SIGINT.
 const KILLED: i32 = 130;

@@ -5,8 +5,8 @@ use std::io::Write;
 use lda_core::train::EpochReport;
 use serde::Serialize;
 
-use crate::output::{Output, OutputError};
 use crate::provenance::Provenance;
+use lda_examples::output::{Output, OutputError};
 
 /// A log in the making.
 #[derive(Debug)]

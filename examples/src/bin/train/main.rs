@@ -16,7 +16,6 @@ mod input;
 mod interrupt;
 mod log;
 mod matrix;
-mod output;
 mod plot;
 mod progress;
 mod provenance;

@@ -9,9 +9,9 @@ use lda_core::train::Assignments;
 
 use crate::args::ResultArgs;
 use crate::matrix::{Layout, Matrix};
-use crate::output::{Output, OutputError, sidecar};
 use crate::plot::{Chart, Picture};
 use crate::provenance::Provenance;
+use lda_examples::output::{Output, OutputError, sidecar};
 
 /// Files in the making: made before the work, so that one that cannot be written stops the run
 /// before it starts.

@@ -123,7 +123,7 @@ fn hold_out(
     corpus: Corpus,
     input: &mut Input,
 ) -> Result<(Corpus, Option<Corpus>), TrainError> {
-    let Some(share) = args.input.held_out else { return Ok((corpus, None)) };
+    let Some(share) = args.hold_out.held_out else { return Ok((corpus, None)) };
     let (train, held) = held_out::split(&corpus, share, seed).map_err(|source| match source {
         BuildError::NoTokens => {
             TrainError::HeldOut { share, documents: held_out::num_documents(&corpus) }

@@ -1,0 +1,151 @@
+//! A run from the command line to the last line.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use lda_core::Corpus;
+use lda_core::corpus::read::text;
+use lda_core::corpus::{BuildError, ReadError};
+use lda_core::file::FileError;
+use lda_core::infer::{Inference, InferenceError, Translation, TranslationError};
+use lda_core::model::TopicModel;
+use lda_examples::output::{Output, OutputError};
+use lda_examples::reading::{self, ReadingError};
+use thiserror::Error;
+
+use crate::args::Args;
+use crate::write::Form;
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InferError {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The model cannot be read.
+    #[error("{0}")]
+    Model(#[from] FileError),
+    /// The model cannot be asked so.
+    #[error(transparent)]
+    Inference(#[from] InferenceError),
+    /// The documents cannot be read.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+    /// Standard input cannot be read.
+    #[error("standard input: {0}")]
+    Input(io::Error),
+    /// Words of the documents are not the model's.
+    #[error("{model}: {source}", model = model.display())]
+    Words {
+        /// The model's file.
+        model: PathBuf,
+        /// Why not.
+        source: TranslationError,
+    },
+    /// The documents cannot be put together.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Standard output cannot be written.
+    #[error("standard output: {0}")]
+    Print(io::Error),
+    /// The thread pool could not be started.
+    #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
+    Threads {
+        /// How many.
+        threads: u16,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl InferError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_)
+            | Self::Inference(InferenceError::Option { .. })
+            | Self::Reading(
+                ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
+            ) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads, infers, writes.
+///
+/// # Errors
+/// [`InferError`].
+pub fn run(args: &Args) -> Result<(), InferError> {
+    let form = Form::of(args.out.as_deref()).map_err(InferError::Usage)?;
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .map_err(|error| InferError::Threads { threads, reason: error.to_string() })?;
+    }
+    let note = |text: &str| {
+        if !args.quiet {
+            // Where standard error is gone, there is nobody to tell.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    };
+    let output = args.out.as_deref().map(Output::create).transpose()?;
+    // The file is somebody's, and may be anything.
+    let model = TopicModel::map(&args.model, true)?;
+    note(&format!(
+        "{}: {} topics, {} words",
+        args.model.display(),
+        model.num_topics(),
+        model.num_words()
+    ));
+    let corpus = documents(args, &note)?;
+    let translated = Translation::new(&corpus, &model)
+        .map_err(|source| InferError::Words { model: args.model.clone(), source })?
+        .apply(&corpus)?;
+    let inference = Inference::new(&model, args.method(), args.seed)?;
+    let start = Instant::now();
+    let answers = inference.infer_corpus(&translated);
+    let seconds = start.elapsed().as_secs_f64();
+    match output {
+        Some(output) => {
+            output.fill(|out| form.write(&inference, &answers, args.top, out))?;
+        }
+        None => {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            let written = form.write(&inference, &answers, args.top, &mut out);
+            match written.and_then(|()| out.flush()) {
+                // Who reads only the first lines, as `head` does, has what he wants.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                other => other.map_err(InferError::Print)?,
+            }
+        }
+    }
+    let tokens: u64 = answers.iter().map(|answer| answer.tokens).sum();
+    let unknown: u64 = answers.iter().map(|answer| answer.unknown).sum();
+    note(&format!(
+        "{} documents, {tokens} tokens, {unknown} more of words that the model does not know; {:.0} \
+         documents/s by {}",
+        answers.len(),
+        answers.len() as f64 / seconds.max(1e-9),
+        args.method().name()
+    ));
+    Ok(())
+}
+
+fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Corpus, InferError> {
+    if let Some(path) = &args.path {
+        return Ok(reading::read(path, &args.reading, &mut |text| note(text))?.corpus);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(InferError::Input)?;
+    let options = reading::read_options(&args.reading).map_err(ReadingError::from)?;
+    let (corpus, _) =
+        text::from_reader(&bytes[..], "standard input", &options).map_err(ReadingError::from)?;
+    Ok(corpus)
+}

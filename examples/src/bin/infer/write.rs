@@ -1,0 +1,102 @@
+//! Answers in files.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use lda_core::infer::{Answer, Inference};
+use lda_core::model::TopicModel;
+use serde::Serialize;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A JSON object a line.
+    JsonLines,
+    /// Shares of all topics, with a head.
+    Csv,
+    /// The same as an array of 64-bit floats.
+    Npy,
+}
+
+#[derive(Serialize)]
+struct Line {
+    document: usize,
+    tokens: u64,
+    unknown: u64,
+    /// (topic, share), largest first.
+    topics: Vec<(u32, f64)>,
+}
+
+impl Form {
+    /// By the end of the file's name; lines of JSON for standard output.
+    ///
+    /// # Errors
+    /// Which ends there are.
+    pub fn of(path: Option<&Path>) -> Result<Self, String> {
+        let Some(path) = path else { return Ok(Self::JsonLines) };
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("jsonl") => Ok(Self::JsonLines),
+            Some("csv") => Ok(Self::Csv),
+            Some("npy") => Ok(Self::Npy),
+            // A device has no form of its own.
+            None if path.starts_with("/dev") => Ok(Self::JsonLines),
+            _ => Err(format!(
+                "--out {}: name a file that ends in .jsonl, .csv or .npy",
+                path.display()
+            )),
+        }
+    }
+
+    /// Writes all answers.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(
+        self,
+        inference: &Inference<&TopicModel>,
+        answers: &[Answer],
+        top: Option<u32>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let topics = inference.model().num_topics();
+        match self {
+            Self::JsonLines => {
+                for (document, answer) in answers.iter().enumerate() {
+                    let mut topics = inference.leading(answer);
+                    topics.truncate(top.map_or(usize::MAX, |top| top as usize));
+                    let Answer { tokens, unknown, .. } = *answer;
+                    serde_json::to_writer(&mut *out, &Line { document, tokens, unknown, topics })?;
+                    out.write_all(b"\n")?;
+                }
+            }
+            Self::Csv => {
+                write!(out, "document")?;
+                (0..topics).try_for_each(|topic| write!(out, ",{topic}"))?;
+                for (document, answer) in answers.iter().enumerate() {
+                    write!(out, "\n{document}")?;
+                    inference.distribution(answer).iter().try_for_each(|x| write!(out, ",{x}"))?;
+                }
+                writeln!(out)?;
+            }
+            Self::Npy => {
+                // NEP 1: magic, version, length of the header, the header padded to a multiple of 64.
+                let mut header = format!(
+                    "{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {topics}), }}",
+                    answers.len()
+                );
+                let padding = 63 - (10 + header.len()) % 64;
+                header.push_str(&" ".repeat(padding));
+                header.push('\n');
+                out.write_all(b"\x93NUMPY\x01\x00")?;
+                out.write_all(&(header.len() as u16).to_le_bytes())?;
+                out.write_all(header.as_bytes())?;
+                for answer in answers {
+                    for share in inference.distribution(answer) {
+                        out.write_all(&share.to_le_bytes())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

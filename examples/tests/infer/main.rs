@@ -1,0 +1,159 @@
+//! The program `infer` as others call it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// An empty directory, which goes away with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// With a model of two themes in `m.lda`.
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("infer-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let scratch = Self(path);
+        let mut text = String::new();
+        for d in 0..40 {
+            let words = if d % 2 == 0 {
+                ["tree", "leaf", "root", "branch", "forest"]
+            } else {
+                ["sea", "wave", "sand", "tide", "ocean"]
+            };
+            (0..8).for_each(|i| text.push_str(&format!("{} ", words[(i * d + i) % 5])));
+            text.push('\n');
+        }
+        scratch.write("train.txt", &text);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        let line = "train.txt --topics 2 --alpha 0.1 --epochs 60 --save m.lda -q";
+        command.current_dir(&scratch.0).args(line.split_whitespace());
+        assert!(command.output().unwrap().status.success());
+        scratch
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.0.join(name), content).unwrap();
+    }
+
+    fn run(&self, line: &str, input: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_infer"));
+        command.current_dir(&self.0).args(line.split_whitespace());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It may have failed before it read anything.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    fn succeed(&self, line: &str, input: &str) -> String {
+        let output = self.run(line, input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn fail(&self, line: &str, status: i32) -> String {
+        let output = self.run(line, "tree");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{line}: {error}");
+        assert!(output.stdout.is_empty() && !error.contains("panicked"), "{line}: {error}");
+        error
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn documents_come_from_files_and_pipes() {
+    let scratch = Scratch::new("sources");
+    let text = "Tree, leaf and root\nwaves of the sea: wave tide\nnothing known here\n";
+    scratch.write("new.txt", text);
+    for method in ["fold-in", "rt", "variational"] {
+        let piped = scratch.succeed(&format!("m.lda --method {method}"), text);
+        let from_file = scratch.succeed(&format!("m.lda new.txt --method {method}"), "");
+        assert_eq!(piped, from_file);
+        let lines = lines(&piped);
+        assert_eq!(lines.len(), 3);
+        let leading = |line: &Value| line["topics"][0][0].as_u64().unwrap();
+        assert_ne!(leading(&lines[0]), leading(&lines[1]), "{method}");
+        assert!(lines[0]["topics"][0][1].as_f64().unwrap() > 0.7, "{method}: {piped}");
+        assert_eq!((&lines[0]["tokens"], &lines[0]["unknown"]), (&3.into(), &0.into()));
+        assert_eq!((&lines[1]["tokens"], &lines[1]["unknown"]), (&3.into(), &1.into()));
+        assert_eq!(lines[2]["tokens"], 0);
+        assert!(lines[2]["topics"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn all_forms_say_the_same_and_threads_do_not_matter() {
+    let scratch = Scratch::new("forms");
+    let line = "m.lda train.txt --samples 5 --seed 4 -q";
+    let json = scratch.succeed(&format!("{line} --threads 1"), "");
+    assert_eq!(scratch.succeed(&format!("{line} --threads 3 --out /dev/stdout"), ""), json);
+    scratch.succeed(&format!("{line} --out t.csv"), "");
+    scratch.succeed(&format!("{line} --out t.npy"), "");
+    let csv = fs::read_to_string(scratch.0.join("t.csv")).unwrap();
+    let npy = fs::read(scratch.0.join("t.npy")).unwrap();
+    let mut rows = csv.lines();
+    assert_eq!(rows.next(), Some("document,0,1"));
+    let data = &npy[npy.len() - 40 * 2 * 8..];
+    assert_eq!((npy.len() - data.len()) % 64, 0);
+    let header = String::from_utf8_lossy(&npy[10..npy.len() - data.len()]).into_owned();
+    assert!(header.contains("'shape': (40, 2)"), "{header}");
+    for (d, (row, line)) in rows.zip(lines(&json)).enumerate() {
+        let shares: Vec<f64> = row.split(',').skip(1).map(|x| x.parse().unwrap()).collect();
+        let place = |k: usize| (d * 2 + k) * 8;
+        for (k, share) in shares.iter().enumerate() {
+            let bytes = data[place(k)..place(k) + 8].try_into().unwrap();
+            assert_eq!(f64::from_le_bytes(bytes), *share);
+        }
+        for pair in line["topics"].as_array().unwrap() {
+            let (topic, share) = (pair[0].as_u64().unwrap(), pair[1].as_f64().unwrap());
+            assert!((shares[topic as usize] - share).abs() < 1e-12);
+        }
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+    let one = scratch.succeed(&format!("{line} --top 1"), "");
+    assert!(lines(&one).iter().all(|line| line["topics"].as_array().unwrap().len() == 1));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let scratch = Scratch::new("errors");
+    let model = fs::read(scratch.0.join("m.lda")).unwrap();
+    scratch.write("foreign.lda", "no model");
+    fs::write(scratch.0.join("cut.lda"), &model[..model.len() - 1]).unwrap();
+    let mut damaged = model.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(scratch.0.join("damaged.lda"), damaged).unwrap();
+    let letter = |i: u8| char::from(b'a' + i % 10);
+    let strange: String = (0..100).map(|i| format!("zz{}{} ", letter(i), letter(i / 10))).collect();
+    scratch.write("strangers.txt", &strange);
+    for (line, status, what) in [
+        ("none.lda", 1, "none.lda: "),
+        ("foreign.lda", 1, "foreign.lda: it is no file of this library"),
+        ("cut.lda", 1, "copy it anew"),
+        ("damaged.lda", 1, "word-names is damaged"),
+        ("m.lda nowhere.txt", 1, "nowhere.txt"),
+        ("m.lda strangers.txt", 1, "none of the corpus's 100 words is the model's"),
+        ("m.lda --out x.txt", 2, "ends in .jsonl, .csv or .npy"),
+        ("m.lda --method guess", 2, "guess"),
+        ("m.lda --samples 0", 2, "samples"),
+        ("", 2, "MODEL"),
+    ] {
+        let error = scratch.fail(line, status);
+        assert!(error.contains(what), "{line}: {error}");
+    }
+}
