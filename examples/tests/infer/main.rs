@@ -94,6 +94,10 @@ fn documents_come_from_files_and_pipes() {
         assert_eq!(lines[2]["tokens"], 0);
         assert!(lines[2]["topics"].as_array().unwrap().is_empty());
     }
+    assert_eq!(scratch.succeed("m.lda", ""), "");
+    assert_eq!(lines(&scratch.succeed("m.lda", "\n \n")).len(), 2);
+    // Stop words alone, and none at all.
+    assert_eq!(lines(&scratch.succeed("m.lda", "and of the\nunknown\n")).len(), 2);
 }
 
 #[test]

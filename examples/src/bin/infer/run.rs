@@ -8,7 +8,7 @@ use lda_core::Corpus;
 use lda_core::corpus::read::text;
 use lda_core::corpus::{BuildError, ReadError};
 use lda_core::file::FileError;
-use lda_core::infer::{Inference, InferenceError, Translation, TranslationError};
+use lda_core::infer::{Answer, Inference, InferenceError, Translation, TranslationError};
 use lda_core::model::TopicModel;
 use lda_examples::output::{Output, OutputError};
 use lda_examples::reading::{self, ReadingError};
@@ -104,13 +104,18 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_topics(),
         model.num_words()
     ));
-    let corpus = documents(args, &note)?;
-    let translated = Translation::new(&corpus, &model)
-        .map_err(|source| InferError::Words { model: args.model.clone(), source })?
-        .apply(&corpus)?;
     let inference = Inference::new(&model, args.method(), args.seed)?;
+    let documents = documents(args, &note)?;
     let start = Instant::now();
-    let answers = inference.infer_corpus(&translated);
+    let answers = match documents {
+        Documents::Empty(documents) => vec![Answer::default(); documents],
+        Documents::Some(corpus) => {
+            let translated = Translation::new(&corpus, &model)
+                .map_err(|source| InferError::Words { model: args.model.clone(), source })?
+                .apply(&corpus)?;
+            inference.infer_corpus(&translated)
+        }
+    };
     let seconds = start.elapsed().as_secs_f64();
     match output {
         Some(output) => {
@@ -138,14 +143,25 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     Ok(())
 }
 
-fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Corpus, InferError> {
+/// What there is to answer.
+enum Documents {
+    /// So many, without a word: no corpus is made of them.
+    Empty(usize),
+    Some(Box<Corpus>),
+}
+
+fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, InferError> {
     if let Some(path) = &args.path {
-        return Ok(reading::read(path, &args.reading, &mut |text| note(text))?.corpus);
+        let read = reading::read(path, &args.reading, &mut |text| note(text))?;
+        return Ok(Documents::Some(Box::new(read.corpus)));
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).map_err(InferError::Input)?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
+    }
     let options = reading::read_options(&args.reading).map_err(ReadingError::from)?;
     let (corpus, _) =
         text::from_reader(&bytes[..], "standard input", &options).map_err(ReadingError::from)?;
-    Ok(corpus)
+    Ok(Documents::Some(Box::new(corpus)))
 }
