@@ -4,7 +4,8 @@
 //! writes the copy while sampling goes on. Files are replaced, never changed, and older ones removed
 //! after a newer one is complete: whenever the process is killed, the last complete snapshot is there,
 //! and what is lost is what was sampled since, one interval and the time of one write at most. Only
-//! one snapshot is written at a time; where the next is due before, sampling waits.
+//! one snapshot is written at a time; where the next is due before, sampling waits. The copy's memory
+//! ([`Snapshot::memory`]) comes on top of what [`MemoryEstimate`](crate::train::MemoryEstimate) says.
 //!
 //! When snapshots are taken never changes what is sampled.
 
