@@ -25,9 +25,9 @@ impl Alignment {
 /// Pairs the topics of two models so that the sum of overlaps is as large as can be (the assignment
 /// problem, solved by shortest augmenting paths: Jonker and Volgenant 1987).
 ///
-/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs: a second for
-/// two models of 1,000 topics and 10,000 words. Memory: 8 bytes a pair of topics, and two dense rows a
-/// thread. `None`, if the models have not the same number of words.
+/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs. Memory: 8
+/// bytes a pair of topics, and a dense row a thread. `None`, if the models have not the same number of
+/// words.
 ///
 /// ```
 /// use lda_core::eval::align;

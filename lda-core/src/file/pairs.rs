@@ -1,5 +1,7 @@
 //! Texts in files: pairs of a name and a value.
 
+use std::str::FromStr;
+
 use super::error::FileError;
 
 /// Section that holds pairs.
@@ -80,6 +82,16 @@ impl Pairs {
         let Some(value) = self.get(name) else { return Ok(None) };
         let refused = || FileError::malformed(ABOUT, format!("{name} is {value:?}"));
         parse(value).map(Some).ok_or_else(refused)
+    }
+
+    /// The value of a name that must be there, as it reads itself.
+    pub fn read<T: FromStr>(&self, name: &str) -> Result<T, FileError> {
+        self.required(name, |value| value.parse().ok())
+    }
+
+    /// The same; `None` where it is not there.
+    pub fn read_if<T: FromStr>(&self, name: &str) -> Result<Option<T>, FileError> {
+        self.parsed(name, |value| value.parse().ok())
     }
 
     /// The value of a name that must be there.

@@ -7,6 +7,7 @@ use super::error::{FileError, FileProblem};
 use super::number::Number;
 use super::table::{HEADER, Kind, Section, Table};
 use crate::checksum::Xxh64;
+use crate::prior::Alpha;
 
 /// Bytes read at once; a multiple of every number's size.
 const BLOCK: usize = 1 << 16;
@@ -21,6 +22,12 @@ pub(crate) trait Source {
 
     /// A section.
     fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError>;
+
+    /// A document-topic prior: one value, or one a topic.
+    fn alpha(&mut self, name: &str) -> Result<Alpha, FileError> {
+        let alphas = self.array::<f64>(name)?;
+        Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
+    }
 
     /// A section that must have `expected` numbers.
     fn exactly<T: Number>(&mut self, name: &str, expected: u64) -> Result<Array<T>, FileError> {

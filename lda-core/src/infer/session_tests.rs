@@ -2,38 +2,13 @@
 
 use std::sync::Arc;
 
+use super::tests::Counts;
 use super::*;
 use crate::Corpus;
-use crate::eval::{Visit, WordCounts};
 use crate::model::{TopicModel, Weights};
 use crate::prior::Alpha;
 use crate::random::Xoshiro256PlusPlus;
 use crate::special::digamma;
-
-/// Counts as a list of rows.
-struct Rows {
-    topics: usize,
-    words: Vec<Vec<(u32, u32)>>,
-}
-
-impl WordCounts for Rows {
-    fn num_topics(&self) -> usize {
-        self.topics
-    }
-
-    fn num_words(&self) -> usize {
-        self.words.len()
-    }
-
-    fn topic_total(&self, topic: usize) -> u64 {
-        let entries = self.words.iter().flatten();
-        entries.filter(|entry| entry.0 as usize == topic).map(|entry| u64::from(entry.1)).sum()
-    }
-
-    fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut Visit<'_>) {
-        words.for_each(|word| visit(word, &self.words[word]));
-    }
-}
 
 fn counts(topics: usize, words: usize, seed: u64) -> TopicModel {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed);
@@ -48,7 +23,7 @@ fn counts(topics: usize, words: usize, seed: u64) -> TopicModel {
     };
     let words = (0..words).map(row).collect();
     let alpha: Vec<f64> = (0..topics).map(|k| 0.05 + 0.1 * (k % 3) as f64).collect();
-    TopicModel::from_counts(&Rows { topics, words }, Alpha::from(alpha), 0.5)
+    TopicModel::from_counts(&Counts { topics, words }, Alpha::from(alpha), 0.5)
 }
 
 /// No floor: word 0 is nowhere, others are in some topics only.
@@ -261,7 +236,7 @@ fn senseless_options_are_refused() {
         let error = Inference::new(&model, method, 0).unwrap_err().to_string();
         assert!(error.starts_with(what), "{error}");
     }
-    let none = TopicModel::from_counts(&Rows { topics: 0, words: Vec::new() }, 0.1.into(), 0.1);
+    let none = TopicModel::from_counts(&Counts { topics: 0, words: Vec::new() }, 0.1.into(), 0.1);
     for method in METHODS {
         assert!(Inference::new(&none, method, 0).is_err());
     }

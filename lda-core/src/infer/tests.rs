@@ -16,9 +16,9 @@ use crate::random::Xoshiro256PlusPlus;
 use crate::simd::{Isa, Kernel, Lanes};
 
 /// Rows of C_w; totals are their sums.
-struct Counts {
-    topics: usize,
-    words: Vec<Vec<(u32, u32)>>,
+pub(super) struct Counts {
+    pub topics: usize,
+    pub words: Vec<Vec<(u32, u32)>>,
 }
 
 impl WordCounts for Counts {

@@ -32,7 +32,7 @@ pub(super) struct Variational {
 
 impl Variational {
     /// Lists γ_k − α_k for `words`, which are sorted and all known; topics ascending, those of hardly
-    /// a token left out and the others made to add up. True if γ came to rest.
+    /// a token left out and the others made to add up.
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
         fixed: &Fixed,
@@ -41,19 +41,17 @@ impl Variational {
         iterations: u32,
         tolerance: f64,
         means: &mut Vec<(u32, f64)>,
-    ) -> bool {
+    ) {
         let topics = fixed.floors.len();
         let tokens = words.len() as f64;
         self.pairs.clear();
         self.pairs.extend(words.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
         self.gamma.clear();
         self.gamma.extend(fixed.alpha.iter().map(|alpha| alpha + tokens / topics as f64));
-        let mut settled = words.is_empty();
         for _ in 0..iterations {
-            if settled {
+            if self.step(fixed, rows) <= tolerance * tokens {
                 break;
             }
-            settled = self.step(fixed, rows) <= tolerance * tokens;
         }
         let counts = || self.gamma.iter().zip(&fixed.alpha).map(|(gamma, alpha)| gamma - alpha);
         let kept: f64 = counts().filter(|&count| count >= LEAST).sum();
@@ -62,7 +60,6 @@ impl Variational {
             let kept = (0..).zip(counts()).filter(|&(_, count)| count >= LEAST);
             means.extend(kept.map(|(topic, count)| (topic, count * scale)));
         }
-        settled
     }
 
     /// One iteration; returns Σ_k |change of γ_k|.

@@ -12,7 +12,7 @@ use super::weights::Weights;
 use super::{Parameters, TopicModel};
 use crate::file::pairs::{self, ABOUT, Pairs};
 use crate::file::{FileError, Kind, Reader, Source, Writer, replace};
-use crate::prior::{Alpha, check_beta};
+use crate::prior::check_beta;
 
 impl TopicModel {
     /// Writes it at `path`, by a [replacement](replace) that leaves the old file or the new one.
@@ -151,13 +151,10 @@ impl TopicModel {
 
 /// All but the entries is checked.
 fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
-    fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
-        value.parse().ok()
-    }
     let about = Pairs::parse(&file.array::<u8>(ABOUT)?)?;
-    let topics = about.required("topics", of::<u32>)?;
-    let words = about.required("words", of::<u32>)?;
-    let alpha = alpha_of(file, "alpha")?;
+    let topics = about.read::<u32>("topics")?;
+    let words = about.read::<u32>("words")?;
+    let alpha = file.alpha("alpha")?;
     alpha
         .check(topics as usize)
         .map_err(|error| FileError::malformed("alpha", error.to_string()))?;
@@ -172,7 +169,7 @@ fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
     let entries = *pattern.offsets.last().expect("there is one more than words");
     let parameters = match about.required("parameters", |kind| Some(kind.to_owned()))?.as_str() {
         "counts" => {
-            let beta = about.required("beta", of::<f64>)?;
+            let beta = about.read::<f64>("beta")?;
             check_beta(beta, words as usize)
                 .map_err(|error| FileError::malformed(ABOUT, error.to_string()))?;
             let totals = file.exactly("totals", topics.into())?;
@@ -196,13 +193,7 @@ fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
     } else {
         Names::default()
     };
-    let asked =
-        if file.has("alpha-asked") { alpha_of(file, "alpha-asked")? } else { alpha.clone() };
+    let asked = if file.has("alpha-asked") { file.alpha("alpha-asked")? } else { alpha.clone() };
     let provenance = Provenance::from_pairs(&about, &asked)?;
     Ok(TopicModel { parameters, alpha, names, provenance })
-}
-
-fn alpha_of(file: &mut impl Source, name: &str) -> Result<Alpha, FileError> {
-    let alphas = file.array::<f64>(name)?;
-    Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
 }

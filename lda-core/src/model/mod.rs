@@ -136,7 +136,7 @@ impl TopicModel {
     }
 
     /// Names of words, where the corpus had them. The first call of a mapped model makes the table
-    /// that finds words, a fraction of a microsecond a word.
+    /// that finds words, O(V).
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
         self.names.get()
     }

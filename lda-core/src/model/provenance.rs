@@ -46,9 +46,6 @@ impl Provenance {
     }
 
     pub(super) fn from_pairs(about: &Pairs, alpha: &Alpha) -> Result<Self, FileError> {
-        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
-            value.parse().ok()
-        }
         let options = about.under(OPTION);
         let options = match options.0.is_empty() {
             true => None,
@@ -56,10 +53,10 @@ impl Provenance {
         };
         Ok(Self {
             options,
-            epochs: about.parsed("epochs", of)?,
-            log_joint: about.parsed("log-joint", of)?,
-            documents: about.parsed("documents", of)?,
-            tokens: about.parsed("tokens", of)?,
+            epochs: about.read_if("epochs")?,
+            log_joint: about.read_if("log-joint")?,
+            documents: about.read_if("documents")?,
+            tokens: about.read_if("tokens")?,
             corpus: about.parsed("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
             notes: about.under(NOTE).0,
         })

@@ -27,7 +27,7 @@ use crate::special::digamma;
 const LEAST: f64 = 1e-8;
 /// Counts up to this are in arrays.
 const MOST_SMALL: usize = 64;
-/// Entries of the arrays at most: 64 MiB.
+/// Entries of the arrays at most: 128 MiB.
 const ARRAY_LIMIT: usize = 1 << 24;
 
 /// Δ(a, m) = Σ_{j<m} 1/(a + j) = ψ(a + m) − ψ(a).

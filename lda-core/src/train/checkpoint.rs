@@ -1,7 +1,7 @@
 //! Snapshots of a run as it goes on, in a directory.
 //!
-//! Between two epochs the state is copied, which takes a fraction of an epoch, and a thread of its own
-//! writes the copy while sampling goes on. Files are replaced, never changed, and older ones removed
+//! Between two epochs the state is copied, and a thread of its own writes the copy while sampling goes
+//! on. Files are replaced, never changed, and older ones removed
 //! after a newer one is complete: whenever the process is killed, the last complete snapshot is there,
 //! and what is lost is what was sampled since, one interval and the time of one write at most. Only
 //! one snapshot is written at a time; where the next is due before, sampling waits. The copy's memory

@@ -281,15 +281,12 @@ impl Snapshot {
     pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
         let mut file = Reader::open(from, Kind::Snapshot)?;
         let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;
-        let alpha = alpha_of(&mut file, "alpha")?;
+        let alpha = file.alpha("alpha")?;
         let resolved = Resolved::from_pairs(&about.under(OPTION), alpha)?;
-        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
-            value.parse().ok()
-        }
         let corpus = CorpusId {
-            documents: about.required("documents", of)?,
-            words: about.required("words", of)?,
-            tokens: about.required("tokens", of)?,
+            documents: about.read("documents")?,
+            words: about.read("words")?,
+            tokens: about.read("tokens")?,
             fingerprint: about.required("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
         };
         let carried = if resolved.narrow {
@@ -298,25 +295,20 @@ impl Snapshot {
             Width::Wide(read_carried(&mut file, &resolved, corpus)?)
         };
         Ok(Self {
-            epoch: about.required("epoch", of)?,
+            epoch: about.read("epoch")?,
             seconds: about.required("seconds", |text| {
-                of::<f64>(text).filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+                text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
             })?,
             rounds: about
-                .required("rounds", |text| of::<u16>(text).filter(|&rounds| rounds > 0))?,
+                .required("rounds", |text| text.parse().ok().filter(|&rounds| rounds > 0))?,
             evaluations: optional(&mut file, "evaluations")?,
-            alpha_now: alpha_of(&mut file, "alpha-now")?,
-            beta_now: about.required("beta-now", of)?,
+            alpha_now: file.alpha("alpha-now")?,
+            beta_now: about.read("beta-now")?,
             resolved,
             corpus,
             carried,
         })
     }
-}
-
-fn alpha_of<R: Read + Seek>(file: &mut Reader<R>, name: &str) -> Result<Alpha, FileError> {
-    let alphas = file.numbers::<f64>(name)?;
-    Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
 }
 
 fn optional<R: Read + Seek, N: Number>(

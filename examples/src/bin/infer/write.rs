@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
+use lda_examples::npy;
 use serde::Serialize;
 
 /// What is written.
@@ -79,17 +80,7 @@ impl Form {
                 writeln!(out)?;
             }
             Self::Npy => {
-                // NEP 1: magic, version, length of the header, the header padded to a multiple of 64.
-                let mut header = format!(
-                    "{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {topics}), }}",
-                    answers.len()
-                );
-                let padding = 63 - (10 + header.len()) % 64;
-                header.push_str(&" ".repeat(padding));
-                header.push('\n');
-                out.write_all(b"\x93NUMPY\x01\x00")?;
-                out.write_all(&(header.len() as u16).to_le_bytes())?;
-                out.write_all(header.as_bytes())?;
+                npy::write_header(out, "<f8", answers.len(), topics)?;
                 for answer in answers {
                     for share in inference.distribution(answer) {
                         out.write_all(&share.to_le_bytes())?;

@@ -19,6 +19,8 @@ use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::Assignments;
 
+use lda_examples::npy;
+
 use crate::error::TrainError;
 use crate::provenance::Provenance;
 
@@ -197,16 +199,7 @@ impl<'a> Matrix<'a> {
     /// Format 1.0 of NumPy: magic, version, length of the header, a Python dictionary padded so
     /// that the data start at a multiple of 64, the cells row by row.
     fn write_npy(&self, out: &mut impl Write) -> io::Result<()> {
-        let shape = format!("({}, {})", self.num_rows, self.num_columns);
-        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-        let before = 10;
-        while (before + header.len() + 1) % 64 != 0 {
-            header.push(' ');
-        }
-        header.push('\n');
-        out.write_all(b"\x93NUMPY\x01\x00")?;
-        out.write_all(&(header.len() as u16).to_le_bytes())?;
-        out.write_all(header.as_bytes())?;
+        npy::write_header(out, "<f4", self.num_rows, self.num_columns)?;
         self.for_each_dense_row(|_, cells| {
             cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))
         })

@@ -31,7 +31,8 @@
 //!
 //! Cost: a document costs its occurrences of top words, and for each topic the pairs of its words
 //! that the document holds; documents run in the current rayon pool. Counts are integers, so results
-//! do not depend on threads. Memory: 8 bytes a pair of words of each topic, and thread.
+//! do not depend on threads. Memory: 8 bytes a pair of words of each topic, for
+//! each piece that the pool has cut the documents into.
 
 mod count;
 #[cfg(test)]

@@ -46,44 +46,41 @@ impl Resolved {
     /// Reads them back. Values are what they can be; whether they go together is for
     /// [`Options::resolve`] to say.
     pub(crate) fn from_pairs(pairs: &Pairs, alpha: Alpha) -> Result<Self, FileError> {
-        fn of<T: std::str::FromStr>(value: &str) -> Option<T> {
-            value.parse().ok()
-        }
         let learnt = |name: &str| LearnAlpha::ALL.into_iter().find(|alpha| alpha.name() == name);
         let learn = match pairs.parsed("learn-alpha", learnt)? {
             None => None,
             Some(alpha) => Some(Learn {
                 alpha,
-                beta: pairs.required("learn-beta", of)?,
-                burn_in: pairs.required("learn-burn-in", of)?,
-                every: pairs.required("learn-every", of)?,
+                beta: pairs.read("learn-beta")?,
+                burn_in: pairs.read("learn-burn-in")?,
+                every: pairs.read("learn-every")?,
             }),
         };
         Ok(Self {
-            topics: pairs.required("topics", of)?,
+            topics: pairs.read("topics")?,
             alpha,
-            beta: pairs.required("beta", of)?,
-            sampler: pairs.required("sampler", of::<SamplerKind>)?,
-            warm_up: pairs.required("warm-up", of)?,
-            seed: pairs.required("seed", of)?,
-            ranges: pairs.required("ranges", of)?,
-            narrow: pairs.required("narrow", of)?,
-            mh_steps: pairs.required("mh-steps", of)?,
+            beta: pairs.read("beta")?,
+            sampler: pairs.read::<SamplerKind>("sampler")?,
+            warm_up: pairs.read("warm-up")?,
+            seed: pairs.read("seed")?,
+            ranges: pairs.read("ranges")?,
+            narrow: pairs.read("narrow")?,
+            mh_steps: pairs.read("mh-steps")?,
             proposals: pairs.required("proposals", |name| {
                 Proposals::ALL.into_iter().find(|proposals| proposals.name() == name)
             })?,
             start: pairs.required("start", |name| {
                 Start::ALL.into_iter().find(|start| start.name() == name)
             })?,
-            start_degree: pairs.required("start-degree", of)?,
-            alpha_by_size: pairs.parsed("alpha-by-size", of)?,
+            start_degree: pairs.read("start-degree")?,
+            alpha_by_size: pairs.read_if("alpha-by-size")?,
             learn,
-            exclude_converged_from: pairs.parsed("exclude-converged-from", of)?,
-            mh_steps_cap: pairs.parsed("mh-steps-cap", of)?,
-            short_length: pairs.required("short-length", of)?,
+            exclude_converged_from: pairs.read_if("exclude-converged-from")?,
+            mh_steps_cap: pairs.read_if("mh-steps-cap")?,
+            short_length: pairs.read("short-length")?,
             isa: pairs
                 .required("isa", |name| Isa::ALL.into_iter().find(|isa| isa.name() == name))?,
-            version: pairs.required("version", of)?,
+            version: pairs.read("version")?,
         })
     }
 
