@@ -293,6 +293,21 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
+    /// Adds one token of `topic`, which it has none of, to row `row`, a list.
+    #[inline(always)]
+    pub fn append(&mut self, row: usize, topic: u32) {
+        let flexible = Self::flexible_capacity(self.topics);
+        match self.row_mut(row) {
+            RowMut::Sparse(mut sparse) if sparse.len() < flexible || flexible == 0 => {
+                sparse.append(topic);
+            }
+            _ => {
+                self.densify(row);
+                self.increment(row, topic);
+            }
+        }
+    }
+
     /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts, and no
     /// more of them than its tokens, or than a flexible row holds as a list if it is one.
     pub fn write(&mut self, row: usize, entries: impl Iterator<Item = (u32, u32)>) {

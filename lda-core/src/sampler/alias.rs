@@ -84,6 +84,7 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
             word_rows: true,
             word_tables: true,
             proposals: false,
+            positions: false,
         }
     }
 
@@ -363,7 +364,7 @@ impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
                 let u = u / f64::from(stale.keep);
                 return (self.locate_fresh(row, fresh, out, u), None);
             }
-            if let Some(proposal) = stale.locate(u - part, &mut self.propose) {
+            if let Some(proposal) = stale.locate(u - part, self.propose.next_f64() as f32) {
                 return proposal;
             }
         }

@@ -44,6 +44,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
             word_rows: true,
             word_tables: false,
             proposals: false,
+            positions: false,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::train::options::{Options, OptionsError, Resolved};
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
 /// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
-/// | scratch | about 80K a thread, and with WarpLDA 4 (2 + M) a token of the longest document or most frequent word |
+/// | scratch | about 80K a thread; with WarpLDA 4 (2 + M) a token of the longest document or most frequent word beside, with LightLDA a topic id a token and 16 bytes a document of a document range |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
 /// | hand over | 4 a token where WarpLDA warms up, which is gone before the sampler's state comes |
 ///
@@ -182,6 +182,11 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
             memory.inverse_index += tokens * 4;
         } else {
             memory.layout += tokens * 4;
+        }
+        if requires.positions {
+            let range = tokens.div_ceil(ranges) + lengths().max().unwrap_or(0);
+            let held = range * size_of::<T>() as u64 + documents.len() as u64 * 16;
+            memory.scratch += threads as u64 * held;
         }
         if requires.word_tables {
             memory.word_counts += WordTables::<T>::bytes(topics, &frequencies) + 64 * ranges;

@@ -22,6 +22,10 @@ pub(crate) const B: Toy =
 pub(crate) const C: Toy =
     Toy { name: "C", num_words: 3, tokens: &[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)] };
 
+/// One with a word that has three tokens: LightLDA's table may be used up before the last of them.
+pub(crate) const D: Toy =
+    Toy { name: "D", num_words: 2, tokens: &[(0, 0), (0, 0), (1, 0), (1, 1)] };
+
 /// Topics of the enumerated laws.
 pub(crate) const TOPICS: usize = 2;
 /// Their priors.

@@ -69,10 +69,20 @@ impl StaleRule {
         if self.moves == (Moves::Zen { by_document: true }) { document } else { word }
     }
 
-    /// Whether token `at` of a block needs a new table: ZenLDA's are a visit's.
+    /// Tokens `block` in the order in which the sampler comes to them.
+    pub(crate) fn order(self, toy: Toy, mut block: Vec<usize>) -> Vec<usize> {
+        let by_word = matches!(self.moves, Moves::Light { .. } | Moves::Zen { by_document: false });
+        block.sort_by_key(|&j| {
+            let (document, word) = toy.tokens[j];
+            if by_word { (word, document) } else { (document, word) }
+        });
+        block
+    }
+
+    /// Whether token `at` of a block needs a new table: LightLDA's and ZenLDA's are a visit's.
     fn visits(self, toy: Toy, block: &[usize], at: usize) -> bool {
         let row = |at: usize| self.row(toy, block[at]);
-        matches!(self.moves, Moves::Zen { .. }) && (at == 0 || row(at) != row(at - 1))
+        !matches!(self.moves, Moves::Alias) && (at == 0 || row(at) != row(at - 1))
     }
 
     /// The epoch as a chain: waves of blocks of tokens.
@@ -132,7 +142,9 @@ impl StaleRule {
                 std::array::from_fn(|k| self.factor(k) / (counts.totals[k] + toy.beta_bar()));
             table.left = match self.moves {
                 Moves::Zen { .. } => usize::MAX,
-                _ => table.counts.iter().filter(|&&n| n > 0.0).count(),
+                // As many a topic as LightLDA lets draw from a word's table; AliasLDA lets one.
+                Moves::Light { .. } => 2 * topics(&table.counts),
+                Moves::Alias => topics(&table.counts),
             };
         }
         table.left -= 1;
@@ -216,6 +228,11 @@ impl StaleRule {
         }
         law
     }
+}
+
+/// Topics that are counted.
+fn topics(counts: &[f64; TOPICS]) -> usize {
+    counts.iter().filter(|&&count| count > 0.0).count()
 }
 
 /// One proposal of masses `q(s)` out of `sum`, taken with probability min(1, ratio(s, t)); what is

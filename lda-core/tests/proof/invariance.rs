@@ -288,6 +288,7 @@ mod warplda {
 /// AliasLDA and LightLDA against their declared chains, tables and all.
 mod stale {
     use super::*;
+    use crate::enumerate::D;
     use crate::enumerate_mh::{Moves, StaleRule};
 
     /// `moves` are those of each pass.
@@ -364,6 +365,13 @@ mod stale {
         epochs::<u16, _>(light, &[BOTH], B, FEW, 1, 2);
         epochs::<u32, _>(light, &[BOTH], C, HIDDEN, 1, 1);
         epochs::<u16, _>(light, &[BOTH], C, TWO, 1, 3);
+    }
+
+    /// A word with more tokens than its first table serves.
+    #[test]
+    fn light_with_a_new_table() {
+        epochs::<u16, _>(LightLda::default(), &[BOTH], D, TWO, 1, 1);
+        epochs::<u32, _>(LightLda::default(), &[BOTH], D, HIDDEN, 1, 2);
     }
 
     #[test]

@@ -58,6 +58,7 @@ macro_rules! walk_sampler {
                     word_rows: true,
                     word_tables: false,
                     proposals: false,
+                    positions: false,
                 }
             }
 

@@ -1,5 +1,7 @@
 //! Single topics of a row of the axis that is not visited.
 
+use std::hint::select_unpredictable;
+
 use crate::counts::{RowMut, Rows, TopicIndex, dense16, dense16_add};
 use crate::simd::{LANES, Lanes, Line};
 
@@ -72,31 +74,43 @@ pub(in crate::sampler) fn places<L: Lanes, T: TopicIndex, const N: usize>(
     match row {
         RowMut::Sparse(sparse) => {
             let wanted = topics.map(|topic| l.splat_u(topic));
-            let zero = l.splat_f(0.0);
-            let mut at = [0; N];
-            for c in 0..sparse.chunks() {
-                let (topics, counts) = T::chunk(l, sparse.lines, c);
-                let some = l.gt_f(l.to_f(counts), zero);
-                for (at, &wanted) in at.iter_mut().zip(&wanted) {
-                    let hit = l.eq_u(topics, wanted) & some;
-                    let place = (c * LANES) as u32 + hit.trailing_zeros();
-                    *at = if hit != 0 { place } else { *at };
+            let zero = l.splat_u(0);
+            // The chunk that has a topic, above the lanes that are it.
+            let mut hits = [0u64; N];
+            let chunks = sparse.chunks();
+            let lines = &sparse.lines[..chunks * T::LINES];
+            for c in 0..chunks {
+                let (topics, counts) = T::chunk(l, lines, c);
+                let some = !l.eq_u(counts, zero);
+                for n in 0..N {
+                    let hit = u64::from(l.eq_u(topics, wanted[n]) & some);
+                    hits[n] = select_unpredictable(hit != 0, (c as u64) << 16 | hit, hits[n]);
                 }
             }
-            // Entry 0, the header, counts nothing.
-            std::array::from_fn(|n| Place {
-                topic: topics[n],
-                count: sparse.entry(at[n] as usize).1,
-                at: at[n],
-            })
+            let mut places = [Place::default(); N];
+            for n in 0..N {
+                let lane = (hits[n] | 1 << 16).trailing_zeros() % LANES as u32;
+                let at = (hits[n] >> 16) as u32 * LANES as u32 + lane;
+                // Entry 0, the header, counts nothing.
+                places[n] = Place { topic: topics[n], count: sparse.entry(at as usize).1, at };
+            }
+            places
         }
         RowMut::Dense16(lines) => {
-            topics.map(|topic| Place { topic, count: dense16(lines, topic as usize), at: 0 })
+            let mut places = [Place::default(); N];
+            for (place, topic) in places.iter_mut().zip(topics) {
+                *place = Place { topic, count: dense16(lines, topic as usize), at: 0 };
+            }
+            places
         }
-        RowMut::Dense32(lines) => topics.map(|topic| {
-            let k = topic as usize;
-            Place { topic, count: lines[k / LANES].0[k % LANES], at: 0 }
-        }),
+        RowMut::Dense32(lines) => {
+            let mut places = [Place::default(); N];
+            for (place, topic) in places.iter_mut().zip(topics) {
+                let k = topic as usize;
+                *place = Place { topic, count: lines[k / LANES].0[k % LANES], at: 0 };
+            }
+            places
+        }
     }
 }
 
@@ -115,7 +129,7 @@ pub(in crate::sampler) fn shift_at<T: TopicIndex>(
                 sparse.decrement_at(from.at as usize);
             } else {
                 sparse.decrement_at(from.at as usize);
-                rows.increment(row, to.topic);
+                rows.append(row, to.topic);
             }
         }
         RowMut::Dense16(lines) => {

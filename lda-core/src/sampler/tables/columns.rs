@@ -15,42 +15,60 @@ pub(in crate::sampler) struct Column {
     pub alias: u32,
 }
 
+/// Indices of weights, for [`build`].
+#[derive(Clone, Debug, Default)]
+pub(in crate::sampler) struct Order {
+    /// Those of at most a column.
+    short: Vec<u32>,
+    /// Those above a column, then the last of them again.
+    tall: Vec<u32>,
+}
+
 /// Cuts `weights`, whose sum is `sum`, into as many columns; calls `column(j, ..)` once for each.
 ///
-/// Two cursors sweep the weights as in the careful tables, one over those of at most a column, one
-/// over those above. Where rounding leaves a column short of a giver, it keeps all of itself.
+/// Both kinds are taken in order, as in the careful tables: a tall one gives to short ones until it is
+/// short itself. Where rounding leaves a column short of a giver, it keeps all of itself. Which kind is
+/// next cannot be foreseen, so nothing branches on it.
 #[inline(always)]
-pub(in crate::sampler) fn build(weights: &[f32], sum: f64, mut column: impl FnMut(usize, Column)) {
+pub(in crate::sampler) fn build(
+    weights: &[f32],
+    sum: f64,
+    order: &mut Order,
+    mut column: impl FnMut(usize, Column),
+) {
     let scale = (weights.len() as f64 / sum) as f32;
-    let height = |j: usize| weights[j] * scale;
-    let next = |from: usize, tall: bool| {
-        weights[from..].iter().position(|w| (w * scale > 1.0) == tall).map(|at| from + at)
-    };
-    let (mut short, mut tall) = (next(0, false), next(0, true));
-    let mut rest = tall.map_or(0.0, height);
-    while let Some(giver) = tall {
-        match short {
-            Some(taker) if rest > 1.0 => {
-                let cut = height(taker);
-                column(taker, Column { cut, alias: giver as u32 });
-                rest -= 1.0 - cut;
-                short = next(taker + 1, false);
-            }
-            _ => {
-                tall = next(giver + 1, true);
-                match tall {
-                    Some(other) => {
-                        column(giver, Column { cut: rest, alias: other as u32 });
-                        rest = height(other) - (1.0 - rest);
-                    }
-                    None => column(giver, Column { cut: 1.0, alias: giver as u32 }),
-                }
-            }
+    let Order { short, tall } = order;
+    short.resize(short.len().max(weights.len() + 1), 0);
+    tall.resize(tall.len().max(weights.len() + 1), 0);
+    let (mut shorts, mut talls) = (0, 0);
+    for (j, &weight) in weights.iter().enumerate() {
+        let is_tall = weight * scale > 1.0;
+        (short[shorts], tall[talls]) = (j as u32, j as u32);
+        shorts += usize::from(!is_tall);
+        talls += usize::from(is_tall);
+    }
+    // Read, and not used, when the short ones are at an end.
+    short[shorts] = 0;
+    let height = |j: u32| weights[j as usize] * scale;
+    let (mut at, mut from) = (0, 0);
+    if talls > 0 {
+        tall[talls] = tall[talls - 1];
+        let mut rest = height(tall[0]);
+        while from < talls {
+            let gives = rest > 1.0 && at < shorts;
+            let (taker, giver, other) = (short[at], tall[from], tall[from + 1]);
+            let left = if from + 1 < talls { rest } else { 1.0 };
+            let cut = select_unpredictable(gives, height(taker), left);
+            let owner = select_unpredictable(gives, taker, giver);
+            let alias = select_unpredictable(gives, giver, other);
+            column(owner as usize, Column { cut, alias });
+            rest = select_unpredictable(gives, rest, height(other)) - (1.0 - cut);
+            at += usize::from(gives);
+            from += usize::from(!gives);
         }
     }
-    while let Some(full) = short {
-        column(full, Column { cut: 1.0, alias: full as u32 });
-        short = next(full + 1, false);
+    for &full in &short[at..shorts] {
+        column(full as usize, Column { cut: 1.0, alias: full });
     }
 }
 
@@ -74,7 +92,7 @@ mod tests {
         let sum: f64 = weights.iter().map(|&w| f64::from(w)).sum();
         let mut masses = vec![0.0; weights.len()];
         let mut seen = vec![0; weights.len()];
-        build(weights, sum, |j, Column { cut, alias }| {
+        build(weights, sum, &mut Order::default(), |j, Column { cut, alias }| {
             seen[j] += 1;
             let own = f64::from(cut.min(1.0));
             masses[j] += own;
@@ -102,7 +120,7 @@ mod tests {
     fn a_draw_inverts_the_columns() {
         let weights = [1.0, 3.0, 0.5, 3.5];
         let mut columns = [Column::default(); 4];
-        build(&weights, 8.0, |j, column| columns[j] = column);
+        build(&weights, 8.0, &mut Order::default(), |j, column| columns[j] = column);
         let mut seen = [0; 4];
         for i in 0..8000 {
             seen[locate(4, (f64::from(i) + 0.5) / 2000.0, |j| columns[j])] += 1;

@@ -13,7 +13,7 @@
 //!
 //! **The token itself.** A table built in this epoch counts the very token that it proposes for,
 //! under the topic that the token still has. Left in, that ties proposals to the token's own past and
-//! biases the chain: by TV .08 to .14 on three tiny corpora. So it is taken out ([`Stale`]), in the
+//! biases the chain: by TV .06 to .13 on three tiny corpora. So it is taken out ([`Stale`]), in the
 //! draws and in the masses that enter the acceptance ratio alike; .02 to .04 are left, which come of
 //! tables that remember where other tokens were.
 //!

@@ -1,6 +1,6 @@
 //! The part of every proposal that no word has anything to do with.
 
-use super::columns::{Column, build, locate};
+use super::columns::{Column, Order, build, locate};
 use crate::sampler::gibbs::TopicPrior;
 use crate::sampler::{Context, padded};
 
@@ -10,6 +10,7 @@ use crate::sampler::{Context, padded};
 pub(in crate::sampler) struct SharedTable {
     weights: Vec<f32>,
     columns: Vec<Column>,
+    order: Order,
     total: f64,
     /// K / total.
     scale: f64,
@@ -22,7 +23,7 @@ impl SharedTable {
     pub fn new(topics: usize) -> Self {
         let columns = vec![Column::default(); topics];
         let weights = Vec::with_capacity(padded(topics));
-        Self { weights, columns, total: 0.0, scale: 0.0, wave: None }
+        Self { weights, columns, order: Order::default(), total: 0.0, scale: 0.0, wave: None }
     }
 
     /// Builds it with f_k = `factors`, times `scale`, unless this wave has it.
@@ -50,7 +51,7 @@ impl SharedTable {
         self.weights.extend(weights);
         self.total = self.weights.iter().map(|&weight| f64::from(weight)).sum();
         self.scale = self.weights.len() as f64 / self.total;
-        build(&self.weights, self.total, |j, column| self.columns[j] = column);
+        build(&self.weights, self.total, &mut self.order, |j, column| self.columns[j] = column);
     }
 
     /// Sum of all weights.

@@ -15,7 +15,6 @@
 use super::shared::SharedTable;
 use super::words::{Mass, WordTable};
 use crate::counts::TopicIndex;
-use crate::random::Xoshiro256PlusPlus;
 use crate::simd::Lanes;
 
 /// q̃ of a token.
@@ -44,9 +43,9 @@ impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
         self.table.total() + self.shared.total()
     }
 
-    /// The topic at `u` of the total, or `None` where that is thrown back.
+    /// The topic at `u` of the total, or `None` where the uniform `v` has that thrown back.
     #[inline(always)]
-    pub fn locate(&self, u: f64, rng: &mut Xoshiro256PlusPlus) -> Option<Proposal> {
+    pub fn locate(&self, u: f64, v: f32) -> Option<Proposal> {
         let word = self.table.total();
         let (topic, found) = if u < word {
             let (topic, mass) = self.table.locate(u);
@@ -54,7 +53,6 @@ impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
         } else {
             (self.shared.locate(u - word) as u32, None)
         };
-        let v = rng.next_f64() as f32;
         let kept = match found {
             _ if topic != self.old => v < self.keep,
             Some(mass) => v * mass.weight >= mass.unit,

@@ -1,6 +1,6 @@
 //! The words' part of the proposals, a table a word.
 
-use super::columns::{Column, build, locate};
+use super::columns::{Column, Order, build, locate};
 use crate::counts::{RowMut, TopicIndex, dense16};
 use crate::simd::{LANES, Lanes};
 
@@ -14,6 +14,7 @@ pub struct WordTables<T> {
     topics: Vec<T>,
     /// Weights of the table being built.
     weights: Vec<f32>,
+    order: Order,
 }
 
 /// One word's table: where it lies, and how far it has been used.
@@ -65,7 +66,7 @@ impl<T: TopicIndex> WordTables<T> {
         let heads = frequencies.iter().map(&mut place).collect();
         let entries = vec![Entry::default(); end as usize];
         let topics = vec![T::default(); end as usize + LANES];
-        Self { heads, entries, topics, weights: Vec::new() }
+        Self { heads, entries, topics, weights: Vec::new(), order: Order::default() }
     }
 
     /// Bytes that [`new`](Self::new) takes.
@@ -106,7 +107,7 @@ impl<T: TopicIndex> WordTables<T> {
         unit: impl Fn(usize) -> f32,
         uses: u32,
     ) {
-        let Self { heads, entries, topics, weights } = self;
+        let Self { heads, entries, topics, weights, order } = self;
         let head = &mut heads[word];
         let start = head.start as usize;
         weights.clear();
@@ -136,7 +137,7 @@ impl<T: TopicIndex> WordTables<T> {
         head.total = total as f32;
         head.scale = (weights.len() as f64 / total) as f32;
         let entries = &mut entries[start..start + weights.len()];
-        build(weights, total, |j, column| entries[j].column = column);
+        build(weights, total, order, |j, column| entries[j].column = column);
     }
 
     /// Asks for the table of `word` ahead of its use.
@@ -145,57 +146,6 @@ impl<T: TopicIndex> WordTables<T> {
         let start = self.heads[word].start as usize;
         l.prefetch(&self.entries, start);
         l.prefetch(&self.topics, start);
-    }
-
-    /// Asks for where the table of `word` lies, which the other hints read.
-    #[inline(always)]
-    pub(in crate::sampler) fn ask_place<L: Lanes>(&self, l: L, word: usize) {
-        l.prefetch(&self.heads, word);
-    }
-
-    /// Asks for the column that a draw at `u` of its total will read, if the table of `word` is not
-    /// built anew before.
-    #[inline(always)]
-    pub(in crate::sampler) fn ask_column<L: Lanes>(&self, l: L, word: usize, u: f64) {
-        let head = &self.heads[word];
-        let j = (u * f64::from(head.scale)) as usize;
-        l.prefetch(&self.entries, head.start as usize + j.min(head.len as usize));
-    }
-
-    /// Asks for the entry that the column at `u` names, and says which it is.
-    #[inline(always)]
-    pub(in crate::sampler) fn ask_entry<L: Lanes>(&self, l: L, word: usize, u: f64) -> u32 {
-        let head = &self.heads[word];
-        let start = head.start as usize;
-        if head.len == 0 {
-            return 0;
-        }
-        let x = u * f64::from(head.scale);
-        let at = locate(head.len as usize, x, |j| self.entries[start + j].column);
-        l.prefetch(&self.entries, start + at);
-        l.prefetch(&self.topics, start + at);
-        at as u32
-    }
-
-    /// Asks for the entry of `topic`, and says which it is.
-    #[inline(always)]
-    pub(in crate::sampler) fn ask_topic<L: Lanes>(&self, l: L, word: usize, topic: u32) -> u32 {
-        let at = self.get(word).find(l, topic).unwrap_or_default();
-        l.prefetch(&self.entries, self.heads[word].start as usize + at);
-        at as u32
-    }
-
-    /// Topic of entry `at`, which may be another word's.
-    #[inline(always)]
-    pub(in crate::sampler) fn topic_at(&self, word: usize, at: u32) -> u32 {
-        let at = self.heads[word].start as usize + at as usize;
-        self.topics.get(at).map_or(0, |topic| topic.get())
-    }
-
-    /// Sum of all weights of `word`.
-    #[inline(always)]
-    pub(in crate::sampler) fn total(&self, word: usize) -> f64 {
-        f64::from(self.heads[word].total)
     }
 
     /// The table of `word`.
@@ -271,19 +221,18 @@ impl<T: TopicIndex> WordTable<'_, T> {
         pairs.map(|(topic, entry)| (topic.get(), entry.mass)).filter(move |&(t, _)| t != but)
     }
 
+    /// Calls `f` for every topic of the word.
+    #[inline(always)]
+    pub fn for_each(&self, mut f: impl FnMut(u32, Mass)) {
+        for (topic, entry) in self.topics.iter().zip(self.entries) {
+            f(topic.get(), entry.mass);
+        }
+    }
+
     /// Mass of `topic`; zero where the word had none.
     #[inline(always)]
     pub fn mass<L: Lanes>(&self, l: L, topic: u32) -> Mass {
         self.find(l, topic).map_or(Mass::default(), |at| self.entries[at].mass)
-    }
-
-    /// Mass of `topic`, looked for at entry `guess` first.
-    #[inline(always)]
-    pub fn mass_near<L: Lanes>(&self, l: L, topic: u32, guess: u32) -> Mass {
-        match self.entries.get(guess as usize) {
-            Some(entry) if self.topics[guess as usize].get() == topic => entry.mass,
-            _ => self.mass(l, topic),
-        }
     }
 
     /// Entry of `topic`.

@@ -78,6 +78,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
             word_rows: false,
             word_tables: false,
             proposals: true,
+            positions: false,
         }
     }
 

@@ -19,7 +19,7 @@ pub enum SamplerKind {
     Sparse,
     /// AliasLDA: the document's part fresh, the rest stale, Metropolis-Hastings; O(K_d + M).
     Alias,
-    /// LightLDA: Metropolis-Hastings by document with two proposals in turn, O(M).
+    /// LightLDA: Metropolis-Hastings by word with two proposals in turn, O(M).
     Light,
     /// ZenLDA by word: one part fresh, the others from tables, with remedies; O(K_d).
     Zen,

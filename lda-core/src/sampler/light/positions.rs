@@ -1,0 +1,178 @@
+//! The topics of every document's tokens, to draw one at random.
+//!
+//! A document's share of the proposal is C_dk + α_k; the topic of a random one of its tokens is a draw
+//! from its counts, in O(1) and from one cache line. By word a document's tokens lie far apart, so their
+//! topics are written down a second time, document after document: those of the block in the order in
+//! which the walk comes to them, so that a cursor a document says which is next; then those of other
+//! blocks, which stand still meanwhile and are known from the counts alone.
+//!
+//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those documents where
+//! blocks are many. Memory: a topic id a token of the
+//! documents and 12 bytes a document, a thread.
+
+use std::ops::Range;
+
+use crate::counts::{Rows, TopicIndex};
+use crate::simd::Lanes;
+
+/// Where a document's topics lie.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    start: u64,
+    /// Tokens of the document.
+    len: u32,
+    /// Tokens of the block that the walk has come to.
+    next: u32,
+}
+
+impl Head {
+    #[inline(always)]
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+}
+
+/// Topics of the tokens of a range of documents.
+#[derive(Debug, Default)]
+pub(super) struct Positions<T> {
+    heads: Vec<Head>,
+    topics: Vec<T>,
+}
+
+impl<T: TopicIndex> Positions<T> {
+    /// Writes the topics down: `z` and `partner` are the block's tokens. `counts` is zero for every topic,
+    /// and is again when this returns.
+    pub fn write(&mut self, documents: &Rows<T>, z: &[T], partner: &[u32], counts: &mut [u32]) {
+        let Self { heads, topics } = self;
+        heads.clear();
+        heads.reserve_exact(documents.len());
+        let mut end = 0;
+        for d in 0..documents.len() {
+            let mut len = 0;
+            documents.for_each(d, |_, count| len += count);
+            heads.push(Head { start: end, len, next: 0 });
+            end += u64::from(len);
+        }
+        topics.reserve_exact((end as usize).saturating_sub(topics.len()));
+        topics.resize(end as usize, T::default());
+        for (&topic, &d) in z.iter().zip(partner) {
+            let head = &mut heads[d as usize];
+            topics[head.start as usize + head.next as usize] = topic;
+            head.next += 1;
+        }
+        for (d, head) in heads.iter_mut().enumerate() {
+            let own = std::mem::take(&mut head.next);
+            if own == head.len {
+                continue;
+            }
+            let (own, mut others) = topics[head.range()].split_at_mut(own as usize);
+            own.iter().for_each(|topic| counts[topic.get() as usize] += 1);
+            documents.for_each(d, |topic, count| {
+                let count = (count - counts[topic as usize]) as usize;
+                let (these, rest) = std::mem::take(&mut others).split_at_mut(count);
+                these.fill(T::new(topic));
+                others = rest;
+            });
+            own.iter().for_each(|topic| counts[topic.get() as usize] = 0);
+        }
+    }
+
+    /// Asks for where the topics of `document` lie.
+    #[inline(always)]
+    pub fn ask_head<L: Lanes>(&self, l: L, document: usize) {
+        l.prefetch(&self.heads, document);
+    }
+
+    /// Asks for the topic of the next token of `document`.
+    #[inline(always)]
+    pub fn ask_next<L: Lanes>(&self, l: L, document: usize) {
+        let head = self.heads[document];
+        l.prefetch(&self.topics, head.start as usize + head.next as usize);
+    }
+
+    /// Asks for the topic of token `at` of `document`.
+    #[inline(always)]
+    pub fn ask<L: Lanes>(&self, l: L, document: usize, at: usize) {
+        l.prefetch(&self.topics, self.heads[document].start as usize + at);
+    }
+
+    /// Tokens of `document`.
+    #[inline(always)]
+    pub fn tokens(&self, document: usize) -> u32 {
+        self.heads[document].len
+    }
+
+    /// The topics of `document`, and which of them is that of its next token.
+    #[inline(always)]
+    pub fn next(&self, document: usize) -> (&[T], usize) {
+        let head = self.heads[document];
+        (&self.topics[head.range()], head.next as usize)
+    }
+
+    /// Says what became of the next token of `document`.
+    #[inline(always)]
+    pub fn put(&mut self, document: usize, topic: T) {
+        let head = &mut self.heads[document];
+        let at = head.start as usize + head.next as usize;
+        head.next += 1;
+        self.topics[at] = topic;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::counts::Density;
+
+    /// A token: its document, its topic, and whether the block has it.
+    fn tokens() -> impl Strategy<Value = Vec<(u32, u16, bool)>> {
+        prop::collection::vec((0..5u32, 0..40u16, any::<bool>()), 0..200)
+    }
+
+    proptest! {
+        /// Every document's topics are what its row counts, first the block's in their order.
+        #[test]
+        fn topics_are_those_that_are_counted(tokens in tokens(), dense in any::<bool>()) {
+            let density = if dense { Density::Dense } else { Density::Auto };
+            let mut rows = Rows::<u16>::new(40, [200; 5].into_iter(), density).unwrap();
+            tokens.iter().for_each(|&(d, topic, _)| rows.increment(d as usize, topic.into()));
+            let own = tokens.iter().filter(|token| token.2);
+            let (z, partner): (Vec<u16>, Vec<u32>) = own.map(|&(d, topic, _)| (topic, d)).unzip();
+            let mut counts = vec![0; 40];
+            let mut positions = Positions::default();
+            // A second time, over what the first left behind.
+            for _ in 0..2 {
+                positions.write(&rows, &z, &partner, &mut counts);
+            }
+            prop_assert!(counts.iter().all(|&count| count == 0));
+            for d in 0..5 {
+                let of = |own: bool| {
+                    let of = move |&&(e, _, has): &&(u32, u16, bool)| (e, has) == (d, own);
+                    tokens.iter().filter(of).map(|token| token.1).collect::<Vec<_>>()
+                };
+                let (topics, next) = positions.next(d as usize);
+                let (own, others) = topics.split_at(of(true).len());
+                prop_assert_eq!(next, 0);
+                prop_assert_eq!(own, of(true));
+                let sorted = |mut topics: Vec<u16>| { topics.sort_unstable(); topics };
+                prop_assert_eq!(sorted(others.to_vec()), sorted(of(false)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_a_token_is_drawn_from_next() {
+        let mut rows = Rows::<u32>::new(10, [3, 2].into_iter(), Density::Auto).unwrap();
+        for (d, topic) in [(0, 1), (0, 2), (1, 3), (0, 4), (1, 5)] {
+            rows.increment(d, topic);
+        }
+        let mut positions = Positions::default();
+        positions.write(&rows, &[2, 3, 1], &[0, 1, 0], &mut [0; 10]);
+        positions.put(0, 7);
+        assert_eq!(positions.next(0), ([7, 1, 4].as_slice(), 1));
+        assert_eq!(positions.next(1), ([3, 5].as_slice(), 0));
+        assert_eq!((positions.tokens(0), positions.tokens(1)), (3, 2));
+    }
+}
