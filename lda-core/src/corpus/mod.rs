@@ -20,6 +20,7 @@ mod assembly;
 mod builder;
 mod date;
 pub mod read;
+mod select;
 mod vocabulary;
 mod write;
 

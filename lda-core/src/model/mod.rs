@@ -24,7 +24,7 @@
 //! 6 bytes a non-zero (8 above 65,536 topics), 8 bytes a word and topic, and the vocabulary.
 //!
 //! [`TopicModel::load`] reads all of it, compares all checksums and checks every entry. With the
-//! feature `mmap`, [`TopicModel::map`] leaves the entries in the file: a model of any size opens in
+//! feature `mmap`, `TopicModel::map` leaves the entries in the file: a model of any size opens in
 //! the time that its words and topics take, and processes share one copy.
 
 mod counts;
@@ -32,6 +32,7 @@ mod file;
 mod merge;
 mod names;
 mod provenance;
+mod remove;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ mod weights;
 pub use counts::Counts;
 pub use merge::Merged;
 pub use provenance::Provenance;
+pub use remove::RemoveError;
 use rows::Values;
 pub(crate) use rows::{AnyRows, Rows, Value, with_rows};
 pub use rows::{Entries, Topics};

@@ -98,7 +98,7 @@ impl<T: TopicIndex> Rest<T> for Tables<T> {
     const WALKS_NONZEROS: bool = false;
 
     fn new(topics: usize) -> Self {
-        Self { wave: SharedTable::new(topics), visit: WordTables::new(topics, &[u64::MAX]) }
+        Self { wave: SharedTable::new(topics), visit: WordTables::new(topics, [u64::MAX]) }
     }
 
     #[inline(always)]

@@ -52,9 +52,62 @@ impl Assignments {
         Self { offsets, topics }
     }
 
+    /// Whether they are one for each token of `corpus`, and below `topics`.
+    pub(super) fn check(&self, corpus: &Corpus, topics: u32) -> Result<(), String> {
+        let (documents, given) = (corpus.num_documents(), self.num_documents());
+        if documents != given {
+            return Err(format!("they are of {given} documents, the corpus has {documents}"));
+        }
+        for d in 0..documents {
+            let (tokens, given) = (corpus.doc_length(d), self.document(d).len());
+            if tokens != given as u64 {
+                return Err(format!("document {d} has {tokens} tokens and {given} topics"));
+            }
+        }
+        match self.topics.iter().find(|&&topic| topic >= topics) {
+            Some(topic) => Err(format!("there is topic {topic}, and {topics} were asked for")),
+            None => Ok(()),
+        }
+    }
+
     /// Topics of document `d`'s tokens, by ascending word id.
     pub fn document(&self, d: usize) -> &[u32] {
         &self.topics[self.offsets[d] as usize..self.offsets[d + 1] as usize]
+    }
+
+    /// (word, topic) of document `d`'s tokens; `corpus` is the one trained on.
+    ///
+    /// # Panics
+    /// If `d` is not below [`num_documents`](Self::num_documents).
+    pub fn tokens(&self, corpus: &Corpus, d: usize) -> impl Iterator<Item = (u32, u32)> {
+        let pairs = corpus.document(d).iter();
+        let words = pairs.flat_map(|(word, count)| std::iter::repeat_n(word, count as usize));
+        words.zip(self.document(d).iter().copied())
+    }
+
+    /// Those of the documents `kept`, in this order: what [`Corpus::select`] keeps.
+    ///
+    /// # Panics
+    /// If one is not below [`num_documents`](Self::num_documents).
+    pub fn select(&self, kept: impl IntoIterator<Item = usize>) -> Self {
+        let mut part = Self { offsets: vec![0], topics: Vec::new() };
+        for d in kept {
+            part.topics.extend_from_slice(self.document(d));
+            part.offsets.push(part.topics.len() as u64);
+        }
+        part
+    }
+
+    /// Those of the tokens of words that `kept` allows: what [`Corpus::select_words`] keeps of `corpus`,
+    /// the one trained on.
+    pub fn select_words(&self, corpus: &Corpus, kept: impl Fn(u32) -> bool) -> Self {
+        let mut part = Self { offsets: vec![0], topics: Vec::new() };
+        for d in 0..self.num_documents() {
+            let tokens = self.tokens(corpus, d).filter(|&(word, _)| kept(word));
+            part.topics.extend(tokens.map(|(_, topic)| topic));
+            part.offsets.push(part.topics.len() as u64);
+        }
+        part
     }
 
     /// Number of documents.

@@ -18,7 +18,7 @@ use crate::sampler::{
     Shape, WordBlock, WordTables,
 };
 use crate::train::exclusion::{Age, sample_due};
-use crate::train::state::{State, TokenSet};
+use crate::train::state::{State, Still, TokenSet};
 
 /// Scratch that is free to use; each running block holds one.
 #[derive(Debug)]
@@ -250,6 +250,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> 
             });
         }
     }
+    let still = &state.still;
     let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
     let mut rows: Vec<_> = state.word_rows.iter_mut().filter(|_| count).map(Some).collect();
     rows.resize_with(ranges, || None);
@@ -268,6 +269,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> 
                         z: &set.tokens[bounds.slots],
                     }
                 })
+                .chain(still.get(word_range).map(|Still { visits, z }| OtherTokens { visits, z }))
                 .collect();
             Block::Words(WordBlock {
                 key: BlockKey { shard: *shard, documents: 0, words: word_range as u16 },

@@ -13,6 +13,7 @@ use crate::train::carried::Carried;
 use crate::train::driver::{Job, PassReport};
 use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
 use crate::train::options::{LearnAlpha, Resolved, SamplerKind};
+use crate::train::pseudo::Pseudo;
 use crate::train::start::{First, Starter};
 use crate::train::state::State;
 use crate::train::view::CountsView;
@@ -44,9 +45,11 @@ impl<T: TopicIndex> Engine<T> {
         corpus: &Corpus,
         options: &Resolved,
         from: Option<&Assignments>,
+        pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
         let starter =
-            Starter::new(options.topics, options.start, options.start_degree, options.seed);
+            Starter::new(options.topics, options.start, options.start_degree, options.seed)
+                .with(pseudo);
         let topics = options.topics as usize;
         let mut state = State::new(
             corpus,
@@ -55,6 +58,7 @@ impl<T: TopicIndex> Engine<T> {
             &token_sets::<T>(corpus, options),
             options.mh_steps as usize,
             from.map_or(First::Drawn(&starter), First::Taken),
+            pseudo,
         )?;
         if options.exclude_converged_from.is_some() {
             state.track_convergence();

@@ -8,6 +8,8 @@ use crate::layout::{Order, Placement, WordRanges, deal};
 use crate::sampler::{WordTables, padded};
 use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
+use crate::train::pseudo::{Pseudo, PseudoCounts};
+use crate::train::state::room;
 
 /// Bytes by what they are for; an upper estimate, the corpus itself left out.
 ///
@@ -114,15 +116,39 @@ impl Resolved {
     ///
     /// # Errors
     /// Where [`State::new`](crate::train::state::State::new) would fail.
-    pub(crate) fn check_rows(&self, corpus: &Corpus) -> Result<(), RowsTooLarge> {
+    pub(crate) fn check_rows(&self, corpus: &Corpus, pseudo: &Pseudo) -> Result<(), RowsTooLarge> {
         match self.narrow {
-            true => check_rows::<u16>(self, corpus),
-            false => check_rows::<u32>(self, corpus),
+            true => check_rows::<u16>(self, corpus, pseudo),
+            false => check_rows::<u32>(self, corpus, pseudo),
         }
+    }
+
+    /// Bytes that pseudo-counts add to those of a run.
+    pub(crate) fn pseudo_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts) -> u64 {
+        let (topics, tokens) = (self.topics as usize, corpus.word_frequencies());
+        let with = || tokens.iter().enumerate().map(|(word, tokens)| tokens + pseudo.of_word(word));
+        // Either side of a warm-up has rows, AliasLDA tables.
+        let rows = match self.narrow {
+            true => {
+                Rows::<u16>::bytes(topics, with(), Density::Auto)
+                    + WordTables::<u16>::bytes(topics, with())
+            }
+            false => {
+                Rows::<u32>::bytes(topics, with(), Density::Auto)
+                    + WordTables::<u32>::bytes(topics, with())
+            }
+        };
+        // WarpLDA's copy of them, as tokens and words.
+        let still = pseudo.sum() * if self.narrow { 2 } else { 4 } + tokens.len() as u64 * 8;
+        pseudo.memory() as u64 + rows + still
     }
 }
 
-fn check_rows<T: TopicIndex>(options: &Resolved, corpus: &Corpus) -> Result<(), RowsTooLarge> {
+fn check_rows<T: TopicIndex>(
+    options: &Resolved,
+    corpus: &Corpus,
+    pseudo: &Pseudo,
+) -> Result<(), RowsTooLarge> {
     let (topics, ranges) = (options.topics as usize, options.ranges);
     let sets = token_sets::<T>(corpus, options);
     for (documents, requires) in &sets {
@@ -136,7 +162,8 @@ fn check_rows<T: TopicIndex>(options: &Resolved, corpus: &Corpus) -> Result<(), 
     if sets.iter().any(|(_, requires)| requires.word_rows) {
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         for range in 0..ranges {
-            Rows::<T>::check(topics, words.frequencies(range).iter().copied(), Density::Auto)?;
+            let room = room(&words, range, pseudo);
+            Rows::<T>::check(topics, room, Density::Auto)?;
         }
     }
     Ok(())
@@ -189,7 +216,8 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
             memory.scratch += threads as u64 * held;
         }
         if requires.word_tables {
-            memory.word_counts += WordTables::<T>::bytes(topics, &frequencies) + 64 * ranges;
+            memory.word_counts +=
+                WordTables::<T>::bytes(topics, frequencies.iter().copied()) + 64 * ranges;
         }
         if let Some(density) = requires.document_rows {
             memory.document_counts += Rows::<T>::bytes(topics, lengths(), density);
@@ -263,7 +291,7 @@ mod tests {
     fn rows_that_cannot_be_made_are_seen_before() {
         let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
         let options = Options { sampler: Some(SamplerKind::FPlus), ..Options::default() };
-        assert!(options.resolve(&corpus).unwrap().check_rows(&corpus).is_ok());
+        assert!(options.resolve(&corpus).unwrap().check_rows(&corpus, &None).is_ok());
         // 64 GiB are 2³⁰ lines; the row that starts after them is the first that has no place.
         let dense =
             |rows: usize| Rows::<u16>::check(1 << 16, (0..rows).map(|_| 1 << 40), Density::Dense);

@@ -31,6 +31,7 @@ mod exclusion;
 mod kernels;
 mod memory;
 mod options;
+pub mod pseudo;
 mod report;
 pub mod snapshot;
 mod start;
@@ -46,7 +47,8 @@ pub use memory::MemoryEstimate;
 pub use options::{
     Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,
 };
+pub use pseudo::{PseudoCounts, PseudoCountsError, Weight};
 pub use report::{EpochReport, Flow, Observer};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
-pub use trainer::{Lda, Trained, Trainer};
+pub use trainer::{Basis, Lda, Trained, Trainer};

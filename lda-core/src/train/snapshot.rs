@@ -24,12 +24,15 @@
 //! | `doc-lens`* | u32 | a document: 0 if its counts are dense, else how many topics they list, and one |
 //! | `doc-topics`* | as topics | topics of those lists, in their order |
 //! | `word-lens`*, `word-topics`* | | the same by word |
+//! | `pseudo-offsets`* | u64 | V + 1: pseudo-counts of word w are entries `pseudo-offsets[w]` to `pseudo-offsets[w + 1]` of |
+//! | `pseudo-topics`*, `pseudo-counts`* | u32 | topic of each entry, ascending in a word, and its count, none 0 |
 //!
 //! 2 bytes a token, and 2 for each non-zero of the counts that a sampler keeps as lists.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -40,6 +43,7 @@ use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
 use crate::prior::Alpha;
 use crate::train::carried::{Carried, Lists};
 use crate::train::options::{Options, OptionsError, Resolved};
+use crate::train::pseudo::{Pseudo, PseudoCounts};
 
 /// A run between two epochs. See the [module](self) for what is in it.
 ///
@@ -75,6 +79,7 @@ pub struct Snapshot {
     pub(super) alpha_now: Alpha,
     pub(super) beta_now: f64,
     pub(super) corpus: CorpusId,
+    pub(super) pseudo: Pseudo,
     pub(super) carried: Width,
 }
 
@@ -219,7 +224,9 @@ impl Snapshot {
             [proposals, &documents.topics, &words.topics].map(|part| usize::from(!part.is_empty()));
         let lens = [&documents.lens, &words.lens].map(|part| usize::from(!part.is_empty()));
         let ages_too = usize::from(!ages.is_empty()) + usize::from(!self.evaluations.is_empty());
-        let sections = 4 + parts.iter().sum::<usize>() + lens.iter().sum::<usize>() + ages_too;
+        let pseudo = self.pseudo.as_ref().map_or(0, |_| 3);
+        let sections =
+            4 + pseudo + parts.iter().sum::<usize>() + lens.iter().sum::<usize>() + ages_too;
         let mut file = Writer::new(out, Kind::Snapshot, sections)?;
         file.section(ABOUT, pairs::to_bytes(self.about().iter().map(|(n, v)| (&**n, &**v))))?;
         file.section("alpha", self.resolved.alpha.as_slice().iter().copied())?;
@@ -243,6 +250,11 @@ impl Snapshot {
             if !lists.topics.is_empty() {
                 file.section(topics, lists.topics.iter().copied())?;
             }
+        }
+        if let Some(pseudo) = &self.pseudo {
+            file.section("pseudo-offsets", pseudo.offsets.iter().copied())?;
+            file.section("pseudo-topics", pseudo.entries.iter().map(|entry| entry.0))?;
+            file.section("pseudo-counts", pseudo.entries.iter().map(|entry| entry.1))?;
         }
         file.finish()?.flush()
     }
@@ -304,11 +316,40 @@ impl Snapshot {
             evaluations: optional(&mut file, "evaluations")?,
             alpha_now: file.alpha("alpha-now")?,
             beta_now: about.read("beta-now")?,
+            pseudo: read_pseudo(&mut file, &resolved)?,
             resolved,
             corpus,
             carried,
         })
     }
+}
+
+fn read_pseudo<R: Read + Seek>(
+    file: &mut Reader<R>,
+    resolved: &Resolved,
+) -> Result<Pseudo, FileError> {
+    if !file.has("pseudo-offsets") {
+        return Ok(None);
+    }
+    let offsets = file.numbers::<u64>("pseudo-offsets")?;
+    let topics = file.numbers::<u32>("pseudo-topics")?;
+    let counts = file.numbers::<u32>("pseudo-counts")?;
+    let malformed = |reason: &str| FileError::malformed("pseudo-offsets", reason.to_owned());
+    let whole = offsets.is_sorted()
+        && offsets.first() == Some(&0)
+        && offsets.last() == Some(&(topics.len() as u64))
+        && topics.len() == counts.len();
+    let words = offsets.len().checked_sub(1).filter(|_| whole);
+    let words = words.ok_or_else(|| malformed("they do not cut the entries into words"))?;
+    let word = |at: usize| (offsets.partition_point(|&start| start <= at as u64) - 1) as u32;
+    let entries = topics.iter().zip(&counts).enumerate();
+    let entries = entries.map(|(at, (&topic, &count))| (word(at), topic, count));
+    let pseudo = PseudoCounts::new(words, resolved.topics, entries)
+        .map_err(|error| FileError::malformed("pseudo-counts", error.to_string()))?;
+    if pseudo.entries.len() != topics.len() {
+        return Err(malformed("a word has a topic twice, or a count of 0"));
+    }
+    Ok(Some(Arc::new(pseudo)))
 }
 
 fn optional<R: Read + Seek, N: Number>(

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
 use crate::train::assignments::Assignments;
+use crate::train::pseudo::{Pseudo, PseudoCounts};
 
 /// Which topics tokens start with.
 ///
@@ -39,9 +40,11 @@ impl Start {
 ///
 /// Streams belong to the documents, and a subset to its word or document: a token's first topic is
 /// the same whatever the sampler and the grid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Starter {
     start: Start,
+    /// Topics that words start with, where they have any.
+    pseudo: Pseudo,
     seed: u64,
     topics: u32,
     /// Topics of a subset.
@@ -52,7 +55,12 @@ impl Starter {
     /// Of `topics` topics; a subset has `degree` of them.
     pub fn new(topics: u32, start: Start, degree: f64, seed: u64) -> Self {
         let subset = (f64::from(topics) * degree).ceil() as u32;
-        Self { start, seed, topics, subset: subset.clamp(1, topics) }
+        Self { start, pseudo: None, seed, topics, subset: subset.clamp(1, topics) }
+    }
+
+    /// Words with pseudo-counts start as those say.
+    pub fn with(self, pseudo: &Pseudo) -> Self {
+        Self { pseudo: pseudo.clone(), ..self }
     }
 
     fn key(&self, pass: u32, block: u32) -> StreamKey {
@@ -66,7 +74,12 @@ impl Starter {
     }
 
     /// What the tokens of `word` in `document` are drawn from.
-    fn topics(&self, document: u32, word: u32) -> Topics {
+    fn topics(&self, document: u32, word: u32) -> Topics<'_> {
+        if let Some(pseudo) = &self.pseudo
+            && !pseudo.word(word as usize).is_empty()
+        {
+            return Topics::Counted(pseudo, word as usize);
+        }
         let subset = match self.start {
             Start::Random => return Topics::All(self.topics),
             Start::SparseWord => self.key(1, word),
@@ -78,17 +91,20 @@ impl Starter {
 
 /// The topics that a token may start with.
 #[derive(Clone, Copy, Debug)]
-enum Topics {
+enum Topics<'a> {
+    /// Those that are counted of a word.
+    Counted(&'a PseudoCounts, usize),
     /// So many, all there are.
     All(u32),
     /// The first so many of a permutation.
     Of(u32, Permutation),
 }
 
-impl Topics {
+impl Topics<'_> {
     /// One of them.
     fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
         match self {
+            Self::Counted(pseudo, word) => pseudo.draw(*word, rng).expect("the word has some"),
             Self::All(topics) => rng.below(*topics),
             Self::Of(subset, permutation) => permutation.get(rng.below(*subset)),
         }

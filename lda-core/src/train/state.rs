@@ -5,6 +5,7 @@ use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{BlockBounds, InverseIndex, Order, Slots, Visit, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
 use crate::train::exclusion::Age;
+use crate::train::pseudo::{Pseudo, PseudoCounts, of_word};
 use crate::train::start::First;
 
 /// Documents that one sampler works on, and their tokens.
@@ -33,9 +34,48 @@ pub(crate) struct State<T> {
     pub word_rows: Vec<Rows<T>>,
     /// Stale tables by word range; none where no sampler asks.
     pub tables: Vec<WordTables<T>>,
+    /// Counts of no token: B_wk, which C_w and C_k hold beside the tokens'.
+    pub pseudo: Pseudo,
+    /// The same as tokens that stand still, by word range; none where no sampler recounts words.
+    pub still: Vec<Still<T>>,
     /// C_k, padded with zeros.
     pub totals: Vec<u32>,
     pub sets: Vec<TokenSet<T>>,
+}
+
+/// Tokens and pseudo-counts of each word of a range.
+pub(crate) fn room<'a>(
+    words: &'a WordRanges,
+    range: usize,
+    pseudo: &'a Pseudo,
+) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+    let pseudo = |&word| pseudo.as_ref().map_or(0, |pseudo| pseudo.of_word(word as usize));
+    let both = words.words(range).iter().zip(words.frequencies(range));
+    both.map(move |(word, &tokens)| tokens + pseudo(word))
+}
+
+/// Tokens that stand still, of the words of a range.
+#[derive(Debug)]
+pub(crate) struct Still<T> {
+    /// Words, ascending by local id.
+    pub visits: Vec<Visit>,
+    /// Topic of each token.
+    pub z: Vec<T>,
+}
+
+impl<T: TopicIndex> Still<T> {
+    fn new(pseudo: &PseudoCounts, words: &[u32]) -> Self {
+        let (mut visits, mut z) = (Vec::new(), Vec::new());
+        for (row, &word) in (0..).zip(words) {
+            for &(topic, count) in pseudo.word(word as usize) {
+                z.extend(std::iter::repeat_n(T::new(topic), count as usize));
+            }
+            if visits.last().map_or(0, |visit: &Visit| visit.end as usize) < z.len() {
+                visits.push(Visit { row, end: z.len() as u32 });
+            }
+        }
+        Self { visits, z }
+    }
 }
 
 impl<T: TopicIndex> TokenSet<T> {
@@ -115,7 +155,7 @@ impl<T: TopicIndex> TokenSet<T> {
                     current = local;
                 }
                 for slot in slots {
-                    tally.add(self.topic(base + slot as usize));
+                    tally.add(self.topic(base + slot as usize), 1);
                 }
             });
             if !self.slots.documents(range).is_empty() {
@@ -135,12 +175,15 @@ impl<T: TopicIndex> State<T> {
         sets: &[(Vec<u32>, Requires)],
         mh_steps: usize,
         first: First<'_>,
+        pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         let mut state = Self {
             topics,
             word_rows: Vec::new(),
             tables: Vec::new(),
+            pseudo: pseudo.clone(),
+            still: Vec::new(),
             totals: vec![0; padded(topics)],
             sets: Vec::with_capacity(sets.len()),
             words,
@@ -162,8 +205,14 @@ impl<T: TopicIndex> State<T> {
             state.word_rows = state.empty_word_rows()?;
         }
         if sets.iter().any(|(_, requires)| requires.word_tables) {
-            let table = |range| WordTables::new(topics, state.words.frequencies(range));
+            let table = |range| WordTables::new(topics, state.word_room(range));
             state.tables = (0..ranges).map(table).collect();
+        }
+        if let Some(pseudo) = pseudo
+            && sets.iter().any(|(_, requires)| requires.proposals)
+        {
+            let still = |range| Still::new(pseudo, state.words.words(range));
+            state.still = (0..ranges).map(still).collect();
         }
         state.rebuild(corpus);
         Ok(state)
@@ -176,24 +225,37 @@ impl<T: TopicIndex> State<T> {
             words: WordRanges::new(&[], 1),
             word_rows: Vec::new(),
             tables: Vec::new(),
+            pseudo: None,
+            still: Vec::new(),
             totals: Vec::new(),
             sets: Vec::new(),
         }
     }
 
-    /// Word rows with room for every token.
+    /// Word rows with room for every token and pseudo-count.
     pub fn empty_word_rows(&self) -> Result<Vec<Rows<T>>, RowsTooLarge> {
         (0..self.words.num_ranges())
-            .map(|range| {
-                let frequencies = self.words.frequencies(range).iter().copied();
-                Rows::new(self.topics, frequencies, Density::Auto)
-            })
+            .map(|range| Rows::new(self.topics, self.word_room(range), Density::Auto))
             .collect()
+    }
+
+    /// Tokens and pseudo-counts of each word of a range.
+    fn word_room(&self, range: usize) -> impl ExactSizeIterator<Item = u64> {
+        room(&self.words, range, &self.pseudo)
+    }
+
+    /// C_k of pseudo-counts alone.
+    fn pseudo_totals(&self) -> Vec<u32> {
+        let mut totals = vec![0; self.totals.len()];
+        for &(topic, count) in self.pseudo.iter().flat_map(|pseudo| &pseudo.entries) {
+            totals[topic as usize] += count;
+        }
+        totals
     }
 
     /// Recounts everything from the assignments.
     pub fn rebuild(&mut self, corpus: &Corpus) {
-        self.totals.fill(0);
+        self.totals = self.pseudo_totals();
         for set in &mut self.sets {
             for slot in 0..set.slots.num_tokens() {
                 self.totals[set.topic(slot) as usize] += 1;
@@ -216,7 +278,7 @@ impl<T: TopicIndex> State<T> {
     }
 
     /// Calls `f(range, local word, counts)` for every word, in order of positions; `counts` lists
-    /// (topic, tokens) in the order of the word's tokens.
+    /// (topic, tokens) in the order of the word's tokens, then pseudo-counts.
     pub fn recount_words(&self, mut f: impl FnMut(usize, usize, &[(u32, u32)])) {
         let mut tally = Tally::new(self.topics);
         for range in 0..self.words.num_ranges() {
@@ -235,7 +297,10 @@ impl<T: TopicIndex> State<T> {
             }
             for local in 0..self.words.words(range).len() {
                 for (set, column) in &mut columns {
-                    column.take(local as u32, |slot| tally.add(set.topic(slot)));
+                    column.take(local as u32, |slot| tally.add(set.topic(slot), 1));
+                }
+                for &(topic, count) in of_word(&self.pseudo, self.words.words(range)[local]) {
+                    tally.add(topic, count);
                 }
                 f(range, local, tally.take());
             }
@@ -264,7 +329,11 @@ impl<T: TopicIndex> State<T> {
             })
             .sum();
         let tables: u64 = self.tables.iter().map(WordTables::memory).sum();
-        self.words.memory() + rows(&self.word_rows) + tables + self.totals.len() as u64 * 4 + sets
+        let pseudo = self.pseudo.as_ref().map_or(0, |pseudo| pseudo.memory() as u64);
+        let still = |still: &Still<T>| still.visits.len() * 8 + still.z.len() * size_of::<T>();
+        let still = self.still.iter().map(still).sum::<usize>() as u64;
+        let counts = rows(&self.word_rows) + tables + self.totals.len() as u64 * 4;
+        self.words.memory() + counts + pseudo + still + sets
     }
 }
 
@@ -361,12 +430,12 @@ impl Tally {
         Self { counts: vec![0; topics], seen: Vec::new(), list: Vec::new() }
     }
 
-    fn add(&mut self, topic: u32) {
+    fn add(&mut self, topic: u32, tokens: u32) {
         let count = &mut self.counts[topic as usize];
         if *count == 0 {
             self.seen.push(topic);
         }
-        *count += 1;
+        *count += tokens;
     }
 
     /// The counts so far; starts again.
@@ -382,7 +451,7 @@ impl Tally {
 impl<T: TopicIndex> State<T> {
     /// Compares all counts with a recount from the assignments.
     pub fn check(&self, corpus: &Corpus) -> Result<(), String> {
-        let mut totals = vec![0u32; self.totals.len()];
+        let mut totals = self.pseudo_totals();
         for set in &self.sets {
             for slot in 0..set.slots.num_tokens() {
                 totals[set.topic(slot) as usize] += 1;

@@ -91,7 +91,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let sets = [(all, sampler.requires())];
     let starter = Starter::new(50, Start::Random, 1.0, 1);
     let mut state =
-        State::<T>::new(corpus, topics, 8, &sets, 2, First::Drawn(&starter)).expect("small");
+        State::<T>::new(corpus, topics, 8, &sets, 2, First::Drawn(&starter), &None).expect("small");
     let mut alpha = vec![0.0; padded(topics)];
     alpha[..topics].fill(0.1);
     let scratches = Scratches::default();

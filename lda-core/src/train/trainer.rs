@@ -18,6 +18,7 @@ use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::driver::PassReport;
 use crate::train::engine::Engine;
 use crate::train::options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
+use crate::train::pseudo::{Pseudo, PseudoCounts};
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
 use crate::train::view::CountsView;
@@ -42,6 +43,7 @@ use crate::train::view::CountsView;
 #[derive(Clone, Debug, Default)]
 pub struct Lda {
     options: Options,
+    pseudo_counts: Option<PseudoCounts>,
     cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -61,12 +63,12 @@ pub struct Trained {
 impl Lda {
     /// A run with `topics` topics and defaults for the rest.
     pub fn topics(topics: u32) -> Self {
-        Self { options: Options { topics, ..Options::default() }, cancel: None }
+        Self::new(Options { topics, ..Options::default() })
     }
 
     /// A run with the given options.
     pub fn new(options: Options) -> Self {
-        Self { options, cancel: None }
+        Self { options, pseudo_counts: None, cancel: None }
     }
 
     /// The same α for every topic; 50/K unless called.
@@ -107,6 +109,12 @@ impl Lda {
         self
     }
 
+    /// Seeds of topics, or a model to go on from ([`pseudo`](crate::train::pseudo)).
+    pub fn pseudo_counts(mut self, counts: PseudoCounts) -> Self {
+        self.pseudo_counts = Some(counts);
+        self
+    }
+
     /// Ends after the running epoch once `flag` is true; set it from any thread.
     pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancel = Some(flag);
@@ -118,7 +126,8 @@ impl Lda {
     /// # Errors
     /// [`OptionsError`] before any work is done.
     pub fn train(&self, corpus: &Corpus, observer: impl Observer) -> Result<Trained, OptionsError> {
-        let mut trainer = Trainer::new(corpus, &self.options)?;
+        let basis = Basis { pseudo_counts: self.pseudo_counts.clone(), topics: None };
+        let mut trainer = Trainer::with_basis(corpus, &self.options, basis)?;
         let cancelled = || self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
         let last = trainer.run(observer, cancelled);
         Ok(Trained {
@@ -128,6 +137,16 @@ impl Lda {
             last,
         })
     }
+}
+
+/// What a run begins with beside its corpus.
+#[derive(Clone, Debug, Default)]
+pub struct Basis<'a> {
+    /// Seeds of topics, or a model to go on from ([`pseudo`](crate::train::pseudo)).
+    pub pseudo_counts: Option<PseudoCounts>,
+    /// The first topic of every token; drawn unless given. With them a state goes on that was changed:
+    /// of other documents ([`Assignments::select`]), or under other options.
+    pub topics: Option<&'a Assignments>,
 }
 
 /// A run, epoch by epoch.
@@ -158,6 +177,7 @@ pub struct Trainer<'a> {
     seconds: f64,
     evaluations: Vec<f64>,
     keeper: Option<Keeper>,
+    pseudo: Pseudo,
 }
 
 #[derive(Debug)]
@@ -171,11 +191,12 @@ impl AnyEngine {
         corpus: &Corpus,
         options: &Resolved,
         from: Option<&Assignments>,
+        pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
         Ok(if options.narrow {
-            Self::Narrow(Engine::new(corpus, options, from)?)
+            Self::Narrow(Engine::new(corpus, options, from, pseudo)?)
         } else {
-            Self::Wide(Engine::new(corpus, options, from)?)
+            Self::Wide(Engine::new(corpus, options, from, pseudo)?)
         })
     }
 }
@@ -196,8 +217,26 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
     pub fn new(corpus: &'a Corpus, options: &Options) -> Result<Self, OptionsError> {
+        Self::with_basis(corpus, options, Basis::default())
+    }
+
+    /// The same on seeds, a model, or given topics.
+    ///
+    /// # Errors
+    /// [`OptionsError`], if what it begins with does not fit among others.
+    pub fn with_basis(
+        corpus: &'a Corpus,
+        options: &Options,
+        basis: Basis<'_>,
+    ) -> Result<Self, OptionsError> {
         let resolved = options.resolve(corpus)?;
-        Self::from(corpus, options, resolved, None)
+        if let Some(topics) = basis.topics {
+            topics
+                .check(corpus, resolved.topics)
+                .map_err(|reason| OptionsError::Assignments { reason })?;
+        }
+        let pseudo = basis.pseudo_counts.map(Arc::new);
+        Self::from(corpus, options, resolved, basis.topics.map(|topics| (topics, 0)), pseudo)
     }
 
     /// A run from the start, or from given topics after so many epochs.
@@ -206,8 +245,12 @@ impl<'a> Trainer<'a> {
         options: &Options,
         resolved: Resolved,
         from: Option<(&Assignments, u32)>,
+        pseudo: Pseudo,
     ) -> Result<Self, OptionsError> {
         let (first, epoch) = from.map_or((None, 0), |(topics, epoch)| (Some(topics), epoch));
+        if let Some(pseudo) = &pseudo {
+            resolved.check_pseudo(corpus, pseudo)?;
+        }
         let pool = match options.threads {
             None => None,
             Some(threads) => Some(
@@ -219,7 +262,8 @@ impl<'a> Trainer<'a> {
         };
         if let Some(limit) = options.memory_limit {
             let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
-            let needed = resolved.memory(corpus, threads).total();
+            let pseudo = pseudo.as_ref().map_or(0, |pseudo| resolved.pseudo_memory(corpus, pseudo));
+            let needed = resolved.memory(corpus, threads).total() + pseudo;
             if needed > limit {
                 return Err(OptionsError::Memory { needed, limit });
             }
@@ -229,9 +273,10 @@ impl<'a> Trainer<'a> {
         let warming_up = is_warming_up.then(|| resolved.of_warm_up());
         if warming_up.is_some() {
             // The sampler's rows are made when its turn comes; by then nobody could be told.
-            resolved.check_rows(corpus)?;
+            resolved.check_rows(corpus, &pseudo)?;
         }
-        let engine = AnyEngine::new(corpus, warming_up.as_ref().unwrap_or(&resolved), first)?;
+        let options_now = warming_up.as_ref().unwrap_or(&resolved);
+        let engine = AnyEngine::new(corpus, options_now, first, &pseudo)?;
         let options = options.clone();
         Ok(Self {
             corpus,
@@ -244,6 +289,7 @@ impl<'a> Trainer<'a> {
             seconds: 0.0,
             evaluations: Vec::new(),
             keeper: None,
+            pseudo,
         })
     }
 
@@ -315,7 +361,8 @@ impl<'a> Trainer<'a> {
             Width::Narrow(carried) => Assignments::taken(corpus, &carried.topics),
             Width::Wide(carried) => Assignments::taken(corpus, &carried.topics),
         };
-        let mut trainer = Self::from(corpus, options, resolved, Some((&first, snapshot.epoch)))?;
+        let (from, pseudo) = (Some((&first, snapshot.epoch)), snapshot.pseudo.clone());
+        let mut trainer = Self::from(corpus, options, resolved, from, pseudo)?;
         let rounds = snapshot.rounds;
         match (&mut trainer.engine, &snapshot.carried) {
             (AnyEngine::Narrow(engine), Width::Narrow(carried)) => {
@@ -355,6 +402,7 @@ impl<'a> Trainer<'a> {
             alpha_now,
             beta_now,
             corpus: CorpusId::of(corpus),
+            pseudo: self.pseudo.clone(),
             carried: match &self.engine {
                 AnyEngine::Narrow(engine) => Width::Narrow(engine.state.carried(corpus)),
                 AnyEngine::Wide(engine) => Width::Wide(engine.state.carried(corpus)),
@@ -410,7 +458,7 @@ impl<'a> Trainer<'a> {
         let (alpha, beta) = self.priors();
         // What warmed up goes before the other comes.
         self.engine = AnyEngine::Narrow(Engine::empty());
-        self.engine = AnyEngine::new(corpus, &self.resolved, Some(&assignments))
+        self.engine = AnyEngine::new(corpus, &self.resolved, Some(&assignments), &self.pseudo)
             .expect("its rows were checked");
         any_engine!(&mut self.engine, engine => engine.set_priors(&alpha, beta));
         self.warming_up = None;
@@ -469,13 +517,16 @@ impl<'a> Trainer<'a> {
         any_engine!(&self.engine, engine => engine.state.memory())
     }
 
-    /// Log joint likelihood log p(W, Z | α, β) of the current state.
+    /// Log joint likelihood log p(W, Z | α, β) of the current state; log p(W, Z | α, β, B) where there
+    /// are pseudo-counts.
     pub fn log_joint(&self) -> LogJoint {
-        let corpus = self.corpus;
+        let (corpus, pseudo) = (self.corpus, self.pseudo.as_deref());
         Self::install(&self.pool, || {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
-                log_joint(&view, &engine.alpha, engine.beta).expect("priors were checked")
+                let all = log_joint(&view, &engine.alpha, engine.beta).expect("priors were checked");
+                let own = pseudo.map_or(0.0, |pseudo| pseudo.word_part(engine.beta));
+                LogJoint { words: all.words - own, ..all }
             })
         })
     }

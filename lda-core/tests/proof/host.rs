@@ -143,7 +143,9 @@ impl<T: TopicIndex> Whole<T> {
             Vec::new()
         };
         let tables = if sets.iter().any(|(_, requires)| requires.word_tables) {
-            (0..ranges).map(|range| WordTables::new(topics, words.frequencies(range))).collect()
+            (0..ranges)
+                .map(|range| WordTables::new(topics, words.frequencies(range).iter().copied()))
+                .collect()
         } else {
             Vec::new()
         };

@@ -219,7 +219,13 @@ pub(super) fn note(records: &[&Record]) -> String {
         1 => "one seed".to_owned(),
         n => format!("{n} seeds, a line each"),
     };
-    format!("α = {}, β = {}; {seeds}; {}", cell.alpha, cell.beta, records[0].machine.cpu)
+    let (alpha, cpu) = (six_digits(cell.alpha), &records[0].machine.cpu);
+    format!("α = {alpha}, β = {}; {seeds}; {cpu}", six_digits(cell.beta))
+}
+
+/// `x`, above 0, rounded to six digits that count; 50/K seldom has an end.
+fn six_digits(x: f64) -> f64 {
+    format!("{x:.5e}").parse().unwrap_or(x)
 }
 
 /// One bar a sampler, one group a corpus, K and number of threads.
@@ -274,6 +280,13 @@ mod tests {
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
+
+    #[test]
+    fn priors_are_written_with_six_digits() {
+        let priors = [50.0 / 600.0, 0.5, 0.01, 50.0 / 7.0, 1e-9, 123_456_789.0];
+        let texts = priors.map(|x| six_digits(x).to_string());
+        assert_eq!(texts, ["0.0833333", "0.5", "0.01", "7.14286", "0.000000001", "123457000"]);
+    }
 
     #[test]
     fn a_rival_without_assignments_is_in_the_plot_of_perplexity() {

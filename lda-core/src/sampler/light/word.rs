@@ -19,7 +19,7 @@ impl<T: TopicIndex> VisitTable<T> {
     /// For `topics` topics; nothing is built yet.
     pub fn new(topics: usize) -> Self {
         let masses = vec![Mass::default(); topics];
-        Self { table: WordTables::new(topics, &[u64::MAX]), masses }
+        Self { table: WordTables::new(topics, [u64::MAX]), masses }
     }
 
     /// Builds the table of `row` from 1 / (C_k + Vβ), for as many tokens as it has topics.

@@ -56,24 +56,29 @@ impl Mass {
 
 impl<T: TopicIndex> WordTables<T> {
     /// Room for the tables of words with the given frequencies over `topics` topics.
-    pub fn new(topics: usize, frequencies: &[u64]) -> Self {
+    pub fn new(topics: usize, frequencies: impl IntoIterator<Item = u64>) -> Self {
         let mut end = 0;
-        let mut place = |&tokens: &u64| {
+        let mut place = |tokens: u64| {
             let start = end;
             end += tokens.min(topics as u64);
             Head { start: start as u32, ..Head::default() }
         };
-        let heads = frequencies.iter().map(&mut place).collect();
+        let heads = frequencies.into_iter().map(&mut place).collect();
         let entries = vec![Entry::default(); end as usize];
         let topics = vec![T::default(); end as usize + LANES];
         Self { heads, entries, topics, weights: Vec::new(), order: Order::default() }
     }
 
     /// Bytes that [`new`](Self::new) takes.
-    pub fn bytes(topics: usize, frequencies: &[u64]) -> u64 {
-        let entries: u64 = frequencies.iter().map(|&tokens| tokens.min(topics as u64)).sum();
+    pub fn bytes(topics: usize, frequencies: impl IntoIterator<Item = u64>) -> u64 {
+        let (mut entries, mut words) = (0, 0);
+        for tokens in frequencies {
+            entries += tokens.min(topics as u64);
+            words += 1;
+        }
         entries * (size_of::<Entry>() + size_of::<T>()) as u64
-            + (frequencies.len() * size_of::<Head>() + LANES * size_of::<T>()) as u64
+            + words * size_of::<Head>() as u64
+            + (LANES * size_of::<T>()) as u64
     }
 
     /// Bytes held, work space left out.

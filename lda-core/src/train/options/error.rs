@@ -59,6 +59,27 @@ pub enum OptionsError {
         /// What to give.
         remedy: &'static str,
     },
+    /// Pseudo-counts are of another corpus or number of topics.
+    #[error(
+        "the pseudo-counts are of {words} words and {topics} topics, the run of {corpus} words and \
+         {asked} topics: make them for this one"
+    )]
+    PseudoCounts {
+        /// Words that they are of.
+        words: usize,
+        /// Topics that they are of.
+        topics: usize,
+        /// Words of the corpus.
+        corpus: usize,
+        /// Topics asked for.
+        asked: u32,
+    },
+    /// The topics to begin with are not of this corpus, or above K.
+    #[error("the topics to begin with do not fit: {reason}")]
+    Assignments {
+        /// What does not fit.
+        reason: String,
+    },
     /// The instruction set is not there.
     #[error("this machine has no {isa}: leave the option out")]
     Isa {

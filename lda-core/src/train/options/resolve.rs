@@ -9,6 +9,7 @@ use crate::layout::ranges_for;
 use crate::prior::{Alpha, check_beta};
 use crate::sampler::Proposals;
 use crate::simd::Isa;
+use crate::train::PseudoCounts;
 use crate::train::Start;
 
 /// Options with nothing left open: same resolved options, same corpus, same bits.
@@ -61,6 +62,33 @@ pub struct Resolved {
     pub isa: Isa,
     /// Version of this library.
     pub version: String,
+}
+
+impl Resolved {
+    /// Whether pseudo-counts fit.
+    pub(crate) fn check_pseudo(
+        &self,
+        corpus: &Corpus,
+        pseudo: &PseudoCounts,
+    ) -> Result<(), OptionsError> {
+        let (words, topics) = (pseudo.num_words(), pseudo.num_topics());
+        if (words, topics) != (corpus.num_words(), self.topics as usize) {
+            let (corpus, asked) = (corpus.num_words(), self.topics);
+            return Err(OptionsError::PseudoCounts { words, topics, corpus, asked });
+        }
+        let (tokens, limit) = (corpus.num_tokens() + pseudo.sum(), u64::from(u32::MAX));
+        if tokens > limit {
+            return Err(OptionsError::TooManyTokens { tokens, limit });
+        }
+        if self.learn.is_some_and(|learn| learn.beta) {
+            return Err(OptionsError::Value {
+                option: "learn-beta",
+                value: "set beside pseudo-counts".to_owned(),
+                remedy: "leave one of them out",
+            });
+        }
+        Ok(())
+    }
 }
 
 impl Options {

@@ -1,0 +1,407 @@
+//! Counts that a run begins with: seeds of topics, or a model to go on from.
+//!
+//! Pseudo-counts B_wk stand beside those of the tokens, as if so many further tokens of word w had topic
+//! k and never moved:
+//!
+//! ```text
+//! p(z_i = k | rest) ∝ (C_dk¬i + α_k) · (C_wk¬i + B_wk + β) / (C_k¬i + B_k + Vβ)
+//! ```
+//!
+//! which is (1) of [`sampler`](crate::sampler) with the topic-word prior β + B_wk. Every sampler takes
+//! them, since it only sees counts. What they are for:
+//!
+//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): some tokens' worth of words that a topic shall be
+//!   about. A few draw a topic there; as many as the corpus has tokens of those words all but fix it.
+//! * **Going on from a model** ([`from_model`](PseudoCounts::from_model)) with new documents, new words,
+//!   other priors or more topics (ZenLDA §4.3): the old documents are not there any more, their counts
+//!   are. A share below 1 lets the model forget.
+//!
+//! Tokens of words that have pseudo-counts start in those topics, as often as B_wk says.
+//!
+//! A model that such a run ends with counts them in, so φ is the posterior mean under that prior, and
+//! the next run can go on from it. The log joint is log p(W, Z | α, β, B): what B alone would have is
+//! taken off. β cannot be learnt beside them.
+//!
+//! Memory: 8 bytes an entry and a word, and their share of the rows. WarpLDA, which keeps no rows, walks
+//! them like tokens: a topic id each, and in every word pass as much time.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::corpus::Corpus;
+use crate::eval::likelihood::word_part;
+use crate::eval::{Visit, WordCounts};
+use crate::infer::Translation;
+use crate::model::TopicModel;
+use crate::random::Xoshiro256PlusPlus;
+
+/// Counts by word and topic that no token of the corpus has. See the [module](self).
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::train::{EpochReport, Flow, Lda, PseudoCounts};
+///
+/// let corpus = Corpus::from_words([["tree", "leaf"], ["wave", "sea"], ["leaf", "wood"]])?;
+/// let seeds = PseudoCounts::seeds(&corpus, 2, &[vec!["sea"], vec!["tree", "wood"]], 100)?;
+/// let lda = Lda::topics(2).alpha(0.1).epochs(20).pseudo_counts(seeds);
+/// let trained = lda.train(&corpus, |_: &EpochReport| Flow::Continue)?;
+/// let sea = corpus.vocabulary().and_then(|words| words.id("sea")).unwrap() as usize;
+/// assert!(trained.model.phi(0, sea) > trained.model.phi(1, sea));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PseudoCounts {
+    /// Word w's entries are `offsets[w]..offsets[w + 1]`.
+    pub(super) offsets: Vec<u64>,
+    /// (topic, count), topics ascending in a word, no count 0.
+    pub(super) entries: Vec<(u32, u32)>,
+    topics: u32,
+}
+
+/// How much of a model is taken over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Weight {
+    /// This share of its counts: 1 goes on as if its documents were still there, less lets it forget.
+    Share(f64),
+    /// This many tokens for each of its topics, spread as its φ is.
+    TokensPerTopic(f64),
+}
+
+/// What cannot be pseudo-counts.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum PseudoCountsError {
+    /// An entry is out of range.
+    #[error(
+        "a pseudo-count of word {word} and topic {topic}: there are {words} words and {topics} topics"
+    )]
+    Range {
+        /// Its word.
+        word: u32,
+        /// Its topic.
+        topic: u32,
+        /// Words V.
+        words: usize,
+        /// Topics K.
+        topics: u32,
+    },
+    /// More than a count can hold.
+    #[error(
+        "the pseudo-counts add up to {sum} tokens, above the limit of {limit}: give smaller ones"
+    )]
+    TooMany {
+        /// Their sum.
+        sum: u64,
+        /// Largest possible.
+        limit: u64,
+    },
+    /// Seeds of more topics than there are.
+    #[error("seeds of {seeded} topics, and {topics} asked for: ask for {seeded} at least")]
+    TooManySeeds {
+        /// Lists of words.
+        seeded: usize,
+        /// Topics K.
+        topics: u32,
+    },
+    /// None of a topic's words is in the corpus.
+    #[error(
+        "none of the seeds of topic {topic} is a word of the corpus ({first:?}, …): look at how the \
+         corpus was cut into words"
+    )]
+    UnknownSeeds {
+        /// The topic, from 0.
+        topic: usize,
+        /// Its first seed.
+        first: String,
+    },
+    /// The corpus's words have no names.
+    #[error("the corpus has no vocabulary, so that seeds cannot be found in it: give it one")]
+    NoVocabulary,
+    /// The model has more topics than are asked for.
+    #[error(
+        "the model has {model} topics and {topics} were asked for: ask for {model} at least, or merge some first"
+    )]
+    FewerTopics {
+        /// Topics of the model.
+        model: usize,
+        /// Topics K.
+        topics: u32,
+    },
+    /// A weight that is no number above 0, or a share of a model without counts.
+    #[error("the weight of a model is {weight:?}: {remedy}")]
+    Weight {
+        /// What was given.
+        weight: Weight,
+        /// What to give.
+        remedy: &'static str,
+    },
+}
+
+impl PseudoCounts {
+    /// From (word, topic, count) in any order; what is given twice adds up, and a count of 0 is none.
+    ///
+    /// # Errors
+    /// [`Range`](PseudoCountsError::Range) and [`TooMany`](PseudoCountsError::TooMany).
+    pub fn new(
+        num_words: usize,
+        topics: u32,
+        entries: impl IntoIterator<Item = (u32, u32, u32)>,
+    ) -> Result<Self, PseudoCountsError> {
+        let mut all: Vec<(u32, u32, u64)> = Vec::new();
+        let mut sum = 0u64;
+        for (word, topic, count) in entries {
+            if word as usize >= num_words || topic >= topics {
+                return Err(PseudoCountsError::Range { word, topic, words: num_words, topics });
+            }
+            sum = sum.saturating_add(u64::from(count));
+            if count > 0 {
+                all.push((word, topic, u64::from(count)));
+            }
+        }
+        let limit = u64::from(u32::MAX);
+        if sum > limit {
+            return Err(PseudoCountsError::TooMany { sum, limit });
+        }
+        all.sort_unstable();
+        all.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            kept.2 += if same { next.2 } else { 0 };
+            same
+        });
+        let mut counts = Self {
+            offsets: vec![0; num_words + 1],
+            entries: Vec::with_capacity(all.len()),
+            topics,
+        };
+        for (word, topic, count) in all {
+            counts.offsets[word as usize + 1] += 1;
+            counts.entries.push((topic, count as u32));
+        }
+        (0..num_words).for_each(|word| counts.offsets[word + 1] += counts.offsets[word]);
+        Ok(counts)
+    }
+
+    /// `weight` tokens of every word of `seeds[k]` in topic k; topics without seeds find their own words.
+    /// Seeds that the corpus does not have are left out ([`unknown_seeds`] lists them).
+    ///
+    /// [`unknown_seeds`]: Self::unknown_seeds
+    ///
+    /// # Errors
+    /// [`PseudoCountsError`], if a topic's seeds are all unknown among others.
+    pub fn seeds<S: AsRef<str>>(
+        corpus: &Corpus,
+        topics: u32,
+        seeds: &[Vec<S>],
+        weight: u32,
+    ) -> Result<Self, PseudoCountsError> {
+        let vocabulary = corpus.vocabulary().ok_or(PseudoCountsError::NoVocabulary)?;
+        if seeds.len() > topics as usize {
+            return Err(PseudoCountsError::TooManySeeds { seeded: seeds.len(), topics });
+        }
+        let mut entries = Vec::new();
+        for (topic, words) in seeds.iter().enumerate() {
+            let known = words.iter().filter_map(|word| vocabulary.id(word.as_ref()));
+            let before = entries.len();
+            entries.extend(known.map(|word| (word, topic as u32, weight)));
+            if let Some(first) = words.first().filter(|_| entries.len() == before) {
+                let first = first.as_ref().to_owned();
+                return Err(PseudoCountsError::UnknownSeeds { topic, first });
+            }
+        }
+        Self::new(corpus.num_words(), topics, entries)
+    }
+
+    /// Seeds that are no words of the corpus.
+    pub fn unknown_seeds<'a, S: AsRef<str>>(corpus: &Corpus, seeds: &'a [Vec<S>]) -> Vec<&'a str> {
+        let known = |word: &str| corpus.vocabulary().is_some_and(|words| words.id(word).is_some());
+        seeds.iter().flatten().map(AsRef::as_ref).filter(|word| !known(word)).collect()
+    }
+
+    /// What `model` says of the corpus's words, whose ids in the model `translation` gives; `topics` may
+    /// be more than the model's. Fractions are carried from entry to entry, so that all of them together
+    /// are right to a token. Words that the corpus lacks are left out:
+    /// [`Corpus::add_words`] gives it those of the model.
+    ///
+    /// # Errors
+    /// [`PseudoCountsError`].
+    pub fn from_model(
+        model: &TopicModel,
+        translation: &Translation,
+        corpus: &Corpus,
+        topics: u32,
+        weight: Weight,
+    ) -> Result<Self, PseudoCountsError> {
+        if model.num_topics() > topics as usize {
+            return Err(PseudoCountsError::FewerTopics { model: model.num_topics(), topics });
+        }
+        let fail = |remedy| PseudoCountsError::Weight { weight, remedy };
+        let (Weight::Share(amount) | Weight::TokensPerTopic(amount)) = weight;
+        if !(amount > 0.0 && amount <= 1e9) {
+            return Err(fail("give a number above 0, and 1e9 at most"));
+        }
+        let counts = match weight {
+            Weight::Share(_) => Some(model.counts().ok_or_else(|| {
+                fail("the model has no counts, so that a share of them is nothing; give tokens a topic")
+            })?),
+            Weight::TokensPerTopic(_) => None,
+        };
+        let mut entries = Vec::new();
+        let (mut sum, mut given) = (0.0, 0u64);
+        for word in 0..corpus.num_words() as u32 {
+            let Some(theirs) = translation.word(word) else { continue };
+            let mut add = |topic: u32, count: f64| {
+                sum += count;
+                let whole = (sum.round() as u64).saturating_sub(given);
+                given += whole;
+                entries.push((word, topic, u32::try_from(whole).unwrap_or(u32::MAX)));
+            };
+            match counts {
+                Some(counts) => {
+                    let row = counts.word(theirs as usize);
+                    row.iter().for_each(|(topic, count)| add(topic, f64::from(count) * amount));
+                }
+                None => model.for_each_phi(theirs as usize, |topic, phi| add(topic, phi * amount)),
+            }
+        }
+        Self::new(corpus.num_words(), topics, entries)
+    }
+
+    /// Topics K.
+    pub fn num_topics(&self) -> usize {
+        self.topics as usize
+    }
+
+    /// Vocabulary size V.
+    pub fn num_words(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// (topic, count) of `word`, topics ascending.
+    ///
+    /// # Panics
+    /// If `word` is not below V.
+    pub fn word(&self, word: usize) -> &[(u32, u32)] {
+        &self.entries[self.offsets[word] as usize..self.offsets[word + 1] as usize]
+    }
+
+    /// B_k, K of them. Adds them up.
+    pub fn totals(&self) -> Vec<u64> {
+        let mut totals = vec![0; self.topics as usize];
+        self.entries.iter().for_each(|&(topic, count)| totals[topic as usize] += u64::from(count));
+        totals
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.entries.iter().map(|&(_, count)| u64::from(count)).sum()
+    }
+
+    /// Their own part of a log joint: Σ_k ln Γ(Vβ) − ln Γ(Vβ + B_k) + Σ_w ln Γ(β + B_wk) − ln Γ(β).
+    pub(super) fn word_part(&self, beta: f64) -> f64 {
+        let view = Totalled { counts: self, totals: self.totals() };
+        word_part(&view, beta).expect("priors were checked")
+    }
+
+    /// Tokens' worth of `word`.
+    pub(super) fn of_word(&self, word: usize) -> u64 {
+        self.word(word).iter().map(|&(_, count)| u64::from(count)).sum()
+    }
+
+    /// Bytes of heap memory held.
+    pub fn memory(&self) -> usize {
+        8 * (self.offsets.capacity() + self.entries.capacity())
+    }
+
+    /// A topic of `word`, as often as it is counted; `None` if none is.
+    pub(super) fn draw(&self, word: usize, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
+        let entries = self.word(word);
+        let sum: u32 = entries.iter().map(|&(_, count)| count).sum();
+        let mut at = (sum > 0).then(|| rng.below(sum))?;
+        entries.iter().find_map(|&(topic, count)| match at.checked_sub(count) {
+            None => Some(topic),
+            Some(rest) => {
+                at = rest;
+                None
+            }
+        })
+    }
+}
+
+/// With B_k at hand.
+struct Totalled<'a> {
+    counts: &'a PseudoCounts,
+    totals: Vec<u64>,
+}
+
+impl WordCounts for Totalled<'_> {
+    fn num_topics(&self) -> usize {
+        self.totals.len()
+    }
+
+    fn num_words(&self) -> usize {
+        self.counts.num_words()
+    }
+
+    fn topic_total(&self, topic: usize) -> u64 {
+        self.totals[topic]
+    }
+
+    fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut Visit<'_>) {
+        for word in words {
+            let row = self.counts.word(word);
+            if !row.is_empty() {
+                visit(word, row);
+            }
+        }
+    }
+}
+
+/// Shared between a run's states and its snapshots.
+pub(crate) type Pseudo = Option<Arc<PseudoCounts>>;
+
+/// Pseudo-counts of `word` there may be.
+pub(super) fn of_word(pseudo: &Pseudo, word: u32) -> &[(u32, u32)] {
+    pseudo.as_ref().map_or(&[], |pseudo| pseudo.word(word as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_add_up_by_word_and_topic() {
+        let counts =
+            PseudoCounts::new(3, 4, [(2, 3, 5), (0, 1, 2), (2, 0, 1), (2, 3, 4), (1, 1, 0)])
+                .unwrap();
+        assert_eq!(counts.word(0), [(1, 2)]);
+        assert_eq!(counts.word(1), []);
+        assert_eq!(counts.word(2), [(0, 1), (3, 9)]);
+        assert_eq!(counts.totals(), [1, 2, 0, 9]);
+        assert_eq!((counts.sum(), counts.of_word(2)), (12, 10));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        let range = |word, topic| PseudoCountsError::Range { word, topic, words: 2, topics: 3 };
+        assert_eq!(PseudoCounts::new(2, 3, [(2, 0, 1)]), Err(range(2, 0)));
+        assert_eq!(PseudoCounts::new(2, 3, [(0, 3, 1)]), Err(range(0, 3)));
+        let most = (0, 0, u32::MAX);
+        assert!(PseudoCounts::new(2, 3, [most]).is_ok());
+        let too_many = PseudoCounts::new(2, 3, [most, (1, 0, 1)]);
+        let limit = u64::from(u32::MAX);
+        assert_eq!(too_many, Err(PseudoCountsError::TooMany { sum: limit + 1, limit }));
+    }
+
+    #[test]
+    fn topics_are_drawn_as_often_as_they_are_counted() {
+        let counts = PseudoCounts::new(2, 9, [(0, 2, 30), (0, 7, 70)]).unwrap();
+        let mut rng = Xoshiro256PlusPlus::from_seed(1);
+        let mut seen = [0; 9];
+        (0..10_000).for_each(|_| seen[counts.draw(0, &mut rng).unwrap() as usize] += 1);
+        assert_eq!(seen[2] + seen[7], 10_000);
+        // Six standard deviations.
+        assert!((2725..3275).contains(&seen[2]), "{seen:?}");
+        assert_eq!(counts.draw(1, &mut rng), None);
+    }
+}
