@@ -23,6 +23,7 @@ use lda_examples::output::sidecar;
 use lda_examples::parsers::{number, positive, share};
 use lda_examples::reading::ReadingArgs;
 
+use crate::basis::BasisArgs;
 use crate::error::TrainError;
 use crate::matrix::Layout;
 use crate::plot::Picture;
@@ -54,6 +55,8 @@ pub struct Args {
     pub hold_out: HoldOutArgs,
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub basis: BasisArgs,
     #[command(flatten)]
     pub stop: StopArgs,
     #[command(flatten)]
@@ -264,6 +267,11 @@ impl Args {
         args
     }
 
+    /// Whether an option stands on the command line.
+    pub fn is_given(&self, option: &str) -> bool {
+        self.given.contains(option)
+    }
+
     /// What going on with a run is asked to do: options that decide what is drawn are the run's where
     /// the command line has none.
     pub fn options_of(&self, snapshot: &Snapshot) -> Options {
@@ -378,8 +386,8 @@ impl Args {
 
     fn check_priors(&self) -> Result<(), TrainError> {
         let Some(alpha) = &self.model.alpha else { return Ok(()) };
-        if self.checkpoints.resume.is_some() {
-            // How many topics there are is the run's.
+        if self.checkpoints.resume.is_some() || self.basis.from.is_some() {
+            // How many topics there are is the run's, or the model's.
             return Ok(());
         }
         alpha
@@ -408,6 +416,8 @@ impl Args {
             ("--vocabulary", self.reading.vocabulary.as_ref()),
             ("--dates", self.reading.dates.as_ref()),
             ("--stop-words", stop_words),
+            ("--from", self.basis.from.as_ref()),
+            ("--seed-topics", self.basis.seed_topics.as_ref()),
             ("--log", log.as_ref()),
             ("--assignments", assignments.as_ref()),
             ("--doc-topics", doc_topics.as_ref()),
@@ -415,7 +425,7 @@ impl Args {
             ("--save", save.as_ref()),
             ("--plot", plot.as_ref()),
         ];
-        let inputs = 4;
+        let inputs = 6;
         let mut seen: HashMap<PathBuf, &str> = HashMap::new();
         for (place, (option, path)) in given.into_iter().enumerate() {
             let Some(path) = path else { continue };

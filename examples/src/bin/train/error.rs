@@ -61,6 +61,9 @@ pub enum TrainError {
     /// A snapshot cannot be read, or its directory not be used.
     #[error(transparent)]
     Snapshot(#[from] FileError),
+    /// The model to go on from cannot be read.
+    #[error("--from: {0}")]
+    Model(FileError),
     /// The last snapshot could not be written.
     #[error("the last snapshot is missing: {0}; other files asked for are written")]
     Checkpoint(String),

@@ -10,6 +10,7 @@
 //! lists the options; their names are stable.
 
 mod args;
+mod basis;
 mod error;
 mod held_out;
 mod input;

@@ -8,6 +8,8 @@ use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
 use serde::Serialize;
 
+use crate::basis::BasisArgs;
+
 /// The program, the resolved options and the input. Two runs that agree in it agree in every bit
 /// of their results; neither clock nor number of threads is in it.
 #[derive(Clone, Debug, Serialize)]
@@ -37,11 +39,51 @@ pub struct Input {
     /// Share of the documents kept out of training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// What it began with.
+    #[serde(flatten)]
+    pub basis: Option<Basis>,
     documents: usize,
     words: usize,
     tokens: u64,
     /// Hash of the documents trained on.
     fingerprint: String,
+}
+
+/// What a run began with, beside its documents.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "kebab-case")]
+pub enum Basis {
+    /// A model.
+    Model {
+        /// Its file.
+        from: String,
+        /// Share of its counts.
+        from_share: f64,
+    },
+    /// Words of topics.
+    Seeds {
+        /// Their file.
+        seed_topics: String,
+        /// Tokens that each counts as.
+        seed_weight: u32,
+    },
+}
+
+impl Basis {
+    /// As the command line says.
+    pub fn of(args: &BasisArgs) -> Option<Self> {
+        let BasisArgs { from, from_share, seed_topics, seed_weight } = args;
+        let text = |path: &Path| path.display().to_string();
+        let model = from.as_deref().map(|from| (text(from), *from_share));
+        let seeds = seed_topics.as_deref().map(|seeds| (text(seeds), *seed_weight));
+        match (model, seeds) {
+            (Some((from, from_share)), _) => Some(Self::Model { from, from_share }),
+            (None, Some((seed_topics, seed_weight))) => {
+                Some(Self::Seeds { seed_topics, seed_weight })
+            }
+            (None, None) => None,
+        }
+    }
 }
 
 impl Input {
@@ -52,6 +94,7 @@ impl Input {
             vocabulary: None,
             reading,
             held_out: None,
+            basis: None,
             documents: 0,
             words: 0,
             tokens: 0,

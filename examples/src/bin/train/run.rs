@@ -8,16 +8,16 @@ use lda_core::corpus::BuildError;
 use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
 use lda_core::file::FileError;
 use lda_core::model::TopicModel;
-use lda_core::train::{Checkpoints, EpochReport, Flow, Observer, Snapshot, Trainer};
+use lda_core::train::{self, Checkpoints, EpochReport, Flow, Observer, Snapshot, Trainer};
 
 use crate::args::Args;
 use crate::error::TrainError;
 use crate::log::Log;
 use crate::matrix::Layout;
 use crate::progress::{Goal, Progress};
-use crate::provenance::{Input, Provenance};
+use crate::provenance::{Basis, Input, Provenance};
 use crate::results::{Outcome, Results};
-use crate::{held_out, input, interrupt, table};
+use crate::{basis, held_out, input, interrupt, table};
 
 /// Reads, trains, writes, prints.
 ///
@@ -32,17 +32,33 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
     let progress = Progress::new(args.results.quiet, goal);
     let snapshot = resumed(args, &progress)?;
-    let options = snapshot.as_ref().map_or_else(|| args.options(), |run| args.options_of(run));
-    let (corpus, mut input) = input::load(args, &progress)?;
+    let model = basis::model(&args.basis)?;
+    let options = match (&snapshot, &model) {
+        (Some(run), _) => args.options_of(run),
+        (None, Some(model)) => basis::inherit(args, model, args.options()),
+        (None, None) => args.options(),
+    };
+    let (mut corpus, mut input) = input::load(args, &progress)?;
+    if let Some(model) = &model {
+        basis::widen(&mut corpus, model, &progress)?;
+        input.measure(&corpus);
+    }
+    input.basis = Basis::of(&args.basis);
     let (corpus, held) = hold_out(args, options.seed, corpus, &mut input)?;
     check_sizes(args, options.topics, &corpus)?;
 
     progress.busy("preparing");
     let mut trainer = match &snapshot {
         Some(snapshot) => Trainer::resume(&corpus, snapshot, &options)?,
-        None => Trainer::new(&corpus, &options)?,
+        None => {
+            let (model, topics) = (model.as_ref(), options.topics);
+            let pseudo_counts =
+                basis::pseudo_counts(&args.basis, model, &corpus, topics, &progress)?;
+            let basis = train::Basis { pseudo_counts, topics: None };
+            Trainer::with_basis(&corpus, &options, basis)?
+        }
     };
-    drop(snapshot);
+    drop((snapshot, model));
     if let Some(checkpoints) = args.checkpoints() {
         trainer.checkpoint(checkpoints)?;
     }
