@@ -358,6 +358,23 @@ fn themes_are_found() {
 }
 
 #[test]
+fn held_out_documents_end_a_run() {
+    let scratch = Scratch::with_corpus("patience");
+    let line = "docword.txt --vocabulary words.txt --topics 2 --alpha 0.1 --held-out 0.3 \
+                --evaluate-every 2 --sampler f-plus --log log.jsonl";
+    scratch.succeed(&format!("{line} --patience 2"));
+    let log = scratch.read("log.jsonl");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let perplexities: Vec<f64> =
+        lines.iter().map(|line| line["perplexity"].as_f64().unwrap()).collect();
+    let (before, last) = perplexities.split_at(perplexities.len() - 2);
+    let least = |part: &[f64]| part.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(least(last) > 0.99 * least(before), "{perplexities:?}");
+    scratch.succeed(&format!("{line} --epochs 2"));
+    assert!(!scratch.read("log.jsonl").contains("perplexity"));
+}
+
+#[test]
 fn held_out_documents_keep_their_numbers() {
     let scratch = Scratch::with_corpus("held-out");
     scratch.succeed(
@@ -403,6 +420,7 @@ fn wrong_usage_is_status_2() {
         ("--mh-steps 0", "mh-steps"),
         ("--format word", "--format"),
         ("--memory-limit lots", "--memory-limit"),
+        ("--patience 3", "--held-out"),
         ("--held-out 1", "--held-out"),
         ("--relevance 2", "--relevance"),
         ("--doc-topics a.txt", ".npy"),

@@ -28,6 +28,7 @@ pub mod checkpoint;
 mod driver;
 mod engine;
 mod exclusion;
+mod held_out;
 mod kernels;
 mod memory;
 mod options;
@@ -43,6 +44,7 @@ mod view;
 
 pub use assignments::Assignments;
 pub use checkpoint::{Checkpoints, Latest};
+pub use held_out::HeldOut;
 pub use memory::MemoryEstimate;
 pub use options::{
     Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,

@@ -43,6 +43,9 @@ pub struct EpochReport {
     /// Its word part.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_joint_word: Option<f64>,
+    /// Perplexity of held-out documents, where there are some and this epoch was evaluated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub perplexity: Option<f64>,
 }
 
 impl EpochReport {
@@ -69,6 +72,9 @@ impl std::fmt::Display for EpochReport {
         )?;
         if let Some(joint) = self.log_joint_per_token() {
             write!(f, ", log joint {joint:.4} a token")?;
+        }
+        if let Some(perplexity) = self.perplexity {
+            write!(f, ", held-out perplexity {perplexity:.2}")?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@
 //! | `alpha` | f64 | α, one or K |
 //! | `alpha-now` | f64 | α of the last epoch, one or K: another where it is learnt or follows topic sizes |
 //! | `evaluations`* | f64 | log joint a token at each evaluation since the warm-up |
+//! | `perplexities`* | f64 | perplexity of held-out documents at each |
 //! | `topics` | u16, u32 | topic of each token, documents in order, words ascending; u32 above 65,536 topics |
 //! | `proposals`* | as topics | M pending proposals of each token that carries any |
 //! | `ages`* | u8 | how settled each token is |
@@ -75,6 +76,7 @@ pub struct Snapshot {
     pub(super) epoch: u32,
     pub(super) seconds: f64,
     pub(super) evaluations: Vec<f64>,
+    pub(super) perplexities: Vec<f64>,
     pub(super) rounds: u16,
     pub(super) alpha_now: Alpha,
     pub(super) beta_now: f64,
@@ -223,7 +225,9 @@ impl Snapshot {
         let parts =
             [proposals, &documents.topics, &words.topics].map(|part| usize::from(!part.is_empty()));
         let lens = [&documents.lens, &words.lens].map(|part| usize::from(!part.is_empty()));
-        let ages_too = usize::from(!ages.is_empty()) + usize::from(!self.evaluations.is_empty());
+        let ages_too = usize::from(!ages.is_empty())
+            + usize::from(!self.evaluations.is_empty())
+            + usize::from(!self.perplexities.is_empty());
         let pseudo = self.pseudo.as_ref().map_or(0, |_| 3);
         let sections =
             4 + pseudo + parts.iter().sum::<usize>() + lens.iter().sum::<usize>() + ages_too;
@@ -233,6 +237,9 @@ impl Snapshot {
         file.section("alpha-now", self.alpha_now.as_slice().iter().copied())?;
         if !self.evaluations.is_empty() {
             file.section("evaluations", self.evaluations.iter().copied())?;
+        }
+        if !self.perplexities.is_empty() {
+            file.section("perplexities", self.perplexities.iter().copied())?;
         }
         file.section("topics", topics.iter().copied())?;
         if !proposals.is_empty() {
@@ -314,6 +321,7 @@ impl Snapshot {
             rounds: about
                 .required("rounds", |text| text.parse().ok().filter(|&rounds| rounds > 0))?,
             evaluations: optional(&mut file, "evaluations")?,
+            perplexities: optional(&mut file, "perplexities")?,
             alpha_now: file.alpha("alpha-now")?,
             beta_now: about.read("beta-now")?,
             pseudo: read_pseudo(&mut file, &resolved)?,

@@ -8,7 +8,8 @@ use std::time::Instant;
 use crate::corpus::Corpus;
 use crate::counts::RowsTooLarge;
 use crate::eval::{
-    Diagnostics, LogJoint, Phi, Ranking, diagnose, log_joint, log_predictive, top_words,
+    Completion, CompletionError, CompletionOptions, Diagnostics, LogJoint, Phi, Ranking,
+    complete_documents, diagnose, log_joint, log_predictive, top_words,
 };
 use crate::file::FileError;
 use crate::model::{Provenance, TopicModel};
@@ -17,6 +18,7 @@ use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::driver::PassReport;
 use crate::train::engine::Engine;
+use crate::train::held_out::HeldOut;
 use crate::train::options::{LevelOff, Options, OptionsError, Resolved, SamplerKind};
 use crate::train::pseudo::{Pseudo, PseudoCounts};
 use crate::train::report::{EpochReport, Flow, Observer};
@@ -178,6 +180,9 @@ pub struct Trainer<'a> {
     evaluations: Vec<f64>,
     keeper: Option<Keeper>,
     pseudo: Pseudo,
+    held_out: Option<HeldOut>,
+    /// Of the held-out documents, since the warm-up.
+    perplexities: Vec<f64>,
 }
 
 #[derive(Debug)]
@@ -290,6 +295,8 @@ impl<'a> Trainer<'a> {
             evaluations: Vec::new(),
             keeper: None,
             pseudo,
+            held_out: None,
+            perplexities: Vec::new(),
         })
     }
 
@@ -301,6 +308,48 @@ impl<'a> Trainer<'a> {
     pub fn checkpoint(&mut self, checkpoints: Checkpoints) -> Result<(), FileError> {
         self.keeper = Some(Keeper::start(checkpoints, self.epoch)?);
         Ok(())
+    }
+
+    /// Has [`run`](Self::run) judge the topics by documents that they are not of, at every evaluation, and
+    /// end by them if `held_out` says so. A run that is taken up has to be told again.
+    ///
+    /// # Errors
+    /// [`CompletionError`], if there is nothing in them to judge by.
+    pub fn judge_by(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
+        let once = CompletionOptions { burn_in: 0, samples: 1, ..held_out.completion };
+        self.foretell(&held_out.corpus, &once)?;
+        if held_out.completion.samples == 0 {
+            return Err(CompletionError::NoSamples);
+        }
+        self.held_out = Some(held_out);
+        Ok(())
+    }
+
+    /// How well the topics foretell other documents, whose word ids are the corpus's
+    /// ([`eval::perplexity`](crate::eval::perplexity)).
+    ///
+    /// # Errors
+    /// [`CompletionError`], if there is nothing to foretell among others.
+    pub fn foretell(
+        &self,
+        documents: &Corpus,
+        options: &CompletionOptions,
+    ) -> Result<Completion, CompletionError> {
+        let corpus = self.corpus;
+        Self::install(&self.pool, || {
+            any_engine!(&self.engine, engine => {
+                let view = CountsView::new(&engine.state, corpus);
+                let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
+                complete_documents(documents, &phi, &engine.alpha, options)
+            })
+        })
+    }
+
+    /// Perplexity of the held-out documents, if there are any.
+    fn judge(&self) -> Option<f64> {
+        let held_out = self.held_out.as_ref()?;
+        let found = self.foretell(&held_out.corpus, &held_out.completion);
+        Some(found.expect("they were foretold once").perplexity())
     }
 
     /// Takes a snapshot if one is due, and after the last epoch; tells what became of the one before.
@@ -378,6 +427,7 @@ impl<'a> Trainer<'a> {
         any_engine!(&mut trainer.engine, engine => engine.set_priors(alpha, beta));
         trainer.seconds = snapshot.seconds;
         trainer.evaluations.clone_from(&snapshot.evaluations);
+        trainer.perplexities.clone_from(&snapshot.perplexities);
         Ok(trainer)
     }
 
@@ -398,6 +448,7 @@ impl<'a> Trainer<'a> {
             epoch: self.epoch,
             seconds: self.seconds,
             evaluations: self.evaluations.clone(),
+            perplexities: self.perplexities.clone(),
             rounds,
             alpha_now,
             beta_now,
@@ -449,6 +500,7 @@ impl<'a> Trainer<'a> {
             log_joint: None,
             log_joint_doc: None,
             log_joint_word: None,
+            perplexity: None,
         }
     }
 
@@ -463,6 +515,7 @@ impl<'a> Trainer<'a> {
         any_engine!(&mut self.engine, engine => engine.set_priors(&alpha, beta));
         self.warming_up = None;
         self.evaluations.clear();
+        self.perplexities.clear();
     }
 
     /// Epochs until the options or the observer end the run, or `cancelled` says so; at least one.
@@ -471,7 +524,8 @@ impl<'a> Trainer<'a> {
         mut observer: impl Observer,
         cancelled: impl Fn() -> bool,
     ) -> EpochReport {
-        let bounded = self.options.epochs.is_some() || self.options.seconds.is_some();
+        let judged = self.held_out.as_ref().is_some_and(HeldOut::ends);
+        let bounded = judged || self.options.epochs.is_some() || self.options.seconds.is_some();
         let level_off = match self.options.level_off {
             Some(rule) => Some(rule),
             None => (!bounded).then(LevelOff::default),
@@ -481,18 +535,22 @@ impl<'a> Trainer<'a> {
             let spent = self.options.epochs.is_some_and(|n| self.epoch >= n)
                 || self.options.seconds.is_some_and(|s| self.seconds >= s)
                 || cancelled();
-            // Levelling off cannot be seen without evaluations.
-            let every = match (self.options.evaluate_every, level_off) {
-                (0, Some(_)) => 10,
-                (every, _) => every,
+            // Neither can be seen without evaluations.
+            let every = match self.options.evaluate_every {
+                0 if judged || level_off.is_some() => 10,
+                every => every,
             };
             let mut level = false;
             if every > 0 && (spent || self.epoch.is_multiple_of(every)) {
                 let joint = self.log_joint();
                 report.set_log_joint(joint);
                 self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
+                report.perplexity = self.judge();
+                self.perplexities.extend(report.perplexity);
+                let over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
                 level = self.warming_up.is_none()
-                    && level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule));
+                    && (level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule))
+                        || self.held_out.as_ref().is_some_and(over));
             }
             let is_last = observer.epoch(&report) == Flow::Stop || spent || level;
             self.keep(&mut observer, is_last);

@@ -79,6 +79,11 @@ pub struct HoldOutArgs {
     /// documents without tokens
     #[arg(long, value_name = "SHARE", value_parser = share(false))]
     pub held_out: Option<f64>,
+    /// Judge the topics by the held-out documents at every evaluation, and stop when so many in a row
+    /// have foretold them no better (by a thousandth) than the best before
+    #[arg(long, value_name = "N", requires = "held_out",
+        value_parser = value_parser!(u32).range(1..))]
+    pub patience: Option<u32>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -18,6 +18,8 @@ pub struct Progress {
     style: Style,
     goal: Goal,
     per_token: Option<f64>,
+    /// The last perplexity of held-out documents.
+    perplexity: Option<f64>,
     last: Instant,
 }
 
@@ -56,7 +58,7 @@ impl Progress {
         } else {
             Style::Lines
         };
-        Self { style, goal, per_token: None, last: Instant::now() }
+        Self { style, goal, per_token: None, perplexity: None, last: Instant::now() }
     }
 
     /// Says something that stays.
@@ -84,6 +86,7 @@ impl Progress {
     /// Shows an epoch.
     pub fn epoch(&mut self, report: &EpochReport) {
         self.per_token = report.log_joint_per_token().or(self.per_token);
+        self.perplexity = report.perplexity.or(self.perplexity);
         match &self.style {
             Style::Quiet => {}
             Style::Lines => {
@@ -120,6 +123,9 @@ impl Progress {
         let mut text = format!("epoch {epoch}{of}, {:.1} s, {rate:.1} M tokens/s", report.seconds);
         if let Some(per_token) = self.per_token {
             text.push_str(&format!(", log likelihood/token {per_token:.4}"));
+        }
+        if let Some(perplexity) = self.perplexity {
+            text.push_str(&format!(", held-out perplexity {perplexity:.1}"));
         }
         text
     }

@@ -8,7 +8,7 @@ use lda_core::corpus::BuildError;
 use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
 use lda_core::file::FileError;
 use lda_core::model::TopicModel;
-use lda_core::train::{self, Checkpoints, EpochReport, Flow, Observer, Snapshot, Trainer};
+use lda_core::train::{self, Checkpoints, EpochReport, Flow, HeldOut, Observer, Snapshot, Trainer};
 
 use crate::args::Args;
 use crate::error::TrainError;
@@ -61,6 +61,11 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     drop((snapshot, model));
     if let Some(checkpoints) = args.checkpoints() {
         trainer.checkpoint(checkpoints)?;
+    }
+    if let (Some(patience), Some(held)) = (args.hold_out.patience, &held) {
+        let completion = CompletionOptions { seed: options.seed, ..Default::default() };
+        let judge = HeldOut::new(held.clone()).completion(completion).patience(patience);
+        trainer.judge_by(judge)?;
     }
     let provenance = Provenance::new(trainer.resolved(), args.stop.evaluate_every, input);
     progress.note(&provenance.caption());

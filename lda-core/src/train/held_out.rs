@@ -1,0 +1,99 @@
+//! Documents that a run does not see, and that judge it as it goes on.
+//!
+//! The likelihood of the training documents goes on rising when topics have long begun to fit their
+//! accidents; how well topics foretell other documents does not. So a run may end when the perplexity
+//! of held-out documents (by [document completion](crate::eval::perplexity)) has not fallen for some
+//! evaluations. Only the end depends on it: up to there topics are those of a run without.
+
+use crate::corpus::Corpus;
+use crate::eval::CompletionOptions;
+
+/// Held-out documents, and when they end a run.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_core::train::{EpochReport, Flow, HeldOut, Options, Trainer};
+///
+/// let themes = [["tree", "leaf", "wood"], ["sea", "wave", "foam"]];
+/// let corpus = Corpus::from_words((0..40).map(|d| themes[d % 2]))?;
+/// let (train, test) = (corpus.select(0..30), corpus.select(30..40));
+/// let options = Options { topics: 2, evaluate_every: 1, ..Options::default() };
+/// let mut trainer = Trainer::new(&train, &options)?;
+/// trainer.judge_by(HeldOut::new(test).patience(5))?;
+/// let last = trainer.run(|_: &EpochReport| Flow::Continue, || false);
+/// assert!(last.perplexity.is_some_and(|perplexity| perplexity < 6.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct HeldOut {
+    pub(super) corpus: Corpus,
+    pub(super) completion: CompletionOptions,
+    patience: Option<u32>,
+    tolerance: f64,
+}
+
+impl HeldOut {
+    /// Documents whose word ids are those of the corpus trained on. They only tell; see
+    /// [`patience`](Self::patience).
+    pub fn new(corpus: Corpus) -> Self {
+        let completion = CompletionOptions::default();
+        Self { corpus, completion, patience: None, tolerance: 1e-3 }
+    }
+
+    /// How perplexity is estimated; [`CompletionOptions::default`] unless called.
+    pub fn completion(mut self, completion: CompletionOptions) -> Self {
+        self.completion = completion;
+        self
+    }
+
+    /// Ends the run when so many evaluations in a row, at least 1, have not brought the perplexity
+    /// below the least before. Takes the place of levelling off.
+    pub fn patience(mut self, evaluations: u32) -> Self {
+        self.patience = Some(evaluations.max(1));
+        self
+    }
+
+    /// By what share it must be below to count; 0.001 unless called.
+    pub fn tolerance(mut self, share: f64) -> Self {
+        self.tolerance = share;
+        self
+    }
+
+    /// Whether it may end a run.
+    pub(super) fn ends(&self) -> bool {
+        self.patience.is_some()
+    }
+
+    /// Whether a run with these perplexities is at its end.
+    pub(super) fn is_over(&self, perplexities: &[f64]) -> bool {
+        let Some(patience) = self.patience else { return false };
+        let (mut best, mut since) = (f64::INFINITY, 0);
+        for &perplexity in perplexities {
+            if perplexity < best * (1.0 - self.tolerance) {
+                (best, since) = (perplexity, 0);
+            } else {
+                since += 1;
+            }
+        }
+        since >= patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_counts_from_the_least() {
+        let corpus = Corpus::from_tokens([[0, 1]]).unwrap();
+        let held = HeldOut::new(corpus).patience(2);
+        let over = |perplexities: &[f64]| held.is_over(perplexities);
+        assert!(!over(&[]) && !over(&[9.0]) && !over(&[9.0, 9.0]));
+        assert!(over(&[9.0, 9.0, 9.0]));
+        assert!(!over(&[9.0, 9.5, 8.0]) && !over(&[9.0, 9.5, 8.0, 8.5]));
+        assert!(over(&[9.0, 9.5, 8.0, 8.5, 7.999]));
+        assert!(!over(&[9.0, 9.5, 8.0, 8.5, 7.99]));
+        let only_told = HeldOut::new(Corpus::from_tokens([[0, 1]]).unwrap());
+        assert!(!only_told.is_over(&[1.0; 100]));
+    }
+}
