@@ -70,7 +70,7 @@ fn a_run_goes_on_from_a_model() {
     let third = from.replace("second", "third") + " -k 4 --from-share 0.5";
     scratch.succeed(&third);
     let third = TopicModel::load(scratch.0.join("third.lda")).unwrap();
-    assert_eq!((tokens(&third), third.num_topics()), ((tokens(&first) + 1) / 2 + 4, 4));
+    assert_eq!((tokens(&third), third.num_topics()), (tokens(&first).div_ceil(2) + 4, 4));
 }
 
 #[test]
