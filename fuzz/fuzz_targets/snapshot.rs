@@ -5,14 +5,13 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use lda_core::Corpus;
-use lda_core::train::{Options, SamplerKind};
-use lda_core::train::{Snapshot, Trainer};
+use lda_core::train::{Basis, Options, PseudoCounts, SamplerKind, Snapshot, Trainer};
 
 /// What the runs are on.
 static CORPUS: LazyLock<Corpus> =
     LazyLock::new(|| Corpus::from_tokens([[0, 1, 2, 0, 1], [2, 3, 3, 2, 0]]).expect("it is legal"));
 
-/// Runs with lists, with proposals, with both, and with ages.
+/// Runs with lists, with proposals, with both, and with ages; without pseudo-counts and with some.
 static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let of = |sampler, topics, exclude| Options {
         sampler: Some(sampler),
@@ -27,14 +26,19 @@ static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         of(SamplerKind::Hybrid, 300, None),
         of(SamplerKind::Sparse, 300, Some(1)),
     ]
-    .map(|options| {
-        let mut trainer = Trainer::new(&CORPUS, &options).expect("it is legal");
+    .into_iter()
+    .flat_map(|options| [(options.clone(), false), (options, true)])
+    .map(|(options, with)| {
+        let entries = [(0, 2, 5), (3, 0, 1), (3, 2, 7)];
+        let pseudo = PseudoCounts::new(4, options.topics, entries).expect("it is legal");
+        let basis = Basis { pseudo_counts: with.then_some(pseudo), topics: None };
+        let mut trainer = Trainer::with_basis(&CORPUS, &options, basis).expect("it is legal");
         trainer.epoch();
         let mut out = Cursor::new(Vec::new());
         trainer.snapshot().write_to(&mut out).expect("memory takes it");
         out.into_inner()
     })
-    .into()
+    .collect()
 });
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -45,6 +49,10 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let resolved = snapshot.resolved();
     if resolved.topics > 1 << 12 || resolved.ranges > 16 || resolved.mh_steps > 8 {
+        return;
+    }
+    // WarpLDA lays them out one by one.
+    if snapshot.pseudo_counts().is_some_and(|counts| counts.sum() > 1 << 20) {
         return;
     }
     match Trainer::resume(&CORPUS, &snapshot, &snapshot.options()) {

@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod counts;
 pub mod discrete;
 pub mod eval;
+pub mod exchange;
 pub mod file;
 pub mod infer;
 pub mod layout;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::rows::{Entries, Pattern, TopicArray, Topics};
+use super::rows::{Builder, Entries, Pattern, TopicArray, Topics};
 use crate::eval::{Visit, WordCounts};
 use crate::file::{Array, FileError};
 
@@ -124,6 +124,42 @@ impl Counts {
 
     pub(super) fn memory(&self) -> usize {
         self.pattern.memory() + self.counts.memory() + self.totals.memory()
+    }
+}
+
+/// Counts as they come, by word.
+pub(crate) struct CountsBuilder {
+    offsets: Vec<u64>,
+    topics: Builder,
+    counts: Vec<u32>,
+    totals: Vec<u64>,
+}
+
+impl CountsBuilder {
+    /// Of `topics` topics.
+    pub fn new(topics: usize) -> Self {
+        let (offsets, totals) = (vec![0], vec![0; topics]);
+        Self { offsets, topics: TopicArray::with_capacity(topics, 0), counts: Vec::new(), totals }
+    }
+
+    /// Adds an entry of the current word; topics ascend.
+    pub fn push(&mut self, topic: u32, count: u32) {
+        if count > 0 {
+            self.topics.push(topic);
+            self.counts.push(count);
+            self.totals[topic as usize] += u64::from(count);
+        }
+    }
+
+    /// Goes on to the next word.
+    pub fn end_word(&mut self) {
+        self.offsets.push(self.counts.len() as u64);
+    }
+
+    /// The counts.
+    pub fn finish(self, beta: f64) -> Counts {
+        let pattern = Pattern { offsets: self.offsets.into(), topics: self.topics.finish() };
+        Counts { pattern, counts: self.counts.into(), totals: self.totals.into(), beta }
     }
 }
 

@@ -39,6 +39,7 @@ mod tests;
 mod weights;
 
 pub use counts::Counts;
+pub(crate) use counts::CountsBuilder;
 pub use merge::Merged;
 pub use provenance::Provenance;
 pub use remove::RemoveError;
@@ -98,6 +99,11 @@ impl TopicModel {
     /// A model of real numbers.
     pub fn from_weights(weights: Weights, alpha: Alpha) -> Self {
         Self::of(Parameters::Weights(weights), alpha)
+    }
+
+    /// Of counts that are at hand.
+    pub(crate) fn of_counts(counts: Counts, alpha: Alpha) -> Self {
+        Self::of(Parameters::Counts(counts), alpha)
     }
 
     fn of(parameters: Parameters, alpha: Alpha) -> Self {

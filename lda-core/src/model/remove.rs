@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-use super::rows::{Pattern, TopicArray};
-use super::{Counts, Parameters, TopicModel};
+use super::{Counts, CountsBuilder, Parameters, TopicModel};
 
 /// Tokens cannot be taken out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -60,7 +59,7 @@ impl TopicModel {
         tokens.sort_unstable();
         let mut gone = tokens.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32));
         let mut next = gone.next();
-        let mut left = Left::new(counts.num_topics());
+        let mut left = CountsBuilder::new(counts.num_topics());
         for word in 0..counts.num_words() {
             for (topic, counted) in counts.word(word).iter() {
                 let at = (word as u32, topic);
@@ -93,7 +92,7 @@ impl TopicModel {
     /// [`RemoveError::NoCounts`].
     pub fn without_words(&self, gone: impl Fn(u32) -> bool) -> Result<Self, RemoveError> {
         let counts = self.counts().ok_or(RemoveError::NoCounts)?;
-        let mut left = Left::new(counts.num_topics());
+        let mut left = CountsBuilder::new(counts.num_topics());
         for word in 0..counts.num_words() {
             if !gone(word as u32) {
                 counts.word(word).iter().for_each(|(topic, count)| left.push(topic, count));
@@ -107,37 +106,5 @@ impl TopicModel {
         let (alpha, names) = (self.alpha.clone(), self.names.clone());
         let parameters = Parameters::Counts(counts);
         Self { parameters, alpha, names, provenance: self.provenance.clone() }
-    }
-}
-
-/// Counts as they come, by word.
-struct Left {
-    offsets: Vec<u64>,
-    topics: super::rows::Builder,
-    counts: Vec<u32>,
-    totals: Vec<u64>,
-}
-
-impl Left {
-    fn new(topics: usize) -> Self {
-        let (offsets, totals) = (vec![0], vec![0; topics]);
-        Self { offsets, topics: TopicArray::with_capacity(topics, 0), counts: Vec::new(), totals }
-    }
-
-    fn push(&mut self, topic: u32, count: u32) {
-        if count > 0 {
-            self.topics.push(topic);
-            self.counts.push(count);
-            self.totals[topic as usize] += u64::from(count);
-        }
-    }
-
-    fn end_word(&mut self) {
-        self.offsets.push(self.counts.len() as u64);
-    }
-
-    fn finish(self, beta: f64) -> Counts {
-        let pattern = Pattern { offsets: self.offsets.into(), topics: self.topics.finish() };
-        Counts { pattern, counts: self.counts.into(), totals: self.totals.into(), beta }
     }
 }

@@ -183,13 +183,18 @@ impl Snapshot {
         &self.resolved
     }
 
+    /// What the run began with beside its corpus.
+    pub fn pseudo_counts(&self) -> Option<&PseudoCounts> {
+        self.pseudo.as_deref()
+    }
+
     /// Options that take the run up: those that decide what is drawn are the run's, when to stop is
     /// as in [`Options::default`].
     pub fn options(&self) -> Options {
         Options::from(&self.resolved)
     }
 
-    /// Bytes of heap memory held.
+    /// Bytes of heap memory held; pseudo-counts are shared with the run.
     pub fn memory(&self) -> usize {
         match &self.carried {
             Width::Narrow(carried) => carried.memory(),

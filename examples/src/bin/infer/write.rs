@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use lda_core::exchange::npy;
 use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
-use lda_examples::npy;
 use serde::Serialize;
 
 /// What is written.

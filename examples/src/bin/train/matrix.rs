@@ -19,7 +19,7 @@ use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::Assignments;
 
-use lda_examples::npy;
+use lda_core::exchange::npy;
 
 use crate::error::TrainError;
 use crate::provenance::Provenance;

@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::{CountProblem, Place, ReadError};
 pub use options::{Compression, Format, ReadOptions, ReadReport, StopWords, TextOptions};
+pub(crate) use source::Source;
 pub use words::read_vocabulary;
 
 use super::Corpus;

@@ -31,8 +31,8 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// A reader of plain bytes, and how they were packed.
-pub(super) struct Source<'a> {
-    pub(super) reader: Box<dyn Read + 'a>,
+pub(crate) struct Source<'a> {
+    pub(crate) reader: Box<dyn Read + 'a>,
     pub(super) compression: Compression,
     /// Of the packed bytes.
     pub(super) extent: Extent,
@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// Those of `reader`; `Unsupported` where the build leaves the decoder out.
-    pub(super) fn new<R: Read + 'a>(reader: R, size: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn new<R: Read + 'a>(reader: R, size: Option<u64>) -> io::Result<Self> {
         let extent = Extent::of(size);
         let mut counted = Counted { inner: reader, extent: extent.clone() };
         let mut head = Vec::with_capacity(4);

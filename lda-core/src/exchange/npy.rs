@@ -1,0 +1,287 @@
+//! NumPy's arrays in files (NEP 1), as far as topics need them: matrices of numbers.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use super::{ExchangeError, MAX_TOPICS};
+use crate::corpus::read::Source;
+use crate::model::Weights;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// Bytes of a head at most; NumPy's own have about a hundred.
+const LONGEST_HEAD: u32 = 1 << 16;
+
+/// Writes the head of a matrix of `rows` rows of `columns` numbers of kind `descr`, as in `<f8` (64-bit
+/// floats, little-endian); the numbers follow, row by row. It is padded to a multiple of 64 bytes.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_header(
+    out: &mut (impl Write + ?Sized),
+    descr: &str,
+    rows: usize,
+    columns: usize,
+) -> io::Result<()> {
+    // Magic, version and the length of what follows.
+    let before = 10;
+    let shape = format!("({rows}, {columns})");
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    while (before + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    out.write_all(MAGIC)?;
+    out.write_all(b"\x01\x00")?;
+    out.write_all(&(header.len() as u16).to_le_bytes())?;
+    out.write_all(header.as_bytes())
+}
+
+/// Reads topics × words at `path`.
+///
+/// # Errors
+/// [`ExchangeError`] names the file and what is wrong.
+pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, ExchangeError> {
+    let path = path.as_ref();
+    let open = || read_topics(File::open(path)?);
+    open().map_err(|error| error.at(path))
+}
+
+/// Reads topics × words: numbers from 0 on, in any of NumPy's kinds of floats and integers but halves;
+/// each row is divided by its sum.
+///
+/// ```
+/// use lda_core::exchange::npy::{read_topics, write_header};
+/// use lda_core::model::TopicModel;
+///
+/// let mut file = Vec::new();
+/// write_header(&mut file, "<f4", 2, 3)?;
+/// for number in [2.0f32, 1.0, 1.0, 0.0, 0.0, 5.0] {
+///     file.extend(number.to_le_bytes());
+/// }
+/// let weights = read_topics(&file[..])?;
+/// assert_eq!((weights.num_topics(), weights.num_words()), (2, 3));
+/// let model = TopicModel::from_weights(weights, 0.1.into());
+/// assert!((model.phi(0, 0) - 0.5).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ExchangeError`] says what is wrong.
+pub fn read_topics(reader: impl Read) -> Result<Weights, ExchangeError> {
+    let content = |reason: String| ExchangeError::Content(reason);
+    let matrix = read_matrix(reader)?;
+    if matrix.rows.len() > MAX_TOPICS as usize {
+        let (rows, words) = (matrix.rows.len(), matrix.rows[0].len());
+        return Err(content(format!(
+            "{rows} rows of {words}: expected topics × words; transpose the array"
+        )));
+    }
+    Weights::from_rows(&matrix.rows).map_err(|error| content(error.to_string()))
+}
+
+struct Matrix {
+    rows: Vec<Vec<f64>>,
+}
+
+/// What a head says.
+#[derive(Debug, PartialEq)]
+struct Head {
+    kind: Kind,
+    fortran_order: bool,
+    rows: usize,
+    columns: usize,
+}
+
+/// A number: its bytes, and how they are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Kind {
+    letter: u8,
+    bytes: usize,
+    big: bool,
+}
+
+impl Kind {
+    fn parse(descr: &str) -> Option<Self> {
+        let &[order, letter, digit] = descr.as_bytes() else { return None };
+        let bytes = usize::from(digit.checked_sub(b'0')?);
+        let known = match letter {
+            b'f' => matches!(bytes, 4 | 8),
+            b'i' | b'u' => matches!(bytes, 1 | 2 | 4 | 8),
+            _ => false,
+        };
+        let ordered = matches!(order, b'<' | b'>') || order == b'|' && bytes == 1;
+        (known && ordered).then_some(Self { letter, bytes, big: order == b'>' })
+    }
+
+    fn read(self, from: &[u8]) -> f64 {
+        let mut bytes = [0; 8];
+        for (to, at) in bytes.iter_mut().zip(0..from.len()) {
+            *to = from[if self.big { from.len() - 1 - at } else { at }];
+        }
+        let whole = u64::from_le_bytes(bytes);
+        let shift = 64 - 8 * self.bytes;
+        match self.letter {
+            b'f' if self.bytes == 4 => f64::from(f32::from_bits(whole as u32)),
+            b'f' => f64::from_bits(whole),
+            b'i' => ((whole << shift) as i64 >> shift) as f64,
+            _ => whole as f64,
+        }
+    }
+}
+
+fn read_matrix(reader: impl Read) -> Result<Matrix, ExchangeError> {
+    let content = |reason: &str| ExchangeError::Content(reason.to_owned());
+    let source = Source::new(reader, None)?;
+    let mut reader = BufReader::new(source.reader);
+    let short = "it ends too early: it was cut off, or is no array";
+    let mut start = [0; 8];
+    reader.read_exact(&mut start).map_err(|error| ends_early(error, short))?;
+    if !start.starts_with(MAGIC) {
+        return Err(content("it is no NumPy array: give what numpy.save wrote"));
+    }
+    let len = if start[6] == 1 {
+        let mut len = [0; 2];
+        reader.read_exact(&mut len).map_err(|error| ends_early(error, short))?;
+        u32::from(u16::from_le_bytes(len))
+    } else {
+        let mut len = [0; 4];
+        reader.read_exact(&mut len).map_err(|error| ends_early(error, short))?;
+        u32::from_le_bytes(len)
+    };
+    if len > LONGEST_HEAD {
+        return Err(content("its head is too long to be one"));
+    }
+    let mut head = vec![0; len as usize];
+    reader.read_exact(&mut head).map_err(|error| ends_early(error, short))?;
+    let head = std::str::from_utf8(&head).ok().map(parse_head);
+    let head = head.unwrap_or_else(|| Err("its head is no text".to_owned()));
+    let Head { kind, fortran_order, rows, columns } = head.map_err(ExchangeError::Content)?;
+    // As they lie in the file: lines of `inner` numbers.
+    let (outer, inner) = if fortran_order { (columns, rows) } else { (rows, columns) };
+    let bytes = inner.checked_mul(kind.bytes).ok_or_else(|| content("its shape is too large"))?;
+    let mut lines: Vec<Vec<f64>> = Vec::new();
+    let mut line = Vec::new();
+    for _ in 0..outer {
+        line.clear();
+        // Grows as bytes come, whatever the head has promised.
+        let read = reader.by_ref().take(bytes as u64).read_to_end(&mut line)?;
+        if read < bytes {
+            return Err(content(short));
+        }
+        lines.push(line.chunks_exact(kind.bytes).map(|number| kind.read(number)).collect());
+    }
+    if reader.read(&mut [0])? > 0 {
+        return Err(content("there is more in it than its head says"));
+    }
+    if fortran_order {
+        let rows = (0..rows).map(|row| lines.iter().map(|column| column[row]).collect());
+        return Ok(Matrix { rows: rows.collect() });
+    }
+    Ok(Matrix { rows: lines })
+}
+
+fn ends_early(error: io::Error, short: &str) -> ExchangeError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => ExchangeError::Content(short.to_owned()),
+        _ => error.into(),
+    }
+}
+
+/// A dictionary of three entries, as Python writes it.
+fn parse_head(head: &str) -> Result<Head, String> {
+    let after = |name: &str| {
+        let at = head.find(&format!("'{name}'"))?;
+        let rest = head[at..].split_once(':')?.1;
+        Some(rest.trim_start())
+    };
+    let descr = after("descr").and_then(|rest| rest.strip_prefix('\'')?.split('\'').next());
+    let descr = descr.ok_or("its head has no simple kind of number")?;
+    let kind = Kind::parse(descr)
+        .ok_or_else(|| format!("its numbers are {descr:?}: save it as float32 or float64"))?;
+    let order = after("fortran_order").ok_or("its head does not say how rows lie")?;
+    let shape = after("shape").and_then(|rest| rest.strip_prefix('(')?.split(')').next());
+    let shape = shape.ok_or("its head has no shape")?;
+    let sizes: Option<Vec<usize>> = shape
+        .split(',')
+        .map(str::trim)
+        .filter(|size| !size.is_empty())
+        .map(|size| size.parse().ok())
+        .collect();
+    match sizes.as_deref() {
+        Some(&[rows, columns]) if rows > 0 && columns > 0 => {
+            Ok(Head { kind, fortran_order: order.starts_with("True"), rows, columns })
+        }
+        _ => Err(format!("its shape is ({shape}): expected topics × words")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(head: &str, numbers: &[u8]) -> Vec<u8> {
+        let len = (head.len() as u16).to_le_bytes();
+        [MAGIC, b"\x01\x00", &len, head.as_bytes(), numbers].concat()
+    }
+
+    fn rows(file: &[u8]) -> Vec<Vec<f64>> {
+        read_matrix(file).unwrap_or_else(|error| panic!("{error}")).rows
+    }
+
+    #[test]
+    fn every_kind_of_number_is_read() {
+        let head = |descr: &str| {
+            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (1, 2), }}")
+        };
+        let little: Vec<(&str, Vec<u8>)> = vec![
+            ("<f4", [3f32, 250.0].map(f32::to_le_bytes).concat()),
+            ("<f8", [3f64, 250.0].map(f64::to_le_bytes).concat()),
+            ("<i8", [3i64, 250].map(i64::to_le_bytes).concat()),
+            ("<i4", [3i32, 250].map(i32::to_le_bytes).concat()),
+            ("<u2", [3u16, 250].map(u16::to_le_bytes).concat()),
+            ("|u1", vec![3, 250]),
+            (">f4", [3f32, 250.0].map(f32::to_be_bytes).concat()),
+            (">i2", [3i16, 250].map(i16::to_be_bytes).concat()),
+            (">u8", [3u64, 250].map(u64::to_be_bytes).concat()),
+        ];
+        for (descr, numbers) in little {
+            assert_eq!(rows(&file(&head(descr), &numbers)), [[3.0, 250.0]], "{descr}");
+        }
+        assert_eq!(rows(&file(&head("|i1"), &[3, 250])), [[3.0, -6.0]]);
+    }
+
+    #[test]
+    fn columns_are_turned_into_rows() {
+        let numbers = [1u8, 2, 3, 4, 5, 6];
+        let head =
+            |order| format!("{{'shape': (2, 3), 'fortran_order': {order}, 'descr': '|u1'}}\n");
+        assert_eq!(rows(&file(&head("False"), &numbers)), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        assert_eq!(rows(&file(&head("True"), &numbers)), [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]);
+        // Version 2 has a longer length.
+        let head = head("False");
+        let len = (head.len() as u32).to_le_bytes();
+        let second = [MAGIC, b"\x02\x00", &len, head.as_bytes(), &numbers].concat();
+        assert_eq!(rows(&second), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let good = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2), }";
+        let wrong = |bytes: &[u8]| read_topics(bytes).unwrap_err().to_string();
+        assert!(wrong(b"").contains("cut off"));
+        assert!(wrong(b"PK\x03\x04 and so on").contains("no NumPy array"));
+        assert!(wrong(&file(good, &[1])).contains("cut off"));
+        assert!(wrong(&file(good, &[1, 2, 3])).contains("more in it"));
+        assert!(wrong(&file(&good.replace("|u1", "<f2"), &[0; 4])).contains("float32"));
+        assert!(wrong(&file(&good.replace("|u1", "|O"), &[0; 4])).contains("float32"));
+        assert!(wrong(&file(&good.replace("(1, 2)", "(2,)"), &[1, 2])).contains("topics × words"));
+        assert!(wrong(&file(&good.replace("(1, 2)", "(0, 2)"), &[])).contains("topics × words"));
+        let huge = good.replace("(1, 2)", "(9999999999999, 9999999999999)");
+        assert!(wrong(&file(&huge, &[1, 2])).contains("cut off"));
+        let sum = wrong(&file(good, &[0, 0]));
+        assert!(sum.contains("topic 0"), "{sum}");
+        let negative = wrong(&file(&good.replace("|u1", "|i1"), &[1, 255]));
+        assert!(negative.contains("-1"), "{negative}");
+    }
+}
