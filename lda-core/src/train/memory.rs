@@ -20,7 +20,7 @@ use crate::train::state::room;
 /// | inverse index | 4 a token that WarpLDA has |
 /// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
 /// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
-/// | scratch | about 80K a thread; with WarpLDA 4 (2 + M) a token of the longest document or most frequent word beside, with LightLDA a topic id a token and 16 bytes a document of a document range |
+/// | scratch | about 112K a thread; with WarpLDA 4 (2 + M) a token of the longest document or most frequent word beside, with LightLDA a topic id a token and 16 bytes a document of a document range |
 /// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
 /// | hand over | 4 a token where WarpLDA warms up, which is gone before the sampler's state comes |
 ///
@@ -178,7 +178,7 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
     let mut memory = MemoryEstimate {
         // A word's id, position, frequency and count row; C_k; and what does not grow.
         layout: corpus.num_words() as u64 * 20 + padded(topics) as u64 * 4 + 1024,
-        scratch: threads as u64 * padded(topics) as u64 * 80,
+        scratch: threads as u64 * padded(topics) as u64 * 112,
         evaluation: corpus.num_documents() as u64 * 16,
         ..MemoryEstimate::default()
     };

@@ -44,7 +44,7 @@
 //! after the other, without a branch.
 //!
 //! Cost a token: M times a few loads from arrays over K and one from the document's topics; one go over
-//! the document's row where that is a list. Memory: rows; a thread, twelve arrays over K, and a topic id a
+//! the document's row where that is a list. Memory: rows; a thread, 100 bytes a topic, and a topic id a
 //! token and 16 bytes a document of the largest document range.
 
 mod positions;
