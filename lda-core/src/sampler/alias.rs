@@ -33,11 +33,10 @@
 //! Memory: rows, and 16 bytes a topic of a word for the tables.
 //!
 //! **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens a CPU
-//! second on kos 5.6 against 12.4 at K = 1,000 and 4.5 against 7.0 at 10,000. The sum over the word's
-//! topics that the paper saves is sixteen topics a step here, and 7 % of AliasLDA's time, in which the
-//! fresh part is that very sum. Around it come, at K = 1,000: 18 % to look up in the word's row the two
-//! topics that are judged, 12 % to draw from the fresh part, 8 % to build tables, 7 % to draw from
-//! them.
+//! second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over the word's
+//! topics that the paper saves is sixteen topics a step here, and 19 % of AliasLDA's time, in which the
+//! fresh part is that very sum. Around it come, at K = 1,000: 18 % to look up the two topics that are
+//! judged, 12 % to draw from the fresh part, 9 % to draw from tables, 7 % to build them.
 
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::{Order, Placement, Visit};

@@ -43,7 +43,7 @@
 //! degree. Memory: rows; scratch is six arrays over K a thread.
 //!
 //! Beside [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document and walks the
-//! rest: million tokens a CPU second on kos 12.6 against 12.4 at K = 1,000 and 10.5 against 7.0 at
+//! rest: million tokens a CPU second on kos 14.5 against 14.5 at K = 1,000 and 10.0 against 6.6 at
 //! 10,000, where the walk is a third of SparseLDA's time and a table pays. Its epochs bring less there:
 //! it took 12.9 s to 99 % of the best likelihood, SparseLDA 8.9.
 
