@@ -1,7 +1,6 @@
 //! What the programs share: how documents are read from the command line, and how files appear.
 
 #[cfg(feature = "common")]
-#[cfg(feature = "common")]
 pub mod output;
 #[cfg(feature = "common")]
 pub mod parsers;

@@ -2,6 +2,8 @@
 
 use lda_core::model::TopicModel;
 
+use serde_json::Value;
+
 use super::{Scratch, WORDS};
 
 const RUN: &str = "docword.txt --vocabulary words.txt --sampler f-plus --epochs 30 --alpha 0.1 -q";
@@ -38,9 +40,10 @@ fn seeds_that_cannot_be_are_refused() {
     scratch.write("many.txt", "word1\nword2\nword3\n");
     let said = scratch.fail(&format!("{RUN} -k 2 --seed-topics many.txt"), 2);
     assert!(said.contains("many.txt: seeds of 3 topics, and 2 asked for"), "{said}");
-    scratch.write("unknown.txt", "word1\n\nnowhere\n");
+    scratch.write("unknown.txt", "word1\n# a remark\n\nnowhere\n");
     let said = scratch.fail(&format!("{RUN} -k 5 --seed-topics unknown.txt"), 2);
-    assert!(said.contains("none of the seeds of topic 2"), "{said}");
+    assert!(said.contains("unknown.txt, line 4: none of the seeds of topic 2"), "{said}");
+    scratch.fail(&format!("{RUN} -k 5 --seed-weight 9"), 2);
     scratch.write("empty.txt", "# nothing\n\n");
     let said = scratch.fail(&format!("{RUN} -k 5 --seed-topics empty.txt"), 2);
     assert!(said.contains("it has no words"), "{said}");
@@ -84,6 +87,16 @@ fn a_run_from_a_model_is_taken_up() {
     let resumed = "new.txt --from first.lda -q --resume kept --epochs 6 --assignments half.txt";
     scratch.succeed(resumed);
     assert_eq!(scratch.read("whole.txt"), scratch.read("half.txt"));
+    // Both say the same of what they began with, and the second nothing that it cannot know.
+    let began = |name: &str| {
+        let said: Value = serde_json::from_str(&scratch.read(name)).unwrap();
+        let input = &said["options"]["input"];
+        (input["pseudo-counts"].clone(), input["from-share"].clone())
+    };
+    let (whole, half) = (began("whole.txt.json"), began("half.txt.json"));
+    assert!(whole.0.is_string() && whole.0 == half.0, "{whole:?} {half:?}");
+    assert!(whole.1 == 1.0 && half.1.is_null(), "{whole:?} {half:?}");
+    scratch.fail(&format!("{resumed} --from-share 0.5"), 2);
     let said = scratch.fail("new.txt -q --resume kept --epochs 9", 1);
     assert!(said.contains("another corpus"), "{said}");
 }

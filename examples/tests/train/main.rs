@@ -5,6 +5,8 @@
 
 mod basis;
 mod checkpoints;
+mod interrupts;
+mod refusals;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -129,20 +131,6 @@ fn pairs() -> Vec<(usize, usize, usize)> {
 
 fn tokens() -> usize {
     pairs().iter().map(|pair| pair.2).sum()
-}
-
-/// Waits up to a minute; how long it takes proves nothing.
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited for {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
 }
 
 #[test]
@@ -398,125 +386,6 @@ fn few_topics_and_many() {
     assert!(many.contains("--show-topics") && many.contains("topics have no tokens"), "{many}");
 }
 
-#[test]
-fn wrong_usage_is_status_2() {
-    let scratch = Scratch::with_corpus("usage");
-    for (line, named) in [
-        ("--topics 0", "--topics"),
-        ("--topics 99999999999", "--topics"),
-        ("--alpha 0", "--alpha"),
-        ("--alpha -1", "--alpha"),
-        ("--alpha nan", "--alpha"),
-        ("--alpha 1,2,3 --topics 2", "alpha has 3 values for 2 topics"),
-        ("--beta 0", "--beta"),
-        ("--beta NaN", "--beta"),
-        ("--beta inf", "--beta"),
-        ("--sampler gibbs", "hybrid"),
-        ("--epochs 0", "--epochs"),
-        ("--seconds -1", "--seconds"),
-        ("--threads 0", "--threads"),
-        ("--seed -1", "--seed"),
-        ("--ranges 100000", "ranges"),
-        ("--mh-steps 0", "mh-steps"),
-        ("--format word", "--format"),
-        ("--memory-limit lots", "--memory-limit"),
-        ("--patience 3", "--held-out"),
-        ("--held-out 1", "--held-out"),
-        ("--relevance 2", "--relevance"),
-        ("--doc-topics a.txt", ".npy"),
-        ("--plot a.jpg", ".svg"),
-        ("--log a.csv --doc-topics a.csv", "--log and --doc-topics"),
-        ("--assignments a --log a.json", "a.json"),
-        ("--log docword.txt", "PATH and --log"),
-        ("--log a --evaluate-every 0", "--evaluate-every"),
-        ("--stop-words none", "--stop-words"),
-        ("--index-base 0", "--index-base"),
-        ("--transpose", "transpose"),
-        ("--frobnicate", "--frobnicate"),
-        ("second", "second"),
-        ("--topics 50000000 --epochs 1 --doc-topics a.csv", ".mtx"),
-        ("--topics 50000000 --epochs 1 --topic-words a.npy", ".mtx"),
-    ] {
-        let error = scratch.fail(&format!("docword.txt --quiet {line}"), 2);
-        assert!(error.contains(named), "{line}: {error}");
-    }
-    let error = scratch.fail("--vocabulary words.txt", 2);
-    assert!(error.contains("PATH"), "{error}");
-}
-
-#[test]
-fn bad_input_is_status_1() {
-    let scratch = Scratch::with_corpus("bad-input");
-    scratch.write("short.txt", "one\ntwo\n");
-    scratch.write("empty.txt", "3\n3\n0\n");
-    scratch.write("range.txt", "1\n2\n1\n1 3 1\n");
-    scratch.write("negative.txt", "1\n2\n1\n1 2 -1\n");
-    scratch.write("fraction.txt", "1\n2\n1\n1 2 1.5\n");
-    scratch.write("header.txt", "1\n2\n2\n1 2 1\n");
-    scratch.write("zero.svm", "1 0:2 3:1\n");
-    scratch.write("dates.txt", "1987\nsoon\n");
-    fs::write(scratch.0.join("latin.txt"), b"caf\xe9\n").unwrap();
-    let packed = {
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(corpus().1.as_bytes()).unwrap();
-        packer.finish().unwrap()
-    };
-    fs::write(scratch.0.join("docword.cut.gz"), &packed[..packed.len() / 2]).unwrap();
-    fs::create_dir(scratch.0.join("directory")).unwrap();
-    for (line, named) in [
-        ("nowhere.txt", "nowhere.txt"),
-        ("docword.txt --vocabulary nowhere.txt", "nowhere.txt"),
-        ("docword.txt --vocabulary short.txt", "2 words, but the corpus has 20"),
-        ("docword.txt --dates dates.txt", "dates.txt"),
-        ("empty.txt", "no token"),
-        ("range.txt", "range.txt:4"),
-        ("negative.txt", "negative.txt:4"),
-        ("fraction.txt", "fraction.txt:4"),
-        ("header.txt", "header.txt"),
-        ("zero.svm", "index_base"),
-        ("latin.txt --format text", "UTF-8"),
-        ("docword.cut.gz", "docword.cut.gz"),
-        ("directory", "directory"),
-    ] {
-        let line = format!("{line} --topics 2 --epochs 1 --log log --assignments z --plot p.png");
-        let error = scratch.fail(&line, 1);
-        assert!(error.contains(named), "{line}: {error}");
-    }
-}
-
-#[test]
-fn unwritable_outputs_are_known_at_once() {
-    let scratch = Scratch::with_corpus("unwritable");
-    fs::create_dir(scratch.0.join("directory")).unwrap();
-    scratch.write("protected", "precious");
-    let mut permissions = fs::metadata(scratch.0.join("protected")).unwrap().permissions();
-    permissions.set_readonly(true);
-    fs::set_permissions(scratch.0.join("protected"), permissions).unwrap();
-    for (path, named) in [
-        ("directory", "is a directory"),
-        ("nowhere/file", "nowhere/file: cannot write"),
-        ("docword.txt/file", "cannot write"),
-        ("protected", "read-only"),
-    ] {
-        // Endless, if it started.
-        let line = format!("docword.txt --epochs 4000000000 --plot p.svg --log {path}");
-        let error = scratch.fail(&line, 1);
-        assert!(error.contains(named), "{line}: {error}");
-    }
-    assert_eq!(scratch.read("protected"), "precious");
-}
-
-#[test]
-fn a_file_is_replaced_on_success_only() {
-    let scratch = Scratch::with_corpus("replaced");
-    scratch.write("z.txt", "old");
-    scratch.write("bad.txt", "1\n2\n1\n1 2 -1\n");
-    scratch.fail("bad.txt --assignments z.txt", 1);
-    assert_eq!(scratch.read("z.txt"), "old");
-    scratch.succeed("docword.txt --topics 2 --epochs 1 --assignments z.txt");
-    assert_eq!(scratch.topics("z.txt").len(), tokens());
-}
-
 #[cfg(unix)]
 #[test]
 fn a_device_is_written_as_the_run_goes_on() {
@@ -528,96 +397,6 @@ fn a_device_is_written_as_the_run_goes_on() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["epoch"].as_u64().unwrap())
         .collect();
     assert_eq!(epochs, [1, 2, 3]);
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_after_the_epoch_with_everything_written() {
-    let scratch = Scratch::with_corpus("ctrl-c");
-    let line = "docword.txt --topics 3 --epochs 4000000000 --evaluate-every 1 --log log.jsonl \
-        --assignments z.txt --doc-topics d.csv --topic-words t.npy --plot p.png";
-    let mut command = scratch.command(line);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
-    interrupt(&child);
-    // Read on, or the child would wait for room in the pipe.
-    let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("ending after this epoch")), "{rest:?}");
-    let files = [
-        "d.csv",
-        "docword.txt",
-        "log.jsonl",
-        "p.png",
-        "t.npy",
-        "t.npy.json",
-        "words.txt",
-        "z.txt",
-        "z.txt.json",
-    ];
-    assert_eq!(scratch.files(), files.map(str::to_owned).into());
-    let log = scratch.log("log.jsonl");
-    let sidecar: Value = serde_json::from_str(&scratch.read("z.txt.json")).unwrap();
-    assert_eq!(log.last().unwrap()["epoch"], sidecar["options"]["epochs"]);
-    assert!(log.len() >= 3 && scratch.topics("z.txt").len() == tokens());
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(stdout.contains('%'), "{stdout}");
-    // It equals a run that was asked for as many epochs and for what the stopped one had chosen.
-    let stopped = scratch.topics("z.txt");
-    let options = &sidecar["options"];
-    let line = format!(
-        "docword.txt --topics 3 --epochs {} --sampler {} --warm-up {} --assignments z.txt -q",
-        options["epochs"],
-        options["sampler"].as_str().unwrap(),
-        options["warm-up"]
-    );
-    scratch.succeed(&line);
-    assert_eq!(scratch.topics("z.txt"), stopped);
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_before_training_quits_and_leaves_nothing() {
-    let scratch = Scratch::new("early");
-    // A pipe that nobody writes: reading the corpus waits.
-    assert!(Command::new("mkfifo").arg(scratch.0.join("in")).status().unwrap().success());
-    let mut command = scratch.command("in --log log.jsonl --assignments z.txt");
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the temporaries", || scratch.files().len() == 4);
-    interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(scratch.files(), ["in".to_owned()].into());
-}
-
-#[cfg(unix)]
-#[test]
-fn a_second_ctrl_c_kills() {
-    let scratch = Scratch::with_corpus("twice");
-    // More than a pipe holds, and nobody reads it: the table cannot be printed.
-    let line = "docword.txt --topics 8000 --epochs 2 --top-words 9 --show-topics 8000 --plot p.svg";
-    let body: String = (1..=8000).map(|d| format!("{d} 1 1\n{d} {} 1\n", d + 1)).collect();
-    scratch.write("docword.txt", &format!("8000\n8001\n16000\n{body}"));
-    let mut command = scratch.command(line);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for("the plot", || scratch.files().contains("p.svg"));
-    interrupt(&child);
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    lines.find(|line| line.as_ref().unwrap().contains("Ctrl-C again")).unwrap().unwrap();
-    interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-}
-
-#[test]
-fn a_reader_that_leaves_early_is_no_failure() {
-    let scratch = Scratch::with_corpus("head");
-    let mut command = scratch.command("docword.txt --topics 2 --epochs 1 --assignments z.txt -q");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    assert_eq!(scratch.topics("z.txt").len(), tokens());
 }
 
 #[test]

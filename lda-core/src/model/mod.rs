@@ -9,7 +9,7 @@
 //!
 //! | section | element | what |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (a token), `documents`, `tokens`, `corpus` (fingerprint, hexadecimal), as far as they are known; `note.NAME` for what a program added |
+//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (a token), `documents`, `tokens`, `corpus` and `pseudo-counts` (fingerprints, hexadecimal), as far as they are known; `note.NAME` for what a program added |
 //! | `alpha` | f64 | α, one or K |
 //! | `alpha-asked`* | f64 | α that the run was asked for, where it is another |
 //! | `totals` | u64 | counts: C_k, K of them |

@@ -24,19 +24,25 @@ pub struct Provenance {
     pub tokens: Option<u64>,
     /// [Fingerprint](crate::Corpus::fingerprint) of the corpus.
     pub corpus: Option<u64>,
+    /// [Fingerprint](crate::train::PseudoCounts::fingerprint) of the pseudo-counts that the run had beside
+    /// its corpus.
+    pub pseudo_counts: Option<u64>,
     /// What the program that trained it wants to be known, by name; names are distinct.
     pub notes: Vec<(String, String)>,
 }
 
 impl Provenance {
     pub(super) fn to_pairs(&self) -> Vec<(String, String)> {
-        let Self { options, epochs, log_joint, documents, tokens, corpus, notes } = self;
+        let Self { options, epochs, log_joint, documents, tokens, corpus, pseudo_counts, notes } =
+            self;
+        let hex = |x: u64| format!("{x:016x}");
         let known = [
             ("epochs", epochs.map(|x| x.to_string())),
             ("log-joint", log_joint.map(|x| x.to_string())),
             ("documents", documents.map(|x| x.to_string())),
             ("tokens", tokens.map(|x| x.to_string())),
-            ("corpus", corpus.map(|x| format!("{x:016x}"))),
+            ("corpus", corpus.map(hex)),
+            ("pseudo-counts", pseudo_counts.map(hex)),
         ];
         let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let options = options.iter().flat_map(Resolved::to_pairs);
@@ -51,13 +57,15 @@ impl Provenance {
             true => None,
             false => Some(Resolved::from_pairs(&options, alpha.clone())?),
         };
+        let hex = |hex: &str| u64::from_str_radix(hex, 16).ok();
         Ok(Self {
             options,
             epochs: about.read_if("epochs")?,
             log_joint: about.read_if("log-joint")?,
             documents: about.read_if("documents")?,
             tokens: about.read_if("tokens")?,
-            corpus: about.parsed("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
+            corpus: about.parsed("corpus", hex)?,
+            pseudo_counts: about.parsed("pseudo-counts", hex)?,
             notes: about.under(NOTE).0,
         })
     }

@@ -45,7 +45,7 @@
 //! Beside [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document and walks the
 //! rest: million tokens a CPU second on kos 14.5 against 14.5 at K = 1,000 and 10.0 against 6.6 at
 //! 10,000, where the walk is a third of SparseLDA's time and a table pays. Its epochs bring less there:
-//! it took 12.9 s to 99 % of the best likelihood, SparseLDA 8.9.
+//! it took 10.6 s to 99 % of the best likelihood, SparseLDA 8.8.
 
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::Placement;

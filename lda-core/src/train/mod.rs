@@ -30,6 +30,7 @@ mod engine;
 mod exclusion;
 mod held_out;
 mod kernels;
+mod lda;
 mod memory;
 mod options;
 pub mod pseudo;
@@ -45,6 +46,7 @@ mod view;
 pub use assignments::Assignments;
 pub use checkpoint::{Checkpoints, Latest};
 pub use held_out::HeldOut;
+pub use lda::{Lda, Trained};
 pub use memory::MemoryEstimate;
 pub use options::{
     Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,
@@ -53,4 +55,4 @@ pub use pseudo::{PseudoCounts, PseudoCountsError, Weight};
 pub use report::{EpochReport, Flow, Observer};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
-pub use trainer::{Basis, Lda, Trained, Trainer};
+pub use trainer::{Basis, Trainer};

@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::checksum::Xxh64;
 use crate::corpus::Corpus;
 use crate::eval::likelihood::word_part;
 use crate::eval::{Visit, WordCounts};
@@ -120,7 +121,8 @@ pub enum PseudoCountsError {
     NoVocabulary,
     /// The model has more topics than are asked for.
     #[error(
-        "the model has {model} topics and {topics} were asked for: ask for {model} at least, or merge some first"
+        "the model has {model} topics and {topics} were asked for: ask for {model} at least, or merge \
+         some first"
     )]
     FewerTopics {
         /// Topics of the model.
@@ -297,6 +299,20 @@ impl PseudoCounts {
         self.entries.iter().map(|&(_, count)| u64::from(count)).sum()
     }
 
+    /// A hash of all of them that does not change between versions or machines (XXH64 of little-endian
+    /// words: V, K, then word, topic and count of each entry).
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh64::new();
+        hash.update(&(self.num_words() as u64).to_le_bytes());
+        hash.update(&u64::from(self.topics).to_le_bytes());
+        for word in 0..self.num_words() {
+            for &(topic, count) in self.word(word) {
+                [word as u32, topic, count].iter().for_each(|n| hash.update(&n.to_le_bytes()));
+            }
+        }
+        hash.digest()
+    }
+
     /// Their own part of a log joint: Σ_k ln Γ(Vβ) − ln Γ(Vβ + B_k) + Σ_w ln Γ(β + B_wk) − ln Γ(β).
     pub(super) fn word_part(&self, beta: f64) -> f64 {
         let view = Totalled { counts: self, totals: self.totals() };
@@ -379,6 +395,25 @@ mod tests {
         assert_eq!(counts.word(2), [(0, 1), (3, 9)]);
         assert_eq!(counts.totals(), [1, 2, 0, 9]);
         assert_eq!((counts.sum(), counts.of_word(2)), (12, 10));
+    }
+
+    #[test]
+    fn fingerprints_tell_counts_apart() {
+        let of = |words, topics, entries: &[(u32, u32, u32)]| {
+            PseudoCounts::new(words, topics, entries.iter().copied()).unwrap().fingerprint()
+        };
+        let first = of(3, 4, &[(0, 1, 2), (2, 0, 1)]);
+        assert_eq!(first, of(3, 4, &[(2, 0, 1), (0, 1, 1), (0, 1, 1)]));
+        for other in [
+            of(4, 4, &[(0, 1, 2), (2, 0, 1)]),
+            of(3, 5, &[(0, 1, 2), (2, 0, 1)]),
+            of(3, 4, &[(1, 1, 2), (2, 0, 1)]),
+            of(3, 4, &[(0, 2, 2), (2, 0, 1)]),
+            of(3, 4, &[(0, 1, 3), (2, 0, 1)]),
+            of(3, 4, &[(0, 1, 2)]),
+        ] {
+            assert_ne!(first, other);
+        }
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub struct BasisArgs {
     pub from: Option<PathBuf>,
     /// Share of the model's counts to go on with: 1 as if its documents were still there, less to let
     /// it forget
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive,
+        requires = "from", conflicts_with = "resume")]
     pub from_share: f64,
     /// Words that topics shall be about: a topic a line, its words apart by blanks; the first line is
     /// topic 0, and an empty one leaves its topic free. Lines that begin with # are remarks
@@ -32,7 +33,8 @@ pub struct BasisArgs {
     pub seed_topics: Option<PathBuf>,
     /// As how many tokens of its topic each of these words counts: few draw the topic there, as many as
     /// the documents have hold it there
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "seed_topics",
+        value_parser = value_parser!(u32).range(1..))]
     pub seed_weight: u32,
 }
 
@@ -92,7 +94,7 @@ pub fn pseudo_counts(
         return counts.map(Some).map_err(|error| failed(error.to_string()));
     }
     let Some(path) = &args.seed_topics else { return Ok(None) };
-    let seeds = read_seeds(path)?;
+    let (lines, seeds) = read_seeds(path)?;
     let unknown = PseudoCounts::unknown_seeds(corpus, &seeds);
     if !unknown.is_empty() {
         progress.note(&format!(
@@ -102,26 +104,26 @@ pub fn pseudo_counts(
         ));
     }
     PseudoCounts::seeds(corpus, topics, &seeds, args.seed_weight).map(Some).map_err(|error| {
-        let remedy = match &error {
-            PseudoCountsError::UnknownSeeds { topic, .. } => {
-                format!(" (the line of topic {topic})")
-            }
+        let line = match error {
+            PseudoCountsError::UnknownSeeds { topic, .. } => format!(", line {}", lines[topic]),
             _ => String::new(),
         };
-        TrainError::Usage(format!("--seed-topics {}: {error}{remedy}", path.display()))
+        TrainError::Usage(format!("--seed-topics {}{line}: {error}", path.display()))
     })
 }
 
-/// Words of each topic.
-fn read_seeds(path: &Path) -> Result<Vec<Vec<String>>, TrainError> {
+/// For each topic, the number of its line, and its words.
+fn read_seeds(path: &Path) -> Result<(Vec<usize>, Vec<Vec<String>>), TrainError> {
     let failed =
         |reason: String| TrainError::Usage(format!("--seed-topics {}: {reason}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    let seeds: Vec<Vec<String>> =
-        lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect();
+    let lines = (1..).zip(text.lines());
+    let lines = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    let (numbers, seeds): (Vec<usize>, Vec<Vec<String>>) =
+        lines.map(|(number, line)| (number, words(line))).unzip();
     if seeds.iter().all(Vec::is_empty) {
         return Err(failed("it has no words: give a topic's words a line".to_owned()));
     }
-    Ok(seeds)
+    Ok((numbers, seeds))
 }

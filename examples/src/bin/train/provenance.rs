@@ -39,9 +39,12 @@ pub struct Input {
     /// Share of the documents kept out of training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// What it began with.
+    /// What it began with, where this run began.
     #[serde(flatten)]
     pub basis: Option<Basis>,
+    /// Hash of the pseudo-counts that this came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pseudo_counts: Option<String>,
     documents: usize,
     words: usize,
     tokens: u64,
@@ -95,6 +98,7 @@ impl Input {
             reading,
             held_out: None,
             basis: None,
+            pseudo_counts: None,
             documents: 0,
             words: 0,
             tokens: 0,

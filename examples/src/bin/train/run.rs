@@ -43,7 +43,6 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         basis::widen(&mut corpus, model, &progress)?;
         input.measure(&corpus);
     }
-    input.basis = Basis::of(&args.basis);
     let (corpus, held) = hold_out(args, options.seed, corpus, &mut input)?;
     check_sizes(args, options.topics, &corpus)?;
 
@@ -58,6 +57,11 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
             Trainer::with_basis(&corpus, &options, basis)?
         }
     };
+    if snapshot.is_none() {
+        input.basis = Basis::of(&args.basis);
+    }
+    let pseudo_counts = trainer.pseudo_counts().map(|counts| counts.fingerprint());
+    input.pseudo_counts = pseudo_counts.map(|hash| format!("{hash:016x}"));
     drop((snapshot, model));
     if let Some(checkpoints) = args.checkpoints() {
         trainer.checkpoint(checkpoints)?;

@@ -6,9 +6,8 @@
 //! which the walk comes to them, so that a cursor a document says which is next; then those of other
 //! blocks, which stand still meanwhile and are known from the counts alone.
 //!
-//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those documents where
-//! blocks are many. Memory: a topic id a token of the
-//! documents and 12 bytes a document, a thread.
+//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those documents
+//! where blocks are many. Memory: a topic id a token of the documents and 16 bytes a document, a thread.
 
 use std::ops::Range;
 

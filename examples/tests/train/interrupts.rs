@@ -1,0 +1,107 @@
+//! Runs that are interrupted, or whose reader leaves.
+
+use super::*;
+
+/// Waits up to a minute; how long it takes proves nothing.
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_after_the_epoch_with_everything_written() {
+    let scratch = Scratch::with_corpus("ctrl-c");
+    let line = "docword.txt --topics 3 --epochs 4000000000 --evaluate-every 1 --log log.jsonl \
+        --assignments z.txt --doc-topics d.csv --topic-words t.npy --plot p.png";
+    let mut command = scratch.command(line);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
+    interrupt(&child);
+    // Read on, or the child would wait for room in the pipe.
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("ending after this epoch")), "{rest:?}");
+    let files = [
+        "d.csv",
+        "docword.txt",
+        "log.jsonl",
+        "p.png",
+        "t.npy",
+        "t.npy.json",
+        "words.txt",
+        "z.txt",
+        "z.txt.json",
+    ];
+    assert_eq!(scratch.files(), files.map(str::to_owned).into());
+    let log = scratch.log("log.jsonl");
+    let sidecar: Value = serde_json::from_str(&scratch.read("z.txt.json")).unwrap();
+    assert_eq!(log.last().unwrap()["epoch"], sidecar["options"]["epochs"]);
+    assert!(log.len() >= 3 && scratch.topics("z.txt").len() == tokens());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains('%'), "{stdout}");
+    // It equals a run that was asked for as many epochs and for what the stopped one had chosen.
+    let stopped = scratch.topics("z.txt");
+    let options = &sidecar["options"];
+    let line = format!(
+        "docword.txt --topics 3 --epochs {} --sampler {} --warm-up {} --assignments z.txt -q",
+        options["epochs"],
+        options["sampler"].as_str().unwrap(),
+        options["warm-up"]
+    );
+    scratch.succeed(&line);
+    assert_eq!(scratch.topics("z.txt"), stopped);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_before_training_quits_and_leaves_nothing() {
+    let scratch = Scratch::new("early");
+    // A pipe that nobody writes: reading the corpus waits.
+    assert!(Command::new("mkfifo").arg(scratch.0.join("in")).status().unwrap().success());
+    let mut command = scratch.command("in --log log.jsonl --assignments z.txt");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the temporaries", || scratch.files().len() == 4);
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(scratch.files(), ["in".to_owned()].into());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_ctrl_c_kills() {
+    let scratch = Scratch::with_corpus("twice");
+    // More than a pipe holds, and nobody reads it: the table cannot be printed.
+    let line = "docword.txt --topics 8000 --epochs 2 --top-words 9 --show-topics 8000 --plot p.svg";
+    let body: String = (1..=8000).map(|d| format!("{d} 1 1\n{d} {} 1\n", d + 1)).collect();
+    scratch.write("docword.txt", &format!("8000\n8001\n16000\n{body}"));
+    let mut command = scratch.command(line);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the plot", || scratch.files().contains("p.svg"));
+    interrupt(&child);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().contains("Ctrl-C again")).unwrap().unwrap();
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let scratch = Scratch::with_corpus("head");
+    let mut command = scratch.command("docword.txt --topics 2 --epochs 1 --assignments z.txt -q");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    assert_eq!(scratch.topics("z.txt").len(), tokens());
+}

@@ -1,0 +1,129 @@
+//! The short way: options, then a run to the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::corpus::Corpus;
+use crate::model::TopicModel;
+use crate::prior::Alpha;
+use crate::train::assignments::Assignments;
+use crate::train::options::{Options, OptionsError, Resolved, SamplerKind};
+use crate::train::pseudo::PseudoCounts;
+use crate::train::report::{EpochReport, Observer};
+use crate::train::trainer::{Basis, Trainer};
+
+/// Trains a model: options, then [`train`](Lda::train).
+///
+/// ```
+/// use lda_core::corpus::CorpusBuilder;
+/// use lda_core::train::{EpochReport, Flow, Lda};
+///
+/// let mut builder = CorpusBuilder::new();
+/// builder.push_words(["tree", "leaf", "tree"])?;
+/// builder.push_words(["sea", "wave", "sea"])?;
+/// let corpus = builder.build()?;
+/// let trained = Lda::topics(2).seed(42).epochs(50).train(&corpus, |epoch: &EpochReport| {
+///     assert!(epoch.epoch <= 50);
+///     Flow::Continue
+/// })?;
+/// assert_eq!(trained.model.num_topics(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Lda {
+    options: Options,
+    pseudo_counts: Option<PseudoCounts>,
+    cancel: Option<Arc<AtomicBool>>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The topics.
+    pub model: TopicModel,
+    /// The topic of every token.
+    pub assignments: Assignments,
+    /// What the options came to.
+    pub resolved: Resolved,
+    /// The last epoch.
+    pub last: EpochReport,
+}
+
+impl Lda {
+    /// A run with `topics` topics and defaults for the rest.
+    pub fn topics(topics: u32) -> Self {
+        Self::new(Options { topics, ..Options::default() })
+    }
+
+    /// A run with the given options.
+    pub fn new(options: Options) -> Self {
+        Self { options, pseudo_counts: None, cancel: None }
+    }
+
+    /// The same α for every topic; 50/K unless called.
+    pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
+        self.options.alpha = Some(alpha.into());
+        self
+    }
+
+    /// Topic-word prior β; 0.01 unless called.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.options.beta = beta;
+        self
+    }
+
+    /// Which sampler; by K and the lengths of documents unless called
+    /// ([`Choice::auto`](crate::train::Choice::auto)).
+    pub fn sampler(mut self, sampler: SamplerKind) -> Self {
+        self.options.sampler = Some(sampler);
+        self
+    }
+
+    /// Seed; 0 unless called.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Ends after this many epochs; without it, when the likelihood has levelled off.
+    pub fn epochs(mut self, epochs: u32) -> Self {
+        self.options.epochs = Some(epochs);
+        self
+    }
+
+    /// Threads of a pool of its own; without it, the caller's pool (`pool.install(|| …)`), or
+    /// rayon's global one.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = Some(threads);
+        self
+    }
+
+    /// Seeds of topics, or a model to go on from ([`pseudo`](crate::train::pseudo)).
+    pub fn pseudo_counts(mut self, counts: PseudoCounts) -> Self {
+        self.pseudo_counts = Some(counts);
+        self
+    }
+
+    /// Ends after the running epoch once `flag` is true; set it from any thread.
+    pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+
+    /// Trains on `corpus`; `observer` sees each epoch and can end the run.
+    ///
+    /// # Errors
+    /// [`OptionsError`] before any work is done.
+    pub fn train(&self, corpus: &Corpus, observer: impl Observer) -> Result<Trained, OptionsError> {
+        let basis = Basis { pseudo_counts: self.pseudo_counts.clone(), topics: None };
+        let mut trainer = Trainer::with_basis(corpus, &self.options, basis)?;
+        let cancelled = || self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        let last = trainer.run(observer, cancelled);
+        Ok(Trained {
+            model: trainer.model(),
+            assignments: trainer.assignments(),
+            resolved: trainer.resolved().clone(),
+            last,
+        })
+    }
+}
