@@ -1,5 +1,12 @@
-//! What the programs share: how documents are read from the command line, and how files appear.
+//! What the programs share: how documents are read from the command line, what matrices look like in
+//! files, and how files appear.
 
+#[cfg(feature = "common")]
+pub mod json;
+#[cfg(feature = "common")]
+pub mod matrix;
+#[cfg(feature = "common")]
+pub mod method;
 #[cfg(feature = "common")]
 pub mod output;
 #[cfg(feature = "common")]

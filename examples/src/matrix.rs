@@ -6,26 +6,42 @@
 //! θ_dk = (C_dk + α_k) / (L_d + ᾱ)        φ_kw = (C_kw + β) / (C_k + Vβ)
 //! ```
 //!
-//! A dense file, CSV or npy, has every cell; MatrixMarket has the counts that are not zero, from
+//! or, of a model that has no counts, φ itself: what a topic gives a word above the topic's floor.
+//!
+//! A dense file, CSV or npy, has every cell; MatrixMarket has the entries that are not zero, from
 //! which the cells follow, and is the one to use where there are many. Rows are made one at a time:
-//! memory is one row, and for topics also the counts of the model turned on their side, 8 bytes a
-//! non-zero.
+//! memory is one row, and for topics also the entries of the model turned on their side, 16 bytes
+//! each.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lda_core::Corpus;
-use lda_core::model::{Counts, TopicModel};
+use lda_core::exchange::npy;
+use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 use lda_core::train::Assignments;
-
-use lda_core::exchange::npy;
-
-use crate::error::TrainError;
-use crate::provenance::Provenance;
+use thiserror::Error;
 
 /// Largest dense file.
 const DENSE_LIMIT: u64 = 1 << 30;
+
+/// A matrix with its zeros would be too large.
+#[derive(Debug, Error)]
+#[error(
+    "{option} {path} would take about {gib:.1} GiB with all its zeros, more than the limit of \
+     1 GiB: name a file that ends in .mtx, which leaves them out",
+    path = path.display()
+)]
+pub struct DenseError {
+    /// The option that names the file.
+    pub option: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// Size of the file.
+    pub gib: f64,
+}
 
 /// A form of file, told by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +50,7 @@ pub enum Layout {
     Csv,
     /// NumPy, 32-bit floats.
     Npy,
-    /// MatrixMarket coordinates: counts.
+    /// MatrixMarket coordinates: entries.
     MatrixMarket,
 }
 
@@ -50,6 +66,9 @@ impl Layout {
     }
 
     /// Passes on a path with a known extension.
+    ///
+    /// # Errors
+    /// Which ones there are.
     pub fn check(path: PathBuf) -> Result<PathBuf, String> {
         match Self::of(&path) {
             Some(_) => Ok(path),
@@ -63,45 +82,74 @@ impl Layout {
     }
 
     /// Refuses a dense file above 1 GiB.
+    ///
+    /// # Errors
+    /// [`DenseError`].
     pub fn check_size(
+        self,
         option: &'static str,
         path: &Path,
         rows: usize,
         columns: usize,
-    ) -> Result<(), TrainError> {
-        let cell = match Self::of(path) {
+    ) -> Result<(), DenseError> {
+        let cell = match self {
             // A share of 8 digits, its zero, point and comma; the common short ones are shorter.
-            Some(Self::Csv) => 11,
-            Some(Self::Npy) => 4,
-            Some(Self::MatrixMarket) | None => return Ok(()),
+            Self::Csv => 11,
+            Self::Npy => 4,
+            Self::MatrixMarket => return Ok(()),
         };
         let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(cell);
         if bytes <= DENSE_LIMIT {
             return Ok(());
         }
         let gib = bytes as f64 / DENSE_LIMIT as f64;
-        Err(TrainError::Dense { option, path: path.to_owned(), gib })
+        Err(DenseError { option, path: path.to_owned(), gib })
     }
 }
 
-/// Puts the non-zero (column, count) of a row into a vector, ascending.
-type Row<'a> = Box<dyn Fn(usize, &mut Vec<(u32, u32)>) + 'a>;
+/// Puts the non-zero (column, entry) of a row into a vector, ascending.
+type Row<'a> = Box<dyn Fn(usize, &mut Vec<(u32, f64)>) + 'a>;
 /// Writes the head of a row or column, as CSV wants it.
 type Head<'a> = Box<dyn Fn(&mut dyn Write, usize) -> io::Result<()> + 'a>;
 
-/// Rows of counts and what smooths them.
+/// How cells follow from entries.
+#[derive(Debug)]
+enum Smoothing {
+    /// Entries are counts, to which a prior of the column is added before they are divided by their sum.
+    Prior(Alpha),
+    /// Entries are shares above a floor of the row.
+    Floors(Vec<f64>),
+}
+
+impl Smoothing {
+    /// The kind of numbers, as MatrixMarket calls it.
+    fn field(&self) -> &'static str {
+        match self {
+            Self::Prior(_) => "integer",
+            Self::Floors(_) => "real",
+        }
+    }
+}
+
+/// Rows of entries and what smooths them.
 pub struct Matrix<'a> {
     num_rows: usize,
     num_columns: usize,
     row: Row<'a>,
-    /// Pseudo-counts of the columns.
-    prior: Alpha,
+    smoothing: Smoothing,
     /// What stands above the row heads.
     corner: &'static str,
     row_head: Head<'a>,
     column_head: Head<'a>,
     /// For a reader of the sparse file.
     legend: &'static str,
+}
+
+impl fmt::Debug for Matrix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { num_rows, num_columns, corner, smoothing, .. } = self;
+        write!(f, "Matrix({corner}, {num_rows} × {num_columns}, {smoothing:?})")
+    }
 }
 
 impl<'a> Matrix<'a> {
@@ -112,10 +160,10 @@ impl<'a> Matrix<'a> {
         alpha: &Alpha,
         k: usize,
     ) -> Self {
-        let row = move |d: usize, entries: &mut Vec<(u32, u32)>| {
+        let row = move |d: usize, entries: &mut Vec<(u32, f64)>| {
             let mut topics = assignments.document(d).to_vec();
             topics.sort_unstable();
-            entries.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
+            entries.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)));
         };
         let row_head = move |out: &mut dyn Write, d: usize| match corpus.dates() {
             Some(dates) => write!(out, "{d},{}", dates[d]),
@@ -125,7 +173,7 @@ impl<'a> Matrix<'a> {
             num_rows: corpus.num_documents(),
             num_columns: k,
             row: Box::new(row),
-            prior: alpha.clone(),
+            smoothing: Smoothing::Prior(alpha.clone()),
             corner: if corpus.dates().is_some() { "document,date" } else { "document" },
             row_head: Box::new(row_head),
             column_head: Box::new(|out, topic| write!(out, "{topic}")),
@@ -136,9 +184,20 @@ impl<'a> Matrix<'a> {
 
     /// Words of topics, K × V.
     pub fn of_topics(model: &'a TopicModel) -> Self {
-        let counts = model.counts().expect("a run leaves counts");
-        let (starts, entries) = by_topic(counts);
-        let row = move |topic: usize, row: &mut Vec<(u32, u32)>| {
+        let (smoothing, legend) = match (model.counts(), model.weights()) {
+            (Some(counts), _) => (
+                Smoothing::Prior(Alpha::Symmetric(counts.beta())),
+                "rows: topics; columns: words; entries: tokens C_kw; \
+                probability = (C_kw + beta) / (sum of row + words * beta)",
+            ),
+            (None, weights) => (
+                Smoothing::Floors(weights.map_or_else(Vec::new, |w| w.floors().to_vec())),
+                "rows: topics; columns: words; entries: what a topic gives a word above its floor; \
+                probability = entry + floor of the row",
+            ),
+        };
+        let (starts, entries) = by_topic(model);
+        let row = move |topic: usize, row: &mut Vec<(u32, f64)>| {
             row.extend_from_slice(&entries[starts[topic]..starts[topic + 1]]);
         };
         let column_head = move |out: &mut dyn Write, word: usize| match model.vocabulary() {
@@ -149,31 +208,28 @@ impl<'a> Matrix<'a> {
             num_rows: model.num_topics(),
             num_columns: model.num_words(),
             row: Box::new(row),
-            prior: Alpha::Symmetric(counts.beta()),
+            smoothing,
             corner: "topic",
             row_head: Box::new(|out, topic| write!(out, "{topic}")),
             column_head: Box::new(column_head),
-            legend: "rows: topics; columns: words; entries: tokens C_kw; \
-                probability = (C_kw + beta) / (sum of row + words * beta)",
+            legend,
         }
     }
 
-    /// Writes the matrix.
-    pub fn write(
-        &self,
-        layout: Layout,
-        provenance: &Provenance,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    /// Writes the matrix; `options` is a line of JSON that says where it comes from.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, layout: Layout, options: &str, out: &mut impl Write) -> io::Result<()> {
         match layout {
-            Layout::Csv => self.write_csv(provenance, out),
+            Layout::Csv => self.write_csv(options, out),
             Layout::Npy => self.write_npy(out),
-            Layout::MatrixMarket => self.write_sparse(provenance, out),
+            Layout::MatrixMarket => self.write_sparse(options, out),
         }
     }
 
-    fn write_csv(&self, provenance: &Provenance, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "# options: {}", provenance.to_json())?;
+    fn write_csv(&self, options: &str, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "# options: {options}")?;
         out.write_all(self.corner.as_bytes())?;
         for column in 0..self.num_columns {
             out.write_all(b",")?;
@@ -183,7 +239,7 @@ impl<'a> Matrix<'a> {
         let mut text = Vec::new();
         // Most cells of a row are the same: not printed anew each time.
         let mut last = None;
-        self.for_each_dense_row(|row, cells| {
+        self.for_each_row(|row, cells| {
             (self.row_head)(out, row)?;
             for &cell in cells {
                 if last.replace(cell) != Some(cell) {
@@ -196,16 +252,33 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// Format 1.0 of NumPy: magic, version, length of the header, a Python dictionary padded so
-    /// that the data start at a multiple of 64, the cells row by row.
     fn write_npy(&self, out: &mut impl Write) -> io::Result<()> {
-        npy::write_header(out, "<f4", self.num_rows, self.num_columns)?;
-        self.for_each_dense_row(|_, cells| {
+        npy::write_header(out, "<f4", &[self.num_rows, self.num_columns])?;
+        self.for_each_row(|_, cells| {
             cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))
         })
     }
 
-    fn write_sparse(&self, provenance: &Provenance, out: &mut impl Write) -> io::Result<()> {
+    /// Writes the entries as an npy file with zeros between them: counts, where the cells of the others
+    /// are shares.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_entries(&self, out: &mut impl Write) -> io::Result<()> {
+        npy::write_header(out, "<f4", &[self.num_rows, self.num_columns])?;
+        let mut row = Vec::new();
+        let mut cells = vec![0.0f32; self.num_columns];
+        for r in 0..self.num_rows {
+            row.clear();
+            (self.row)(r, &mut row);
+            cells.fill(0.0);
+            row.iter().for_each(|&(column, entry)| cells[column as usize] = entry as f32);
+            cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))?;
+        }
+        Ok(())
+    }
+
+    fn write_sparse(&self, options: &str, out: &mut impl Write) -> io::Result<()> {
         let mut row = Vec::new();
         let mut entries = 0;
         for r in 0..self.num_rows {
@@ -213,38 +286,56 @@ impl<'a> Matrix<'a> {
             (self.row)(r, &mut row);
             entries += row.len();
         }
-        writeln!(out, "%%MatrixMarket matrix coordinate integer general")?;
+        writeln!(out, "%%MatrixMarket matrix coordinate {} general", self.smoothing.field())?;
         writeln!(out, "% {}", self.legend)?;
-        writeln!(out, "% options: {}", provenance.to_json())?;
+        if let Smoothing::Floors(floors) = &self.smoothing {
+            write!(out, "% floors:")?;
+            floors.iter().try_for_each(|floor| write!(out, " {floor:e}"))?;
+            writeln!(out)?;
+        }
+        writeln!(out, "% options: {options}")?;
         writeln!(out, "{} {} {entries}", self.num_rows, self.num_columns)?;
         for r in 0..self.num_rows {
             row.clear();
             (self.row)(r, &mut row);
-            for &(column, count) in &row {
-                writeln!(out, "{} {} {count}", r + 1, u64::from(column) + 1)?;
+            for &(column, entry) in &row {
+                writeln!(out, "{} {} {entry}", r + 1, u64::from(column) + 1)?;
             }
         }
         Ok(())
     }
 
-    fn for_each_dense_row(
+    /// Calls `visit` with the number and the cells of each row.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn for_each_row(
         &self,
         mut visit: impl FnMut(usize, &[f32]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let prior_sum = self.prior.sum(self.num_columns);
         let mut row = Vec::new();
         let mut cells = vec![0.0; self.num_columns];
         for r in 0..self.num_rows {
             row.clear();
             (self.row)(r, &mut row);
-            let total: u64 = row.iter().map(|entry| u64::from(entry.1)).sum();
-            let scale = total as f64 + prior_sum;
-            for (column, cell) in cells.iter_mut().enumerate() {
-                *cell = (self.prior.get(column) / scale) as f32;
-            }
-            for &(column, count) in &row {
-                let column = column as usize;
-                cells[column] = ((f64::from(count) + self.prior.get(column)) / scale) as f32;
+            match &self.smoothing {
+                Smoothing::Prior(prior) => {
+                    let total: f64 = row.iter().map(|entry| entry.1).sum();
+                    let scale = total + prior.sum(self.num_columns);
+                    for (column, cell) in cells.iter_mut().enumerate() {
+                        *cell = (prior.get(column) / scale) as f32;
+                    }
+                    for &(column, count) in &row {
+                        let column = column as usize;
+                        cells[column] = ((count + prior.get(column)) / scale) as f32;
+                    }
+                }
+                Smoothing::Floors(floors) => {
+                    cells.fill(floors[r] as f32);
+                    for &(column, excess) in &row {
+                        cells[column as usize] = (floors[r] + excess) as f32;
+                    }
+                }
             }
             visit(r, &cells)?;
         }
@@ -252,24 +343,30 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Where each topic's entries start, and (word, count), words ascending.
-fn by_topic(counts: &Counts) -> (Vec<usize>, Vec<(u32, u32)>) {
-    let mut starts = vec![0; counts.num_topics() + 1];
-    for word in 0..counts.num_words() {
-        for topic in counts.word(word).topics.iter() {
+/// Where each topic's entries start, and (word, entry), words ascending.
+fn by_topic(model: &TopicModel) -> (Vec<usize>, Vec<(u32, f64)>) {
+    let (topics, words) = (model.num_topics(), model.num_words());
+    let mut starts = vec![0; topics + 1];
+    for word in 0..words {
+        for topic in model.topics(word).iter() {
             starts[topic as usize + 1] += 1;
         }
     }
-    for topic in 0..counts.num_topics() {
+    for topic in 0..topics {
         starts[topic + 1] += starts[topic];
     }
     let mut next = starts.clone();
-    let mut entries = vec![(0, 0); starts[counts.num_topics()]];
-    for word in 0..counts.num_words() {
-        for (topic, count) in counts.word(word).iter() {
+    let mut entries = vec![(0, 0.0); starts[topics]];
+    for word in 0..words {
+        let mut place = |topic: u32, entry: f64| {
             let place = &mut next[topic as usize];
-            entries[*place] = (word as u32, count);
+            entries[*place] = (word as u32, entry);
             *place += 1;
+        };
+        if let Some(counts) = model.counts() {
+            counts.word(word).iter().for_each(|(topic, count)| place(topic, f64::from(count)));
+        } else if let Some(weights) = model.weights() {
+            weights.word(word).iter().for_each(|(topic, share)| place(topic, f64::from(share)));
         }
     }
     (starts, entries)
@@ -286,11 +383,10 @@ fn write_field(out: &mut dyn Write, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use lda_core::model::Weights;
     use lda_core::train::{Lda, Trained};
-    use serde_json::json;
 
     use super::*;
-    use crate::provenance::Input;
 
     fn trained() -> (Corpus, Trained) {
         let corpus =
@@ -300,11 +396,8 @@ mod tests {
     }
 
     fn text(matrix: &Matrix<'_>, layout: Layout) -> Vec<u8> {
-        let (corpus, trained) = trained();
-        let input = Input::new("x".into(), &corpus, json!({}));
-        let provenance = Provenance::new(&trained.resolved, 10, input);
         let mut out = Vec::new();
-        matrix.write(layout, &provenance, &mut out).unwrap();
+        matrix.write(layout, "{}", &mut out).unwrap();
         out
     }
 
@@ -322,7 +415,7 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-6, "{sum}");
                 Ok(())
             };
-            matrix.for_each_dense_row(visit).unwrap();
+            matrix.for_each_row(visit).unwrap();
             assert_eq!(rows, 3);
         }
         let visit = |topic, cells: &[f32]| {
@@ -331,7 +424,7 @@ mod tests {
             }
             Ok(())
         };
-        topics.for_each_dense_row(visit).unwrap();
+        topics.for_each_row(visit).unwrap();
     }
 
     #[test]
@@ -340,7 +433,7 @@ mod tests {
         let csv = String::from_utf8(text(&Matrix::of_topics(&trained.model), Layout::Csv)).unwrap();
         let lines: Vec<_> = csv.lines().collect();
         assert_eq!(lines.len(), 5);
-        assert!(lines[0].starts_with("# options: {"));
+        assert_eq!(lines[0], "# options: {}");
         assert_eq!(lines[1], "topic,a,\"b,c\",\"q\"\"\"");
     }
 
@@ -370,9 +463,51 @@ mod tests {
     }
 
     #[test]
+    fn models_without_counts_have_shares() {
+        let weights = Weights::from_rows(&[[7.0, 2.0, 1.0], [0.0, 0.0, 4.0]]).unwrap();
+        let model = TopicModel::from_weights(weights, 0.5.into());
+        let matrix = Matrix::of_topics(&model);
+        let sparse = String::from_utf8(text(&matrix, Layout::MatrixMarket)).unwrap();
+        let lines: Vec<_> = sparse.lines().collect();
+        assert_eq!(lines[0], "%%MatrixMarket matrix coordinate real general");
+        assert_eq!(lines[2], "% floors: 1e-1 0e0");
+        assert_eq!(lines[4], "2 3 3");
+        let mut rows = Vec::new();
+        let visit = |_, cells: &[f32]| {
+            rows.push(cells.to_vec());
+            Ok(())
+        };
+        matrix.for_each_row(visit).unwrap();
+        for (row, expected) in rows.iter().zip([[0.7, 0.2, 0.1], [0.0, 0.0, 1.0]]) {
+            assert!(row.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-7), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn entries_are_counts() {
+        let (_, trained) = trained();
+        let mut file = Vec::new();
+        Matrix::of_topics(&trained.model).write_entries(&mut file).unwrap();
+        let cells: Vec<f32> = file[file.len() - 36..]
+            .chunks_exact(4)
+            .map(|cell| f32::from_le_bytes(cell.try_into().unwrap()))
+            .collect();
+        let counts = trained.model.counts().unwrap();
+        for word in 0..3 {
+            let mut column = [0.0; 3];
+            counts
+                .word(word)
+                .iter()
+                .for_each(|(topic, count)| column[topic as usize] = count as f32);
+            assert_eq!([0, 1, 2].map(|topic| cells[topic * 3 + word]), column);
+        }
+    }
+
+    #[test]
     fn dense_files_have_a_limit() {
         let check = |path, rows, columns| {
-            Layout::check_size("--doc-topics", Path::new(path), rows, columns)
+            let path = Path::new(path);
+            Layout::of(path).unwrap().check_size("--doc-topics", path, rows, columns)
         };
         assert!(check("a.npy", 1 << 14, 1 << 14).is_ok());
         assert!(check("a.npy", (1 << 14) + 1, 1 << 14).is_err());

@@ -10,7 +10,7 @@ use lda_core::model::TopicModel;
 /// What is likely to be read further than its first line.
 fn heads() -> [Vec<u8>; 3] {
     let mut array = Vec::new();
-    write_header(&mut array, "<f4", 2, 3).expect("memory takes it");
+    write_header(&mut array, "<f4", &[2, 3]).expect("memory takes it");
     let state =
         "#doc source pos typeindex type topic\n#alpha : 0.5 0.5\n#beta : 0.1\n0 NA 0 0 a 1\n";
     [state.into(), b"2 2 0.5 0.1\n2\t0:3 1:1 \n".to_vec(), array]

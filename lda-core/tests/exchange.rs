@@ -160,7 +160,7 @@ fn an_array_serves_inference_and_training() {
     let own = run(&corpus).model();
     let (topics, words) = (own.num_topics(), own.num_words());
     let mut file = Vec::new();
-    npy::write_header(&mut file, "<f8", topics, words).unwrap();
+    npy::write_header(&mut file, "<f8", &[topics, words]).unwrap();
     for topic in 0..topics {
         for word in 0..words {
             // Not normalised, as λ of gensim is not.

@@ -22,6 +22,11 @@
 //! words and α are given by the caller. To go on training from them, say how many tokens a topic they stand
 //! for ([`Weight::TokensPerTopic`](crate::train::Weight::TokensPerTopic)).
 //!
+//! # Going there
+//! [`npy::write_header`] begins an array of any shape. The program `convert` of this repository's examples
+//! writes a model as arrays for NumPy and SciPy, as counts for gensim, as Matrix Market and CSV, and, with
+//! documents, as what pyLDAvis takes.
+//!
 //! Files packed by gzip or zstd are unpacked. Whatever is in a file, reading it takes memory in
 //! proportion to its unpacked length and to the number of topics, which has a [limit](MAX_TOPICS).
 

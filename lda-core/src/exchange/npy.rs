@@ -12,20 +12,27 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Bytes of a head at most; NumPy's own have about a hundred.
 const LONGEST_HEAD: u32 = 1 << 16;
 
-/// Writes the head of a matrix of `rows` rows of `columns` numbers of kind `descr`, as in `<f8` (64-bit
-/// floats, little-endian); the numbers follow, row by row. It is padded to a multiple of 64 bytes.
+/// Writes the head of an array of `shape`, as in `[rows, columns]`, or `[]` for a single number, of
+/// numbers of kind `descr`, as in `<f8` (64-bit floats, little-endian); the numbers follow, row by row. It
+/// is padded to a multiple of 64 bytes.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_header(
     out: &mut (impl Write + ?Sized),
     descr: &str,
-    rows: usize,
-    columns: usize,
+    shape: &[usize],
 ) -> io::Result<()> {
     // Magic, version and the length of what follows.
     let before = 10;
-    let shape = format!("({rows}, {columns})");
+    // As Python writes tuples: one of one has a comma.
+    let shape: String = match shape {
+        [size] => format!("({size},)"),
+        sizes => {
+            let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
+            format!("({})", sizes.join(", "))
+        }
+    };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     while (before + header.len() + 1) % 64 != 0 {
         header.push(' ');
@@ -55,7 +62,7 @@ pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, ExchangeError> {
 /// use lda_core::model::TopicModel;
 ///
 /// let mut file = Vec::new();
-/// write_header(&mut file, "<f4", 2, 3)?;
+/// write_header(&mut file, "<f4", &[2, 3])?;
 /// for number in [2.0f32, 1.0, 1.0, 0.0, 0.0, 5.0] {
 ///     file.extend(number.to_le_bytes());
 /// }

@@ -104,7 +104,8 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_topics(),
         model.num_words()
     ));
-    let inference = Inference::new(&model, args.method(), args.seed)?;
+    let method = args.method.method();
+    let inference = Inference::new(&model, method, args.method.seed)?;
     let documents = documents(args, &note)?;
     let start = Instant::now();
     let answers = match documents {
@@ -138,7 +139,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
          documents/s by {}",
         answers.len(),
         answers.len() as f64 / seconds.max(1e-9),
-        args.method().name()
+        method.name()
     ));
     Ok(())
 }

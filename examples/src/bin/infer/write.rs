@@ -80,7 +80,7 @@ impl Form {
                 writeln!(out)?;
             }
             Self::Npy => {
-                npy::write_header(out, "<f8", answers.len(), topics)?;
+                npy::write_header(out, "<f8", &[answers.len(), topics])?;
                 for answer in answers {
                     for share in inference.distribution(answer) {
                         out.write_all(&share.to_le_bytes())?;

@@ -25,8 +25,8 @@ use lda_examples::reading::ReadingArgs;
 
 use crate::basis::BasisArgs;
 use crate::error::TrainError;
-use crate::matrix::Layout;
 use crate::plot::Picture;
+use lda_examples::matrix::Layout;
 
 const AFTER_HELP: &str = "\
 Examples:

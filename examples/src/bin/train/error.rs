@@ -9,6 +9,7 @@ use lda_core::file::FileError;
 use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 
+use lda_examples::matrix::DenseError;
 use lda_examples::output::OutputError;
 use lda_examples::reading::ReadingError;
 
@@ -76,19 +77,8 @@ pub enum TrainError {
         reason: String,
     },
     /// A matrix with its zeros would be too large.
-    #[error(
-        "{option} {path} would take about {gib:.1} GiB with all its zeros, more than the limit of \
-         1 GiB: name a file that ends in .mtx, which leaves them out",
-        path = path.display()
-    )]
-    Dense {
-        /// The option.
-        option: &'static str,
-        /// Its file.
-        path: PathBuf,
-        /// Size of the file.
-        gib: f64,
-    },
+    #[error(transparent)]
+    Dense(#[from] DenseError),
     /// A file could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -111,7 +101,7 @@ impl TrainError {
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_)
-            | Self::Dense { .. }
+            | Self::Dense(_)
             | Self::Read(ReadError::Option { .. })
             | Self::Reading(
                 ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),

@@ -16,7 +16,6 @@ mod held_out;
 mod input;
 mod interrupt;
 mod log;
-mod matrix;
 mod plot;
 mod progress;
 mod provenance;

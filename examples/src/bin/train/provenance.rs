@@ -6,6 +6,7 @@ use std::path::Path;
 use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
+use lda_examples::json::ascii_line;
 use serde::Serialize;
 
 use crate::basis::BasisArgs;
@@ -185,19 +186,7 @@ impl Provenance {
 
     /// One line of JSON, all ASCII: it fits a comment of any format.
     pub fn to_json(&self) -> String {
-        let json = serde_json::to_string(self).expect("plain data");
-        let mut ascii = String::with_capacity(json.len());
-        for c in json.chars() {
-            if c.is_ascii() && c != '\u{7f}' {
-                ascii.push(c);
-            } else {
-                // Outside of strings JSON is ASCII, so this is in one, where an escape may stand.
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    ascii.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-        }
-        ascii
+        ascii_line(self)
     }
 }
 

@@ -8,9 +8,9 @@ use lda_core::model::TopicModel;
 use lda_core::train::Assignments;
 
 use crate::args::ResultArgs;
-use crate::matrix::{Layout, Matrix};
 use crate::plot::{Chart, Picture};
 use crate::provenance::Provenance;
+use lda_examples::matrix::{Layout, Matrix};
 use lda_examples::output::{Output, OutputError, sidecar};
 
 /// Files in the making: made before the work, so that one that cannot be written stops the run
@@ -87,11 +87,15 @@ impl Results {
         if let Some((layout, file)) = self.doc_topics {
             let matrix =
                 Matrix::of_documents(corpus, assignments, model.alpha(), model.num_topics());
-            results.push(file.fill(provenance, |out| matrix.write(layout, provenance, out)));
+            results.push(
+                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
+            );
         }
         if let Some((layout, file)) = self.topic_words {
             let matrix = Matrix::of_topics(model);
-            results.push(file.fill(provenance, |out| matrix.write(layout, provenance, out)));
+            results.push(
+                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
+            );
         }
         if let Some(output) = self.model {
             let model = model.clone().with_provenance(provenance.of_model(model.provenance()));

@@ -10,14 +10,14 @@ use lda_core::file::FileError;
 use lda_core::model::TopicModel;
 use lda_core::train::{self, Checkpoints, EpochReport, Flow, HeldOut, Observer, Snapshot, Trainer};
 
-use crate::args::Args;
+use crate::args::{Args, ResultArgs};
 use crate::error::TrainError;
 use crate::log::Log;
-use crate::matrix::Layout;
 use crate::progress::{Goal, Progress};
 use crate::provenance::{Basis, Input, Provenance};
 use crate::results::{Outcome, Results};
 use crate::{basis, held_out, input, interrupt, table};
+use lda_examples::matrix::Layout;
 
 /// Reads, trains, writes, prints.
 ///
@@ -162,11 +162,15 @@ fn hold_out(
 
 fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainError> {
     let topics = topics as usize;
-    if let Some(path) = &args.results.doc_topics {
-        Layout::check_size("--doc-topics", path, corpus.num_documents(), topics)?;
-    }
-    if let Some(path) = &args.results.topic_words {
-        Layout::check_size("--topic-words", path, topics, corpus.num_words())?;
+    let ResultArgs { doc_topics, topic_words, .. } = &args.results;
+    for (option, path, rows, columns) in [
+        ("--doc-topics", doc_topics, corpus.num_documents(), topics),
+        ("--topic-words", topic_words, topics, corpus.num_words()),
+    ] {
+        if let Some((path, layout)) = path.as_ref().and_then(|path| Some((path, Layout::of(path)?)))
+        {
+            layout.check_size(option, path, rows, columns)?;
+        }
     }
     Ok(())
 }

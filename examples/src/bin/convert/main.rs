@@ -1,0 +1,33 @@
+//! `convert`: a model in the form that another program reads, or from one.
+//!
+//! ```text
+//! convert news.lda --out phi.npy                    topics × words, for NumPy
+//! convert news.lda --out counts.npz                 the same, sparse, for SciPy
+//! convert news.lda articles.txt --out vis.json      what pyLDAvis takes
+//! convert state.gz --out news.lda                   MALLET's topics, to infer with or go on from
+//! ```
+//!
+//! An example of what stands in [`lda_core::exchange`], and of the forms that need no library.
+
+mod args;
+mod gensim;
+mod import;
+mod npz;
+mod pyldavis;
+mod run;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match run::run(&args::Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where standard error is gone, the status still tells.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What `pyLDAvis.prepare` takes, as JSON.
+//!
+//! ```python
+//! data = json.load(open("vis.json"))
+//! pyLDAvis.prepare(topic_term_dists=data["phi"], doc_topic_dists=data["theta"],
+//!                  doc_lengths=data["doc.length"], vocab=data["vocab"],
+//!                  term_frequency=data["term.frequency"])
+//! ```
+//!
+//! The names are those of LDAvis, R's as well as Python's. Lengths and frequencies are of the tokens whose
+//! words the model knows.
+
+use std::io::{self, Write};
+
+use lda_core::Corpus;
+use lda_core::infer::{Answer, Inference};
+use lda_core::model::TopicModel;
+use lda_examples::matrix::Matrix;
+
+/// Writes the JSON of `corpus`, whose words are the model's, and of its `answers`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    inference: &Inference<&TopicModel>,
+    corpus: &Corpus,
+    answers: &[Answer],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let model = inference.model();
+    out.write_all(b"{\"phi\":[")?;
+    let mut first = true;
+    Matrix::of_topics(model).for_each_row(|_, cells| {
+        comma(&mut first, out)?;
+        list(cells, out)
+    })?;
+    out.write_all(b"],\"theta\":[")?;
+    first = true;
+    for answer in answers {
+        comma(&mut first, out)?;
+        list(inference.distribution(answer), out)?;
+    }
+    out.write_all(b"],\"doc.length\":")?;
+    list(answers.iter().map(|answer| answer.tokens), out)?;
+    out.write_all(b",\"vocab\":[")?;
+    first = true;
+    for word in 0..model.num_words() {
+        comma(&mut first, out)?;
+        match model.vocabulary() {
+            Some(vocabulary) => serde_json::to_writer(&mut *out, vocabulary.word(word as u32))?,
+            None => write!(out, "\"{word}\"")?,
+        }
+    }
+    out.write_all(b"],\"term.frequency\":")?;
+    let mut frequencies = corpus.word_frequencies();
+    frequencies.resize(model.num_words(), 0);
+    list(frequencies, out)?;
+    out.write_all(b"}\n")
+}
+
+fn comma(first: &mut bool, out: &mut impl Write) -> io::Result<()> {
+    if std::mem::take(first) { Ok(()) } else { out.write_all(b",") }
+}
+
+fn list(numbers: impl IntoIterator<Item = impl ToString>, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    let mut first = true;
+    for number in numbers {
+        comma(&mut first, out)?;
+        out.write_all(number.to_string().as_bytes())?;
+    }
+    out.write_all(b"]")
+}
