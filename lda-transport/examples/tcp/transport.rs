@@ -1,0 +1,234 @@
+//! Each pair of nodes has one connection, which the one with the larger number makes, and makes again. A
+//! connection has a thread that reads and one that writes. Between them and the program stand an inbox and
+//! an outbox a peer, of few frames each: a full inbox stops the reading, a full outbox is felt by `send`.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lda_transport::{
+    Arrival, Capabilities, Frame, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+};
+
+const LONGEST: usize = 16 << 20;
+const QUEUE: usize = 8;
+
+/// Frames, and whether the program waits for room among them.
+type Outbox = (SyncSender<Frame>, Arc<AtomicBool>);
+/// The other end.
+type Queue = (Receiver<Frame>, Arc<AtomicBool>);
+/// What comes, and with an `Up` where to send; nothing to wake.
+type Item = Option<(Arrival, Option<Outbox>)>;
+
+#[derive(Debug)]
+struct Node {
+    id: NodeId,
+    inbox: SyncSender<Item>,
+    /// Connections by peer, so that there is one, and that it can be ended.
+    streams: Mutex<BTreeMap<NodeId, TcpStream>>,
+    woken: AtomicBool,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+pub struct Tcp {
+    node: Arc<Node>,
+    arrivals: Option<Receiver<Item>>,
+    outboxes: BTreeMap<NodeId, Outbox>,
+    address: SocketAddr,
+}
+
+impl Tcp {
+    pub fn new(id: NodeId, listener: TcpListener, nodes: &BTreeMap<NodeId, SocketAddr>) -> Self {
+        let (inbox, arrivals) = sync_channel(QUEUE);
+        let (streams, woken, closed) = (Mutex::default(), false.into(), false.into());
+        let node = Arc::new(Node { id, inbox, streams, woken, closed });
+        let accepting = Arc::clone(&node);
+        thread::spawn(move || {
+            for stream in
+                listener.incoming().flatten().take_while(|_| !accepting.closed.load(SeqCst))
+            {
+                let node = Arc::clone(&accepting);
+                thread::spawn(move || node.connect(stream));
+            }
+        });
+        for &address in nodes.range(..id).map(|node| node.1) {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                while !node.closed.load(SeqCst) {
+                    let stream = TcpStream::connect(address);
+                    let _ = stream.and_then(|stream| node.connect(stream));
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        Self { node, arrivals: Some(arrivals), outboxes: BTreeMap::new(), address: nodes[&id] }
+    }
+}
+
+impl Node {
+    /// Hands an arrival to the program. Once that has closed, everything is read on and goes nowhere: a
+    /// socket that is dropped with something unread takes back what it has sent.
+    fn arrive(&self, arrival: Arrival, outbox: Option<Outbox>) {
+        let _ = self.inbox.send(Some((arrival, outbox)));
+    }
+
+    /// Greets, and reads until the end.
+    fn connect(self: &Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        stream.write_all(&self.id.0.to_le_bytes())?;
+        let mut greeting = [0; 4];
+        stream.read_exact(&mut greeting)?;
+        let peer = NodeId(u32::from_le_bytes(greeting));
+        let mut streams = self.streams.lock().expect("nobody panics");
+        if self.closed.load(SeqCst) || streams.contains_key(&peer) {
+            return Ok(());
+        }
+        streams.insert(peer, stream.try_clone()?);
+        drop(streams);
+        let ((frames, queue), waits) = (sync_channel(QUEUE), Arc::<AtomicBool>::default());
+        self.arrive(Arrival::Up { peer }, Some((frames, Arc::clone(&waits))));
+        let (node, writing) = (Arc::clone(self), stream.try_clone()?);
+        thread::spawn(move || {
+            let _ = node.write(peer, &writing, &(queue, waits));
+            let _ = writing.shutdown(Shutdown::Write);
+        });
+        let error = self.read(peer, &stream).err();
+        let broken = error.filter(|error| error.kind() != io::ErrorKind::UnexpectedEof);
+        let loss = broken.map_or(Loss::Closed, |error| Loss::Broken(error.to_string()));
+        let _ = stream.shutdown(Shutdown::Both);
+        self.arrive(Arrival::Down { peer, loss }, None);
+        self.streams.lock().expect("nobody panics").remove(&peer);
+        Ok(())
+    }
+
+    fn read(&self, peer: NodeId, stream: &TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::with_capacity(1 << 16, stream);
+        loop {
+            let mut len = [0; 4];
+            reader.read_exact(&mut len)?;
+            let (len, mut bytes) = (u32::from_le_bytes(len) as usize, Vec::new());
+            // Grows as bytes come, whatever has been promised.
+            if len > LONGEST || reader.by_ref().take(len as u64).read_to_end(&mut bytes)? < len {
+                return Err(io::Error::other(format!("a frame of {len} bytes")));
+            }
+            self.arrive(Arrival::Frame { peer, frame: bytes.into() }, None);
+        }
+    }
+
+    /// Writes until the program has let go of the outbox.
+    fn write(&self, peer: NodeId, to: &TcpStream, (frames, waits): &Queue) -> io::Result<()> {
+        let mut writer = BufWriter::with_capacity(1 << 16, to);
+        while let Ok(first) = frames.recv() {
+            for frame in std::iter::once(first).chain(frames.try_iter()) {
+                if waits.swap(false, SeqCst) {
+                    self.arrive(Arrival::Room { peer }, None);
+                }
+                writer.write_all(&(frame.len() as u32).to_le_bytes())?;
+                writer.write_all(&frame)?;
+            }
+            writer.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Wake for Node {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, SeqCst);
+        // One who has a full inbox does not sleep.
+        let _ = self.inbox.try_send(None);
+    }
+}
+
+impl Transport for Tcp {
+    fn id(&self) -> NodeId {
+        self.node.id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        // The buffers of two sockets hold less than so much.
+        let mut capabilities = Capabilities::new(LONGEST, (64 << 20) + 2 * (QUEUE + 1) * LONGEST);
+        (capabilities.reconnects, capabilities.survives_loss) = (true, true);
+        capabilities
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        let unsent = |frame, error| Err(Unsent { to, frame, error });
+        let len = frame.len();
+        match self.outboxes.get(&to) {
+            _ if self.arrivals.is_none() => unsent(frame, SendError::Closed),
+            _ if len > LONGEST => unsent(frame, SendError::TooLong { len, longest: LONGEST }),
+            None => unsent(frame, SendError::NotUp),
+            Some((frames, waits)) => {
+                // First said, then tried: a frame that leaves in between is not missed.
+                waits.store(true, SeqCst);
+                match frames.try_send(frame).map(|()| waits.store(false, SeqCst)) {
+                    Ok(()) => Ok(()),
+                    Err(TrySendError::Full(frame)) => unsent(frame, SendError::Full),
+                    Err(TrySendError::Disconnected(frame)) => unsent(frame, SendError::NotUp),
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        let arrivals = self.arrivals.as_ref().ok_or(ReceiveError::Closed)?;
+        let start = Instant::now();
+        loop {
+            if self.node.woken.swap(false, SeqCst) {
+                return Ok(Some(Arrival::Woken));
+            }
+            let item = match wait {
+                Wait::No => arrivals.try_recv().ok(),
+                Wait::For(time) => arrivals.recv_timeout(time.saturating_sub(start.elapsed())).ok(),
+                Wait::Forever => arrivals.recv().ok(),
+            };
+            match item {
+                None => return Ok(None),
+                Some(None) => {}
+                Some(Some((arrival, outbox))) => {
+                    match (&arrival, outbox) {
+                        (Arrival::Up { peer }, Some(to)) => drop(self.outboxes.insert(*peer, to)),
+                        (Arrival::Down { peer, .. }, _) => drop(self.outboxes.remove(peer)),
+                        _ => {}
+                    }
+                    return Ok(Some(arrival));
+                }
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.node))
+    }
+
+    fn close(&mut self, patience: Duration) {
+        if self.arrivals.take().is_none() {
+            return;
+        }
+        self.node.closed.store(true, SeqCst);
+        // Who waits for a connection hears of it by one. Writers end when they have written all that they
+        // have; readers when the peers have heard of that.
+        let _ = TcpStream::connect(self.address);
+        self.outboxes.clear();
+        let start = Instant::now();
+        let open = || self.node.streams.lock().expect("nobody panics");
+        while !open().is_empty() && start.elapsed() < patience {
+            thread::sleep(Duration::from_millis(1));
+        }
+        open().values().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        self.close(Duration::ZERO);
+    }
+}

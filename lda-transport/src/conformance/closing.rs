@@ -1,0 +1,110 @@
+//! Ends and beginnings.
+
+use super::node::{Node, mesh};
+use super::{Effort, Outcome, Subject};
+use crate::frame::Frame;
+use crate::transport::{Loss, NodeId, Transport};
+
+const FRAMES: u32 = 50;
+
+fn frame(number: u32) -> Frame {
+    let mut frame = Frame::from(number.to_le_bytes().to_vec());
+    frame.resize(1000, number as u8);
+    frame
+}
+
+/// Sends frames, as many as there is room for; how many that was.
+fn fill(node: &mut Node, to: NodeId) -> Result<u32, String> {
+    for number in 0..FRAMES {
+        if node.try_send(to, frame(number))?.is_some() {
+            return Ok(number);
+        }
+    }
+    Ok(FRAMES)
+}
+
+/// The first frames of `frame`, and then the end of who has sent them.
+fn expect_all(node: &mut Node, peer: NodeId, frames: u32) -> Result<(), String> {
+    for number in 0..frames {
+        let (from, found) = node.frame()?;
+        if (from, &found) != (peer, &frame(number)) {
+            return Err(format!("{found:?} of {from} came for frame {number} of {peer}"));
+        }
+    }
+    node.until("the end of a peer", |node| !node.downs.is_empty())?;
+    match &node.downs[..] {
+        [(lost, Loss::Closed)] if *lost == peer => Ok(()),
+        other => Err(format!("{other:?} was heard when {peer} closed")),
+    }
+}
+
+pub fn handing_on(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+    let mut nodes = mesh(subject, 2, effort)?;
+    let mut second = nodes.pop().expect("two");
+    let mut first = nodes.pop().expect("one");
+    let sent = fill(&mut first, NodeId(1))?;
+    // These it will not receive any more; that must not cost the other anything.
+    fill(&mut second, NodeId(0))?;
+    std::thread::scope(|scope| {
+        let end = scope.spawn(|| expect_all(&mut second, NodeId(0), sent));
+        first.transport.close(effort.patience);
+        end.join().map_err(|_| "a node panicked".to_owned())?
+    })?;
+    Ok(Outcome::Passed)
+}
+
+pub fn loss(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+    let mut nodes = mesh(subject, 3, effort)?;
+    if !nodes[0].transport.capabilities().survives_loss {
+        return Ok(Outcome::Skipped("survives_loss"));
+    }
+    drop(nodes.remove(1));
+    for (of, to) in [(0, 1), (1, 0)] {
+        let lost = |node: &Node| node.downs.iter().any(|(peer, _)| *peer == NodeId(1));
+        nodes[of].until("the end of a peer", lost)?;
+        let peer = nodes[to].id();
+        nodes[of].send(peer, frame(of as u32))?;
+        let (from, found) = nodes[to].frame()?;
+        if (from, found) != (nodes[of].id(), frame(of as u32)) {
+            return Err("the loss of a peer changed a frame between others".to_owned());
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+    let mut nodes = mesh(subject, 3, effort)?;
+    if !nodes[0].transport.capabilities().reconnects {
+        return Ok(Outcome::Skipped("reconnects"));
+    }
+    for round in 0..3 {
+        // It takes one of them, and leaves without the others.
+        fill(&mut nodes[1], NodeId(0))?;
+        nodes[0].frame()?;
+        let mut gone = nodes.remove(0);
+        gone.transport.close(effort.patience);
+        drop(gone);
+        let again: Option<Box<dyn Transport>> = subject.rejoin(NodeId(0));
+        let Some(again) = again else {
+            return Err("it claims to reconnect, and its subject has no node again".to_owned());
+        };
+        nodes.insert(0, Node::new(again, effort));
+        nodes[0].until("the others to be up", |node| node.up.len() == 2)?;
+        for node in &mut nodes[1..] {
+            node.until("a peer to come again", |node| {
+                node.downs.len() == round + 1 && node.up.contains(&NodeId(0))
+            })?;
+        }
+        nodes[1].send(NodeId(0), Frame::from(b"to the new one".to_vec()))?;
+        let (_, found) = nodes[0].frame()?;
+        if &found[..] != b"to the new one" {
+            return Err(format!("{found:?} came, which was sent to the one before"));
+        }
+        nodes[0].send(NodeId(2), Frame::from(b"of the new one".to_vec()))?;
+        let (from, found) = nodes[2].frame()?;
+        if (from, &found[..]) != (NodeId(0), b"of the new one") {
+            return Err(format!("{found:?} of {from} came for the new one's first"));
+        }
+    }
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,134 @@
+//! Frames of all lengths between all nodes at once.
+
+use std::thread;
+
+use super::node::{Node, Numbers, mesh};
+use super::{Effort, Outcome, Subject};
+use crate::frame::Frame;
+use crate::transport::{NodeId, Wait};
+
+pub fn integrity(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+    let nodes = mesh(subject, 3, effort)?;
+    let longest = nodes[0].transport.capabilities().longest_frame.min(effort.longest_frame);
+    exchange(nodes, effort, longest, effort.bytes / 6)
+}
+
+pub fn many(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+    let nodes = mesh(subject, 17, effort)?;
+    let longest = nodes[0].transport.capabilities().longest_frame.min(1 << 12);
+    exchange(nodes, effort, longest, (effort.bytes / (17 * 16)).min(1 << 16))
+}
+
+/// Every node sends so many bytes to every other, and compares what comes with what has been sent: both
+/// sides make it from the same numbers.
+fn exchange(
+    nodes: Vec<Node>,
+    effort: &Effort,
+    longest: usize,
+    bytes: u64,
+) -> Result<Outcome, String> {
+    let count = nodes.len();
+    let ends = thread::scope(|scope| {
+        let run = |node: Node| scope.spawn(move || talk(node, count, effort.seed, longest, bytes));
+        let running: Vec<_> = nodes.into_iter().map(run).collect();
+        // Nobody leaves before all are done.
+        running.into_iter().map(|node| node.join()).collect::<Vec<_>>()
+    });
+    for end in ends {
+        end.map_err(|_| "a node panicked".to_owned())??;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// What one node sends another.
+struct Stream {
+    peer: NodeId,
+    numbers: Numbers,
+    left: u64,
+    /// The next frame, until it is taken.
+    waiting: Option<Frame>,
+}
+
+impl Stream {
+    fn new(seed: u64, from: NodeId, to: NodeId, peer: NodeId, bytes: u64) -> Self {
+        let numbers = Numbers(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
+        Self { peer, numbers, left: bytes, waiting: None }
+    }
+
+    /// Makes the next frame in `frame`, if there is one. An empty one counts for a byte, so that there is an
+    /// end.
+    fn next(&mut self, longest: usize, mut frame: Frame) -> Option<Frame> {
+        if self.left == 0 {
+            return None;
+        }
+        let len = self.numbers.length(longest);
+        self.numbers.fill(&mut frame, len);
+        self.left = self.left.saturating_sub(len.max(1) as u64);
+        Some(frame)
+    }
+}
+
+fn talk(
+    mut node: Node,
+    count: usize,
+    seed: u64,
+    longest: usize,
+    bytes: u64,
+) -> Result<Node, String> {
+    let id = node.id();
+    let peers = (0..count as u32).map(NodeId).filter(|&peer| peer != id);
+    let mut sent: Vec<Stream> =
+        peers.clone().map(|peer| Stream::new(seed, id, peer, peer, bytes)).collect();
+    let mut received: Vec<Stream> =
+        peers.map(|peer| Stream::new(seed, peer, id, peer, bytes)).collect();
+    let mut expected = Frame::new();
+    let mut blocked = vec![false; sent.len()];
+    loop {
+        for (stream, blocked) in sent.iter_mut().zip(&mut blocked) {
+            // A few at a time, so that all peers are served.
+            for _ in 0..16 {
+                if *blocked {
+                    break;
+                }
+                let frame = match stream.waiting.take() {
+                    Some(frame) => Some(frame),
+                    None => stream.next(longest, node.transport.spare()),
+                };
+                let Some(frame) = frame else { break };
+                stream.waiting = node.try_send(stream.peer, frame)?;
+                *blocked = stream.waiting.is_some();
+            }
+        }
+        while let Some((peer, frame)) = node.frames.pop_front() {
+            let stream = received.iter_mut().find(|stream| stream.peer == peer);
+            let stream = stream.ok_or_else(|| format!("{id}: a frame of {peer}, a stranger"))?;
+            expected = stream
+                .next(longest, expected)
+                .ok_or_else(|| format!("{id}: more came of {peer} than it has sent"))?;
+            if frame != expected {
+                return Err(format!("{id}: {frame:?} came of {peer}, which has sent {expected:?}"));
+            }
+            node.transport.release(frame);
+        }
+        let all_sent = sent.iter().all(|stream| stream.left == 0 && stream.waiting.is_none());
+        if all_sent && received.iter().all(|stream| stream.left == 0) {
+            return Ok(node);
+        }
+        let idle = sent
+            .iter()
+            .zip(&blocked)
+            .all(|(stream, blocked)| *blocked || stream.left == 0 && stream.waiting.is_none());
+        if idle {
+            node.until("a frame or room", |node| {
+                !node.frames.is_empty() || !node.rooms.is_empty()
+            })?;
+        } else {
+            node.step(Wait::No)?;
+        }
+        for peer in node.rooms.drain(..) {
+            if let Some(at) = sent.iter().position(|stream| stream.peer == peer) {
+                blocked[at] = false;
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Frames between nodes, over whatever connects the machines.
+//!
+//! This crate knows bytes and peers, never topics. A [`Transport`] is one node's way to the others: it
+//! takes a [`Frame`] for a peer and gives what has come. The trait is small, so that a new one is an
+//! afternoon's work: `examples/tcp` is one, in under 200 lines of code.
+//!
+//! | transport | between | for |
+//! |---|---|---|
+//! | [`local`] | threads of a process | tests, one machine, embedding |
+//!
+//! [`conformance`] is the contract as a program: it runs everything that a transport promises, for those
+//! of this crate and for yours.
+//!
+//! ```
+//! use lda_transport::local;
+//! use lda_transport::{Arrival, NodeId, Transport, Wait};
+//!
+//! let mut nodes = local::mesh(2, &local::Options::default());
+//! let (mut a, mut b) = (nodes.remove(0), nodes.remove(0));
+//! assert_eq!(a.receive(Wait::Forever)?, Some(Arrival::Up { peer: NodeId(1) }));
+//! a.send(NodeId(1), b"a row".to_vec().into())?;
+//! assert_eq!(b.receive(Wait::Forever)?, Some(Arrival::Up { peer: NodeId(0) }));
+//! let Some(Arrival::Frame { peer, frame }) = b.receive(Wait::Forever)? else { panic!("no frame") };
+//! assert_eq!((peer, &frame[..]), (NodeId(0), &b"a row"[..]));
+//! b.release(frame);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod frame;
+pub mod local;
+mod transport;
+
+pub use frame::Frame;
+pub use transport::{
+    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+};

@@ -1,0 +1,303 @@
+//! Nodes in one process: frames change hands and are never copied.
+//!
+//! Each node has one inbox, an unbounded channel; what bounds it are the links, one for each ordered
+//! pair of nodes, that count what is underway between the two. So a thousand nodes that know each other cost
+//! a link a pair and no queues, and a node waits for all of its peers at once.
+//!
+//! Nodes may come and go at any time: [`Hub::join`], and dropping what it gave. A node that joins under the
+//! number of one that has left is the same peer to the others, up again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
+use crossbeam_queue::ArrayQueue;
+use thiserror::Error;
+
+use crate::frame::Frame;
+use crate::transport::{
+    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+};
+
+mod link;
+
+use link::Link;
+
+/// Bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Longest frame, in bytes.
+    pub longest_frame: usize,
+    /// Frames underway from one node to another, at most.
+    pub queue_frames: usize,
+    /// Their bytes, at most; one frame may be longer.
+    pub queue_bytes: usize,
+    /// Released frames that are kept for use again, at most, by all nodes together.
+    pub spares: usize,
+}
+
+impl Default for Options {
+    /// 1 GiB a frame; 256 frames and 64 MiB a pair; 1,024 spare frames.
+    fn default() -> Self {
+        Self { longest_frame: 1 << 30, queue_frames: 256, queue_bytes: 64 << 20, spares: 1 << 10 }
+    }
+}
+
+/// A node of this number is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0} has joined already, and has not left: give every node a number of its own")]
+pub struct Taken(pub NodeId);
+
+/// Nodes 0 to `nodes`, which hear of each other first.
+///
+/// # Panics
+/// If an option is 0.
+pub fn mesh(nodes: u32, options: &Options) -> Vec<Local> {
+    let hub = Hub::new(options);
+    (0..nodes).map(|id| hub.join(NodeId(id)).expect("each number once")).collect()
+}
+
+/// Where nodes of a process meet.
+#[derive(Clone, Debug)]
+pub struct Hub(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    members: Mutex<BTreeMap<NodeId, Sender<Item>>>,
+    spares: ArrayQueue<Frame>,
+}
+
+/// What lies in an inbox.
+#[derive(Debug)]
+enum Item {
+    Up { peer: NodeId, link: Arc<Link>, inbox: Sender<Item> },
+    Frame { peer: NodeId, frame: Frame, link: Arc<Link> },
+    Room { peer: NodeId, link: Arc<Link> },
+    Down { peer: NodeId },
+    Wake,
+}
+
+impl Hub {
+    /// A place without nodes.
+    ///
+    /// # Panics
+    /// If an option is 0.
+    pub fn new(options: &Options) -> Self {
+        let Options { longest_frame, queue_frames, queue_bytes, spares } = *options;
+        let least = longest_frame.min(queue_frames).min(queue_bytes).min(spares);
+        assert!(least > 0, "an option is 0: {options:?}");
+        Self(Arc::new(Shared {
+            options: options.clone(),
+            members: Mutex::default(),
+            spares: ArrayQueue::new(spares),
+        }))
+    }
+
+    /// A new node. It hears of those that are there, and they of it.
+    ///
+    /// # Errors
+    /// [`Taken`].
+    pub fn join(&self, id: NodeId) -> Result<Local, Taken> {
+        let mut members = self.0.members();
+        if members.contains_key(&id) {
+            return Err(Taken(id));
+        }
+        let (sender, inbox) = unbounded();
+        for (&peer, theirs) in members.iter() {
+            let (there, back) = (Arc::new(Link::default()), Arc::new(Link::default()));
+            // Who hears second cannot be sent to before: all of this is under one lock. A member whose
+            // inbox is gone is about to leave.
+            let up = Item::Up { peer: id, link: back, inbox: sender.clone() };
+            if theirs.send(up).is_ok() {
+                let _ = sender.send(Item::Up { peer, link: there, inbox: theirs.clone() });
+            }
+        }
+        members.insert(id, sender.clone());
+        drop(members);
+        let bell = Arc::new(Bell { rung: AtomicBool::new(false), inbox: sender });
+        Ok(Local { id, hub: self.clone(), inbox: Some(inbox), bell, peers: BTreeMap::new() })
+    }
+}
+
+impl Shared {
+    fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, Sender<Item>>> {
+        // Nothing is left half done under this lock.
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A node in this process.
+#[derive(Debug)]
+pub struct Local {
+    id: NodeId,
+    hub: Hub,
+    /// None once closed.
+    inbox: Option<Receiver<Item>>,
+    bell: Arc<Bell>,
+    /// Those that are up.
+    peers: BTreeMap<NodeId, Peer>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    link: Arc<Link>,
+    inbox: Sender<Item>,
+}
+
+#[derive(Debug)]
+struct Bell {
+    /// Whether a `Wake` lies in the inbox.
+    rung: AtomicBool,
+    inbox: Sender<Item>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            // A node that has closed has nobody to wake.
+            let _ = self.inbox.send(Item::Wake);
+        }
+    }
+}
+
+impl Local {
+    /// Takes an item as it comes out of the inbox; none where it says nothing to the program.
+    fn arrival(&mut self, item: Item) -> Option<Arrival> {
+        match item {
+            Item::Up { peer, link, inbox } => {
+                self.peers.insert(peer, Peer { link, inbox });
+                Some(Arrival::Up { peer })
+            }
+            Item::Frame { peer, frame, link } => {
+                if link.take(frame.len(), &self.hub.0.options)
+                    && let Some(back) = self.peers.get(&peer)
+                {
+                    let _ = back.inbox.send(Item::Room { peer: self.id, link });
+                }
+                Some(Arrival::Frame { peer, frame })
+            }
+            // Of a connection that is no more, if the links are not the same.
+            Item::Room { peer, link } => {
+                let current = self.peers.get(&peer)?;
+                Arc::ptr_eq(&current.link, &link).then_some(Arrival::Room { peer })
+            }
+            Item::Down { peer } => {
+                self.peers.remove(&peer)?;
+                Some(Arrival::Down { peer, loss: Loss::Closed })
+            }
+            Item::Wake => {
+                // Before it is reported: who rings from now on means the next time.
+                self.bell.rung.store(false, Ordering::SeqCst);
+                Some(Arrival::Woken)
+            }
+        }
+    }
+}
+
+impl Transport for Local {
+    fn id(&self) -> NodeId {
+        self.id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let Options { longest_frame, queue_bytes, .. } = self.hub.0.options;
+        Capabilities {
+            reconnects: true,
+            survives_loss: true,
+            encrypted: true,
+            ..Capabilities::new(longest_frame, queue_bytes)
+        }
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        let bounds = &self.hub.0.options;
+        let refuse = |frame, error| Err(Unsent { to, frame, error });
+        if self.inbox.is_none() {
+            return refuse(frame, SendError::Closed);
+        }
+        let Some(peer) = self.peers.get(&to) else { return refuse(frame, SendError::NotUp) };
+        let len = frame.len();
+        if len > bounds.longest_frame {
+            return refuse(frame, SendError::TooLong { len, longest: bounds.longest_frame });
+        }
+        if !peer.link.put(len, bounds) {
+            return refuse(frame, SendError::Full);
+        }
+        let link = Arc::clone(&peer.link);
+        match peer.inbox.send(Item::Frame { peer: self.id, frame, link }) {
+            Ok(()) => Ok(()),
+            Err(unsent) => {
+                let Item::Frame { frame, .. } = unsent.into_inner() else {
+                    unreachable!("what was sent comes back")
+                };
+                refuse(frame, SendError::NotUp)
+            }
+        }
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        loop {
+            let Some(inbox) = &self.inbox else { return Err(ReceiveError::Closed) };
+            // This node has a sender of its own inbox, so that it is never cut off.
+            let item = match wait {
+                Wait::No => match inbox.try_recv() {
+                    Ok(item) => item,
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(None),
+                },
+                Wait::For(time) => match inbox.recv_timeout(time) {
+                    Ok(item) => item,
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                        return Ok(None);
+                    }
+                },
+                Wait::Forever => inbox.recv().map_err(|_| ReceiveError::Closed)?,
+            };
+            if let Some(arrival) = self.arrival(item) {
+                return Ok(Some(arrival));
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.bell))
+    }
+
+    fn spare(&mut self) -> Frame {
+        self.hub.0.spares.pop().unwrap_or_default()
+    }
+
+    fn release(&mut self, mut frame: Frame) {
+        frame.clear();
+        // One too many is freed.
+        let _ = self.hub.0.spares.push(frame);
+    }
+
+    /// What was taken lies in the peers' inboxes already.
+    fn close(&mut self, _patience: Duration) {
+        let Some(inbox) = self.inbox.take() else { return };
+        let mut members = self.hub.0.members();
+        members.remove(&self.id);
+        for peer in members.values() {
+            let _ = peer.send(Item::Down { peer: self.id });
+        }
+        drop(members);
+        // After the lock: frames may be long, and take time to be freed.
+        drop(inbox);
+        self.peers.clear();
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.close(Duration::ZERO);
+    }
+}

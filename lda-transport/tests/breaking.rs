@@ -1,0 +1,184 @@
+//! The suite finds transports that break the contract: each of these does, in one way.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Duration;
+
+use lda_transport::conformance::{self, Effort, Outcome, Subject};
+use lda_transport::local::{Hub, Options};
+use lda_transport::{
+    Arrival, Capabilities, Frame, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// Gives every other frame after the next.
+    Swaps,
+    /// Loses a frame in a hundred.
+    Loses,
+    /// Gives a frame in a hundred twice.
+    Doubles,
+    /// Changes a bit in a long frame.
+    Flips,
+    /// Keeps what the queue has no room for.
+    Hoards,
+    /// Does not say that there is room.
+    KeepsRoom,
+    /// Sleeps when it is woken.
+    Sleeps,
+    /// Says nothing of those that go.
+    HidesLoss,
+    /// Loses what is underway when it is closed: it goes before it is sent.
+    ForgetsAtEnd,
+    /// Takes frames of any length, and for anyone.
+    TakesAll,
+}
+
+#[derive(Debug)]
+struct Broken {
+    inner: Box<dyn Transport>,
+    fault: Fault,
+    count: u64,
+    held: VecDeque<Arrival>,
+    hoard: Vec<(NodeId, Frame)>,
+}
+
+impl Broken {
+    fn empty_hoard(&mut self) {
+        for (to, frame) in std::mem::take(&mut self.hoard) {
+            if let Err(unsent) = self.inner.send(to, frame) {
+                self.hoard.push((to, unsent.frame));
+            }
+        }
+    }
+}
+
+impl Transport for Broken {
+    fn id(&self) -> NodeId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, to: NodeId, mut frame: Frame) -> Result<(), Unsent> {
+        self.count += 1;
+        match self.fault {
+            Fault::Loses if self.count.is_multiple_of(100) => return Ok(()),
+            Fault::Flips if frame.len() > 1000 => frame[500] ^= 1,
+            Fault::Hoards | Fault::ForgetsAtEnd => self.empty_hoard(),
+            _ => {}
+        }
+        if self.fault == Fault::ForgetsAtEnd && self.count.is_multiple_of(10) {
+            self.hoard.push((to, frame));
+            return Ok(());
+        }
+        match self.inner.send(to, frame) {
+            Err(unsent) if self.fault == Fault::Hoards && unsent.error == SendError::Full => {
+                self.hoard.push((to, unsent.frame));
+                Ok(())
+            }
+            Err(_) if self.fault == Fault::TakesAll => Ok(()),
+            other => other,
+        }
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        if let Some(held) = self.held.pop_front() {
+            return Ok(Some(held));
+        }
+        self.empty_hoard();
+        let arrival = self.inner.receive(wait)?;
+        let hidden = match &arrival {
+            Some(Arrival::Room { .. }) => self.fault == Fault::KeepsRoom,
+            Some(Arrival::Woken) => self.fault == Fault::Sleeps,
+            Some(Arrival::Down { .. }) => self.fault == Fault::HidesLoss,
+            _ => false,
+        };
+        if hidden {
+            return self.receive(wait);
+        }
+        let Some(Arrival::Frame { peer, frame }) = &arrival else { return Ok(arrival) };
+        self.count += 1;
+        match self.fault {
+            Fault::Swaps if self.count.is_multiple_of(2) => {
+                if let next @ Some(Arrival::Frame { .. }) = self.inner.receive(Wait::No)? {
+                    self.held.extend(arrival);
+                    return Ok(next);
+                }
+            }
+            Fault::Doubles if self.count.is_multiple_of(100) => {
+                self.held.push_back(Arrival::Frame { peer: *peer, frame: frame.clone() });
+            }
+            _ => {}
+        }
+        Ok(arrival)
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+
+    fn close(&mut self, patience: Duration) {
+        self.hoard.clear();
+        self.inner.close(patience);
+    }
+}
+
+struct Nodes {
+    fault: Fault,
+    hub: Option<Hub>,
+}
+
+impl Nodes {
+    fn join(&self, id: NodeId) -> Box<dyn Transport> {
+        let inner = Box::new(self.hub.as_ref().unwrap().join(id).unwrap());
+        let (held, hoard) = (VecDeque::new(), Vec::new());
+        Box::new(Broken { inner, fault: self.fault, count: 0, held, hoard })
+    }
+}
+
+impl Subject for Nodes {
+    fn mesh(&mut self, nodes: u32) -> Vec<Box<dyn Transport>> {
+        let mut options = Options::default();
+        (options.longest_frame, options.queue_bytes) = (1 << 20, 1 << 18);
+        self.hub = Some(Hub::new(&options));
+        (0..nodes).map(|id| self.join(NodeId(id))).collect()
+    }
+
+    fn rejoin(&mut self, id: NodeId) -> Option<Box<dyn Transport>> {
+        Some(self.join(id))
+    }
+}
+
+#[test]
+fn every_fault_is_found() {
+    // A fault that keeps a check waiting costs so much.
+    let patience = Duration::from_secs(2);
+    let effort = Effort { bytes: 8 << 20, longest_frame: 1 << 16, patience, ..Effort::default() };
+    for (fault, found_by) in [
+        (Fault::None, None),
+        (Fault::Swaps, Some("order and integrity")),
+        (Fault::Loses, Some("order and integrity")),
+        (Fault::Doubles, Some("order and integrity")),
+        (Fault::Flips, Some("order and integrity")),
+        (Fault::Hoards, Some("a stalled receiver is felt by its senders alone")),
+        (Fault::KeepsRoom, Some("a stalled receiver is felt by its senders alone")),
+        (Fault::Sleeps, Some("a waker wakes")),
+        (Fault::HidesLoss, Some("a lost peer leaves the others")),
+        (Fault::ForgetsAtEnd, Some("what was taken is handed on before the end")),
+        (Fault::TakesAll, Some("frames that cannot be sent come back")),
+    ] {
+        let report = conformance::run(&mut Nodes { fault, hub: None }, &effort);
+        let failed = |name| {
+            let outcome = report.checks.iter().find(|check| check.0 == name).unwrap();
+            matches!(outcome.1, Outcome::Failed(_))
+        };
+        match found_by {
+            None => assert!(report.passed(), "{report}"),
+            Some(name) => assert!(failed(name), "{fault:?}:\n{report}"),
+        }
+    }
+}

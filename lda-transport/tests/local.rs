@@ -1,0 +1,88 @@
+//! Nodes of a process: the contract, and what is theirs alone.
+
+use std::time::Duration;
+
+use lda_transport::conformance::{self, Effort, Outcome, Subject};
+use lda_transport::local::{Hub, Options, Taken, mesh};
+use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
+
+struct Nodes {
+    options: Options,
+    hub: Option<Hub>,
+}
+
+impl Subject for Nodes {
+    fn mesh(&mut self, nodes: u32) -> Vec<Box<dyn Transport>> {
+        let hub = self.hub.insert(Hub::new(&self.options));
+        let join = |id| Box::new(hub.join(NodeId(id)).unwrap()) as Box<dyn Transport>;
+        (0..nodes).map(join).collect()
+    }
+
+    fn rejoin(&mut self, id: NodeId) -> Option<Box<dyn Transport>> {
+        Some(Box::new(self.hub.as_ref()?.join(id).unwrap()))
+    }
+}
+
+fn options(longest_frame: usize, queue_frames: usize, queue_bytes: usize) -> Options {
+    let mut options = Options::default();
+    options.longest_frame = longest_frame;
+    options.queue_frames = queue_frames;
+    options.queue_bytes = queue_bytes;
+    options
+}
+
+#[test]
+fn the_contract_holds() {
+    let effort = Effort { bytes: 16 << 20, ..Effort::default() };
+    for options in [
+        Options::default(),
+        // Where nearly every frame waits for room.
+        options(5000, 1, 1),
+        options(1 << 20, 1000, 10_000),
+    ] {
+        let report = conformance::run(&mut Nodes { options, hub: None }, &effort);
+        assert!(report.passed(), "{report}");
+        let skipped = |(_, outcome): &(_, Outcome)| matches!(outcome, Outcome::Skipped(_));
+        assert!(!report.checks.iter().any(skipped), "{report}");
+    }
+}
+
+#[test]
+fn frames_are_not_copied() {
+    let mut nodes = mesh(2, &Options::default());
+    let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
+    a.receive(Wait::Forever).unwrap();
+    b.receive(Wait::Forever).unwrap();
+    let frame = Frame::from(vec![7; 1000]);
+    let place = frame.as_ptr();
+    a.send(NodeId(1), frame).unwrap();
+    let Ok(Some(Arrival::Frame { frame, .. })) = b.receive(Wait::Forever) else { panic!() };
+    assert_eq!(frame.as_ptr(), place);
+    // And its room is used again, by whoever asks first.
+    b.release(frame);
+    let spare = a.spare();
+    assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
+}
+
+#[test]
+fn a_number_is_taken_once() {
+    let hub = Hub::new(&Options::default());
+    let first = hub.join(NodeId(3)).unwrap();
+    assert_eq!(hub.join(NodeId(3)).unwrap_err(), Taken(NodeId(3)));
+    drop(first);
+    hub.join(NodeId(3)).unwrap();
+}
+
+#[test]
+fn a_frame_to_one_who_left_comes_back() {
+    let mut nodes = mesh(2, &Options::default());
+    let (b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
+    a.receive(Wait::Forever).unwrap();
+    drop(b);
+    // Its end is not known here yet.
+    let unsent = a.send(NodeId(1), Frame::from(vec![1, 2])).unwrap_err();
+    assert_eq!((unsent.error, &unsent.frame[..]), (SendError::NotUp, &[1, 2][..]));
+    assert!(unsent.error.is_transient());
+    let down = a.receive(Wait::For(Duration::ZERO)).unwrap();
+    assert!(matches!(down, Some(Arrival::Down { peer: NodeId(1), .. })), "{down:?}");
+}
