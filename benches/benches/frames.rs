@@ -27,10 +27,11 @@ fn two() -> (Local, Local) {
 
 /// Sends as often as it takes.
 fn send(node: &mut Local, to: u32, len: usize) {
-    let mut frame = node.spare();
+    let mut room = node.spare();
     // What a program would write into it costs the same everywhere, and is not what is measured.
-    frame.reserve(len);
-    frame.push(1);
+    room.reserve(len);
+    room.push(1);
+    let mut frame = room.into();
     while let Err(unsent) = node.send(NodeId(to), frame) {
         assert_eq!(unsent.error, SendError::Full);
         frame = unsent.frame;

@@ -1,46 +1,76 @@
 //! What travels.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
-/// Bytes on their way from one node to another, owned by one of them at a time.
+use bytes::Bytes;
+
+/// Bytes on their way from one node to another. They do not change any more, and a clone shares them: who
+/// sends a frame can keep it, to send it again, and a transport can hand it on, and neither copies.
 ///
-/// A frame is a buffer that can be filled, sent, read and used again: its room stays when it is cleared.
-/// Where frames are many, take them from [`Transport::spare`](crate::Transport::spare) and give them back
-/// by [`Transport::release`](crate::Transport::release), so that none is allocated anew.
+/// Where frames are many, write them into what [`Transport::spare`](crate::Transport::spare) gives and give
+/// them back by [`Transport::release`](crate::Transport::release), so that none is allocated anew.
+///
+/// ```
+/// use lda_transport::Frame;
+///
+/// let frame = Frame::from(vec![1, 2, 3]);
+/// let kept = frame.clone();
+/// assert_eq!(frame.as_ptr(), kept.as_ptr());
+/// assert_eq!(frame.into_vec().unwrap_err().len(), 3); // somebody else has it too
+/// assert_eq!(kept.into_vec().unwrap(), [1, 2, 3]); // the room it was written in
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Frame(Vec<u8>);
+pub struct Frame(Bytes);
 
 impl Frame {
-    /// One without bytes or room.
+    /// One without bytes.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(Bytes::new())
     }
 
-    /// The bytes as a vector, without a copy.
-    pub fn into_vec(self) -> Vec<u8> {
-        self.0
+    /// The bytes from `start` on, shared with this frame.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn slice_from(&self, start: usize) -> Self {
+        Self(self.0.slice(start..))
+    }
+
+    /// The room of the bytes, without a copy, where nobody shares them.
+    ///
+    /// # Errors
+    /// The frame, where somebody does.
+    pub fn into_vec(self) -> Result<Vec<u8>, Self> {
+        // What is not unique would be copied.
+        self.0.try_into_mut().map(Vec::from).map_err(Self)
     }
 }
 
 impl From<Vec<u8>> for Frame {
     /// Without a copy.
     fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<Bytes> for Frame {
+    fn from(bytes: Bytes) -> Self {
         Self(bytes)
     }
 }
 
-impl Deref for Frame {
-    type Target = Vec<u8>;
-
-    fn deref(&self) -> &Vec<u8> {
-        &self.0
+impl From<Frame> for Bytes {
+    fn from(frame: Frame) -> Self {
+        frame.0
     }
 }
 
-impl DerefMut for Frame {
-    fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.0
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -59,11 +89,23 @@ mod tests {
 
     #[test]
     fn a_frame_is_its_bytes() {
-        let mut frame = Frame::from(vec![1, 2]);
-        frame.push(3);
+        let frame = Frame::from(vec![1, 2, 3]);
         assert_eq!((&frame[..], frame.len()), (&[1, 2, 3][..], 3));
         assert_eq!(format!("{frame:?}"), "Frame(3 bytes: \\x01\\x02\\x03)");
         assert!(format!("{:?}", Frame::from(vec![b'x'; 99])).ends_with("xx…)"));
-        assert_eq!(frame.into_vec(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn room_comes_back_when_nobody_shares_it() {
+        let mut room = Vec::with_capacity(1000);
+        room.extend([1, 2, 3]);
+        let place = room.as_ptr();
+        let frame = Frame::from(room);
+        let part = frame.slice_from(1);
+        assert_eq!((&part[..], part.as_ptr()), (&[2, 3][..], frame[1..].as_ptr()));
+        let frame = frame.into_vec().unwrap_err();
+        drop(part);
+        let room = frame.into_vec().unwrap();
+        assert_eq!((room.as_ptr(), room.capacity()), (place, 1000));
     }
 }

@@ -69,7 +69,7 @@ pub struct Hub(Arc<Shared>);
 struct Shared {
     options: Options,
     members: Mutex<BTreeMap<NodeId, Sender<Item>>>,
-    spares: ArrayQueue<Frame>,
+    spares: ArrayQueue<Vec<u8>>,
 }
 
 /// What lies in an inbox.
@@ -271,14 +271,16 @@ impl Transport for Local {
         Waker::from(Arc::clone(&self.bell))
     }
 
-    fn spare(&mut self) -> Frame {
+    fn spare(&mut self) -> Vec<u8> {
         self.hub.0.spares.pop().unwrap_or_default()
     }
 
-    fn release(&mut self, mut frame: Frame) {
-        frame.clear();
-        // One too many is freed.
-        let _ = self.hub.0.spares.push(frame);
+    fn release(&mut self, frame: Frame) {
+        if let Ok(mut room) = frame.into_vec() {
+            room.clear();
+            // One too many is freed.
+            let _ = self.hub.0.spares.push(room);
+        }
     }
 
     /// What was taken lies in the peers' inboxes already.

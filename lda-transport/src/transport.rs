@@ -37,9 +37,9 @@ impl fmt::Display for NodeId {
 ///   [`Full`](SendError::Full), at once and without waiting.
 ///   A peer that does not take its frames holds up no others. After `Full`,
 ///   [`Room`](Arrival::Room) is heard when another attempt is worth it.
-/// - **Buffers have one owner.** A frame belongs to the transport once `send` has taken it, and to the
-///   caller once `receive` has given it or `send` has given it back. Frames that are done with are
-///   [released](Self::release), to be [taken up](Self::spare) for others.
+/// - **Buffers circulate.** Nobody changes a frame, so that sender and transport may both keep it. One that
+///   is done with is [released](Self::release); its room is [taken up](Self::spare) for others when nobody
+///   shares it any more.
 /// - **Closing.** [`close`](Self::close) hands on what was taken, for as long as it is given, and then
 ///   lets the peers hear `Down` with [`Loss::Closed`]. Dropping a transport is closing it without
 ///   patience.
@@ -68,9 +68,9 @@ pub trait Transport: fmt::Debug + Send {
     /// between may be one. For any thread, at any time.
     fn waker(&self) -> Waker;
 
-    /// A frame without bytes that may have room, of what was released.
-    fn spare(&mut self) -> Frame {
-        Frame::new()
+    /// An empty vector that may have room, of what was released.
+    fn spare(&mut self) -> Vec<u8> {
+        Vec::new()
     }
 
     /// Takes a frame that is done with.

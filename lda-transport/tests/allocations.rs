@@ -39,9 +39,9 @@ fn nothing_is_allocated_for_bytes() {
     a.receive(Wait::Forever).unwrap();
     b.receive(Wait::Forever).unwrap();
     let exchange = |a: &mut dyn Transport, b: &mut dyn Transport| {
-        let mut frame = a.spare();
-        frame.resize(LEN, 1);
-        a.send(NodeId(1), frame).unwrap();
+        let mut bytes = a.spare();
+        bytes.resize(LEN, 1);
+        a.send(NodeId(1), bytes.into()).unwrap();
         let Ok(Some(Arrival::Frame { frame, .. })) = b.receive(Wait::Forever) else { panic!() };
         assert_eq!(frame.len(), LEN);
         b.release(frame);

@@ -67,7 +67,11 @@ impl Transport for Broken {
         self.count += 1;
         match self.fault {
             Fault::Loses if self.count.is_multiple_of(100) => return Ok(()),
-            Fault::Flips if frame.len() > 1000 => frame[500] ^= 1,
+            Fault::Flips if frame.len() > 1000 => {
+                let mut bytes = frame.to_vec();
+                bytes[500] ^= 1;
+                frame = Frame::from(bytes);
+            }
             Fault::Hoards | Fault::ForgetsAtEnd => self.empty_hoard(),
             _ => {}
         }

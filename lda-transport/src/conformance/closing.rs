@@ -8,9 +8,9 @@ use crate::transport::{Loss, NodeId, Transport};
 const FRAMES: u32 = 50;
 
 fn frame(number: u32) -> Frame {
-    let mut frame = Frame::from(number.to_le_bytes().to_vec());
-    frame.resize(1000, number as u8);
-    frame
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.resize(1000, number as u8);
+    Frame::from(bytes)
 }
 
 /// Sends frames, as many as there is room for; how many that was.
@@ -97,7 +97,7 @@ pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
         }
         nodes[1].send(NodeId(0), Frame::from(b"to the new one".to_vec()))?;
         let (_, found) = nodes[0].frame()?;
-        if &found[..] != b"to the new one" {
+        if found[..] != *b"to the new one" {
             return Err(format!("{found:?} came, which was sent to the one before"));
         }
         nodes[0].send(NodeId(2), Frame::from(b"of the new one".to_vec()))?;

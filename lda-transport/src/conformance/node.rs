@@ -147,12 +147,14 @@ impl Numbers {
         }
     }
 
-    pub fn fill(&mut self, frame: &mut Frame, len: usize) {
-        frame.clear();
-        frame.reserve(len.next_multiple_of(8));
-        while frame.len() < len {
-            frame.extend_from_slice(&self.next().to_le_bytes());
+    /// A frame of `len` bytes, written into `room`.
+    pub fn frame(&mut self, mut room: Vec<u8>, len: usize) -> Frame {
+        room.clear();
+        room.reserve(len.next_multiple_of(8));
+        while room.len() < len {
+            room.extend_from_slice(&self.next().to_le_bytes());
         }
-        frame.truncate(len);
+        room.truncate(len);
+        Frame::from(room)
     }
 }

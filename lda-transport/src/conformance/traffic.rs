@@ -55,16 +55,15 @@ impl Stream {
         Self { peer, numbers, left: bytes, waiting: None }
     }
 
-    /// Makes the next frame in `frame`, if there is one. An empty one counts for a byte, so that there is an
+    /// Makes the next frame in `room`, if there is one. An empty one counts for a byte, so that there is an
     /// end.
-    fn next(&mut self, longest: usize, mut frame: Frame) -> Option<Frame> {
+    fn next(&mut self, longest: usize, room: Vec<u8>) -> Option<Frame> {
         if self.left == 0 {
             return None;
         }
         let len = self.numbers.length(longest);
-        self.numbers.fill(&mut frame, len);
         self.left = self.left.saturating_sub(len.max(1) as u64);
-        Some(frame)
+        Some(self.numbers.frame(room, len))
     }
 }
 
@@ -81,7 +80,7 @@ fn talk(
         peers.clone().map(|peer| Stream::new(seed, id, peer, peer, bytes)).collect();
     let mut received: Vec<Stream> =
         peers.map(|peer| Stream::new(seed, peer, id, peer, bytes)).collect();
-    let mut expected = Frame::new();
+    let mut room = Vec::new();
     let mut blocked = vec![false; sent.len()];
     loop {
         for (stream, blocked) in sent.iter_mut().zip(&mut blocked) {
@@ -102,13 +101,14 @@ fn talk(
         while let Some((peer, frame)) = node.frames.pop_front() {
             let stream = received.iter_mut().find(|stream| stream.peer == peer);
             let stream = stream.ok_or_else(|| format!("{id}: a frame of {peer}, a stranger"))?;
-            expected = stream
-                .next(longest, expected)
+            let expected = stream
+                .next(longest, room)
                 .ok_or_else(|| format!("{id}: more came of {peer} than it has sent"))?;
             if frame != expected {
                 return Err(format!("{id}: {frame:?} came of {peer}, which has sent {expected:?}"));
             }
             node.transport.release(frame);
+            room = expected.into_vec().unwrap_or_default();
         }
         let all_sent = sent.iter().all(|stream| stream.left == 0 && stream.waiting.is_none());
         if all_sent && received.iter().all(|stream| stream.left == 0) {
