@@ -8,6 +8,9 @@
 //! |---|---|---|
 //! | [`local`] | threads of a process | tests, one machine, embedding |
 //!
+//! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
+//! state machine without threads or clocks.
+//!
 //! [`conformance`] is the contract as a program: it runs everything that a transport promises, for those
 //! of this crate and for yours.
 //!
@@ -29,11 +32,14 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod endpoint;
 mod frame;
 pub mod local;
+mod time;
 mod transport;
 
 pub use frame::Frame;
+pub use time::Time;
 pub use transport::{
     Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };

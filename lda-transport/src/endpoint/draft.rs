@@ -1,0 +1,98 @@
+//! Bytes of a program on their way to become a message.
+
+use std::io;
+
+use super::wire::{HEAD, Head};
+use crate::frame::Frame;
+
+/// Bytes of a request or a reply, as they are written: behind room for the message's head, so that nothing
+/// has to be moved when it is sent.
+///
+/// ```
+/// use lda_transport::endpoint::Draft;
+///
+/// let mut draft = Draft::new();
+/// draft.extend_from_slice(&[1, 2, 3]);
+/// assert_eq!(draft.body(), [1, 2, 3]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft(Vec<u8>);
+
+impl Draft {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::in_room(Vec::new())
+    }
+
+    /// An empty one that takes up the room of `bytes`.
+    pub fn in_room(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(HEAD, 0);
+        Self(bytes)
+    }
+
+    /// What has been written.
+    pub fn body(&self) -> &[u8] {
+        &self.0[HEAD..]
+    }
+
+    /// What has been written, to be changed.
+    pub fn body_mut(&mut self) -> &mut [u8] {
+        &mut self.0[HEAD..]
+    }
+
+    /// Writes more.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Makes room for more.
+    pub fn reserve(&mut self, more: usize) {
+        self.0.reserve(more);
+    }
+
+    /// Makes the body so long, with `value` at its end.
+    pub fn resize(&mut self, len: usize, value: u8) {
+        self.0.resize(HEAD + len, value);
+    }
+
+    /// Bytes with the head.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn into_frame(mut self, head: &Head) -> Frame {
+        head.write(&mut self.0);
+        Frame::from(self.0)
+    }
+
+    /// A copy of a message's body, to be sent under another head.
+    pub(super) fn copy_of(frame: &Frame) -> Self {
+        Self(frame.to_vec())
+    }
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<&[u8]> for Draft {
+    fn from(bytes: &[u8]) -> Self {
+        let mut draft = Self::new();
+        draft.extend_from_slice(bytes);
+        draft
+    }
+}
+
+impl io::Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Requests of one incarnation of a peer to this node.
+//!
+//! What was done once is remembered with its reply until the peer says, by its floor, that it has heard it;
+//! a copy of the request that comes meanwhile gets the same reply. A pull is not remembered: done again, it
+//! tells no worse.
+
+use std::collections::BTreeMap;
+
+use super::Window;
+use super::outgoing::SPAN;
+use super::wire::Kind;
+use crate::frame::Frame;
+
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    /// Numbers below have ended for the peer.
+    floor: u64,
+    /// Fewer than the window times its span.
+    requests: BTreeMap<u64, State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Running(Kind),
+    Replied(Frame),
+}
+
+/// What a request comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is new: do it.
+    New,
+    /// It was done: this was the reply.
+    Replied(Frame),
+    /// It is being done, or has ended for the peer.
+    Known,
+    /// The peer goes beyond its window.
+    Beyond,
+}
+
+impl Incoming {
+    pub fn take(&mut self, kind: Kind, id: u64, floor: u64, window: Window) -> Taken {
+        if floor > self.floor {
+            self.floor = floor;
+            self.requests = self.requests.split_off(&floor);
+        }
+        if id < self.floor {
+            return Taken::Known;
+        }
+        match self.requests.get(&id) {
+            Some(State::Running(_)) => return Taken::Known,
+            Some(State::Replied(frame)) => return Taken::Replied(frame.clone()),
+            None => {}
+        }
+        // More than a window may be running here: what the peer has given up and not said so.
+        if id - self.floor >= u64::from(window.requests) * SPAN {
+            return Taken::Beyond;
+        }
+        self.requests.insert(id, State::Running(kind));
+        Taken::New
+    }
+
+    /// Notes a reply; whether the request is still waited for.
+    pub fn reply(&mut self, id: u64, frame: &Frame) -> bool {
+        let Some(state @ State::Running(_)) = self.requests.get_mut(&id) else { return false };
+        if matches!(state, State::Running(Kind::Pull)) {
+            self.requests.remove(&id);
+        } else {
+            *state = State::Replied(frame.clone());
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window { requests: 2, bytes: 1 };
+
+    #[test]
+    fn what_changes_something_is_done_once() {
+        let mut incoming = Incoming::default();
+        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW);
+        assert_eq!(take(Kind::Push, 5, 5), Taken::New);
+        assert_eq!(take(Kind::Push, 5, 5), Taken::Known);
+        assert_eq!(take(Kind::Pull, 6, 5), Taken::New);
+        assert_eq!(take(Kind::Call, 12, 5), Taken::New);
+        assert_eq!(take(Kind::Call, 13, 5), Taken::Beyond);
+        let reply = Frame::from(vec![1]);
+        assert!(incoming.reply(5, &reply) && incoming.reply(6, &reply));
+        assert!(!incoming.reply(5, &reply) && !incoming.reply(99, &reply));
+        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW);
+        assert_eq!(take(Kind::Push, 5, 5), Taken::Replied(reply.clone()));
+        assert_eq!(take(Kind::Pull, 6, 5), Taken::New, "asked again, it is told again");
+        assert_eq!(take(Kind::Call, 13, 6), Taken::New);
+        assert_eq!(take(Kind::Push, 5, 5), Taken::Known, "a copy that comes late");
+        assert!(incoming.reply(12, &reply));
+    }
+}

@@ -1,0 +1,512 @@
+//! Requests and replies between nodes, over frames: one state machine, without threads, sockets or clocks.
+//!
+//! An [`Endpoint`] is told what happens and at what [`Time`] ([`Event`]), and says what is to be done
+//! ([`Action`], [`transmit`](Endpoint::transmit)). The same code so runs over any
+//! [`Transport`](crate::Transport), and in a simulation by the thousand.
+//!
+//! # Requests
+//! | | does | done | where the answer is lost |
+//! |---|---|---|---|
+//! | [`pull`](Kind::Pull) | tells | once or more | asked again, of a new incarnation too |
+//! | [`push`](Kind::Push) | changes | at most once by an incarnation | the first reply again |
+//! | [`call`](Kind::Call) | changes and tells | at most once by an incarnation | the first reply again |
+//!
+//! Every request ends, by its deadline at the latest, as [`Outcome`]. An outcome is `Unknown` when the
+//! deadline has come, or when the peer is a new [incarnation](Identity::incarnation), which knows nothing of
+//! what the one before has done: a push or call that was sent to that one is never sent again.
+//!
+//! # Peers
+//! When a peer is up, both say who they are: version, role, run and a fingerprint of their configuration. Who
+//! does not fit is [refused](Action::Refused), with a reason, on both sides. Those that fit have
+//! [joined](Action::Joined). When they are lost and come again as the same incarnation, what was underway goes
+//! on. A peer that is silent for too long has [left](Action::Left), whatever the transport says.
+//!
+//! # Bounds
+//! A peer has at most so many requests underway as this node's [`Window`] allows, and is refused when it goes
+//! beyond; what it has asked and not heard of is remembered, at most four windows of it. Of this node's own
+//! requests at most [`in_flight`](Config::in_flight) bytes are underway to all peers together; more wait, at
+//! most [`queue`](Config::queue) for a peer, and after that a request is given back as [`Busy`] until the
+//! peer is [`Ready`](Action::Ready).
+//!
+//! # Cost
+//! 40 bytes a request and a reply. Nothing is copied: a request is kept, until it has ended, by sharing the
+//! frame that is sent.
+
+mod draft;
+mod incoming;
+mod outgoing;
+mod peer;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use draft::Draft;
+pub use wire::{Kind, Refusal};
+
+use crate::frame::Frame;
+use crate::time::Time;
+use crate::transport::{Loss, NodeId};
+use peer::Peer;
+
+/// Who a node is. Peers compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A larger number each time the node starts, and never 0: the time of day will do. What comes late of an
+    /// incarnation before is told by its smaller number.
+    pub incarnation: u64,
+    /// What it is to the others; theirs to read.
+    pub role: u8,
+    /// The same for all nodes of a run.
+    pub run: u128,
+    /// Fingerprint of what must be the same at all nodes.
+    pub configuration: u64,
+}
+
+/// What a peer may have underway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Requests.
+    pub requests: u32,
+    /// Their bytes; one alone may have more.
+    pub bytes: u64,
+}
+
+/// Who a node is, and its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Who it is.
+    pub identity: Identity,
+    /// What each peer may have underway to it.
+    pub window: Window,
+    /// Bytes of requests that it may have underway to all peers together; one alone may have more.
+    pub in_flight: u64,
+    /// Requests to a peer that may wait to be sent.
+    pub queue: usize,
+    /// How often to greet a peer that does not answer.
+    pub greet_every: Duration,
+    /// How long to be silent at most.
+    pub beat_every: Duration,
+    /// How long a peer may be silent.
+    pub silence: Duration,
+    /// How long to wait for a reply before a request is sent again, longer each time; none where the
+    /// transport loses nothing without saying so.
+    pub retry: Option<Duration>,
+}
+
+impl Config {
+    /// 64 requests and 64 MiB from each peer; 256 MiB underway; 64 waiting for each. A beat a second, silence
+    /// of five, no retries.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            window: Window { requests: 64, bytes: 64 << 20 },
+            in_flight: 256 << 20,
+            queue: 64,
+            greet_every: Duration::from_secs(1),
+            beat_every: Duration::from_secs(1),
+            silence: Duration::from_secs(5),
+            retry: None,
+        }
+    }
+}
+
+/// What happens to a node.
+#[derive(Debug)]
+pub enum Event {
+    /// A peer can be sent to.
+    Up {
+        /// Who.
+        peer: NodeId,
+    },
+    /// A peer cannot be sent to any more.
+    Down {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        loss: Loss,
+    },
+    /// A frame has come.
+    Frame {
+        /// Of whom.
+        peer: NodeId,
+        /// What.
+        frame: Frame,
+    },
+    /// A peer that was full takes frames again.
+    Room {
+        /// Who.
+        peer: NodeId,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What a node's program is to know or to do.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// A peer fits, and takes requests.
+    Joined {
+        /// Who.
+        peer: NodeId,
+        /// What it is.
+        role: u8,
+        /// Which start of it.
+        incarnation: u64,
+        /// Whether it has lost what the one before knew; not so at the first time.
+        reborn: bool,
+    },
+    /// A peer that had joined is away. Requests to it wait until it comes again.
+    Left {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        why: Left,
+    },
+    /// A peer does not fit. Requests to it have ended.
+    Refused {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        why: Refusal,
+    },
+    /// A peer asks; [`reply`](Endpoint::reply) or [`reject`](Endpoint::reject).
+    Asked {
+        /// For the reply.
+        ticket: Ticket,
+        /// What kind of request it is.
+        kind: Kind,
+        /// What it says.
+        body: Frame,
+    },
+    /// A request of this node has ended.
+    Ended {
+        /// Which.
+        request: RequestId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// After [`Busy`]: there is room again for requests to this peer.
+    Ready {
+        /// Who.
+        peer: NodeId,
+    },
+}
+
+/// Why a peer has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Left {
+    /// The transport has lost it.
+    Lost(Loss),
+    /// Nothing was heard of it for too long.
+    Silent,
+}
+
+/// How a request has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// It was done; what the peer said.
+    Done(Frame),
+    /// The peer has not done it; what it said.
+    Rejected(Frame),
+    /// Nobody knows, or it was not sent.
+    Unknown {
+        /// Why nothing better is known.
+        why: Why,
+        /// Whether it was ever sent to this incarnation of the peer: if not, it was not done.
+        sent: bool,
+    },
+}
+
+/// Why nothing is known of a request's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// Its deadline came first.
+    Deadline,
+    /// The peer started anew.
+    NewIncarnation,
+    /// The peer was refused, or has refused this node.
+    Refused,
+    /// The program does not want it any more.
+    Cancelled,
+}
+
+/// A request of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    /// To whom.
+    pub peer: NodeId,
+    /// Which.
+    pub number: u64,
+}
+
+/// A request of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket {
+    /// Of whom.
+    pub peer: NodeId,
+    /// Of which incarnation.
+    pub incarnation: u64,
+    /// Which.
+    pub number: u64,
+}
+
+/// Too many requests to a peer wait already.
+#[derive(Debug, Error)]
+#[error("{peer} has too many requests waiting: make this one again when it is ready")]
+pub struct Busy {
+    /// To whom.
+    pub peer: NodeId,
+    /// What was to be sent.
+    pub draft: Draft,
+}
+
+/// The state machine of one node.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Config,
+    peers: BTreeMap<NodeId, Peer>,
+    /// Bytes of requests that are underway.
+    in_flight: u64,
+    actions: VecDeque<Action>,
+    /// Those that may have something to send, in turn.
+    turn: VecDeque<NodeId>,
+    /// Those that had, and too much was underway to others.
+    starved: BTreeSet<NodeId>,
+    /// When each of them has something to do.
+    timers: BTreeSet<(Time, NodeId)>,
+    strays: u64,
+}
+
+impl Endpoint {
+    /// A node that knows nobody yet.
+    ///
+    /// # Panics
+    /// If the incarnation is 0, or a bound or a time is.
+    pub fn new(config: Config) -> Self {
+        let Config { identity, window, queue, .. } = &config;
+        let bounds = [u64::from(window.requests), window.bytes, config.in_flight, *queue as u64];
+        let times = [config.greet_every, config.beat_every, config.silence];
+        let times = times.iter().chain(&config.retry).all(|time| !time.is_zero());
+        let bounds = bounds.iter().all(|&bound| bound > 0);
+        assert!(identity.incarnation > 0 && bounds && times, "something is 0 in {config:?}");
+        Self {
+            config,
+            peers: BTreeMap::new(),
+            in_flight: 0,
+            actions: VecDeque::new(),
+            turn: VecDeque::new(),
+            starved: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            strays: 0,
+        }
+    }
+
+    /// Who this node is, and its bounds.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes what has happened.
+    pub fn handle(&mut self, event: Event, now: Time) {
+        match event {
+            Event::Up { peer } => self.with(peer, now, |peer, cx| peer.up(cx)),
+            Event::Down { peer, loss } => self.with(peer, now, |peer, cx| peer.down(loss, cx)),
+            Event::Frame { peer, frame } => self.with(peer, now, |peer, cx| peer.frame(&frame, cx)),
+            Event::Room { peer } => self.with(peer, now, |peer, _| peer.room()),
+            Event::Tick => {
+                while let Some(&(time, peer)) = self.timers.first().filter(|timer| timer.0 <= now) {
+                    self.with(peer, now, |peer, cx| peer.tick(cx));
+                    let next = self.peers.get(&peer).map_or(Time::NEVER, |peer| peer.timer);
+                    assert!(
+                        next > time && next > now,
+                        "{peer} has something to do at {next} again"
+                    );
+                }
+            }
+        }
+    }
+
+    /// What the program is to know or to do.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to say that time has passed.
+    pub fn next_timer(&self) -> Time {
+        self.timers.first().map_or(Time::NEVER, |timer| timer.0)
+    }
+
+    /// Something to be sent. Where the transport is full, [give it back](Self::unsent).
+    pub fn transmit(&mut self, now: Time) -> Option<(NodeId, Frame)> {
+        while let Some(id) = self.turn.pop_front() {
+            let mut sent = None;
+            self.with(id, now, |peer, cx| {
+                peer.in_turn = false;
+                sent = peer.transmit(cx);
+            });
+            if let Some(frame) = sent {
+                return Some((id, frame));
+            }
+        }
+        None
+    }
+
+    /// Takes back what the transport did not take: it is sent when there is [room](Event::Room), or not at
+    /// all if the peer is lost before.
+    pub fn unsent(&mut self, to: NodeId, frame: Frame) {
+        if let Some(peer) = self.peers.get_mut(&to) {
+            peer.unsent(frame);
+        }
+    }
+
+    /// Asks a peer for something that changes nothing.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn pull(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
+        self.request(peer, Kind::Pull, draft, deadline)
+    }
+
+    /// Has a peer change something, at most once.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn push(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
+        self.request(peer, Kind::Push, draft, deadline)
+    }
+
+    /// Has a peer do something and tell what came of it, at most once.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn call(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
+        self.request(peer, Kind::Call, draft, deadline)
+    }
+
+    /// Makes a request, which waits until the peer has joined.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn request(
+        &mut self,
+        peer: NodeId,
+        kind: Kind,
+        draft: Draft,
+        deadline: Time,
+    ) -> Result<RequestId, Busy> {
+        let most = self.config.queue;
+        let mut made = None;
+        // A deadline that has passed is seen at the next tick.
+        self.with(peer, Time::ZERO, |peer, _| {
+            made = Some(peer.outgoing.add(kind, draft, deadline, most));
+        });
+        match made.expect("it was tried") {
+            Ok(number) => Ok(RequestId { peer, number }),
+            Err(draft) => Err(Busy { peer, draft }),
+        }
+    }
+
+    /// Ends a request of this node, if it has no end yet.
+    pub fn cancel(&mut self, request: RequestId, now: Time) {
+        if self.peers.contains_key(&request.peer) {
+            self.with(request.peer, now, |peer, cx| peer.cancel(request.number, cx));
+        }
+    }
+
+    /// Answers a request of a peer. One that nobody waits for any more is forgotten; whether it was waited
+    /// for.
+    pub fn reply(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
+        self.answer(ticket, wire::Status::Done, draft, now)
+    }
+
+    /// Says that a request of a peer was not done.
+    pub fn reject(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
+        self.answer(ticket, wire::Status::Rejected, draft, now)
+    }
+
+    fn answer(&mut self, ticket: Ticket, status: wire::Status, draft: Draft, now: Time) -> bool {
+        let mut awaited = false;
+        if self.peers.contains_key(&ticket.peer) {
+            self.with(ticket.peer, now, |peer, cx| {
+                awaited = peer.answer(ticket, status, draft, cx)
+            });
+        }
+        awaited
+    }
+
+    /// Those that have joined and are not away.
+    pub fn joined(&self) -> impl Iterator<Item = NodeId> {
+        self.peers.iter().filter(|(_, peer)| peer.is_joined()).map(|(id, _)| *id)
+    }
+
+    /// Bytes of requests that are underway.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Frames that came at a wrong time, of a wrong incarnation, or for a request that has ended.
+    pub fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    /// Lets a peer do something, and then sees to its timer and its turn.
+    fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut Context<'_>)) {
+        let peer = self.peers.entry(id).or_insert_with(|| Peer::new(id));
+        let before = self.in_flight;
+        let mut cx = Context {
+            config: &self.config,
+            now,
+            in_flight: &mut self.in_flight,
+            actions: &mut self.actions,
+            strays: &mut self.strays,
+            starved: false,
+        };
+        act(peer, &mut cx);
+        let starved = cx.starved;
+        if peer.outgoing.is_ready(self.config.queue) {
+            self.actions.push_back(Action::Ready { peer: id });
+        }
+        if starved {
+            self.starved.insert(id);
+        }
+        if peer.may_transmit() && !peer.in_turn && !starved {
+            peer.in_turn = true;
+            self.turn.push_back(id);
+        }
+        let timer = peer.next_timer(&self.config);
+        if timer != peer.timer {
+            self.timers.remove(&(peer.timer, id));
+            peer.timer = timer;
+            if timer < Time::NEVER {
+                self.timers.insert((timer, id));
+            }
+        }
+        if self.in_flight < before {
+            for id in std::mem::take(&mut self.starved) {
+                let peer = self.peers.get_mut(&id).expect("it was there");
+                if peer.may_transmit() && !peer.in_turn {
+                    peer.in_turn = true;
+                    self.turn.push_back(id);
+                }
+            }
+        }
+    }
+}
+
+/// What a peer acts on.
+struct Context<'a> {
+    config: &'a Config,
+    now: Time,
+    in_flight: &'a mut u64,
+    actions: &'a mut VecDeque<Action>,
+    strays: &'a mut u64,
+    /// Whether it could send, if less were underway to others.
+    starved: bool,
+}

@@ -1,0 +1,298 @@
+//! Messages of endpoints, byte by byte.
+//!
+//! All numbers are little-endian. Every message begins with a head of [`HEAD`] bytes:
+//!
+//! ```text
+//!  0  kind: 1 hello, 2 refusal, 3 request, 4 reply, 5 beat
+//!  1  request: 0 pull, 1 push, 2 call; reply: 0 done, 1 rejected; refusal: its reason; else 0
+//!  2  0 0 0 0 0 0
+//!  8  incarnation of the sender
+//! 16  incarnation of the receiver, 0 where it is not known
+//! 24  number of the request; of others 0
+//! 32  the sender's floor: it waits for no reply to a request below; of others 0
+//! ```
+//!
+//! A request and a reply then have the program's bytes, a refusal words for a person, a beat nothing. A
+//! hello has
+//!
+//! ```text
+//! 40  "lda-node"
+//! 48  version of this format; role; 0 0; window: requests that its sender takes at once
+//! 56  window, in bytes
+//! 64  run
+//! 80  fingerprint of the configuration
+//! ```
+
+use thiserror::Error;
+
+use super::{Identity, Window};
+use crate::frame::Frame;
+
+/// Bytes before a program's.
+pub const HEAD: usize = 40;
+const HELLO: usize = 88;
+const MAGIC: [u8; 8] = *b"lda-node";
+/// Version of the format, which both sides must have.
+pub const VERSION: u8 = 1;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// To be told something. It changes nothing, so that it may be done twice.
+    Pull,
+    /// To change something, once.
+    Push,
+    /// To do something, once, and to tell what came of it.
+    Call,
+}
+
+/// How a request ended at its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Done,
+    Rejected,
+}
+
+/// Why a peer is not talked to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another version of the format.
+    #[error(
+        "it speaks version {theirs} of the protocol, and this node version {ours}: run the same release"
+    )]
+    Version {
+        /// Ours.
+        ours: u8,
+        /// Theirs.
+        theirs: u8,
+    },
+    /// Another run.
+    #[error("it belongs to run {theirs:032x}, and this node to run {ours:032x}")]
+    Run {
+        /// Ours.
+        ours: u128,
+        /// Theirs.
+        theirs: u128,
+    },
+    /// Another configuration.
+    #[error(
+        "its configuration has the fingerprint {theirs:016x}, and that of this node {ours:016x}: start \
+         all nodes with the same options and corpus"
+    )]
+    Configuration {
+        /// Ours.
+        ours: u64,
+        /// Theirs.
+        theirs: u64,
+    },
+    /// It keeps to no rule of the protocol.
+    #[error("it broke the protocol: {0}")]
+    Violation(String),
+    /// It has refused this node; its words.
+    #[error("it refuses this node: {0}")]
+    ByPeer(String),
+}
+
+/// Bytes that are no message.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct DecodeError(pub(super) String);
+
+/// A message, as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Hello { from: u64, to: u64, hello: Hello },
+    Refusal { from: u64, to: u64, words: String },
+    Request { from: u64, to: u64, kind: Kind, id: u64, floor: u64, body: Frame },
+    Reply { from: u64, to: u64, status: Status, id: u64, body: Frame },
+    Beat { from: u64, to: u64 },
+}
+
+/// What a node says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub version: u8,
+    pub role: u8,
+    pub window: Window,
+    pub run: u128,
+    pub configuration: u64,
+}
+
+/// The head of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Head {
+    pub kind: u8,
+    pub detail: u8,
+    pub from: u64,
+    pub to: u64,
+    pub id: u64,
+    pub floor: u64,
+}
+
+impl Head {
+    /// Writes it over the first bytes of `message`, which has at least [`HEAD`].
+    pub fn write(&self, message: &mut [u8]) {
+        message[..8].copy_from_slice(&[self.kind, self.detail, 0, 0, 0, 0, 0, 0]);
+        for (place, number) in [(8, self.from), (16, self.to), (24, self.id), (32, self.floor)] {
+            message[place..place + 8].copy_from_slice(&number.to_le_bytes());
+        }
+    }
+}
+
+pub(super) fn request(kind: Kind) -> Head {
+    Head { kind: 3, detail: kind as u8, ..Head::default() }
+}
+
+pub(super) fn reply(status: Status) -> Head {
+    Head { kind: 4, detail: status as u8, ..Head::default() }
+}
+
+pub(super) fn beat(from: u64, to: u64) -> Frame {
+    let mut bytes = vec![0; HEAD];
+    Head { kind: 5, from, to, ..Head::default() }.write(&mut bytes);
+    Frame::from(bytes)
+}
+
+pub(super) fn refusal(from: u64, to: u64, refusal: &Refusal) -> Frame {
+    let mut bytes = vec![0; HEAD];
+    Head { kind: 2, from, to, ..Head::default() }.write(&mut bytes);
+    bytes.extend_from_slice(refusal.to_string().as_bytes());
+    Frame::from(bytes)
+}
+
+pub(super) fn hello(identity: &Identity, window: Window, to: u64) -> Frame {
+    let mut bytes = vec![0; HELLO];
+    Head { kind: 1, from: identity.incarnation, to, ..Head::default() }.write(&mut bytes);
+    bytes[40..48].copy_from_slice(&MAGIC);
+    bytes[48] = VERSION;
+    bytes[49] = identity.role;
+    bytes[52..56].copy_from_slice(&window.requests.to_le_bytes());
+    bytes[56..64].copy_from_slice(&window.bytes.to_le_bytes());
+    bytes[64..80].copy_from_slice(&identity.run.to_le_bytes());
+    bytes[80..88].copy_from_slice(&identity.configuration.to_le_bytes());
+    Frame::from(bytes)
+}
+
+/// Longest words of a refusal.
+const LONGEST_WORDS: usize = 4096;
+
+/// Reads a message.
+pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
+    let wrong = |reason: String| Err(DecodeError(reason));
+    if frame.len() < HEAD {
+        return wrong(format!("a message of {} bytes, fewer than its head has", frame.len()));
+    }
+    let number = |place: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&frame[place..place + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let (kind, detail) = (frame[0], frame[1]);
+    let (from, to, id, floor) = (number(8), number(16), number(24), number(32));
+    if from == 0 {
+        return wrong("a message of nobody".to_owned());
+    }
+    let plain = frame[2..8] == [0; 6]
+        && (matches!(kind, 3 | 4) || id == 0)
+        && (kind == 3 || floor == 0)
+        && (matches!(kind, 3 | 4) || detail == 0);
+    if !plain {
+        return wrong(format!("a message of kind {kind} with numbers where it has none"));
+    }
+    match (kind, detail) {
+        (1, _) if frame.len() > 49 && frame[40..48] == MAGIC => {
+            let (version, role) = (frame[48], frame[49]);
+            let mut hello = Hello { version, role, ..Hello::default() };
+            if version != VERSION {
+                // What else it says is for that version to know.
+                return Ok(Message::Hello { from, to, hello });
+            }
+            if frame.len() != HELLO || frame[50..52] != [0; 2] {
+                return wrong("a hello of another length than there is".to_owned());
+            }
+            let mut run = [0; 16];
+            run.copy_from_slice(&frame[64..80]);
+            hello.window = Window { requests: (number(48) >> 32) as u32, bytes: number(56) };
+            (hello.run, hello.configuration) = (u128::from_le_bytes(run), number(80));
+            Ok(Message::Hello { from, to, hello })
+        }
+        (1, _) => wrong("a hello that is none of this protocol".to_owned()),
+        (2, _) => {
+            let words = &frame[HEAD..frame.len().min(HEAD + LONGEST_WORDS)];
+            Ok(Message::Refusal { from, to, words: String::from_utf8_lossy(words).into_owned() })
+        }
+        (3, 0..=2) => {
+            let kind = [Kind::Pull, Kind::Push, Kind::Call][usize::from(detail)];
+            Ok(Message::Request { from, to, kind, id, floor, body: frame.slice_from(HEAD) })
+        }
+        (4, 0..=1) => {
+            let status = [Status::Done, Status::Rejected][usize::from(detail)];
+            Ok(Message::Reply { from, to, status, id, body: frame.slice_from(HEAD) })
+        }
+        (5, _) if frame.len() == HEAD => Ok(Message::Beat { from, to }),
+        _ => wrong(format!("a message of kind {kind}, {detail}, which there is not")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: Identity =
+        Identity { incarnation: 7, role: 3, run: 1 << 100, configuration: 9 };
+    const WINDOW: Window = Window { requests: 8, bytes: 1 << 40 };
+
+    fn decoded(frame: Frame) -> Message {
+        decode(&frame).unwrap()
+    }
+
+    #[test]
+    fn messages_come_back() {
+        let hello =
+            Hello { version: VERSION, role: 3, window: WINDOW, run: 1 << 100, configuration: 9 };
+        assert_eq!(
+            decoded(super::hello(&IDENTITY, WINDOW, 5)),
+            Message::Hello { from: 7, to: 5, hello }
+        );
+        assert_eq!(decoded(beat(1, 2)), Message::Beat { from: 1, to: 2 });
+        let no = Refusal::Configuration { ours: 1, theirs: 2 };
+        let words = no.to_string();
+        assert_eq!(decoded(refusal(1, 2, &no)), Message::Refusal { from: 1, to: 2, words });
+        for kind in [Kind::Pull, Kind::Push, Kind::Call] {
+            let mut bytes = vec![0; HEAD];
+            bytes.extend([1, 2, 3]);
+            Head { from: 1, to: 2, id: 3, floor: 2, ..request(kind) }.write(&mut bytes);
+            let body = Frame::from(vec![1, 2, 3]);
+            let expected = Message::Request { from: 1, to: 2, kind, id: 3, floor: 2, body };
+            assert_eq!(decoded(bytes.into()), expected);
+        }
+        for status in [Status::Done, Status::Rejected] {
+            let mut bytes = vec![0; HEAD];
+            Head { from: 1, to: 2, id: 3, ..reply(status) }.write(&mut bytes);
+            let expected = Message::Reply { from: 1, to: 2, status, id: 3, body: Frame::new() };
+            assert_eq!(decoded(bytes.into()), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let good = super::hello(&IDENTITY, WINDOW, 5).to_vec();
+        for len in 0..good.len() {
+            assert!(decode(&good[..len].to_vec().into()).is_err(), "{len}");
+        }
+        let changed = |place: usize, value: u8| {
+            let mut bytes = good.clone();
+            bytes[place] = value;
+            decode(&bytes.into())
+        };
+        for (place, value) in
+            [(0, 0), (0, 6), (0, 5), (1, 1), (2, 1), (7, 1), (8, 0), (24, 1), (32, 1), (40, 0)]
+        {
+            assert!(changed(place, value).is_err(), "{place}");
+        }
+        let mut bytes = vec![0; HEAD];
+        Head { kind: 3, detail: 3, from: 1, ..Head::default() }.write(&mut bytes);
+        assert!(decode(&bytes.into()).is_err());
+    }
+}

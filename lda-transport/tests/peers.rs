@@ -1,0 +1,370 @@
+//! Two or three endpoints, frame by frame: greetings, bounds, and peers that keep no rule.
+
+use std::time::Duration;
+
+use lda_transport::endpoint::{
+    Action, Config, Draft, Endpoint, Event, Identity, Kind, Left, Outcome, Refusal, RequestId, Why,
+    Window,
+};
+use lda_transport::{Frame, Loss, NodeId, Time};
+
+const IDENTITY: Identity = Identity { incarnation: 1, role: 5, run: 7, configuration: 9 };
+const SECOND: Duration = Duration::from_secs(1);
+const LATER: Time = Time(1_000_000_000_000);
+
+fn config(incarnation: u64) -> Config {
+    let window = Window { requests: 2, bytes: 1000 };
+    let identity = Identity { incarnation, ..IDENTITY };
+    Config { window, in_flight: 1000, queue: 3, ..Config::new(identity) }
+}
+
+/// Endpoints that can all send to each other, by their places.
+struct Nodes {
+    endpoints: Vec<Endpoint>,
+    now: Time,
+}
+
+fn id(place: usize) -> NodeId {
+    NodeId(place as u32)
+}
+
+impl Nodes {
+    fn new(configs: impl IntoIterator<Item = Config>) -> Self {
+        let endpoints = configs.into_iter().map(Endpoint::new).collect();
+        let mut nodes = Self { endpoints, now: Time(1) };
+        for place in 0..nodes.endpoints.len() {
+            for peer in (0..nodes.endpoints.len()).filter(|&peer| peer != place) {
+                nodes.tell(place, Event::Up { peer: id(peer) });
+            }
+        }
+        nodes
+    }
+
+    fn tell(&mut self, place: usize, event: Event) {
+        self.endpoints[place].handle(event, self.now);
+    }
+
+    fn frame(&mut self, from: usize, to: usize, frame: Frame) {
+        self.tell(to, Event::Frame { peer: id(from), frame });
+    }
+
+    /// Delivers what there is to deliver, and gives what that came to.
+    fn run(&mut self) -> Vec<(usize, Action)> {
+        let mut actions = Vec::new();
+        let mut quiet = false;
+        while !quiet {
+            quiet = true;
+            for place in 0..self.endpoints.len() {
+                while let Some((to, frame)) = self.endpoints[place].transmit(self.now) {
+                    quiet = false;
+                    self.frame(place, to.0 as usize, frame);
+                }
+            }
+        }
+        for (place, endpoint) in self.endpoints.iter_mut().enumerate() {
+            actions.extend(std::iter::from_fn(|| endpoint.poll()).map(|action| (place, action)));
+        }
+        actions
+    }
+
+    fn request(&mut self, from: usize, to: usize, len: usize) -> RequestId {
+        let mut draft = Draft::new();
+        draft.resize(len, 1);
+        self.endpoints[from].push(id(to), draft, LATER).unwrap()
+    }
+}
+
+/// Two that have joined.
+fn pair() -> Nodes {
+    let mut nodes = Nodes::new([config(1), config(2)]);
+    let joined =
+        |peer, incarnation| Action::Joined { peer: id(peer), role: 5, incarnation, reborn: false };
+    assert_eq!(nodes.run(), [(0, joined(1, 2)), (1, joined(0, 1))]);
+    nodes
+}
+
+fn refusals(actions: &[(usize, Action)]) -> Vec<(usize, String)> {
+    let refusal = |(place, action): &(usize, Action)| match action {
+        Action::Refused { why, .. } => Some((*place, why.to_string())),
+        _ => None,
+    };
+    actions.iter().filter_map(refusal).collect()
+}
+
+fn asked(actions: &[(usize, Action)]) -> usize {
+    actions.iter().filter(|(_, action)| matches!(action, Action::Asked { .. })).count()
+}
+
+#[test]
+fn who_does_not_fit_is_refused_on_both_sides() {
+    let other = |change: fn(&mut Identity)| {
+        let mut second = config(2);
+        change(&mut second.identity);
+        let mut nodes = Nodes::new([config(1), second]);
+        let request = nodes.request(0, 1, 10);
+        let actions = nodes.run();
+        let outcome = Outcome::Unknown { why: Why::Refused, sent: false };
+        assert!(actions.contains(&(0, Action::Ended { request, outcome })), "{actions:?}");
+        assert!(nodes.endpoints.iter().all(|endpoint| endpoint.joined().next().is_none()));
+        let refusals = refusals(&actions);
+        assert_eq!(refusals.iter().map(|refusal| refusal.0).collect::<Vec<_>>(), [0, 1]);
+        refusals[0].1.clone()
+    };
+    let run = other(|identity| identity.run = 8);
+    assert!(run.contains("run 00000000000000000000000000000008"), "{run}");
+    let configuration = other(|identity| identity.configuration = 8);
+    assert!(
+        configuration.contains("0000000000000008") && configuration.contains("0000000000000009")
+    );
+}
+
+/// The greeting of a fresh node.
+fn hello(config: Config) -> Vec<u8> {
+    let mut endpoint = Endpoint::new(config);
+    endpoint.handle(Event::Up { peer: id(0) }, Time(1));
+    endpoint.transmit(Time(1)).unwrap().1.to_vec()
+}
+
+#[test]
+fn another_version_is_refused() {
+    let mut nodes = Nodes::new([config(1), config(2)]);
+    let mut bytes = hello(config(2));
+    bytes[48] = 99;
+    bytes.truncate(60);
+    nodes.frame(1, 0, Frame::from(bytes));
+    let why = Refusal::Version { ours: 1, theirs: 99 };
+    assert_eq!(nodes.endpoints[0].poll(), Some(Action::Refused { peer: id(1), why }));
+}
+
+#[test]
+fn bytes_that_are_no_message_end_one_peer_alone() {
+    for bytes in [vec![], vec![0; 39], vec![255; 40], vec![1; 1000], b"GET / HTTP/1.1\r\n".to_vec()]
+    {
+        let mut nodes = Nodes::new([config(1), config(2), config(3)]);
+        nodes.run();
+        nodes.frame(2, 0, Frame::from(bytes));
+        let actions = nodes.run();
+        let refusals = refusals(&actions);
+        assert_eq!(refusals.iter().map(|refusal| refusal.0).collect::<Vec<_>>(), [0, 2]);
+        assert!(refusals[1].1.contains("refuses this node: it broke the protocol"), "{refusals:?}");
+        nodes.request(0, 1, 10);
+        assert_eq!(asked(&nodes.run()), 1);
+        // Up again, it has another chance.
+        let loss = Loss::Closed;
+        nodes.tell(0, Event::Down { peer: id(2), loss: loss.clone() });
+        nodes.tell(2, Event::Down { peer: id(0), loss });
+        nodes.tell(0, Event::Up { peer: id(2) });
+        nodes.tell(2, Event::Up { peer: id(0) });
+        let joined = |(_, action): &(usize, Action)| matches!(action, Action::Joined { .. });
+        assert_eq!(nodes.run().iter().filter(|action| joined(action)).count(), 2);
+    }
+}
+
+#[test]
+fn what_comes_before_the_greeting_is_not_heard() {
+    // A request as it is sent to the node, by one that has joined it.
+    let mut nodes = pair();
+    nodes.request(1, 0, 10);
+    let (_, request) = nodes.endpoints[1].transmit(nodes.now).unwrap();
+    let mut fresh = Endpoint::new(config(1));
+    fresh.handle(Event::Up { peer: id(1) }, Time(1));
+    fresh.handle(Event::Frame { peer: id(1), frame: request }, Time(1));
+    assert_eq!((fresh.strays(), fresh.poll()), (1, None));
+}
+
+#[test]
+fn a_reply_to_nobody_is_not_heard() {
+    let mut nodes = pair();
+    // To a request that waits, and so was never sent: its number can be guessed.
+    let first = nodes.request(0, 1, 10);
+    let [(1, Action::Asked { ticket, .. })] = &nodes.run()[..] else { panic!() };
+    nodes.endpoints[1].reply(*ticket, Draft::new(), nodes.now);
+    let (_, reply) = nodes.endpoints[1].transmit(nodes.now).unwrap();
+    nodes.frame(1, 0, reply.clone());
+    let ended = nodes.run();
+    assert_eq!(
+        ended,
+        [(0, Action::Ended { request: first, outcome: Outcome::Done(Frame::new()) })]
+    );
+    nodes.request(0, 1, 10);
+    let mut guess = reply.to_vec();
+    guess[24] = 1;
+    nodes.frame(1, 0, reply);
+    nodes.frame(1, 0, Frame::from(guess));
+    assert_eq!((nodes.endpoints[0].strays(), nodes.endpoints[0].poll()), (2, None));
+}
+
+#[test]
+fn a_greeting_of_an_incarnation_before_is_late() {
+    let mut nodes = pair();
+    nodes.frame(1, 0, Frame::from(hello(config(1))));
+    assert_eq!((nodes.endpoints[0].strays(), nodes.run()), (1, vec![]));
+    nodes.request(1, 0, 10);
+    assert_eq!(asked(&nodes.run()), 1);
+}
+
+#[test]
+fn a_new_incarnation_knows_nothing() {
+    let mut nodes = pair();
+    let sent = [Kind::Pull, Kind::Push]
+        .map(|kind| nodes.endpoints[0].request(id(1), kind, Draft::new(), LATER).unwrap());
+    let waits = nodes.request(0, 1, 10);
+    assert_eq!(asked(&nodes.run()), 2);
+    nodes.endpoints[1] = Endpoint::new(config(3));
+    for (place, peer) in [(0, 1), (1, 0)] {
+        nodes.tell(place, Event::Down { peer: id(peer), loss: Loss::Closed });
+        nodes.tell(place, Event::Up { peer: id(peer) });
+    }
+    let actions = nodes.run();
+    let reborn = Action::Joined { peer: id(1), role: 5, incarnation: 3, reborn: true };
+    assert!(actions.contains(&(0, reborn)), "{actions:?}");
+    let outcome = Outcome::Unknown { why: Why::NewIncarnation, sent: true };
+    assert!(actions.contains(&(0, Action::Ended { request: sent[1], outcome })), "{actions:?}");
+    let mut asked = actions.iter().filter_map(|(_, action)| match action {
+        Action::Asked { ticket, .. } => Some(ticket.number),
+        _ => None,
+    });
+    assert_eq!(
+        [asked.next(), asked.next(), asked.next()],
+        [Some(sent[0].number), Some(waits.number), None]
+    );
+}
+
+#[test]
+fn windows_are_kept() {
+    let mut nodes = pair();
+    // By number, and by bytes: one alone may be longer.
+    for (len, expected) in [(10, 2), (600, 1), (5000, 1)] {
+        for _ in 0..3 {
+            nodes.request(0, 1, len);
+        }
+        let mut actions = nodes.run();
+        let mut all = 0;
+        while asked(&actions) > 0 {
+            assert!(asked(&actions) <= expected, "{len}: {actions:?}");
+            all += asked(&actions);
+            for (_, action) in actions {
+                if let Action::Asked { ticket, .. } = action {
+                    assert!(nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now));
+                }
+            }
+            actions = nodes.run();
+        }
+        assert_eq!((all, nodes.endpoints[0].in_flight()), (3, 0));
+    }
+}
+
+#[test]
+fn one_without_an_end_lets_few_pass() {
+    let mut nodes = pair();
+    let mut tickets = Vec::new();
+    let mut passed = 0;
+    for _ in 0..20 {
+        if nodes.endpoints[0].push(id(1), Draft::new(), LATER).is_err() {
+            break;
+        }
+        for (_, action) in nodes.run() {
+            if let Action::Asked { ticket, .. } = action {
+                tickets.push(ticket);
+            }
+        }
+        // All but the first are answered.
+        for ticket in tickets.drain(1..) {
+            assert!(nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now));
+            passed += 1;
+        }
+        nodes.run();
+    }
+    assert_eq!(passed, 7, "a span of four windows, less the first");
+    assert!(nodes.endpoints[1].reply(tickets[0], Draft::new(), nodes.now));
+    assert!(asked(&nodes.run()) > 0);
+}
+
+#[test]
+fn who_goes_beyond_the_window_is_refused() {
+    let generous = Config { window: Window { requests: 100, bytes: 1 << 20 }, ..config(2) };
+    let mut nodes = Nodes::new([Config { queue: 50, ..config(1) }, generous]);
+    nodes.run();
+    // It keeps to the window of this second one, and sends what it has to another that has less.
+    for _ in 0..9 {
+        nodes.request(0, 1, 10);
+    }
+    let mut frames = Vec::new();
+    while let Some((_, frame)) = nodes.endpoints[0].transmit(nodes.now) {
+        frames.push(frame);
+    }
+    let mut strict = pair();
+    for frame in frames {
+        strict.frame(0, 1, frame);
+    }
+    let refused = strict.run();
+    assert_eq!(asked(&refused), 8);
+    assert!(refusals(&refused)[0].1.contains("beyond its window"), "{refused:?}");
+}
+
+#[test]
+fn bytes_underway_to_all_have_a_bound() {
+    let mut nodes = Nodes::new([config(1), config(2), config(3)]);
+    nodes.run();
+    nodes.request(0, 1, 700);
+    nodes.request(0, 2, 700);
+    let actions = nodes.run();
+    assert_eq!(asked(&actions), 1);
+    let Some((1, Action::Asked { ticket, .. })) = actions.into_iter().next() else { panic!() };
+    nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now);
+    assert_eq!(asked(&nodes.run()), 1, "the other one's turn has come");
+}
+
+#[test]
+fn a_queue_is_full_and_has_room_again() {
+    let mut endpoint = Endpoint::new(config(1));
+    let mut push = |body: &[u8]| endpoint.push(id(1), Draft::from(body), Time(50));
+    let first = push(b"1").unwrap();
+    push(b"2").unwrap();
+    push(b"3").unwrap();
+    let busy = push(b"4").unwrap_err();
+    assert_eq!((busy.peer, busy.draft.body()), (id(1), &b"4"[..]));
+    endpoint.cancel(first, Time(2));
+    let cancelled = Outcome::Unknown { why: Why::Cancelled, sent: false };
+    assert_eq!(endpoint.poll(), Some(Action::Ended { request: first, outcome: cancelled }));
+    assert_eq!(endpoint.poll(), None);
+    // Nobody came; their deadline does.
+    assert_eq!(endpoint.next_timer(), Time(50));
+    endpoint.handle(Event::Tick, Time(50));
+    let ends = std::iter::from_fn(|| endpoint.poll()).collect::<Vec<_>>();
+    let late = Outcome::Unknown { why: Why::Deadline, sent: false };
+    assert!(matches!(&ends[0], Action::Ended { outcome, .. } if *outcome == late), "{ends:?}");
+    assert_eq!((ends.len(), &ends[2]), (3, &Action::Ready { peer: id(1) }));
+    assert_eq!(endpoint.next_timer(), Time::NEVER);
+}
+
+#[test]
+fn who_is_silent_has_left_and_may_come_again() {
+    let mut nodes = pair();
+    nodes.request(0, 1, 10);
+    assert_eq!(asked(&nodes.run()), 1);
+    // Beats alone keep the two together.
+    for _ in 0..20 {
+        nodes.now = nodes.now + SECOND;
+        (0..2).for_each(|place| nodes.tell(place, Event::Tick));
+        assert_eq!(nodes.run(), []);
+    }
+    // The second says nothing for a while.
+    for _ in 0..6 {
+        nodes.now = nodes.now + SECOND;
+        nodes.tell(0, Event::Tick);
+        while nodes.endpoints[0].transmit(nodes.now).is_some() {}
+    }
+    let left = Action::Left { peer: id(1), why: Left::Silent };
+    assert_eq!(nodes.endpoints[0].poll(), Some(left));
+    nodes.tell(1, Event::Tick);
+    nodes.now = nodes.now + SECOND;
+    nodes.tell(0, Event::Tick);
+    nodes.tell(1, Event::Tick);
+    let actions = nodes.run();
+    let again = Action::Joined { peer: id(1), role: 5, incarnation: 2, reborn: false };
+    assert!(actions.contains(&(0, again)), "{actions:?}");
+    // What was underway is sent again, and known.
+    assert_eq!(asked(&actions), 0);
+    assert!(nodes.endpoints[1].strays() > 0);
+}
