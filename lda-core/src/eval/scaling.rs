@@ -21,13 +21,13 @@ use crate::random::Xoshiro256PlusPlus;
 /// Directions that are iterated: more than two, so that those wanted are apart from the rest.
 const DIRECTIONS: usize = 8;
 /// Iterations at most.
-const MAX_ITERATIONS: usize = 300;
+const MAX_ITERATIONS: usize = 100;
 /// Ends where the two directions keep this much of themselves.
 const SETTLED: f64 = 1e-12;
 
 /// Points whose distances are the best projection of those given, by topic; their mean is the origin.
 ///
-/// O(K²) an iteration, in the current rayon pool, and 8 K² bytes. 300 iterations at most: of
+/// O(K²) an iteration, in the current rayon pool, and 8 K² bytes. 100 iterations at most: of
 /// eigenvalues so close that this does not tell them apart, any mixture is as good a map.
 ///
 /// ```

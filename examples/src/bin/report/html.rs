@@ -13,7 +13,12 @@ use sha2::{Digest, Sha256};
 use crate::contents::Contents;
 
 const TEMPLATE: &str = include_str!("page/index.html");
-const STYLE: &str = include_str!("page/style.css");
+const STYLE: &str = concat!(
+    include_str!("page/frame.css"),
+    include_str!("page/topics.css"),
+    include_str!("page/documents.css"),
+    include_str!("page/narrow.css"),
+);
 /// One scope, in this order.
 const SCRIPTS: [&str; 10] = [
     include_str!("page/data.js"),

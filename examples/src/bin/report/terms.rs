@@ -1,6 +1,6 @@
 //! Candidates for a topic's list of words: all that are among the first at some step of λ.
 //!
-//! The page orders them by [relevance](lda_core::eval::top_words) while a slider moves. It has counts,
+//! The page orders them by [relevance](mod@lda_core::eval::top_words) while a slider moves. It has counts,
 //! and the formula of the library, so that its order is the library's; and it has the union of the
 //! library's lists at every step, so that none of the first words is missing at any.
 //!

@@ -9,8 +9,11 @@ use crate::encode::encode;
 /// Bins at most: more are no curve for a person. Centuries are never more.
 const MAX_BINS: u32 = 120;
 
+/// The number of a date's bin.
+type Bin = fn(Date) -> u32;
+
 /// What a bin is, shortest first.
-const UNITS: [(&str, fn(Date) -> u32); 4] = [
+const UNITS: [(&str, Bin); 4] = [
     ("month", |date| date.year() * 12 + date.month().unwrap_or(1) - 1),
     ("year", |date| date.year()),
     ("decade", |date| date.year() / 10),
@@ -22,7 +25,7 @@ const UNITS: [(&str, fn(Date) -> u32); 4] = [
 pub fn over_time(dates: &[Date], answers: &[Answer], topics: usize) -> Option<Time> {
     let (first, last) = (dates.iter().min()?, dates.iter().max()?);
     let shortest = usize::from(dates.iter().any(|date| date.month().is_none()));
-    let few = |&&(_, bin): &&(&str, fn(Date) -> u32)| bin(*last) - bin(*first) < MAX_BINS;
+    let few = |&&(_, bin): &&(&str, Bin)| bin(*last) - bin(*first) < MAX_BINS;
     let &(unit, bin) = UNITS[shortest..].iter().find(few).unwrap_or(&UNITS[UNITS.len() - 1]);
     let origin = bin(*first);
     let bins = (bin(*last) - origin + 1) as usize;

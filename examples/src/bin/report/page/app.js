@@ -5,7 +5,9 @@ let current = {};
 const TABS = [
   ["topics", "Topics", ["topics", "topic"]],
   ...(documents.length > 0 ? [["documents", "Documents", ["documents", "document"]]] : []),
-  ...(contents.curves.length > 0 || bestLogJoint() !== undefined ? [["training", "Training", ["training"]]] : []),
+  ...(contents.curves.length > 0 || bestLogJoint() !== undefined
+    ? [["training", "Training", ["training"]]]
+    : []),
   ["about", "About", ["about"]],
 ];
 
@@ -26,9 +28,19 @@ function render() {
   document.body.classList.toggle("wide", wide);
   document.body.dataset.view = state.view;
   if ($("search").value !== state.query) $("search").value = state.query;
+  $("search").placeholder =
+    state.view === "documents" ? "Number, date or title" : "Word or topic number";
   current = DRAW[state.view]();
   document.title = `${current.title} · ${contents.title}`;
-  $("views").replaceChildren(...TABS.map(([view, text, views]) => h("a", { href: link(view), text, "aria-current": views.includes(state.view) ? "page" : undefined })));
+  $("views").replaceChildren(
+    ...TABS.map(([view, text, views]) =>
+      h("a", {
+        href: link(view),
+        text,
+        "aria-current": views.includes(state.view) ? "page" : undefined,
+      }),
+    ),
+  );
   untip();
   if (!wide) markMap();
   if (moved) $("right").scrollTop = 0;
@@ -77,8 +89,13 @@ function key(event) {
 }
 
 $("title").textContent = contents.title;
-$("summary").textContent = [plural(topics.length, "topic"), plural(contents.corpus.documents, "document"), plural(contents.corpus.tokens, "token")].join(" · ");
-$("map-note").textContent = "Near topics use like words; a circle’s area is its share of the tokens.";
+$("summary").textContent = [
+  plural(topics.length, "topic"),
+  plural(contents.corpus.documents, "document"),
+  plural(contents.corpus.tokens, "token"),
+].join(" · ");
+$("map-note").textContent =
+  "Near topics use like words; a circle’s area is its share of the tokens.";
 buildHelp();
 buildMap();
 $("search").addEventListener("input", search);

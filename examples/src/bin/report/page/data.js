@@ -45,12 +45,16 @@ const topics = contents.topics.map((topic, id) => ({
   place: topic.place,
   near: topic.near,
   terms: lazy(() => terms(topic)),
-  documents: lazy(() => pairs(decode(topic.documentCodes)).map(([at, share]) => [at, share / 1000])),
+  documents: lazy(() =>
+    pairs(decode(topic.documentCodes)).map(([at, share]) => [at, share / 1000]),
+  ),
   series: lazy(() => decode(contents.time.shareCodes[id]).map((share) => share / 10000)),
 }));
 
 // Topics by size, largest first, and the rank of each.
-const bySize = topics.map((topic) => topic.id).sort((a, b) => topics[b].total - topics[a].total || a - b);
+const bySize = topics
+  .map((topic) => topic.id)
+  .sort((a, b) => topics[b].total - topics[a].total || a - b);
 const ranks = new Uint32Array(topics.length);
 bySize.forEach((id, rank) => (ranks[id] = rank));
 
@@ -90,7 +94,11 @@ function ranked(id, lambda, n = shown) {
 const LABEL_LAMBDA = 0.6;
 const labels = new Map();
 function label(id) {
-  if (!labels.has(id)) labels.set(id, ranked(id, LABEL_LAMBDA, 3).map((term) => words[term.word]));
+  if (!labels.has(id))
+    labels.set(
+      id,
+      ranked(id, LABEL_LAMBDA, 3).map((term) => words[term.word]),
+    );
   return labels.get(id);
 }
 
@@ -101,7 +109,9 @@ const documents = contents.documents.map((document, at) => ({
   date: document.date,
   tokens: document.tokens,
   unknown: document.unknown,
-  topics: lazy(() => pairs(decode(document.topicCodes)).map(([topic, share]) => ({ topic, share: share / 1000 }))),
+  topics: lazy(() =>
+    pairs(decode(document.topicCodes)).map(([topic, share]) => ({ topic, share: share / 1000 })),
+  ),
   words: lazy(() => documentWords(document)),
   order: lazy(() => (document.orderCodes === undefined ? null : decode(document.orderCodes))),
 }));
@@ -169,6 +179,7 @@ function find(query) {
       if (!best.has(id) || best.get(id).score < score) best.set(id, { score, word });
     }
   }
-  return [...best.entries()].sort((a, b) => b[1].score - a[1].score || a[0] - b[0])
+  return [...best.entries()]
+    .sort((a, b) => b[1].score - a[1].score || a[0] - b[0])
     .map(([id, { word }]) => ({ id, word }));
 }

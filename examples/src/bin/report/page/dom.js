@@ -6,7 +6,8 @@ const $ = (id) => document.getElementById(id);
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "on") {
-      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+      for (const [event, listener] of Object.entries(value))
+        element.addEventListener(event, listener);
     } else if (name === "text") {
       element.textContent = value;
     } else if (name === "css") {
@@ -19,8 +20,10 @@ function fill(element, attributes, children) {
   return element;
 }
 
-const h = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
-const s = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+const h = (name, attributes = {}, ...children) =>
+  fill(document.createElement(name), attributes, children);
+const s = (name, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, name), attributes, children);
 
 const integer = new Intl.NumberFormat("en");
 const count = (number) => integer.format(Math.round(number));
@@ -45,7 +48,8 @@ function tip(event, lines) {
   box.hidden = false;
   const { width, height } = box.getBoundingClientRect();
   const left = Math.min(event.clientX + 14, innerWidth - width - 8);
-  const top = event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18;
+  const top =
+    event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18;
   box.style.left = `${Math.max(8, left)}px`;
   box.style.top = `${Math.max(8, top)}px`;
 }

@@ -3,17 +3,52 @@
 const map = { scale: 1, x: 0, y: 0, width: 0, height: 0, marks: new Map(), query: null };
 
 function buildMap() {
-  map.circles = topics.map((topic) => s("circle", { id: `t${topic.id}`, role: "option", "aria-selected": "false",
-    "aria-label": `Topic ${topic.id}, ${percent(topic.share)}: ${label(topic.id).join(", ")}` }));
+  map.circles = topics.map((topic) =>
+    s("circle", {
+      id: `t${topic.id}`,
+      role: "option",
+      "aria-selected": "false",
+      "aria-label": `Topic ${topic.id}, ${percent(topic.share)}: ${label(topic.id).join(", ")}`,
+    }),
+  );
+  map.classes = topics.map(() => "");
   map.lines = s("g", { class: "near", "aria-hidden": "true" });
   map.names = s("g", { class: "names", "aria-hidden": "true" });
   // Small ones on top, where they can be reached.
-  map.svg = s("svg", { tabindex: "0", role: "listbox", "aria-label": "Map of topics: arrow keys go to the next topic that way" },
-    map.lines, s("g", { class: "circles" }, bySize.map((id) => map.circles[id])), map.names);
-  const button = (text, name, click) => h("button", { class: "quiet", type: "button", "aria-label": name, title: name, text, on: { click } });
-  const tools = h("div", { class: "tools" },
-    button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)),
-    button("⟲", "Whole map", () => { Object.assign(map, { scale: 1, x: 0, y: 0 }); placeMap(); }));
+  map.svg = s(
+    "svg",
+    {
+      tabindex: "0",
+      role: "listbox",
+      "aria-label": "Map of topics: arrow keys go to the next topic that way",
+    },
+    map.lines,
+    s(
+      "g",
+      { class: "circles", role: "presentation" },
+      bySize.map((id) => map.circles[id]),
+    ),
+    map.names,
+  );
+  const button = (text, name, click) =>
+    h("button", {
+      class: "quiet",
+      type: "button",
+      "aria-label": name,
+      title: name,
+      text,
+      on: { click },
+    });
+  const tools = h(
+    "div",
+    { class: "tools" },
+    button("+", "Zoom in", () => zoom(1.5)),
+    button("−", "Zoom out", () => zoom(1 / 1.5)),
+    button("⟲", "Whole map", () => {
+      Object.assign(map, { scale: 1, x: 0, y: 0 });
+      placeMap();
+    }),
+  );
   $("map").append(map.svg, tools);
   map.svg.addEventListener("click", (event) => {
     const id = circleOf(event);
@@ -22,17 +57,27 @@ function buildMap() {
   map.svg.addEventListener("pointermove", (event) => {
     const id = circleOf(event);
     if (id === null || map.drag) untip();
-    else tip(event, [`Topic ${id} · ${percent(topics[id].share)}`, ranked(id, state.lambda, 6).map((term) => words[term.word]).join(", ")]);
+    else
+      tip(event, [
+        `Topic ${id} · ${percent(topics[id].share)}`,
+        ranked(id, state.lambda, 6)
+          .map((term) => words[term.word])
+          .join(", "),
+      ]);
   });
   map.svg.addEventListener("pointerleave", untip);
   map.svg.addEventListener("keydown", mapKey);
-  map.svg.addEventListener("wheel", (event) => {
-    // Scrolling goes on; who wants to zoom holds a key down, or pinches, which says so too.
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    const box = map.svg.getBoundingClientRect();
-    zoom(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
-  }, { passive: false });
+  map.svg.addEventListener(
+    "wheel",
+    (event) => {
+      // Scrolling goes on; who wants to zoom holds a key down, or pinches, which says so too.
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      const box = map.svg.getBoundingClientRect();
+      zoom(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
+    },
+    { passive: false },
+  );
   dragMap();
   new ResizeObserver(() => {
     const { clientWidth: width, clientHeight: height } = $("map");
@@ -85,7 +130,11 @@ function placeMap() {
   const margin = Math.min(edge / 2, 14 + radius * Math.sqrt(topics[bySize[0]]?.share ?? 0));
   let reach = Infinity;
   for (const { place } of topics) {
-    reach = Math.min(reach, (width / 2 - margin) / Math.max(1, Math.abs(place[0])), (height / 2 - margin) / Math.max(1, Math.abs(place[1])));
+    reach = Math.min(
+      reach,
+      (width / 2 - margin) / Math.max(1, Math.abs(place[0])),
+      (height / 2 - margin) / Math.max(1, Math.abs(place[1])),
+    );
   }
   map.at = topics.map(({ place, share }) => [
     map.x + scale * (width / 2 + place[0] * reach),
@@ -112,14 +161,32 @@ function nameMap() {
     if (shown.length >= limit + marked.length) break;
     const [x, y, r] = map.at[id];
     if (x < -20 || y < -20 || x > map.width + 20 || y > map.height + 20) continue;
-    const text = clip(label(id).slice(0, map.marks.has(id) ? 3 : 2).join(" "), 28);
-    const half = text.length * 3.1 + 4;
+    const text = clip(
+      label(id)
+        .slice(0, map.marks.has(id) ? 3 : 2)
+        .join(" "),
+      28,
+    );
+    // Wide enough for most letters; nothing is measured.
+    const half = text.length * (map.marks.has(id) ? 3.5 : 3.25) + 4;
     const middle = Math.min(Math.max(x, half), map.width - half);
     const top = r > 16 || y + r + 14 > map.height ? y - 6 : y + r + 2;
     const box = [middle - half, top, middle + half, top + 13];
-    if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+    if (
+      taken.some(
+        (other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3],
+      )
+    )
+      continue;
     taken.push(box);
-    shown.push(s("text", { x: middle.toFixed(1), y: (top + 10).toFixed(1), class: map.marks.has(id) ? "marked" : undefined, text }));
+    shown.push(
+      s("text", {
+        x: middle.toFixed(1),
+        y: (top + 10).toFixed(1),
+        class: map.marks.has(id) ? "marked" : undefined,
+        text,
+      }),
+    );
   }
   map.names.replaceChildren(...shown);
 }
@@ -135,19 +202,35 @@ function markMap() {
   const chosen = state.view === "topic" ? state.id : null;
   if (chosen !== null) map.marks.set(chosen, "chosen");
   if (state.view === "document") {
-    legend(documents[documentAt.get(state.id)]).forEach(({ topic }, i) => map.marks.set(topic, `c${i}`));
+    legend(documents[documentAt.get(state.id)]).forEach(({ topic }, i) =>
+      map.marks.set(topic, `c${i}`),
+    );
   }
-  const found = state.view === "topics" && map.query ? new Set(map.query.map(({ id }) => id)) : null;
+  const found =
+    state.view === "topics" && map.query ? new Set(map.query.map(({ id }) => id)) : null;
   map.svg.classList.toggle("faint", state.view === "document" || found !== null);
   map.circles.forEach((circle, id) => {
-    circle.setAttribute("class", map.marks.get(id) ?? (found?.has(id) ? "found" : ""));
-    circle.setAttribute("aria-selected", String(id === chosen));
+    const mark = map.marks.get(id) ?? (found?.has(id) ? "found" : "");
+    // Of a thousand circles few change, and only those are touched.
+    if (mark === map.classes[id]) return;
+    map.classes[id] = mark;
+    circle.setAttribute("class", mark);
+    circle.setAttribute("aria-selected", String(mark === "chosen"));
   });
   if (chosen === null) map.svg.removeAttribute("aria-activedescendant");
   else map.svg.setAttribute("aria-activedescendant", `t${chosen}`);
-  map.lines.replaceChildren(...(chosen === null ? [] : topics[chosen].near.map(([other]) => s("line", {
-    x1: map.at[chosen][0], y1: map.at[chosen][1], x2: map.at[other][0], y2: map.at[other][1],
-  }))));
+  map.lines.replaceChildren(
+    ...(chosen === null
+      ? []
+      : topics[chosen].near.map(([other]) =>
+          s("line", {
+            x1: map.at[chosen][0],
+            y1: map.at[chosen][1],
+            x2: map.at[other][0],
+            y2: map.at[other][1],
+          }),
+        )),
+  );
   nameMap();
 }
 

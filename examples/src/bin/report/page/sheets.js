@@ -8,42 +8,155 @@ function trainingView() {
     const width = Math.max(320, Math.min(1080, $("right").clientWidth));
     const x = (curve, i) => curve[by][i];
     const nameX = (value) => (by === "epochs" ? count(value) : `${Number(value.toPrecision(3))} s`);
-    const common = { width, height: width < 600 ? 300 : 420, nameX, labelX: by === "epochs" ? "epochs" : "seconds of sampling" };
-    const joint = curves.map((curve) => ({ name: curves.length > 1 ? curve.name : "", points: curve.values.map((value, i) => [x(curve, i), value]) }));
-    const held = curves.filter(({ perplexity }) => perplexity.length > 0)
-      .map((curve) => ({ name: curve.name, points: curve.perplexity.map(([epoch, seconds, value]) => [by === "epochs" ? epoch : seconds, value]) }));
-    const last = curves.map((curve) => `${curve.name} ends at ${curve.values[curve.values.length - 1].toFixed(4)}`).join("; ");
+    const common = {
+      width,
+      height: width < 600 ? 300 : 420,
+      nameX,
+      labelX: by === "epochs" ? "epochs" : "seconds of sampling",
+    };
+    const joint = curves.map((curve) => ({
+      name: curves.length > 1 ? curve.name : "",
+      points: curve.values.map((value, i) => [x(curve, i), value]),
+    }));
+    const held = curves
+      .filter(({ perplexity }) => perplexity.length > 0)
+      .map((curve) => ({
+        name: curve.name,
+        points: curve.perplexity.map(([epoch, seconds, value]) => [
+          by === "epochs" ? epoch : seconds,
+          value,
+        ]),
+      }));
+    const last = curves
+      .map((curve) => `${curve.name} ends at ${curve.values[curve.values.length - 1].toFixed(4)}`)
+      .join("; ");
     area.replaceChildren(
-      chart(joint, { ...common, labelY: "log joint likelihood a token (nats)", nameY: (y) => String(Number(y.toFixed(4))), title: `Log joint likelihood a token by ${by}: ${last}` }),
-      ...(held.length === 0 ? [] : [chart(held, { ...common, height: 240, labelY: "perplexity of held-out documents", nameY: (y) => String(Number(y.toFixed(2))), title: "Perplexity of held-out documents" })]));
+      chart(joint, {
+        ...common,
+        labelY: "log joint likelihood a token (nats)",
+        nameY: (y) => String(Number(y.toFixed(4))),
+        title: `Log joint likelihood a token by ${by}: ${last}`,
+      }),
+      ...(held.length === 0
+        ? []
+        : [
+            chart(held, {
+              ...common,
+              height: 240,
+              labelY: "perplexity of held-out documents",
+              nameY: (y) => String(Number(y.toFixed(2))),
+              title: "Perplexity of held-out documents",
+            }),
+          ]),
+    );
   };
-  const choose = (name, text) => h("button", { type: "button", "aria-pressed": String(name === by), text, on: { click: (event) => {
-    by = name;
-    event.target.parentElement.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(button === event.target)));
-    draw();
-  } } });
-  const table = h("table", {}, h("thead", {}, h("tr", {}, ["Log", "Run", "Epochs", "Seconds", "Log joint a token"].map((text, i) => h("th", { scope: "col", class: i > 1 ? "number" : undefined, text })))),
-    h("tbody", {}, curves.map((curve, i) => {
-      const end = curve.values.length - 1;
-      return h("tr", {}, h("td", {}, h("span", { class: `dash c${i % COLOURS}` }), curve.name), h("td", { text: curve.caption }),
-        [count(curve.epochs[end]), curve.seconds[end].toFixed(1), curve.values[end].toFixed(4)].map((text) => h("td", { class: "number", text })));
-    })));
+  const choose = (name, text) =>
+    h("button", {
+      type: "button",
+      "aria-pressed": String(name === by),
+      text,
+      on: {
+        click: (event) => {
+          by = name;
+          event.target.parentElement
+            .querySelectorAll("button")
+            .forEach((button) =>
+              button.setAttribute("aria-pressed", String(button === event.target)),
+            );
+          draw();
+        },
+      },
+    });
+  const table = h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Log", "Run", "Epochs", "Seconds", "Log joint a token"].map((text, i) =>
+          h("th", { scope: "col", class: i > 1 ? "number" : undefined, text }),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      curves.map((curve, i) => {
+        const end = curve.values.length - 1;
+        return h(
+          "tr",
+          {},
+          h("td", {}, h("span", { class: `dash c${i % COLOURS}` }), curve.name),
+          h("td", { text: curve.caption }),
+          [
+            count(curve.epochs[end]),
+            curve.seconds[end].toFixed(1),
+            curve.values[end].toFixed(4),
+          ].map((text) => h("td", { class: "number", text })),
+        );
+      }),
+    ),
+  );
   const known = bestLogJoint();
   $("right").replaceChildren(
-    h("div", { class: "head" }, h("h2", { text: "Training" }), curves.length === 0 ? null : h("div", { class: "choice", role: "group", "aria-label": "Horizontal axis" }, choose("epochs", "Epochs"), choose("seconds", "Seconds"))),
+    h(
+      "div",
+      { class: "head" },
+      h("h2", { text: "Training" }),
+      curves.length === 0
+        ? null
+        : h(
+            "div",
+            { class: "choice", role: "group", "aria-label": "Horizontal axis" },
+            choose("epochs", "Epochs"),
+            choose("seconds", "Seconds"),
+          ),
+    ),
     ...(curves.length === 0
-      ? [h("p", {}, "Log joint likelihood a token at the end: ", h("strong", { text: Number(known).toFixed(4) }), ". A log of the run would show how it got there.")]
-      : [area, h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Logs" }, table)]));
+      ? [
+          h(
+            "p",
+            {},
+            "Log joint likelihood a token at the end: ",
+            h("strong", { text: Number(known).toFixed(4) }),
+            ". A log of the run would show how it got there.",
+          ),
+        ]
+      : [
+          area,
+          h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Logs" }, table),
+        ]),
+  );
   if (curves.length > 0) draw();
   return { title: "Training", resize: curves.length > 0 ? draw : undefined };
 }
 
 function aboutView() {
-  const sections = contents.about.map(({ title, rows }) => h("section", {}, h("h3", { text: title }),
-    h("dl", {}, rows.flatMap(([name, value]) => [h("dt", { text: name }), h("dd", { text: value })]))));
-  $("right").replaceChildren(h("div", { class: "head" }, h("h2", { text: "About this page" })),
+  const sections = contents.about.map(({ title, rows }) =>
+    h(
+      "section",
+      {},
+      h("h3", { text: title }),
+      h(
+        "dl",
+        {},
+        rows.flatMap(([name, value]) => [h("dt", { text: name }), h("dd", { text: value })]),
+      ),
+    ),
+  );
+  $("right").replaceChildren(
+    h("div", { class: "head" }, h("h2", { text: "About this page" })),
     h("div", { class: "sheets" }, sections),
-    h("section", { class: "prose" }, h("h3", { text: "How to read it" }), ABOUT.map((text) => h("p", { text }))));
+    h(
+      "section",
+      { class: "prose" },
+      h("h3", { text: "How to read it" }),
+      ABOUT.map((text) => h("p", { text })),
+    ),
+  );
   return { title: "About" };
 }
 
@@ -65,8 +178,19 @@ const KEYS = [
 ];
 
 function buildHelp() {
-  const close = h("button", { type: "button", text: "Close", on: { click: () => $("help").close() } });
-  $("help").append(h("h2", { id: "help-title", text: "Keys" }),
-    h("dl", {}, KEYS.flatMap(([key, text]) => [h("dt", {}, h("kbd", { text: key })), h("dd", { text })])), close);
+  const close = h("button", {
+    type: "button",
+    text: "Close",
+    on: { click: () => $("help").close() },
+  });
+  $("help").append(
+    h("h2", { id: "help-title", text: "Keys" }),
+    h(
+      "dl",
+      {},
+      KEYS.flatMap(([key, text]) => [h("dt", {}, h("kbd", { text: key })), h("dd", { text })]),
+    ),
+    close,
+  );
   $("help-open").addEventListener("click", () => $("help").showModal());
 }

@@ -13,11 +13,16 @@ function parse(hash) {
   const found = { ...DEFAULTS };
   if (VIEWS.includes(view)) found.view = view;
   found.id = /^\d+$/.test(id ?? "") ? Number(id) : null;
-  const known = found.view === "topic" ? found.id !== null && found.id < topics.length
-    : found.view === "document" ? documentAt.has(found.id) : true;
+  const known =
+    found.view === "topic"
+      ? found.id !== null && found.id < topics.length
+      : found.view === "document"
+        ? documentAt.has(found.id)
+        : true;
   // An address of another page.
   if (!known) Object.assign(found, { view: `${found.view}s`, id: null });
-  if (found.view === "training" && contents.curves.length === 0 && bestLogJoint() === undefined) found.view = "topics";
+  if (found.view === "training" && contents.curves.length === 0 && bestLogJoint() === undefined)
+    found.view = "topics";
   const lambda = Number(options.get("lambda") ?? DEFAULTS.lambda);
   if (lambda >= 0 && lambda <= 1) found.lambda = Math.round(lambda * steps) / steps;
   found.query = options.get("q") ?? "";

@@ -3,36 +3,49 @@
 const hasTime = contents.time !== undefined;
 
 // How a topic's share moves: the slope of its share over bins, weighed by their tokens and relative to its mean.
-const trends = lazy(() => topics.map((topic) => {
-  const { tokens } = contents.time;
-  let [n, x, y, xx, xy] = [0, 0, 0, 0, 0];
-  topic.series().forEach((share, i) => {
-    const weight = tokens[i];
-    n += weight;
-    x += weight * i;
-    y += weight * share;
-    xx += weight * i * i;
-    xy += weight * i * share;
-  });
-  const variance = n * xx - x * x;
-  return variance > 0 && y > 0 ? ((n * xy - x * y) / variance) * (n / y) : 0;
-}));
+const trends = lazy(() =>
+  topics.map((topic) => {
+    const { tokens } = contents.time;
+    let [n, x, y, xx, xy] = [0, 0, 0, 0, 0];
+    topic.series().forEach((share, i) => {
+      const weight = tokens[i];
+      n += weight;
+      x += weight * i;
+      y += weight * share;
+      xx += weight * i * i;
+      xy += weight * i * share;
+    });
+    const variance = n * xx - x * x;
+    return variance > 0 && y > 0 ? ((n * xy - x * y) / variance) * (n / y) : 0;
+  }),
+);
 
 const SORTS = [
   ["size", "Largest first", () => bySize],
   ["number", "By number", () => topics.map(({ id }) => id)],
-  ...(hasTime ? [
-    ["rising", "Rising first", () => [...bySize].sort((a, b) => trends()[b] - trends()[a])],
-    ["falling", "Falling first", () => [...bySize].sort((a, b) => trends()[a] - trends()[b])],
-  ] : []),
+  ...(hasTime
+    ? [
+        ["rising", "Rising first", () => [...bySize].sort((a, b) => trends()[b] - trends()[a])],
+        ["falling", "Falling first", () => [...bySize].sort((a, b) => trends()[a] - trends()[b])],
+      ]
+    : []),
 ];
 
-const LAMBDA_HELP = "1 orders words by how often the topic says them, 0 by how much more often than others do";
+const LAMBDA_HELP =
+  "1 orders words by how often the topic says them, 0 by how much more often than others do";
 
 // The slider: one element for all views, so that a drag goes on.
 const slider = lazy(() => {
   const output = h("output", { for: "lambda" });
-  const input = h("input", { id: "lambda", type: "range", min: "0", max: "1", step: String(1 / steps), title: LAMBDA_HELP, "aria-describedby": "lambda-help" });
+  const input = h("input", {
+    id: "lambda",
+    type: "range",
+    min: "0",
+    max: "1",
+    step: String(1 / steps),
+    title: LAMBDA_HELP,
+    "aria-describedby": "lambda-help",
+  });
   const show = () => {
     input.value = String(state.lambda);
     output.textContent = state.lambda.toFixed(2);
@@ -43,10 +56,16 @@ const slider = lazy(() => {
     current.relevance?.();
     remember();
   });
-  const element = h("div", { class: "lambda" },
-    h("label", { for: "lambda", text: "Relevance λ" }), output,
-    h("span", { class: "end", text: "distinctive" }), input, h("span", { class: "end", text: "frequent" }),
-    h("span", { id: "lambda-help", class: "hidden", text: LAMBDA_HELP }));
+  const element = h(
+    "div",
+    { class: "lambda" },
+    h("label", { for: "lambda", text: "Relevance λ" }),
+    output,
+    h("span", { class: "end", text: "distinctive" }),
+    input,
+    h("span", { class: "end", text: "frequent" }),
+    h("span", { id: "lambda-help", class: "hidden", text: LAMBDA_HELP }),
+  );
   return { element, show };
 });
 
@@ -54,29 +73,60 @@ function topicsView() {
   const widest = topics[bySize[0]]?.share || 1;
   const row = ({ id, word }) => {
     const { share } = topics[id];
-    const names = ranked(id, state.lambda, 9).filter((term) => term.word !== word).map((term) => words[term.word]);
-    return h("a", { class: hasTime ? "topic-row timed" : "topic-row", href: link("topic", id) },
+    const names = ranked(id, state.lambda, 9)
+      .filter((term) => term.word !== word)
+      .map((term) => words[term.word]);
+    return h(
+      "a",
+      { class: hasTime ? "topic-row timed" : "topic-row", href: link("topic", id) },
       h("span", { class: "number", text: id }),
-      h("span", { class: "share" }, h("span", { class: "bar", css: { width: `${(100 * share) / widest}%` } }), h("span", { text: percent(share) })),
-      h("span", { class: "words" }, word === null || word === undefined ? null : h("mark", { text: words[word] }), ` ${names.join(" ")}`),
-      hasTime ? sparkline(topics[id].series()) : null);
+      h(
+        "span",
+        { class: "share" },
+        h("span", { class: "bar", css: { width: `${(100 * share) / widest}%` } }),
+        h("span", { text: percent(share) }),
+      ),
+      h(
+        "span",
+        { class: "words" },
+        word === null || word === undefined ? null : h("mark", { text: words[word] }),
+        ` ${names.join(" ")}`,
+      ),
+      hasTime ? sparkline(topics[id].series()) : null,
+    );
   };
   const list = new List("Topics", 40, row);
   const title = h("h2");
-  const sort = h("select", { "aria-label": "Order of topics", on: { change: () => {
-    state.by = sort.value;
-    remember();
-    show();
-  } } }, SORTS.map(([name, text]) => h("option", { value: name, text, selected: name === state.by })));
+  const sort = h(
+    "select",
+    {
+      "aria-label": "Order of topics",
+      on: {
+        change: () => {
+          state.by = sort.value;
+          remember();
+          show();
+        },
+      },
+    },
+    SORTS.map(([name, text]) => h("option", { value: name, text, selected: name === state.by })),
+  );
   const show = () => {
     map.query = find(state.query);
     markMap();
     list.show(map.query ?? SORTS.find(([name]) => name === state.by)[2]().map((id) => ({ id })));
-    title.textContent = map.query === null ? plural(topics.length, "topic") : `${plural(map.query.length, "topic")} with “${clip(state.query, 40)}”`;
+    title.textContent =
+      map.query === null
+        ? plural(topics.length, "topic")
+        : `${plural(map.query.length, "topic")} with “${clip(state.query, 40)}”`;
     sort.hidden = map.query !== null;
     say(title.textContent);
   };
-  $("right").replaceChildren(h("div", { class: "head" }, title, sort), slider().element, list.element);
+  $("right").replaceChildren(
+    h("div", { class: "head" }, title, sort),
+    slider().element,
+    list.element,
+  );
   slider().show();
   show();
   return { title: "Topics", relevance: () => list.redraw(), search: show };
@@ -85,19 +135,45 @@ function topicsView() {
 function topicView(id) {
   const topic = topics[id];
   const [before, after] = [bySize[ranks[id] - 1], bySize[ranks[id] + 1]];
-  const step = (to, text, name) => (to === undefined ? h("span", { class: "step off", text, "aria-hidden": "true" })
-    : h("a", { class: "step", href: link("topic", to), text, "aria-label": `${name}, topic ${to}`, title: name }));
+  const step = (to, text, name) =>
+    to === undefined
+      ? h("span", { class: "step off", text, "aria-hidden": "true" })
+      : h("a", {
+          class: "step",
+          href: link("topic", to),
+          text,
+          "aria-label": `${name}, topic ${to}`,
+          title: name,
+        });
   const list = termList(id);
   $("right").replaceChildren(
-    h("div", { class: "head" },
+    h(
+      "div",
+      { class: "head" },
       h("h2", {}, `Topic ${id} `, h("span", { class: "muted", text: label(id).join(" · ") })),
-      h("div", { class: "steps" }, h("a", { class: "step", href: link("topics"), text: "All" }),
-        step(before, "‹", "Larger"), step(after, "›", "Smaller"))),
-    h("p", { class: "facts" }, h("strong", { text: percent(topic.share) }), ` of the tokens (${count(topic.total * unit)}), number ${ranks[id] + 1} of ${count(topics.length)} by size`),
-    slider().element, list.element,
+      h(
+        "div",
+        { class: "steps" },
+        h("a", { class: "step", href: link("topics"), text: "All" }),
+        step(before, "‹", "Larger"),
+        step(after, "›", "Smaller"),
+      ),
+    ),
+    h(
+      "p",
+      { class: "facts" },
+      h("strong", { text: percent(topic.share) }),
+      ` of the tokens (${count(topic.total * unit)}), number ${ranks[id] + 1} of ${count(topics.length)} by size`,
+    ),
+    slider().element,
+    list.element,
     hasTime ? timeSection(topic) : null,
-    documentsOf(topic), nearOf(topic));
-  $("right").querySelectorAll(":scope > .empty").forEach((empty) => empty.remove());
+    documentsOf(topic),
+    nearOf(topic),
+  );
+  $("right")
+    .querySelectorAll(":scope > .empty")
+    .forEach((empty) => empty.remove());
   slider().show();
   list.show();
   say(`Topic ${id}, ${percent(topic.share)}: ${label(id).join(", ")}`);
@@ -107,12 +183,37 @@ function topicView(id) {
 // Bars: how often the topic says a word, within how often all do.
 function termList(id) {
   const rows = Array.from({ length: shown }, () => {
-    const [word, all, own, number] = [h("span", { class: "word" }), h("span", { class: "all" }), h("span", { class: "own" }), h("span", { class: "number" })];
-    return { li: h("li", {}, word, h("span", { class: "track" }, all, own), number), word, all, own, number };
+    const [word, all, own, number] = [
+      h("span", { class: "word" }),
+      h("span", { class: "all" }),
+      h("span", { class: "own" }),
+      h("span", { class: "number" }),
+    ];
+    return {
+      li: h("li", {}, word, h("span", { class: "track" }, all, own), number),
+      word,
+      all,
+      own,
+      number,
+    };
   });
-  const element = h("section", { "aria-label": "Words of the topic" },
-    h("ol", { class: "terms", id: "terms" }, rows.map(({ li }) => li)),
-    h("p", { class: "key" }, h("span", { class: "own" }), "tokens in this topic", h("span", { class: "all" }), "in all topics"));
+  const element = h(
+    "section",
+    { "aria-label": "Words of the topic" },
+    h(
+      "ol",
+      { class: "terms", id: "terms" },
+      rows.map(({ li }) => li),
+    ),
+    h(
+      "p",
+      { class: "key" },
+      h("span", { class: "own" }),
+      "tokens in this topic",
+      h("span", { class: "all" }),
+      "in all topics",
+    ),
+  );
   const show = () => {
     const found = ranked(id, state.lambda);
     const most = Math.max(1, ...found.map(({ word }) => frequencies[word]));
@@ -137,34 +238,98 @@ function timeSection(topic) {
   const series = topic.series();
   // A bin of few tokens is full of whatever they are about.
   const enough = tokens.reduce((sum, n) => sum + n, 0) / tokens.length / 10;
-  const top = series.reduce((best, share, i) => (tokens[i] >= enough && (best < 0 || share > series[best]) ? i : best), -1);
+  const top = series.reduce(
+    (best, share, i) => (tokens[i] >= enough && (best < 0 || share > series[best]) ? i : best),
+    -1,
+  );
   const every = Math.max(1, Math.ceil(bins.length / 6));
   const drawn = chart([{ name: "", points: series.map((share, i) => [i, share]) }], {
-    width: 620, height: 150, from: 0, area: true, nameX: (i) => bins[i], nameY: (share) => `${Number((100 * share).toPrecision(3))}%`,
+    width: Math.min(620, $("right").clientWidth),
+    height: 150,
+    from: 0,
+    area: true,
+    nameX: (i) => bins[i],
+    nameY: (share) => `${Number((100 * share).toPrecision(3))}%`,
     noteX: (i) => `${bins[i]}, ${plural(tokens[i], "token")}`,
     xTicks: bins.map((_, i) => i).filter((i) => i % every === 0),
     title: `Share of the topic by ${bin}, ${bins[0]} to ${bins[bins.length - 1]}; most in ${bins[top]}, ${percent(series[top])}`,
   });
-  return h("section", {}, h("h3", {}, "Over time ", h("span", { class: "muted", text: `share of the tokens of each ${bin}; most in ${bins[top]}` })), drawn);
+  return h(
+    "section",
+    {},
+    h(
+      "h3",
+      {},
+      "Over time ",
+      h("span", {
+        class: "muted",
+        text: `share of the tokens of each ${bin}; most in ${bins[top]}`,
+      }),
+    ),
+    drawn,
+  );
 }
 
 function documentsOf(topic) {
   const found = topic.documents();
   if (found.length === 0) return h("span", { class: "empty" });
-  return h("section", {}, h("h3", { text: "Documents that say most of it" }),
-    h("ol", { class: "documents" }, found.map(([at, share]) => {
-      const document = documents[at];
-      return h("li", {}, h("a", { href: link("document", document.number) },
-        h("span", { class: "share" }, h("span", { class: "bar", css: { width: `${100 * share}%` } }), h("span", { text: percent(share) })),
-        h("span", { class: "what" }, h("strong", { text: documentName(document) }), ` ${excerpt(document, 14)}`),
-        h("span", { class: "muted", text: document.date ?? "" })));
-    })));
+  return h(
+    "section",
+    {},
+    h("h3", { text: "Documents that say most of it" }),
+    h(
+      "ol",
+      { class: "documents" },
+      found.map(([at, share]) => {
+        const document = documents[at];
+        return h(
+          "li",
+          {},
+          h(
+            "a",
+            { href: link("document", document.number) },
+            h(
+              "span",
+              { class: "share" },
+              h("span", { class: "bar", css: { width: `${100 * share}%` } }),
+              h("span", { text: percent(share) }),
+            ),
+            h(
+              "span",
+              { class: "what" },
+              h("strong", { text: documentName(document) }),
+              ` ${excerpt(document, 14)}`,
+            ),
+            h("span", { class: "muted", text: document.date ?? "" }),
+          ),
+        );
+      }),
+    ),
+  );
 }
 
 function nearOf(topic) {
   if (topic.near.length === 0) return h("span", { class: "empty" });
-  return h("section", {}, h("h3", {}, "Topics like it ", h("span", { class: "muted", text: "by distance, 0 to 1" })),
-    h("ul", { class: "near" }, topic.near.map(([id, far]) => h("li", {}, h("a", { href: link("topic", id) },
-      h("span", { class: "number", text: id }), h("span", { class: "words", text: label(id).join(" ") }),
-      h("span", { class: "muted", text: (far / 1000).toFixed(2) }))))));
+  return h(
+    "section",
+    {},
+    h("h3", {}, "Topics like it ", h("span", { class: "muted", text: "by distance, 0 to 1" })),
+    h(
+      "ul",
+      { class: "near" },
+      topic.near.map(([id, far]) =>
+        h(
+          "li",
+          {},
+          h(
+            "a",
+            { href: link("topic", id) },
+            h("span", { class: "number", text: id }),
+            h("span", { class: "words", text: label(id).join(" ") }),
+            h("span", { class: "muted", text: (far / 1000).toFixed(2) }),
+          ),
+        ),
+      ),
+    ),
+  );
 }
