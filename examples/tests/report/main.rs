@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use lda_core::model::{TopicModel, Weights};
 use serde_json::{Value, json};
 
 /// An empty directory, which goes away with the test.
@@ -260,6 +261,29 @@ fn one_topic_and_words_without_names_make_a_page() {
     assert_eq!((&topic["place"], &topic["near"]), (&json!([0, 0]), &json!([])));
     assert_eq!(decode(&topic["wordCodes"]), [0, 2, 1, 2]);
     assert!(contents.get("time").is_none() && contents["curves"] == json!([]));
+}
+
+#[test]
+fn models_of_real_numbers_have_words_and_sizes() {
+    let scratch = Scratch::new("weights");
+    let rows = [[0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.1, 0.8]];
+    let weights = Weights::from_rows(&rows).unwrap();
+    TopicModel::from_weights(weights, 0.1.into()).save(scratch.0.join("m.lda")).unwrap();
+    scratch.write("c.txt", "4\n4\n6\n1 1 6\n1 2 3\n2 1 4\n2 2 2\n3 1 5\n4 4 9\n");
+    let contents = scratch.report("m.lda c.txt");
+    assert_eq!(
+        (&contents["counts"]["exact"], &contents["corpus"]["tokens"]),
+        (&json!(false), &json!(29))
+    );
+    let total = |topic: usize| contents["topics"][topic]["total"].as_f64().unwrap();
+    // Twenty tokens of 29 are of the first topic's words.
+    let share = total(0) / (total(0) + total(1));
+    assert!((share - 20.0 / 29.0).abs() < 0.03, "{share}");
+    let codes = decode(&contents["topics"][0]["wordCodes"]);
+    assert_eq!(codes.iter().step_by(2).sum::<u64>(), 2);
+    for (at, phi) in [(1, 0.6), (3, 0.3), (5, 0.1)] {
+        assert!((codes[at] as f64 / total(0) - phi).abs() < 1e-6, "{codes:?}");
+    }
 }
 
 #[test]

@@ -12,13 +12,16 @@
 //! has no negative eigenvalue to leave out.
 //!
 //! # Cost
-//! φ is sparse over a floor, and of the entries of a topic many are equal: a trained topic has
-//! hundreds of words with a single token. So a pair of topics costs
+//! φ is sparse over a floor, and many entries of a topic are equal, such as those of all words with a
+//! single token. So a pair of topics costs
 //!
 //! * a look at each entry of the smaller topic, whether the larger has one for the word, and a
 //!   logarithm where it has;
-//! * a logarithm for each distinct value that other words have, times their number;
+//! * a logarithm for each distinct value that other words have;
 //! * one for all the words at both floors.
+//!
+//! 1,000 topics over 100,000 words, of 1.8 million entries, took 3.5 seconds on two cores of a virtual
+//! AMD EPYC.
 //!
 //! Nothing is approximated, no term is below zero, and none is subtracted from another: equal topics
 //! are at distance 0 exactly. Memory: 24 bytes an entry at first, then 8; 8 bytes a pair of topics, twice

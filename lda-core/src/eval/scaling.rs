@@ -82,7 +82,7 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
 /// Moves points until a step lowers the stress by less than a millionth, `iterations` times at most;
 /// gives Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without distortion.
 ///
-/// O(K²) an iteration, in the current rayon pool.
+/// O(K²) an iteration, in the current rayon pool, and 8 K² bytes.
 ///
 /// # Panics
 /// If there is not one point a topic.
@@ -93,16 +93,16 @@ pub fn majorize_stress(
 ) -> f64 {
     let n = distances.num_topics();
     assert_eq!(points.len(), n, "one point a topic");
-    let squares: f64 =
-        (0..n).flat_map(|i| (0..i).map(move |j| distances.get(i, j).powi(2))).sum::<f64>();
+    let wanted = matrix(n, |i, j| distances.get(i, j));
+    // Every pair is met twice, here and below.
+    let squares = wanted.iter().map(|row| dot(row, row)).sum::<f64>() / 2.0;
     if squares == 0.0 {
         return 0.0;
     }
     let mut last = f64::INFINITY;
     for iteration in 0.. {
         let step: Vec<([f64; 2], f64)> =
-            (0..n).into_par_iter().map(|i| guttman(distances, points, i)).collect();
-        // Every pair was met twice.
+            wanted.par_iter().enumerate().map(|(i, row)| guttman(row, points, i)).collect();
         let stress = step.iter().map(|(_, errors)| errors).sum::<f64>() / 2.0;
         if iteration == iterations || stress > last * (1.0 - 1e-6) {
             last = stress.min(last);
@@ -116,28 +116,32 @@ pub fn majorize_stress(
 }
 
 /// Where a point goes: the mean of where each other one would like it; and its squared errors before.
-fn guttman(distances: &TopicDistances, points: &[[f64; 2]], i: usize) -> ([f64; 2], f64) {
+fn guttman(wanted: &[f64], points: &[[f64; 2]], i: usize) -> ([f64; 2], f64) {
     let [x, y] = points[i];
     let (mut to, mut errors) = ([0.0; 2], 0.0);
-    for (j, &[u, v]) in points.iter().enumerate().filter(|&(j, _)| j != i) {
-        let wanted = distances.get(i, j);
-        let found = (x - u).hypot(y - v);
-        errors += (found - wanted).powi(2);
+    // It has no distance to itself, and none is wanted.
+    for (&[u, v], wanted) in points.iter().zip(wanted) {
+        let (dx, dy) = (x - u, y - v);
+        let found = (dx * dx + dy * dy).sqrt();
+        errors += (found - wanted) * (found - wanted);
         // Points on one another have no direction to part in.
         let pull = if found > 1e-12 { wanted / found } else { 0.0 };
-        to[0] += pull * (x - u);
-        to[1] += pull * (y - v);
+        to[0] += pull * dx;
+        to[1] += pull * dy;
     }
     let n = points.len() as f64;
     (to.map(|sum| sum / n), errors)
 }
 
+/// The rows of a matrix.
+fn matrix(n: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Vec<Vec<f64>> {
+    (0..n).into_par_iter().map(|i| (0..n).map(|j| value(i, j)).collect()).collect()
+}
+
 /// −½ J D² J, J = I − 11ᵀ/n: the scalar products of points with these distances around their mean.
 fn scalar_products(distances: &TopicDistances) -> Vec<Vec<f64>> {
     let n = distances.num_topics();
-    let square = |i, j| distances.get(i, j).powi(2);
-    let mut rows: Vec<Vec<f64>> =
-        (0..n).into_par_iter().map(|i| (0..n).map(|j| square(i, j)).collect()).collect();
+    let mut rows = matrix(n, |i, j| distances.get(i, j).powi(2));
     let means: Vec<f64> = rows.iter().map(|row| row.iter().sum::<f64>() / n as f64).collect();
     let mean = means.iter().sum::<f64>() / n as f64;
     rows.par_iter_mut().zip(&means).for_each(|(row, of_row)| {

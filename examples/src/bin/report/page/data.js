@@ -1,7 +1,6 @@
 // What the page knows: contents decoded where they are looked at, and the formulas over them.
 
 const contents = JSON.parse(document.getElementById("data").textContent);
-document.getElementById("data").remove();
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const DIGITS = new Uint8Array(128);

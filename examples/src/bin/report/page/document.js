@@ -200,7 +200,7 @@ function documentText(document) {
     : byTokens(all).map((word) => span(word, true));
   return h(
     "p",
-    { class: "text", id: "text" },
+    { class: "text", id: "text", dir: "auto" },
     shownWords.flatMap((word) => [word, " "]),
   );
 }

@@ -49,7 +49,7 @@ function buildMap() {
       placeMap();
     }),
   );
-  $("map").append(map.svg, tools);
+  $("map").replaceChildren(map.svg, tools);
   map.svg.addEventListener("click", (event) => {
     const id = circleOf(event);
     if (id !== null && !map.dragged) go("topic", id);

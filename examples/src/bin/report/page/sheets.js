@@ -183,7 +183,8 @@ function buildHelp() {
     text: "Close",
     on: { click: () => $("help").close() },
   });
-  $("help").append(
+  // A page that was saved with what it showed begins anew.
+  $("help").replaceChildren(
     h("h2", { id: "help-title", text: "Keys" }),
     h(
       "dl",
