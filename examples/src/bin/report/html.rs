@@ -44,17 +44,15 @@ pub fn write(contents: &Contents, out: &mut dyn Write) -> io::Result<()> {
         source(&script),
         source(STYLE)
     );
-    let parts = [("{policy}", &*policy), ("{style}", STYLE), ("{data}", ""), ("{script}", &script)];
-    let mut rest = TEMPLATE;
-    for (name, part) in parts {
-        let (before, after) = rest.split_once(name).expect("the template has it");
-        write!(out, "{before}{part}")?;
-        if part.is_empty() {
-            write_data(contents, out)?;
-        }
-        rest = after;
-    }
-    out.write_all(rest.as_bytes())
+    let page = TEMPLATE
+        .replacen("{policy}", &policy, 1)
+        .replacen("{style}", STYLE, 1)
+        .replacen("{script}", &script, 1);
+    // Data come last: nothing in them is taken for a place to fill.
+    let (before, after) = page.split_once("{data}").expect("the template has it");
+    write!(out, "{before}")?;
+    write_data(contents, out)?;
+    write!(out, "{after}")
 }
 
 /// What a policy calls a script or style.

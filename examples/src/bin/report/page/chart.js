@@ -98,12 +98,12 @@ function chart(
       svg.append(
         s("path", { class: "area", d: `${path(points)}L${px(x1)} ${py(y0)}L${px(x0)} ${py(y0)}Z` }),
       );
-    svg.append(s("path", { class: `line c${i}`, d: path(points) }));
+    svg.append(s("path", { class: `line c${i % COLOURS}`, d: path(points) }));
     if (points.length < 40)
       points.forEach(([x, y]) =>
         svg.append(
           s("circle", {
-            class: `dot c${i}`,
+            class: `dot c${i % COLOURS}`,
             cx: px(x),
             cy: py(y),
             r: points.length === 1 ? 4 : 2.2,
@@ -148,14 +148,14 @@ function chart(
 }
 
 // A topic's share over time, without axes.
-function sparkline(series, width = 72, height = 22) {
-  const most = Math.max(...series, 1e-9);
-  const x = (i) => (series.length === 1 ? width / 2 : (i / (series.length - 1)) * width);
-  const d = series
-    .map(
-      (share, i) =>
-        `${i ? "L" : "M"}${x(i).toFixed(1)} ${(height - 2 - (share / most) * (height - 4)).toFixed(1)}`,
-    )
+function sparkline(points, width = 72, height = 22) {
+  const most = Math.max(...points.map(([, share]) => share), 1e-9);
+  const first = points[0][0];
+  const span = points[points.length - 1][0] - first;
+  const x = (i) => (span === 0 ? width / 2 : ((i - first) / span) * width);
+  const y = (share) => height - 2 - (share / most) * (height - 4);
+  const d = points
+    .map(([i, share], at) => `${at ? "L" : "M"}${x(i).toFixed(1)} ${y(share).toFixed(1)}`)
     .join("");
   return s(
     "svg",

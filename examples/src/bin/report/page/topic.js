@@ -92,7 +92,7 @@ function topicsView() {
         word === null || word === undefined ? null : h("mark", { text: words[word] }),
         ` ${names.join(" ")}`,
       ),
-      hasTime ? sparkline(topics[id].series()) : null,
+      hasTime ? sparkline(curveOf(topics[id])) : null,
     );
   };
   const list = new List("Topics", 40, row);
@@ -233,17 +233,22 @@ function termList(id) {
   return { element, show };
 }
 
+// Bins with enough tokens to tell something: one of few tokens is full of whatever they are about.
+const telling = lazy(() => {
+  const { tokens } = contents.time;
+  const enough = tokens.reduce((sum, n) => sum + n, 0) / tokens.length / 10;
+  return tokens.map((_, i) => i).filter((i) => tokens[i] >= enough);
+});
+
+// (bin, share) of a topic.
+const curveOf = (topic) => telling().map((i) => [i, topic.series()[i]]);
+
 function timeSection(topic) {
   const { bins, tokens, unit: bin } = contents.time;
-  const series = topic.series();
-  // A bin of few tokens is full of whatever they are about.
-  const enough = tokens.reduce((sum, n) => sum + n, 0) / tokens.length / 10;
-  const top = series.reduce(
-    (best, share, i) => (tokens[i] >= enough && (best < 0 || share > series[best]) ? i : best),
-    -1,
-  );
-  const every = Math.max(1, Math.ceil(bins.length / 6));
-  const drawn = chart([{ name: "", points: series.map((share, i) => [i, share]) }], {
+  const points = curveOf(topic);
+  const [top, most] = points.reduce((best, point) => (point[1] > best[1] ? point : best));
+  const every = Math.max(1, Math.ceil((points[points.length - 1][0] - points[0][0] + 1) / 6));
+  const drawn = chart([{ name: "", points }], {
     width: Math.min(620, $("right").clientWidth),
     height: 150,
     from: 0,
@@ -251,9 +256,11 @@ function timeSection(topic) {
     nameX: (i) => bins[i],
     nameY: (share) => `${Number((100 * share).toPrecision(3))}%`,
     noteX: (i) => `${bins[i]}, ${plural(tokens[i], "token")}`,
-    xTicks: bins.map((_, i) => i).filter((i) => i % every === 0),
-    title: `Share of the topic by ${bin}, ${bins[0]} to ${bins[bins.length - 1]}; most in ${bins[top]}, ${percent(series[top])}`,
+    xTicks: bins.map((_, i) => i).filter((i) => (i - points[0][0]) % every === 0),
+    title: `Share of the topic by ${bin}; most in ${bins[top]}, ${percent(most)}`,
   });
+  const few = bins.length - points.length;
+  const without = few === 0 ? "" : `; without ${few} that have too few tokens`;
   return h(
     "section",
     {},
@@ -263,7 +270,7 @@ function timeSection(topic) {
       "Over time ",
       h("span", {
         class: "muted",
-        text: `share of the tokens of each ${bin}; most in ${bins[top]}`,
+        text: `share of the tokens of each ${bin}; most in ${bins[top]}${without}`,
       }),
     ),
     drawn,
