@@ -32,10 +32,12 @@ function render() {
     state.view === "documents" ? "Number, date or title" : "Word or topic number";
   current = DRAW[state.view]();
   document.title = `${current.title} · ${contents.title}`;
+  // A query for topics is none for documents.
+  const plain = (view) => address({ ...state, view, id: null, query: "" });
   $("views").replaceChildren(
     ...TABS.map(([view, text, views]) =>
       h("a", {
-        href: link(view),
+        href: plain(view),
         text,
         "aria-current": views.includes(state.view) ? "page" : undefined,
       }),
