@@ -110,7 +110,35 @@ pub fn read(
     args: &ReadingArgs,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
-    let options = read_options(args)?;
+    read_with(path, args, read_options(args)?, note)
+}
+
+/// The same, and keeps the order of the words where the documents are text.
+///
+/// # Errors
+/// [`ReadingError`], with the file, the line and what to do.
+pub fn read_in_order(
+    path: &Path,
+    args: &ReadingArgs,
+    note: &mut dyn FnMut(&str),
+) -> Result<Reading, ReadingError> {
+    let mut ordered = read_options(args)?;
+    ordered.keep_order = true;
+    match read_with(path, args, ordered, note) {
+        // Told before anything is read: the format has no order.
+        Err(ReadingError::Read(ReadError::Option { name: "keep_order", .. })) => {
+            read(path, args, note)
+        }
+        result => result,
+    }
+}
+
+fn read_with(
+    path: &Path,
+    args: &ReadingArgs,
+    options: ReadOptions,
+    note: &mut dyn FnMut(&str),
+) -> Result<Reading, ReadingError> {
     let (mut corpus, report) = Corpus::read_with_report(path, &options)?;
     note(&format!("{}: {report}", path.display()));
     check_fit(args, &report)?;

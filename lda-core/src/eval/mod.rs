@@ -12,6 +12,8 @@
 //! | do its words occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them in a document |
 //! | how large, narrow, apart is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
 //! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
+//! | how far are topics from one another? | [`TopicDistances`] | K² pairs of entries |
+//! | which topics are alike, to the eye? | [`classical_scaling`], [`majorize_stress`] | K² an iteration |
 //! | do chains agree? | [`convergence::r_hat`] | a pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
@@ -22,12 +24,14 @@ pub mod align;
 pub mod coherence;
 pub mod convergence;
 pub mod diagnostics;
+pub mod distance;
 mod fold_in;
 pub mod left_to_right;
 pub mod likelihood;
 pub mod perplexity;
 pub mod phi;
 pub mod predictive;
+pub mod scaling;
 mod sum;
 pub mod top_words;
 pub mod view;
@@ -36,10 +40,12 @@ pub use align::{Alignment, align};
 pub use coherence::{Coherence, CoherenceError, CoherenceOptions, Counting, Measure, coherence};
 pub use convergence::r_hat;
 pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
+pub use distance::TopicDistances;
 pub use left_to_right::{LeftToRight, LeftToRightOptions, left_to_right};
 pub use likelihood::{LogJoint, log_joint};
 pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
 pub use phi::{Phi, PhiError};
 pub use predictive::log_predictive;
+pub use scaling::{classical_scaling, majorize_stress};
 pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
 pub use view::{DocumentCounts, Visit, WordCounts};

@@ -1,0 +1,96 @@
+//! The command line. Names and meanings are a contract: other programs call this one.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, value_parser};
+use lda_core::infer::Method;
+use lda_examples::reading::ReadingArgs;
+
+const METHODS: [Method; 3] = [Method::FOLD_IN, Method::RT, Method::VARIATIONAL];
+
+const AFTER_HELP: &str = "\
+Examples:
+  report news.lda articles.txt --out news.html          a text file: one document a line
+  report nips.lda docword.nips.txt.gz --dates times.nips.txt.gz --log nips.jsonl --out nips.html
+
+The page needs no network and no other file. Give the documents that the model was trained on, or others
+of its language; read them with the same options as `train` did.
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// Writes a page of HTML about a model: its topics, their words and documents.
+#[derive(Debug, Parser)]
+#[command(name = "report", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(mut_arg("dates", |dates| {
+    dates.help("Dates of the documents, one a line, YYYY or YYYY-MM-DD; they show topics over time")
+}))]
+pub struct Args {
+    /// Model that `train --save` has written
+    pub model: PathBuf,
+    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
+    /// unpacked
+    #[arg(value_name = "CORPUS")]
+    pub path: PathBuf,
+    /// Write the page to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Log of a run, as `train --log` writes it: its likelihood becomes a curve. May be given again,
+    /// for a curve each
+    #[arg(long, value_name = "FILE")]
+    pub log: Vec<PathBuf>,
+    /// Titles of the documents, one a line
+    #[arg(long, value_name = "FILE")]
+    pub titles: Option<PathBuf>,
+    /// Documents in the page at most: the most typical of each topic, and all where there is room
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub documents: usize,
+    /// Words of a document in the page at most: the first, or where their order is not known the most
+    /// frequent
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub document_words: usize,
+
+    /// How topics of documents are found: fold-in, rt or variational, as `infer` does
+    #[arg(long, value_name = "METHOD", default_value = METHODS[0].name(), value_parser = method_parser())]
+    pub method: Method,
+    /// fold-in: seed of all chance
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+    /// Threads; all cores unless given. Never changes the page
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Nothing on standard error but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+fn method_parser() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(METHODS.map(Method::name)).map(|name| {
+        let named = |method: &Method| method.name() == name;
+        METHODS.into_iter().find(named).expect("one of the names above")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn methods_and_logs_arrive() {
+        let parse = |line: &str| Args::try_parse_from(line.split_whitespace());
+        let args = parse("report m c --out x.html --log a --log b --method rt").unwrap();
+        assert_eq!((args.method, args.log.len()), (Method::RT, 2));
+        assert_eq!(parse("report m c --out x").unwrap().method, Method::FOLD_IN);
+        assert!(parse("report m c").is_err() && parse("report m --out x").is_err());
+    }
+}

@@ -1,0 +1,112 @@
+// From the address to the view.
+
+let current = {};
+
+const TABS = [
+  ["topics", "Topics", ["topics", "topic"]],
+  ...(documents.length > 0 ? [["documents", "Documents", ["documents", "document"]]] : []),
+  ...(contents.curves.length > 0 || bestLogJoint() !== undefined
+    ? [["training", "Training", ["training"]]]
+    : []),
+  ["about", "About", ["about"]],
+];
+
+const DRAW = {
+  topics: topicsView,
+  topic: () => topicView(state.id),
+  documents: documentsView,
+  document: () => documentView(state.id),
+  training: trainingView,
+  about: aboutView,
+};
+
+function render() {
+  const before = { ...state };
+  Object.assign(state, parse(location.hash));
+  const moved = before.view !== state.view || before.id !== state.id;
+  const wide = state.view === "training" || state.view === "about";
+  document.body.classList.toggle("wide", wide);
+  document.body.dataset.view = state.view;
+  if ($("search").value !== state.query) $("search").value = state.query;
+  $("search").placeholder =
+    state.view === "documents" ? "Number, date or title" : "Word or topic number";
+  current = DRAW[state.view]();
+  document.title = `${current.title} · ${contents.title}`;
+  // A query for topics is none for documents.
+  const plain = (view) => address({ ...state, view, id: null, query: "" });
+  $("views").replaceChildren(
+    ...TABS.map(([view, text, views]) =>
+      h("a", {
+        href: plain(view),
+        text,
+        "aria-current": views.includes(state.view) ? "page" : undefined,
+      }),
+    ),
+  );
+  untip();
+  if (!wide) markMap();
+  if (moved) $("right").scrollTop = 0;
+}
+
+// The search stays in the list it is about.
+function search() {
+  state.query = $("search").value;
+  remember();
+  if (current.search) {
+    current.search();
+  } else {
+    flush();
+    go(state.view === "document" ? "documents" : "topics");
+  }
+}
+
+function key(event) {
+  const typing = event.target.matches("input, select, textarea");
+  if (event.key === "Escape" && !$("help").open) {
+    if (event.target === $("search") && $("search").value !== "") {
+      $("search").value = "";
+      search();
+    } else if (state.id !== null) {
+      go(`${state.view}s`);
+    }
+    return;
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    $("search").focus();
+    $("search").select();
+  } else if (event.key === "?") {
+    $("help").showModal();
+  } else if (event.key === "[" || event.key === "]") {
+    const by = event.key === "[" ? -1 : 1;
+    if (state.view === "document") {
+      const to = documents[documentAt.get(state.id) + by];
+      if (to) go("document", to.number);
+    } else {
+      const to = bySize[state.view === "topic" ? ranks[state.id] + by : 0];
+      if (to !== undefined) go("topic", to);
+    }
+  }
+}
+
+$("title").textContent = contents.title;
+$("summary").textContent = [
+  plural(topics.length, "topic"),
+  plural(contents.corpus.documents, "document"),
+  plural(contents.corpus.tokens, "token"),
+].join(" · ");
+$("map-note").textContent =
+  "Near topics use like words; a circle’s area is its share of the tokens.";
+buildHelp();
+buildMap();
+$("search").addEventListener("input", search);
+addEventListener("keydown", key);
+addEventListener("hashchange", render);
+addEventListener("pagehide", flush);
+let resizing = 0;
+addEventListener("resize", () => {
+  cancelAnimationFrame(resizing);
+  resizing = requestAnimationFrame(() => current.resize?.());
+});
+render();

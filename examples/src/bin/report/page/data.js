@@ -1,0 +1,184 @@
+// What the page knows: contents decoded where they are looked at, and the formulas over them.
+
+const contents = JSON.parse(document.getElementById("data").textContent);
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const DIGITS = new Uint8Array(128);
+for (let digit = 0; digit < 64; digit++) DIGITS[LETTERS.charCodeAt(digit)] = digit;
+
+// Whole numbers in base 32, lowest digit first. They may exceed 32 bits, so no bit is shifted.
+function decode(codes) {
+  const numbers = [];
+  let number = 0;
+  let unit = 1;
+  for (let i = 0; i < codes.length; i++) {
+    const digit = DIGITS[codes.charCodeAt(i)];
+    number += (digit & 31) * unit;
+    if (digit & 32) {
+      unit *= 32;
+    } else {
+      numbers.push(number);
+      number = 0;
+      unit = 1;
+    }
+  }
+  return numbers;
+}
+
+// A value that is made when it is first asked for.
+function lazy(make) {
+  let made;
+  return () => (made ??= make());
+}
+
+const words = contents.words;
+const frequencies = decode(contents.frequencyCodes);
+const { beta, betaSum, tokens: countTokens, exact, shown, steps } = contents.counts;
+// Tokens of the documents that a count stands for.
+const unit = exact ? 1 : contents.corpus.tokens / Math.max(1, countTokens);
+
+const topics = contents.topics.map((topic, id) => ({
+  id,
+  total: topic.total,
+  share: topic.total / Math.max(1, countTokens),
+  place: topic.place,
+  near: topic.near,
+  terms: lazy(() => terms(topic)),
+  documents: lazy(() =>
+    pairs(decode(topic.documentCodes)).map(([at, share]) => [at, share / 1000]),
+  ),
+  series: lazy(() => decode(contents.time.shareCodes[id]).map((share) => share / 10000)),
+}));
+
+// Topics by size, largest first, and the rank of each.
+const bySize = topics
+  .map((topic) => topic.id)
+  .sort((a, b) => topics[b].total - topics[a].total || a - b);
+const ranks = new Uint32Array(topics.length);
+bySize.forEach((id, rank) => (ranks[id] = rank));
+
+function pairs(numbers) {
+  const out = [];
+  for (let i = 0; i < numbers.length; i += 2) out.push([numbers[i], numbers[i + 1]]);
+  return out;
+}
+
+// Candidates of a topic, words ascending, with the two logarithms that relevance is made of.
+function terms(topic) {
+  let word = 0;
+  return pairs(decode(topic.wordCodes)).map(([gap, count]) => {
+    word += gap;
+    const probability = (count + beta) / (topic.total + betaSum);
+    return {
+      word,
+      count,
+      probability,
+      logProbability: Math.log(probability),
+      logFrequency: Math.log(frequencies[word] / countTokens),
+    };
+  });
+}
+
+// The first terms by relevance, λ ln φ + (1 − λ) ln(φ / p(w)); of equals the lower word first.
+function ranked(id, lambda, n = shown) {
+  const scored = topics[id].terms().map((term) => ({
+    term,
+    score: term.logProbability - (1 - lambda) * term.logFrequency,
+  }));
+  scored.sort((a, b) => b.score - a.score || a.term.word - b.term.word);
+  return scored.slice(0, n).map(({ term }) => term);
+}
+
+// A few words that tell a topic from others.
+const LABEL_LAMBDA = 0.6;
+const labels = new Map();
+function label(id) {
+  if (!labels.has(id))
+    labels.set(
+      id,
+      ranked(id, LABEL_LAMBDA, 3).map((term) => words[term.word]),
+    );
+  return labels.get(id);
+}
+
+const documents = contents.documents.map((document, at) => ({
+  at,
+  number: document.number,
+  title: document.title,
+  date: document.date,
+  tokens: document.tokens,
+  unknown: document.unknown,
+  topics: lazy(() =>
+    pairs(decode(document.topicCodes)).map(([topic, share]) => ({ topic, share: share / 1000 })),
+  ),
+  words: lazy(() => documentWords(document)),
+  order: lazy(() => (document.orderCodes === undefined ? null : decode(document.orderCodes))),
+}));
+
+// Place of a document among those of the page, by its number in the corpus.
+const documentAt = new Map(documents.map((document) => [document.number, document.at]));
+
+function documentWords(document) {
+  const numbers = decode(document.wordCodes);
+  const out = [];
+  let word = 0;
+  for (let i = 0; i < numbers.length; i += 3) {
+    word += numbers[i];
+    out.push({ word, topic: numbers[i + 1], tokens: numbers[i + 2] });
+  }
+  return out;
+}
+
+// The first words of a document, or where their order is not known the most frequent.
+function excerpt(document, n) {
+  const all = document.words();
+  const order = document.order();
+  const chosen = order ? order.slice(0, n).map((at) => all[at]) : byTokens(all).slice(0, n);
+  return chosen.map(({ word }) => words[word]).join(" ");
+}
+
+function byTokens(all) {
+  return [...all].sort((a, b) => b.tokens - a.tokens || a.word - b.word);
+}
+
+function documentName(document) {
+  return document.title ?? `Document ${document.number}`;
+}
+
+// Topics that have each word among their candidates.
+const topicsOfWords = lazy(() => {
+  const found = new Map();
+  for (const topic of topics) {
+    for (const { word, probability } of topic.terms()) {
+      if (!found.has(word)) found.set(word, []);
+      found.get(word).push([topic.id, probability]);
+    }
+  }
+  return found;
+});
+
+const lowerWords = lazy(() => words.map((word) => word.toLowerCase()));
+
+// Topics that a query finds, best first: the one of that number, and those that have a word which
+// begins with it, by the word's probability there. A whole word comes before a beginning.
+function find(query) {
+  const text = query.trim().toLowerCase();
+  if (text === "") return null;
+  const best = new Map();
+  if (/^#?\d+$/.test(text)) {
+    const id = Number(text.replace("#", ""));
+    if (id < topics.length) best.set(id, { score: 3, word: null });
+  }
+  const all = lowerWords();
+  for (const [word, holders] of topicsOfWords()) {
+    if (!all[word].startsWith(text)) continue;
+    const whole = all[word] === text ? 1 : 0;
+    for (const [id, probability] of holders) {
+      const score = whole + probability;
+      if (!best.has(id) || best.get(id).score < score) best.set(id, { score, word });
+    }
+  }
+  return [...best.entries()]
+    .sort((a, b) => b[1].score - a[1].score || a[0] - b[0])
+    .map(([id, { word }]) => ({ id, word }));
+}

@@ -1,0 +1,65 @@
+// What is shown: kept in the address, so that a link, a reload and the way back lead there again.
+//
+//   #/topics  #/topic/17  #/documents  #/document/33  #/training  #/about     ?lambda=0.6&q=word&by=number
+
+const VIEWS = ["topics", "topic", "documents", "document", "training", "about"];
+const DEFAULTS = { view: "topics", id: null, lambda: 0.6, query: "", by: "size" };
+const state = { ...DEFAULTS };
+
+function parse(hash) {
+  const [path, search] = hash.replace(/^#\/?/, "").split("?");
+  const [view, id] = path.split("/");
+  const options = new URLSearchParams(search ?? "");
+  const found = { ...DEFAULTS };
+  if (VIEWS.includes(view)) found.view = view;
+  found.id = /^\d+$/.test(id ?? "") ? Number(id) : null;
+  const known =
+    found.view === "topic"
+      ? found.id !== null && found.id < topics.length
+      : found.view === "document"
+        ? documentAt.has(found.id)
+        : true;
+  // An address of another page.
+  if (!known) Object.assign(found, { view: `${found.view}s`, id: null });
+  if (found.view === "training" && contents.curves.length === 0 && bestLogJoint() === undefined)
+    found.view = "topics";
+  const lambda = Number(options.get("lambda") ?? DEFAULTS.lambda);
+  if (lambda >= 0 && lambda <= 1) found.lambda = Math.round(lambda * steps) / steps;
+  found.query = options.get("q") ?? "";
+  if (SORTS.some(([name]) => name === options.get("by"))) found.by = options.get("by");
+  return found;
+}
+
+function address(to) {
+  const options = new URLSearchParams();
+  if (to.lambda !== DEFAULTS.lambda) options.set("lambda", String(to.lambda));
+  if (to.query !== "") options.set("q", to.query);
+  if (to.by !== DEFAULTS.by) options.set("by", to.by);
+  const search = options.toString();
+  return `#/${to.view}${to.id === null ? "" : `/${to.id}`}${search === "" ? "" : `?${search}`}`;
+}
+
+// The address of another view, everything else as it is.
+const link = (view, id = null) => address({ ...state, view, id });
+
+function go(view, id = null) {
+  location.hash = link(view, id);
+}
+
+// A change that is no step of its own: browsers allow few of them a second.
+let pending = 0;
+function remember() {
+  clearTimeout(pending);
+  pending = setTimeout(flush, 150);
+}
+
+function flush() {
+  clearTimeout(pending);
+  if (address(state) !== location.hash) history.replaceState(null, "", address(state));
+}
+
+// The last likelihood that the model's file knows of.
+function bestLogJoint() {
+  const rows = contents.about.find(({ title }) => title === "Model")?.rows ?? [];
+  return rows.find(([name]) => name === "log joint likelihood a token")?.[1];
+}

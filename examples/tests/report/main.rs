@@ -1,0 +1,322 @@
+//! The program `report` as others call it, and its page as a browser shows it.
+
+// A test that is skipped says so.
+#![allow(clippy::print_stderr)]
+
+mod browser;
+mod page;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use lda_core::model::{TopicModel, Weights};
+use serde_json::{Value, json};
+
+/// An empty directory, which goes away with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// With 60 documents of three themes in `docword.x.txt`, names in `vocab.x.txt`, dates in
+    /// `dates.txt`, and a model of five topics in `m.lda` with its log.
+    fn trained(name: &str) -> Self {
+        let scratch = Self::new(name);
+        let (mut body, mut pairs) = (String::new(), 0);
+        for d in 0..60 {
+            for n in 0..40 {
+                if (d * 7 + n * 3) % 5 < 3 {
+                    let word = (d % 3) * 30 + n;
+                    body.push_str(&format!("{} {} {}\n", d + 1, word + 1, 1 + (d * n) % 4));
+                    pairs += 1;
+                }
+            }
+        }
+        scratch.write("docword.x.txt", &format!("60\n100\n{pairs}\n{body}"));
+        scratch.write("vocab.x.txt", &(0..100).map(|w| format!("word{w}\n")).collect::<String>());
+        let date = |d: usize| format!("{}\n", 1990 + d / 6);
+        scratch.write("dates.txt", &(0..60).map(date).collect::<String>());
+        scratch.train("docword.x.txt --topics 5 --save m.lda --log m.jsonl");
+        scratch
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.0.join(name), content).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn files(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn train(&self, line: &str) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        command.current_dir(&self.0).args(line.split_whitespace());
+        command.args(["--alpha", "0.1", "--epochs", "60", "--seed", "3", "-q"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    }
+
+    /// Runs, and gives the contents of `page.html`.
+    fn report(&self, line: &str) -> Value {
+        let output = self.run(&format!("{line} --out page.html"));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
+        assert!(output.stdout.is_empty());
+        let page = self.read("page.html");
+        let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    fn page(&self) -> String {
+        format!("file://{}", self.0.join("page.html").display())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Numbers of a field of codes, as the page's script reads them.
+fn decode(codes: &Value) -> Vec<u64> {
+    let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
+    for letter in codes.as_str().unwrap().bytes() {
+        let digit = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            other => {
+                assert_eq!(other, b'/');
+                63
+            }
+        };
+        number |= u64::from(digit & 31) << shift;
+        shift += 5;
+        if digit < 32 {
+            numbers.push(std::mem::take(&mut number));
+            shift = 0;
+        }
+    }
+    numbers
+}
+
+/// Rows of a table of the page's origin.
+fn about(contents: &Value, title: &str) -> Value {
+    let sections = contents["about"].as_array().unwrap();
+    let section = sections.iter().find(|section| section["title"] == title).unwrap();
+    let pairs = section["rows"].as_array().unwrap().iter();
+    pairs.map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone())).collect()
+}
+
+#[test]
+fn a_page_holds_topics_documents_time_and_curve() {
+    let scratch = Scratch::trained("contents");
+    let contents = scratch.report("m.lda docword.x.txt --dates dates.txt --log m.jsonl");
+    assert_eq!(contents["title"], "docword.x.txt");
+    let topics = contents["topics"].as_array().unwrap();
+    assert_eq!(topics.len(), 5);
+    let tokens = contents["corpus"]["tokens"].as_u64().unwrap();
+    let total = |topic: &Value| topic["total"].as_u64().unwrap();
+    assert_eq!(topics.iter().map(total).sum::<u64>(), tokens);
+    assert_eq!(contents["counts"]["tokens"], tokens);
+    let words = contents["words"].as_array().unwrap();
+    assert_eq!(decode(&contents["frequencyCodes"]).iter().sum::<u64>(), tokens);
+    for topic in topics {
+        let codes = decode(&topic["wordCodes"]);
+        assert!(codes.iter().step_by(2).sum::<u64>() < words.len() as u64);
+        assert!(codes.iter().skip(1).step_by(2).sum::<u64>() <= total(topic));
+        let near = topic["near"].as_array().unwrap();
+        assert_eq!(near.len(), 4);
+        assert!(near.iter().all(|pair| (1..=1000).contains(&pair[1].as_u64().unwrap())));
+    }
+    let documents = contents["documents"].as_array().unwrap();
+    assert_eq!(documents.len(), 60);
+    assert_eq!((&documents[7]["number"], &documents[7]["date"]), (&json!(7), &json!("1991")));
+    let in_words: u64 = decode(&documents[7]["wordCodes"]).iter().skip(2).step_by(3).sum();
+    assert_eq!(json!(in_words), documents[7]["tokens"]);
+    assert!(documents[7].get("orderCodes").is_none());
+    let time = &contents["time"];
+    assert_eq!((&time["unit"], time["bins"].as_array().unwrap().len()), (&json!("year"), 10));
+    for bin in 0..10 {
+        let shares = time["shareCodes"].as_array().unwrap().iter();
+        let sum: u64 = shares.map(|codes| decode(codes)[bin]).sum();
+        assert!((9990..=10010).contains(&sum), "{sum}");
+    }
+    let curve = &contents["curves"][0];
+    assert_eq!((&curve["name"], &curve["epochs"][0]), (&json!("m.jsonl"), &json!(10)));
+    assert!(curve["caption"].as_str().unwrap().contains("topics 5, seed 3"));
+    assert_eq!(about(&contents, "Documents")["the model was trained on them"], "yes");
+    assert_eq!(about(&contents, "Options of training")["seed"], "3");
+    assert_eq!(about(&contents, "This page")["documents in it"], "60 of 60");
+}
+
+#[test]
+fn a_page_asks_nobody_for_anything() {
+    let scratch = Scratch::trained("offline");
+    scratch.report("m.lda docword.x.txt");
+    let page = scratch.read("page.html").replace("http://www.w3.org/2000/svg", "");
+    for word in
+        ["http:", "https:", "//cdn", "src=", "@import", "url(", "fetch(", "XMLHttp", "import("]
+    {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
+}
+
+#[test]
+fn documents_are_chosen_and_cut() {
+    let scratch = Scratch::trained("cut");
+    let contents = scratch.report("m.lda docword.x.txt --documents 7 --document-words 3");
+    let documents = contents["documents"].as_array().unwrap();
+    assert_eq!(documents.len(), 7);
+    assert!(documents.iter().all(|document| decode(&document["wordCodes"]).len() == 9));
+    assert_eq!(contents["corpus"]["documents"], 60);
+    for topic in contents["topics"].as_array().unwrap() {
+        let codes = decode(&topic["documentCodes"]);
+        assert!(codes.len() >= 2 && codes.iter().step_by(2).all(|&place| place < 7));
+    }
+    let none = scratch.report("m.lda docword.x.txt --documents 0");
+    assert_eq!(none["documents"], json!([]));
+}
+
+#[test]
+fn threads_do_not_matter_and_the_page_replaces_an_old_one() {
+    let scratch = Scratch::trained("threads");
+    scratch.write("page.html", "old");
+    scratch.report("m.lda docword.x.txt --threads 1");
+    let one = scratch.read("page.html");
+    let before = scratch.files();
+    scratch.report("m.lda docword.x.txt --threads 3 -q");
+    assert!(one == scratch.read("page.html"));
+    assert_eq!(scratch.files(), before);
+}
+
+#[test]
+fn text_keeps_its_order_and_has_titles() {
+    let scratch = Scratch::new("text");
+    let line = |d: usize| match d % 3 {
+        0 => "sea wave sand sea tide\n",
+        1 => "tree leaf root tree branch\n",
+        _ => "\n",
+    };
+    scratch.write("t.txt", &(0..30).map(line).collect::<String>());
+    scratch
+        .write("titles.txt", &(0..30).map(|d| format!("<b>Title</b> {d}\n")).collect::<String>());
+    scratch.train("t.txt --topics 2 --save m.lda");
+    scratch.write("new.txt", "sea foam sand sea\n\nroot tree\nunheard words\n");
+    let contents = scratch.report("m.lda t.txt --titles titles.txt --method rt");
+    let words = contents["words"].as_array().unwrap();
+    let document = &contents["documents"][3];
+    assert_eq!(document["title"], "<b>Title</b> 3");
+    let gaps = decode(&document["wordCodes"]);
+    let places: Vec<u64> = gaps
+        .iter()
+        .step_by(3)
+        .scan(0, |sum, gap| {
+            *sum += gap;
+            Some(*sum)
+        })
+        .collect();
+    let order = decode(&document["orderCodes"]).into_iter();
+    let said: Vec<_> = order.map(|at| &words[places[at as usize] as usize]).collect();
+    assert_eq!(said, ["sea", "wave", "sand", "sea", "tide"]);
+    // An empty one is there, with nothing in it.
+    let empty = &contents["documents"][2];
+    assert_eq!((&empty["tokens"], &empty["wordCodes"]), (&json!(0), &json!("")));
+    // Other documents than the model's.
+    let contents = scratch.report("m.lda new.txt");
+    let number = |d: usize, key: &str| contents["documents"][d][key].as_u64().unwrap();
+    assert_eq!((number(0, "tokens"), number(0, "unknown"), number(3, "tokens")), (3, 1, 0));
+    assert_eq!(contents["corpus"], json!({ "documents": 4, "tokens": 5, "unknown": 3 }));
+    assert_eq!(about(&contents, "Documents")["the model was trained on them"], "no");
+}
+
+#[test]
+fn one_topic_and_words_without_names_make_a_page() {
+    let scratch = Scratch::new("small");
+    scratch.write("c.txt", "2\n3\n3\n1 1 2\n1 3 1\n2 3 1\n");
+    scratch.train("c.txt --topics 1 --save m.lda");
+    let contents = scratch.report("m.lda c.txt");
+    assert_eq!(contents["words"], json!(["#0", "#2"]));
+    let topic = &contents["topics"][0];
+    assert_eq!((&topic["place"], &topic["near"]), (&json!([0, 0]), &json!([])));
+    assert_eq!(decode(&topic["wordCodes"]), [0, 2, 1, 2]);
+    assert!(contents.get("time").is_none() && contents["curves"] == json!([]));
+}
+
+#[test]
+fn models_of_real_numbers_have_words_and_sizes() {
+    let scratch = Scratch::new("weights");
+    let rows = [[0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.1, 0.8]];
+    let weights = Weights::from_rows(&rows).unwrap();
+    TopicModel::from_weights(weights, 0.1.into()).save(scratch.0.join("m.lda")).unwrap();
+    scratch.write("c.txt", "4\n4\n6\n1 1 6\n1 2 3\n2 1 4\n2 2 2\n3 1 5\n4 4 9\n");
+    let contents = scratch.report("m.lda c.txt");
+    assert_eq!(
+        (&contents["counts"]["exact"], &contents["corpus"]["tokens"]),
+        (&json!(false), &json!(29))
+    );
+    let total = |topic: usize| contents["topics"][topic]["total"].as_f64().unwrap();
+    // Twenty tokens of 29 are of the first topic's words.
+    let share = total(0) / (total(0) + total(1));
+    assert!((share - 20.0 / 29.0).abs() < 0.03, "{share}");
+    let codes = decode(&contents["topics"][0]["wordCodes"]);
+    assert_eq!(codes.iter().step_by(2).sum::<u64>(), 2);
+    for (at, phi) in [(1, 0.6), (3, 0.3), (5, 0.1)] {
+        assert!((codes[at] as f64 / total(0) - phi).abs() < 1e-6, "{codes:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_left() {
+    let scratch = Scratch::trained("errors");
+    let strange: String = (0..100).map(|w| format!("fremd{w}\n")).collect();
+    let docword = scratch.read("docword.x.txt");
+    scratch.write("docword.y.txt", &docword);
+    scratch.write("vocab.y.txt", &strange);
+    scratch.write("plain.txt", &docword);
+    scratch.write("bad.jsonl", "{\"epoch\":1}\n");
+    scratch.write("short.txt", "1990\n");
+    scratch.write("foreign.lda", "no model");
+    let before = scratch.files();
+    for (line, status, what) in [
+        ("none.lda docword.x.txt --out p.html", 1, "none.lda: "),
+        ("foreign.lda docword.x.txt --out p.html", 1, "it is no file of this library"),
+        ("m.lda nowhere.txt --out p.html", 1, "nowhere.txt"),
+        ("m.lda docword.y.txt --out p.html", 1, "none of the corpus's 100 words is the model's"),
+        ("m.lda plain.txt --out p.html", 1, "the model names its words and the corpus"),
+        ("m.lda docword.x.txt --log bad.jsonl --out p.html", 1, "bad.jsonl: line 1: "),
+        ("m.lda docword.x.txt --titles short.txt --out p.html", 1, "--titles: short.txt"),
+        ("m.lda docword.x.txt --dates short.txt --out p.html", 1, "short.txt"),
+        ("m.lda docword.x.txt --out no/such/p.html", 1, "no/such/p.html: cannot write"),
+        ("m.lda docword.x.txt --out .", 1, "is a directory"),
+        ("m.lda docword.x.txt --keep-case --out p.html", 2, "--keep-case is for plain text"),
+        ("m.lda docword.x.txt --method guess --out p.html", 2, "guess"),
+        ("m.lda docword.x.txt", 2, "--out"),
+    ] {
+        let output = scratch.run(line);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{line}: {error}");
+        assert!(error.contains(what) && !error.contains("panicked"), "{line}: {error}");
+        assert_eq!(scratch.files(), before, "{line}");
+    }
+}
