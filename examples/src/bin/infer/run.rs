@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_topics(),
         model.num_words()
     ));
-    let inference = Inference::new(&model, args.method(), args.seed)?;
+    let inference = Inference::new(&model, args.method.method(), args.method.seed)?;
     let documents = documents(args, &note)?;
     let start = Instant::now();
     let answers = match documents {
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
          documents/s by {}",
         answers.len(),
         answers.len() as f64 / seconds.max(1e-9),
-        args.method().name()
+        args.method.method().name()
     ));
     Ok(())
 }
