@@ -46,6 +46,28 @@ fn balancers_are_told_before_the_end() {
 }
 
 #[test]
+fn nothing_is_ready_while_the_model_is_loaded() {
+    let scratch = Scratch::new("loading");
+    // A pipe that nobody writes to: reading it takes as long as we like.
+    let made = Command::new("mkfifo").arg(scratch.path("pipe.lda")).status().unwrap();
+    assert!(made.success());
+    let server = Server::begin(&scratch, "pipe.lda");
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.metric("lda_model_loads_total{outcome=\"ok\"}"), 0.0);
+    let replies = [
+        server.get("/readyz"),
+        server.get("/topics"),
+        server.post("/infer", &json!({ "text": "tree" })),
+    ];
+    for reply in replies {
+        assert_eq!((reply.status, reply.code().as_str()), (503, "loading"));
+        assert_eq!(reply.headers["retry-after"], "1");
+    }
+    server.signal("-TERM");
+    assert_eq!(server.wait().0.code(), Some(0));
+}
+
+#[test]
 fn patience_has_an_end() {
     let scratch = Scratch::new("grace");
     for (line, signals) in [("--grace 0.1", 1), ("--grace 600", 2)] {

@@ -120,7 +120,7 @@ fn nobody_works_for_a_client_that_left() {
 #[test]
 fn connections_are_bounded_and_do_not_idle() {
     let scratch = Scratch::new("connections");
-    let server = Server::start(&scratch, "--max-connections 1 --idle 1");
+    let server = Server::start(&scratch, "--max-connections 1 --idle 3");
     let mut first = wait_for("a place", || {
         let mut connection = server.connect();
         connection.request("GET", "/healthz", "", "");

@@ -1,6 +1,7 @@
 //! The program `serve` as clients, balancers and operators meet it.
 //!
 //! Every answer that a test gets is held against the service's own description (`description`).
+#![cfg(unix)]
 
 mod answers;
 mod client;
@@ -126,7 +127,14 @@ struct Server {
 impl Server {
     /// Of `m.lda`, ready.
     fn start(scratch: &Scratch, line: &str) -> Self {
-        let line = format!("m.lda --listen 127.0.0.1:0 --log-level debug {line}");
+        let server = Self::begin(scratch, &format!("m.lda {line}"));
+        wait_for("readiness", || (server.get("/readyz").status == 200).then_some(()));
+        server
+    }
+
+    /// Not ready yet.
+    fn begin(scratch: &Scratch, line: &str) -> Self {
+        let line = format!("{line} --listen 127.0.0.1:0 --log-level debug");
         let mut child = scratch.command(&line).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -142,7 +150,6 @@ impl Server {
         });
         let mut server = Self { child, address: String::new(), log, reader: Some(reader) };
         server.address = server.logged("listening", 1)["address"].as_str().unwrap().to_owned();
-        wait_for("readiness", || (server.get("/readyz").status == 200).then_some(()));
         server
     }
 

@@ -151,5 +151,15 @@ fn a_file_is_watched() {
         // It looked often, and loaded what was new.
         assert_eq!(server.metric("lda_model_loads_total{outcome=\"ok\"}"), 3.0);
         assert_eq!(server.metric("lda_model_loads_total{outcome=\"failed\"}"), 1.0);
+        // Nobody holds what is not in use: threads without work were told.
+        if cfg!(target_os = "linux") {
+            let maps = format!("/proc/{}/maps", server.child.id());
+            wait_for("the end of replaced files", || {
+                let maps = fs::read_to_string(&maps).unwrap();
+                let held = maps.lines().filter(|line| line.contains("m.lda")).count();
+                (held == usize::from(line.contains("--map")) && !maps.contains("(deleted)"))
+                    .then_some(())
+            });
+        }
     }
 }

@@ -25,6 +25,9 @@ pub enum OpenError {
     /// The model cannot be asked so.
     #[error("{path}: {source}", path = path.display())]
     Inference { path: PathBuf, source: InferenceError },
+    /// The thread that opened it panicked.
+    #[error("{path}: a fault of this program ended its loading", path = path.display())]
+    Fault { path: PathBuf },
 }
 
 /// How a model is opened.

@@ -54,12 +54,13 @@ pub async fn go_on(
 }
 
 async fn load(app: &Arc<App>, opening: &Opening) -> Result<(), OpenError> {
-    let (start, opening) = (Instant::now(), opening.clone());
-    let opened = spawn_blocking(move || opening.open()).await;
-    let ready = match opened {
-        Ok(opened) => opened?,
-        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
-    };
+    let start = Instant::now();
+    let opened = spawn_blocking({
+        let opening = opening.clone();
+        move || opening.open()
+    });
+    let fault = |_| OpenError::Fault { path: opening.path.clone() };
+    let ready = opened.await.map_err(fault)??;
     info!(
         model = ready.fingerprint,
         topics = ready.model().num_topics(),

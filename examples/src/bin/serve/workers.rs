@@ -148,3 +148,67 @@ fn attend(work: Work, desk: &mut Desk<'_>) -> bool {
     let _ = reply.send(outcome.unwrap_or(Err(Problem::Internal)));
     whole
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use lda_core::infer::Method;
+    use lda_core::model::Weights;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::topics::LeadingWords;
+
+    fn ready() -> Arc<Ready> {
+        let weights = Weights::from_rows(&[[0.9, 0.1], [0.1, 0.9]]).unwrap();
+        let model = TopicModel::from_weights(weights, 0.1.into());
+        let leading = LeadingWords::new(&model, 2);
+        let inference = Inference::new(Box::new(model), Method::FOLD_IN, 0).unwrap();
+        Arc::new(Ready { inference, fingerprint: String::new(), leading })
+    }
+
+    fn push(app: &App, ready: &Arc<Ready>, task: Task) -> oneshot::Receiver<Outcome> {
+        let (reply, outcome) = oneshot::channel();
+        assert!(app.queue.push(Work { ready: Arc::clone(ready), task, reply }).is_ok());
+        outcome
+    }
+
+    #[test]
+    fn a_thread_outlives_panics_and_models() {
+        let args = Args::parse_from(["serve", "m.lda", "--threads", "1"]);
+        let tokenizer = Tokenizer::new(&args.words.options()).unwrap();
+        let app = Arc::new(App::new(args.limits));
+        let models = [ready(), ready()];
+        let infer = |desk: &mut Desk<'_>, asker: &Asker<'_>| {
+            let document = serde_json::from_str("{\"ids\": [1, 0, 1]}").unwrap();
+            let mut tokens = 0;
+            desk.infer([document].into_iter(), asker, |_, answer| tokens = answer.tokens)?;
+            Ok(tokens.to_string().into_bytes())
+        };
+        let outcomes = [
+            push(&app, &models[0], Box::new(infer)),
+            push(&app, &models[0], Box::new(|_, _| panic!("on purpose"))),
+            push(&app, &models[0], Box::new(infer)),
+            push(&app, &models[1], Box::new(infer)),
+            push(&app, &models[0], Box::new(infer)),
+        ];
+        drop(push(&app, &models[0], Box::new(|_, _| unreachable!("nobody waits for it"))));
+        let last = push(&app, &models[1], Box::new(infer));
+        let threads = start(&app, &tokenizer).unwrap();
+        let outcomes = outcomes.map(|outcome| outcome.blocking_recv().unwrap());
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            match number {
+                1 => assert!(matches!(outcome, Err(Problem::Internal))),
+                _ => assert_eq!(outcome.unwrap(), b"3", "{number}"),
+            }
+        }
+        assert_eq!(last.blocking_recv().unwrap().unwrap(), b"3");
+        // Without work it lets go of the model, once it is told to.
+        app.queue.renew();
+        while models.iter().any(|model| Arc::strong_count(model) > 1) {
+            thread::yield_now();
+        }
+        app.queue.close();
+        assert!(threads.into_iter().all(|thread| thread.join().is_ok()));
+    }
+}
