@@ -1,17 +1,17 @@
-//! From text to words: what the readers of [plain text](super::text) do with a line.
-//!
-//! A service that has a model and gets one document at a time cuts it by the same rules here, without
-//! a corpus around it. Making one reads the list of stop words; a word costs a look into it.
+//! From text to words: what the readers of plain text do with a line.
 
 use hashbrown::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::Input;
-use super::ReadError;
 use super::options::{StopWords, TextOptions};
 use super::stop_words::english;
+use super::{Input, ReadError};
 
-/// Cuts text into words and decides on each, as [`TextOptions`] say. See the [module](self).
+/// Cuts text into words and decides on each, as [`TextOptions`] say.
+///
+/// What the readers of [plain text](super::text) do with a line: a service that has a model and gets
+/// documents one at a time cuts them by the same rules, without a corpus around them. A word costs a
+/// look into the stop words.
 ///
 /// ```
 /// use lda_core::corpus::read::{TextOptions, Tokenizer};
