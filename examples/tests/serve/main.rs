@@ -222,3 +222,6 @@ fn slow_document() -> Value {
 
 /// One thread, and an answer that takes long by the number of its samples.
 const SLOW: &str = "--threads 1 --burn-in 0 --samples 20000";
+
+/// One thread, and no answer to a document of any word.
+const ENDLESS: &str = "--threads 1 --samples 4000000000";

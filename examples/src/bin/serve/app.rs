@@ -90,7 +90,7 @@ impl App {
         })
     }
 
-    /// Lets a request in and receives its body. The model is the one in use once the body is there.
+    /// Lets a request in and receives its body.
     ///
     /// # Errors
     /// As [`admit`](Self::admit), and what is wrong with the body.
@@ -98,7 +98,6 @@ impl App {
         let mut ticket = self.admit(visit)?;
         let body = timeout_at(visit.deadline, self.bodies.receive(body)).await;
         ticket.body = body.map_err(|_| Problem::BodyTime)??;
-        ticket.ready = self.current.get().ok_or(Problem::Loading)?;
         Ok(ticket)
     }
 
@@ -120,8 +119,8 @@ impl App {
             reply,
         };
         self.queue.push(work).map_err(|_| Problem::Queue { limit: self.queue.limit() })?;
-        // A thread that ended without a reply is none that can be asked again.
         let outcome = timeout_at(deadline, outcome).await.map_err(|_| Problem::Time)?;
+        // Dropped without a reply: only if a thread is lost.
         let json = outcome.map_err(|_| Problem::Internal)??;
         let media_type = HeaderValue::from_static("application/json");
         Ok(([(header::CONTENT_TYPE, media_type), (MODEL, print)], json).into_response())

@@ -1,9 +1,9 @@
 //! `serve`: topics of documents over HTTP, by a model that `train --save` left.
 //!
 //! ```text
-//! serve news.lda --listen 0.0.0.0:8080
-//! curl localhost:8080/infer --json '{"text": "Parliament votes on the budget"}'
-//! {"tokens":3,"unknown":0,"topics":[{"topic":17,"share":0.42},{"topic":3,"share":0.23}]}
+//! serve kos.lda --listen 0.0.0.0:8080
+//! curl localhost:8080/infer --json '{"text": "The senate votes on the budget", "top": 2}'
+//! {"tokens":3,"unknown":0,"topics":[{"topic":437,"share":0.0066},{"topic":146,"share":0.0057}]}
 //! ```
 //!
 //! An example of how to embed inference in a service, to be copied. Of its parts each is a file:
@@ -22,6 +22,8 @@
 //!   (`x-model`, the model's fingerprint).
 //! - What an answer says follows from model, method, seed and document alone, and is what the program
 //!   `infer` says: batches, threads and load do not matter.
+//!
+//! `load.lua` puts load on it; 503 and 429 are what it shows above the limits, and nothing else.
 //!
 //! `openapi.json` describes the routes. Neither TLS nor authentication is here: that is for the proxy in
 //! front, and so are clients that read answers slowly.

@@ -13,8 +13,6 @@ pub enum Turn<T> {
     Item(T),
     /// Nothing, but [`Queue::renew`] was called: let go of what is kept between items.
     Renew,
-    /// Nothing, and there will be no more.
-    Closed,
 }
 
 /// See the [module](self).
@@ -29,13 +27,12 @@ pub struct Queue<T> {
 struct State<T> {
     items: VecDeque<T>,
     renewals: u64,
-    closed: bool,
 }
 
 impl<T> Queue<T> {
     /// With so many places.
     pub fn new(limit: usize) -> Self {
-        let state = State { items: VecDeque::new(), renewals: 0, closed: false };
+        let state = State { items: VecDeque::new(), renewals: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), limit }
     }
 
@@ -49,10 +46,10 @@ impl<T> Queue<T> {
         self.state().items.len()
     }
 
-    /// Puts an item behind the others; gives it back where there is no place, or it is closed.
+    /// Puts an item behind the others; gives it back where there is no place.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.state();
-        if state.closed || state.items.len() >= self.limit {
+        if state.items.len() >= self.limit {
             return Err(item);
         }
         state.items.push_back(item);
@@ -68,9 +65,6 @@ impl<T> Queue<T> {
             if let Some(item) = state.items.pop_front() {
                 return Turn::Item(item);
             }
-            if state.closed {
-                return Turn::Closed;
-            }
             if *seen != state.renewals {
                 *seen = state.renewals;
                 return Turn::Renew;
@@ -82,12 +76,6 @@ impl<T> Queue<T> {
     /// Gives every idle taker a turn without an item.
     pub fn renew(&self) {
         self.state().renewals += 1;
-        self.changed.notify_all();
-    }
-
-    /// Takes no more items; those that wait are still given out.
-    pub fn close(&self) {
-        self.state().closed = true;
         self.changed.notify_all();
     }
 
@@ -112,10 +100,6 @@ mod tests {
         // Work comes first.
         assert_eq!([queue.take(&mut seen), queue.take(&mut seen)], [Turn::Item(2), Turn::Item(4)]);
         assert_eq!(queue.take(&mut seen), Turn::Renew);
-        assert_eq!(queue.push(5), Ok(()));
-        queue.close();
-        assert_eq!(queue.push(6), Err(6));
-        assert_eq!([queue.take(&mut seen), queue.take(&mut seen)], [Turn::Item(5), Turn::Closed]);
         assert_eq!(queue.len(), 0);
     }
 
@@ -123,25 +107,25 @@ mod tests {
     fn takers_that_wait_are_woken() {
         let queue = Queue::new(8);
         let sum = std::thread::scope(|scope| {
+            // Until there is a 0.
             let taker = || {
-                let (mut sum, mut renewals, mut seen) = (0, 0, 0);
+                let (mut sum, mut seen) = (0, 0);
                 loop {
                     match queue.take(&mut seen) {
+                        Turn::Item(0) => return sum,
                         Turn::Item(item) => sum += item,
-                        Turn::Renew => renewals += 1,
-                        Turn::Closed => return (sum, renewals),
+                        Turn::Renew => {}
                     }
                 }
             };
             let takers = [scope.spawn(taker), scope.spawn(taker)];
-            for item in 1..=1000 {
+            for item in (1..=1000).chain([0, 0]) {
                 while queue.push(item).is_err() {
                     std::thread::yield_now();
                 }
+                queue.renew();
             }
-            queue.renew();
-            queue.close();
-            takers.map(|taker| taker.join().unwrap().0).iter().sum::<i32>()
+            takers.map(|taker| taker.join().unwrap()).iter().sum::<i32>()
         });
         assert_eq!(sum, 500_500);
     }

@@ -1,6 +1,6 @@
 //! What can be asked. `openapi.json` describes it for clients; a test holds the two together.
 
-use std::num::NonZeroU32;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use axum::Router;
@@ -27,6 +27,8 @@ const OPENAPI: &str = include_str!("openapi.json");
 
 /// Topics that one answer has at most.
 const MAX_TOPICS: usize = 1000;
+/// Terms of a topic, or neighbours, unless asked for more or fewer.
+const SOME: usize = 10;
 
 /// Every route by its path.
 fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
@@ -124,12 +126,7 @@ async fn similar_documents(
 #[serde(deny_unknown_fields)]
 struct SimilarQuery {
     topic: usize,
-    #[serde(default = "ten")]
-    limit: NonZeroU32,
-}
-
-fn ten() -> NonZeroU32 {
-    const { NonZeroU32::new(10).unwrap() }
+    limit: Option<NonZeroUsize>,
 }
 
 /// Topics nearest to one, by Hellinger's distance of their words.
@@ -151,7 +148,7 @@ async fn similar_topics(
     let task = move |desk: &mut Desk<'_>, asker: &Asker<'_>| {
         let nearest = neighbours(desk.ready.model(), topic, &|| asker.is_gone());
         let mut topics = nearest.ok_or(Problem::Time)?;
-        topics.truncate(limit.get() as usize);
+        topics.truncate(limit.map_or(SOME, NonZeroUsize::get));
         json(&Similar { topic, topics })
     };
     app.look_up(ticket, &headers, task).await
@@ -161,20 +158,14 @@ async fn similar_topics(
 #[serde(deny_unknown_fields)]
 struct TopicsQuery {
     terms: Option<usize>,
-    #[serde(default)]
-    offset: usize,
-    #[serde(default = "all_topics")]
-    limit: usize,
+    offset: Option<usize>,
+    limit: Option<usize>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopicQuery {
     terms: Option<usize>,
-}
-
-fn all_topics() -> usize {
-    MAX_TOPICS
 }
 
 async fn topics(
@@ -190,6 +181,7 @@ async fn topics(
     }
 
     let TopicsQuery { terms, offset, limit } = checked(query)?;
+    let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(MAX_TOPICS));
     if limit > MAX_TOPICS {
         return Err(Problem::Query(format!("limit is {limit}: give at most {MAX_TOPICS}")));
     }
@@ -234,10 +226,10 @@ fn check_topic(topic: usize, asked: &dyn ToString, topics: usize) -> Result<(), 
     }
 }
 
-/// As many as asked for, or ten if there are so many.
+/// As many as asked for; unless asked, some, as far as there are so many.
 fn checked_terms(terms: Option<usize>, limit: usize) -> Result<usize, Problem> {
     match terms {
-        None => Ok(limit.min(10)),
+        None => Ok(limit.min(SOME)),
         Some(terms) if terms <= limit => Ok(terms),
         Some(terms) => Err(Problem::Query(format!("terms is {terms}: give at most {limit}"))),
     }

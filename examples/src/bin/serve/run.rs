@@ -73,8 +73,8 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     let listener = listener.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     let app = Arc::new(App::new(args.limits));
-    let threads = workers::start(&app, tokenizer).map_err(ServeError::System)?;
-    info!(%address, threads = threads.len(), "listening");
+    workers::start(&app, tokenizer).map_err(ServeError::System)?;
+    info!(%address, threads = app.limits.num_threads(), "listening");
 
     // Health and metrics are to be had while the model is loaded.
     let (failed, mut failure) = tokio::sync::oneshot::channel();
@@ -114,14 +114,9 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
         // A second signal is meant.
         () = endings.next() => false,
     };
-    app.queue.close();
     if !answered {
         warn!(connections, "connections were still open");
         return Err(ServeError::CutOff);
-    }
-    for thread in threads {
-        // What panicked was logged.
-        let _ = thread.join();
     }
     info!("ended");
     Ok(())

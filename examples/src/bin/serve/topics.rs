@@ -12,7 +12,7 @@ const WORDS_PER_LOOK: usize = 4096;
 
 /// The most probable words of each topic, best first; of equal ones the lower id first.
 ///
-/// Found once a model, in one pass over its entries. [`lda_core::eval::top_words`] ranks counts; this
+/// Found once a model, in one pass over its entries. [`top_words`](fn@lda_core::eval::top_words) ranks counts; this
 /// ranks either form of a model. Memory: 4 bytes a word kept, and while it is made 32.
 #[derive(Debug)]
 pub struct LeadingWords {

@@ -5,12 +5,13 @@
 //! sends the finished body back; a batch is one request, so that clients share the threads evenly.
 //!
 //! A request whose client left, or whose time is over, has nobody who waits for its answer. That shows
-//! in the channel of the answer, is looked at before each document, and ends the work.
+//! in the channel of the answer, is looked at before each document and each sweep over it, and ends the
+//! work.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use lda_core::corpus::read::Tokenizer;
 use lda_core::infer::{Answer, Inference, Session};
@@ -75,10 +76,10 @@ impl Desk<'_> {
         let mut resolver = Resolver::new(ready.model(), tokenizer, limits, documents.len())?;
         let mut answer = Answer::default();
         for document in documents {
-            if asker.is_gone() {
+            let words = resolver.resolve(document)?;
+            if asker.is_gone() || !session.infer_while(words, &mut answer, || !asker.is_gone()) {
                 return Err(Problem::Time);
             }
-            session.infer_into(resolver.resolve(document)?, &mut answer);
             metrics.document(&answer);
             each(&ready.inference, &answer);
         }
@@ -86,21 +87,20 @@ impl Desk<'_> {
     }
 }
 
-/// Starts the threads; they end when the queue is closed and empty.
+/// Starts the threads, which end with the process: what they do then is wanted by nobody.
 ///
 /// # Errors
 /// Where the system has no more threads.
-pub fn start(app: &Arc<App>, tokenizer: &Tokenizer) -> io::Result<Vec<JoinHandle<()>>> {
-    let start = |number| {
+pub fn start(app: &Arc<App>, tokenizer: &Tokenizer) -> io::Result<()> {
+    (0..app.limits.num_threads()).try_for_each(|number| {
         let (app, tokenizer) = (Arc::clone(app), tokenizer.clone());
         let builder = thread::Builder::new().name(format!("infer-{number}"));
-        builder.spawn(move || serve(&app, tokenizer))
-    };
-    (0..app.limits.num_threads()).map(start).collect()
+        builder.spawn(move || serve(&app, tokenizer)).map(drop)
+    })
 }
 
 /// A thread's life.
-fn serve(app: &App, mut tokenizer: Tokenizer) {
+fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
     let mut seen = 0;
     // Of another model than the last.
     let mut next: Option<Work> = None;
@@ -108,7 +108,6 @@ fn serve(app: &App, mut tokenizer: Tokenizer) {
         let mut work = match next.take().map_or_else(|| app.queue.take(&mut seen), Turn::Item) {
             Turn::Item(work) => work,
             Turn::Renew => continue,
-            Turn::Closed => return,
         };
         let ready = Arc::clone(&work.ready);
         let mut desk = Desk {
@@ -127,7 +126,6 @@ fn serve(app: &App, mut tokenizer: Tokenizer) {
                     break;
                 }
                 Turn::Renew => break,
-                Turn::Closed => return,
             };
         }
     }
@@ -194,7 +192,7 @@ mod tests {
         ];
         drop(push(&app, &models[0], Box::new(|_, _| unreachable!("nobody waits for it"))));
         let last = push(&app, &models[1], Box::new(infer));
-        let threads = start(&app, &tokenizer).unwrap();
+        start(&app, &tokenizer).unwrap();
         let outcomes = outcomes.map(|outcome| outcome.blocking_recv().unwrap());
         for (number, outcome) in outcomes.into_iter().enumerate() {
             match number {
@@ -208,7 +206,5 @@ mod tests {
         while models.iter().any(|model| Arc::strong_count(model) > 1) {
             thread::yield_now();
         }
-        app.queue.close();
-        assert!(threads.into_iter().all(|thread| thread.join().is_ok()));
     }
 }
