@@ -84,9 +84,17 @@ fn patience_has_an_end() {
         }
         let (status, log) = server.wait();
         assert_eq!(status.code(), Some(1), "{log:?}");
-        assert!(log.last().unwrap()["reason"].as_str().unwrap().contains("cut off"), "{log:?}");
+        let reason = log.last().unwrap()["reason"].as_str().unwrap();
+        assert!(reason.starts_with("1 requests were cut off"), "{log:?}");
         assert!(slow.try_receive().is_err());
     }
+    // Who has asked nothing yet is not cut off.
+    let server = Server::start(&scratch, "--grace 0.1");
+    let mut half = server.connect();
+    half.send("GET /healthz HTTP/1.1\r\nhost");
+    wait_for("two connections", || (server.metric("lda_http_connections") == 2.0).then_some(()));
+    server.signal("-TERM");
+    assert_eq!(server.wait().0.code(), Some(0));
 }
 
 #[test]

@@ -52,6 +52,43 @@ fn what_is_wrong_with_a_body_is_said() {
 }
 
 #[test]
+fn no_bytes_break_it() {
+    let scratch = Scratch::new("bytes-at-random");
+    let server = Server::start(&scratch, "--method rt --max-tokens 100 --max-documents 3");
+    let seeds = [
+        r#"{"documents": [{"text": "tree \u00e4 sea"}, {"ids": [0, 1, 2]}, {"words": ["tree"]}], "top": 2}"#,
+        r#"{"document": {"ids": [3, 4294967295]}, "documents": [{"text": ""}], "limit": 1}"#,
+    ];
+    // Knuth's multiplier; the upper bits are random enough.
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    let mut connection = server.connect();
+    let mut answered = [0; 2];
+    for turn in 0..3000 {
+        let mut body = seeds[turn % 2].as_bytes().to_vec();
+        for _ in 0..below(4) {
+            let at = below(body.len());
+            match below(4) {
+                0 => body[at] = below(256) as u8,
+                1 => body.truncate(at + 1),
+                2 => drop(body.remove(at)),
+                _ => {
+                    let from = below(body.len());
+                    body.insert(at, body[from]);
+                }
+            }
+        }
+        let reply = connection.post(["/infer", "/similar"][turn % 2], body);
+        assert!([200, 400, 413, 422].contains(&reply.status), "{}", reply.text());
+        answered[usize::from(reply.status == 200)] += 1;
+    }
+    assert!(answered.iter().all(|&count| count > 500), "{answered:?}");
+}
+
+#[test]
 fn what_is_wrong_with_a_query_is_said() {
     let scratch = Scratch::new("queries");
     let server = Server::start(&scratch, "--max-terms 20");

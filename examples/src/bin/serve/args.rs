@@ -31,6 +31,12 @@ pub struct Args {
     /// Address and port; port 0 takes a free one, which the log names
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: String,
+    /// Form of the log, on standard error
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Json)]
+    pub log: LogForm,
+    /// Least weight of what is logged: off, error, warn, info, or debug, which has a line a request
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LevelFilter,
 
     #[command(flatten)]
     pub method: MethodArgs,
@@ -40,13 +46,6 @@ pub struct Args {
     pub model_file: ModelArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
-
-    /// Form of the log, on standard error
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Json)]
-    pub log: LogForm,
-    /// Least weight of what is logged: off, error, warn, info, or debug, which has a line a request
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub log_level: LevelFilter,
 }
 
 /// How the model is held and kept up to date.
@@ -58,7 +57,7 @@ pub struct ModelArgs {
     #[arg(long)]
     pub map: bool,
     /// Look this often whether the file is another, and load it then; without it only SIGHUP does
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     pub watch: Option<Duration>,
     /// Words of a topic that are kept at hand, and the most that /topics can be asked for; 4 bytes each
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -124,10 +123,10 @@ pub struct LimitArgs {
     pub max_tokens: usize,
     /// Time for a request: 408 if its body has not come by then, 503 if its answer is not ready. A
     /// million tokens took half a minute by fold-in with 1,000 topics
-    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = some_seconds)]
     pub timeout: Duration,
     /// Time for the head of a request, on a new connection or since the last answer
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = some_seconds)]
     pub idle: Duration,
     /// Time between a signal to end and the last new connection; /readyz says 503 meanwhile
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
@@ -173,6 +172,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .map_err(|_| "give a number of seconds, not below 0".to_owned())
 }
 
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text)? {
+        Duration::ZERO => Err("give a number of seconds above 0".to_owned()),
+        some => Ok(some),
+    }
+}
+
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("give a whole number above 0".to_owned()),
@@ -200,7 +206,14 @@ mod tests {
 
     #[test]
     fn numbers_are_checked() {
-        for line in ["--timeout -1", "--timeout NaN", "--timeout inf", "--queue 0", "--watch x"] {
+        for line in [
+            "--timeout -1",
+            "--timeout NaN",
+            "--timeout inf",
+            "--queue 0",
+            "--watch x",
+            "--watch 0",
+        ] {
             let words = ["serve", "m.lda"].into_iter().chain(line.split(' '));
             assert!(Args::try_parse_from(words).is_err(), "{line}");
         }

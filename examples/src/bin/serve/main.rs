@@ -23,7 +23,16 @@
 //! - What an answer says follows from model, method, seed and document alone, and is what the program
 //!   `infer` says: batches, threads and load do not matter.
 //!
-//! `load.lua` puts load on it; 503 and 429 are what it shows above the limits, and nothing else.
+//! # Cost
+//! CPU of the whole process for a query of 20 words, by a model of 1,000 topics and 6,906 words, over
+//! 16 connections on the same machine (two cores of a virtual AMD EPYC); the process held 10 MB:
+//!
+//! | | one a request | 32 a request |
+//! |---|--:|--:|
+//! | `--method rt` | 29 µs | 7 µs |
+//! | fold-in | 114 µs | 81 µs |
+//!
+//! `load.lua` measures yours. Above the limits it shows 429 and 503, and no other failure.
 //!
 //! `openapi.json` describes the routes. Neither TLS nor authentication is here: that is for the proxy in
 //! front, and so are clients that read answers slowly.

@@ -129,6 +129,11 @@ impl Metrics {
         UnderWay { metrics: self, start: Instant::now(), route: Some(route) }
     }
 
+    /// Requests that were begun and have not ended.
+    pub fn under_way(&self) -> i64 {
+        self.under_way.get()
+    }
+
     /// Counts a connection as long as the value lives.
     pub fn connect(&self) -> Connected {
         self.connections.inc();

@@ -9,7 +9,7 @@ use lda_core::infer::InferenceError;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::app::App;
 use crate::args::Args;
@@ -33,8 +33,8 @@ pub enum ServeError {
     #[error(transparent)]
     Model(#[from] OpenError),
     /// Time ran out for requests under way.
-    #[error("requests were cut off: give more --grace")]
-    CutOff,
+    #[error("{requests} requests were cut off: give more --grace")]
+    CutOff { requests: i64 },
 }
 
 impl ServeError {
@@ -108,15 +108,15 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     if let Some(reason) = error {
         return Err(reason.into());
     }
-    let connections = open.count();
-    let answered = tokio::select! {
-        answered = timeout(app.limits.grace, open.shutdown()) => answered.is_ok(),
+    let closed = tokio::select! {
+        closed = timeout(app.limits.grace, open.shutdown()) => closed.is_ok(),
         // A second signal is meant.
         () = endings.next() => false,
     };
-    if !answered {
-        warn!(connections, "connections were still open");
-        return Err(ServeError::CutOff);
+    // A connection may be left on which nothing was asked.
+    let requests = app.metrics.under_way();
+    if !closed && requests > 0 {
+        return Err(ServeError::CutOff { requests });
     }
     info!("ended");
     Ok(())
