@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -20,7 +21,10 @@ pub struct Reply {
 
 impl Connection {
     pub fn open(address: &str) -> io::Result<Self> {
-        TcpStream::connect(address).map(|stream| Self(BufReader::new(stream)))
+        let stream = TcpStream::connect(address)?;
+        // A test that waits for ever says nothing.
+        stream.set_read_timeout(Some(Duration::from_secs(300)))?;
+        Ok(Self(BufReader::new(stream)))
     }
 
     /// Sends bytes; a server that has answered already may have stopped listening.

@@ -26,6 +26,15 @@ fn bodies_are_bounded() {
     connection.send(" ".repeat(301) + "\r\n");
     refused(&connection.receive("POST", "/infer"), 413, "long-body");
 
+    // Room for each part is given back.
+    let mut connection = server.connect();
+    connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    for part in ["{\"text\":", "\"tree", "\"}"] {
+        connection.send(format!("{:x}\r\n{part}\r\n", part.len()));
+    }
+    connection.send("0\r\n\r\n");
+    assert_eq!(connection.receive("POST", "/infer").status, 200);
+
     let documents = |count| json!({ "documents": vec![json!({ "text": "tree sea" }); count] });
     assert_eq!(server.post("/infer", &documents(2)).status, 200);
     refused(&server.post("/infer", &documents(3)), 413, "many-documents");
