@@ -1,5 +1,5 @@
-//! What the programs share: how documents are read from the command line, what matrices look like in
-//! files, and how files appear.
+//! What the programs share: how documents are read and methods chosen from the command line, what matrices
+//! look like in files, and how files appear.
 
 #[cfg(feature = "common")]
 pub mod json;

@@ -310,7 +310,7 @@ fn assignments_are_by_document_and_ascending_word() {
 
 #[test]
 fn a_seed_decides_and_threads_do_not() {
-    let scratch = Scratch::with_corpus("seeds");
+    let scratch = Scratch::with_corpus("seed-decides");
     for sampler in ["exact", "f-plus", "warp", "hybrid"] {
         let run = |seed: u32, threads: u32| {
             scratch.succeed(&format!(

@@ -35,7 +35,8 @@ pub(super) struct FoldIn {
 
 impl FoldIn {
     /// Samples topics for `words`, all of which are known, and lists the mean counts of the samples,
-    /// topics ascending.
+    /// topics ascending. False if `go_on`, asked before each sweep, ended it; the list means nothing
+    /// then.
     #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
@@ -45,8 +46,9 @@ impl FoldIn {
         burn_in: u32,
         samples: u32,
         stream: &mut Xoshiro256PlusPlus,
+        go_on: &mut dyn FnMut() -> bool,
         means: &mut Vec<(u32, f64)>,
-    ) {
+    ) -> bool {
         let topics = fixed.floors.len();
         if self.counts.len() < topics {
             self.counts.resize(topics, 0);
@@ -57,7 +59,10 @@ impl FoldIn {
             self.topics.push(topic);
             self.add(topic);
         }
-        for sweep in 0..u64::from(burn_in) + u64::from(samples) {
+        let finished = (0..u64::from(burn_in) + u64::from(samples)).all(|sweep| {
+            if !go_on() {
+                return false;
+            }
             for (token, &word) in words.iter().enumerate() {
                 self.remove(self.topics[token]);
                 let topic = self.draw(fixed, rows, word, stream.next_f64());
@@ -67,7 +72,8 @@ impl FoldIn {
             if sweep >= u64::from(burn_in) {
                 self.sample();
             }
-        }
+            true
+        });
         self.seen.sort_unstable();
         for &topic in &self.seen {
             let total = std::mem::take(&mut self.total[topic as usize]);
@@ -78,6 +84,7 @@ impl FoldIn {
             self.counts[topic as usize] = 0;
         }
         self.topics.clear();
+        finished
     }
 
     /// The topic at `unit`, in [0, 1), of the mass of (C_dk + α_k) φ_kw.

@@ -288,6 +288,34 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
     /// The same into an answer that was used before: once it and scratch have grown, nothing is
     /// allocated.
     pub fn infer_into(&mut self, words: impl IntoIterator<Item = u32>, answer: &mut Answer) {
+        self.infer_while(words, answer, || true);
+    }
+
+    /// The same as long as `go_on`, asked before each sweep or iteration, has it: for services whose
+    /// clients may leave while a long document is worked on. False if it was given up; the answer is
+    /// then empty. RT-LDA, which is done in the time of a few sweeps, does not ask.
+    ///
+    /// ```
+    /// # use lda_core::infer::{Answer, Inference, Method};
+    /// # use lda_core::model::{TopicModel, Weights};
+    /// let weights = Weights::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])?;
+    /// let model = TopicModel::from_weights(weights, 0.1.into());
+    /// let inference = Inference::new(&model, Method::FOLD_IN, 0)?;
+    /// let mut sweeps = 0;
+    /// let mut answer = Answer::default();
+    /// let patient = inference.session().infer_while([0, 2], &mut answer, || {
+    ///     sweeps += 1;
+    ///     sweeps < 5
+    /// });
+    /// assert!(!patient && answer == Answer::default());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn infer_while(
+        &mut self,
+        words: impl IntoIterator<Item = u32>,
+        answer: &mut Answer,
+        mut go_on: impl FnMut() -> bool,
+    ) -> bool {
         let Self { inference, words: known, fold_in, variational, rt } = self;
         answer.counts.clear();
         let fixed = match &inference.prepared {
@@ -296,11 +324,11 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
                 let counts = found.counts().iter().map(|&(topic, count)| (topic, count as f64));
                 answer.counts.extend(counts);
                 (answer.tokens, answer.unknown) = (found.num_tokens(), found.num_unknown());
-                return;
+                return true;
             }
             Prepared::Fixed(fixed) => fixed,
         };
-        with_rows!(inference.model.rows(), rows => {
+        let finished = with_rows!(inference.model.rows(), rows => {
             known.clear();
             answer.unknown = 0;
             for word in words {
@@ -312,19 +340,23 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
             }
             known.sort_unstable();
             answer.tokens = known.len() as u64;
+            let (go_on, means): (&mut dyn FnMut() -> bool, _) = (&mut go_on, &mut answer.counts);
             match inference.method {
                 Method::FoldIn { burn_in, samples } => {
                     let mut stream = inference.stream(known).stream();
-                    let means = &mut answer.counts;
-                    fold_in.run(fixed, &rows, known, burn_in, samples, &mut stream, means);
+                    fold_in.run(fixed, &rows, known, burn_in, samples, &mut stream, go_on, means)
                 }
                 Method::Variational { iterations, tolerance } => {
-                    let means = &mut answer.counts;
-                    variational.run(fixed, &rows, known, iterations, tolerance, means);
+                    variational.run(fixed, &rows, known, iterations, tolerance, go_on, means)
                 }
                 Method::Rt { .. } => unreachable!("it has tables of its own"),
             }
         });
+        if !finished {
+            answer.counts.clear();
+            (answer.tokens, answer.unknown) = (0, 0);
+        }
+        finished
     }
 
     /// Bytes of scratch held by now.

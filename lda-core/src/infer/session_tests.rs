@@ -275,3 +275,36 @@ fn words_are_translated() {
     let error = Translation::new(&wider, &nameless).unwrap_err().to_string();
     assert!(error.contains("4 words without names and the model 3"), "{error}");
 }
+
+#[test]
+fn what_is_given_up_leaves_no_trace() {
+    let model = counts(300, 40, 5);
+    let mut rng = Xoshiro256PlusPlus::from_seed(3);
+    let words: Vec<u32> = (0..200).map(|_| rng.below(41)).collect();
+    let tolerance = 0.0;
+    for (method, asks) in [
+        (Method::FoldIn { burn_in: 3, samples: 4 }, 7),
+        (Method::Variational { iterations: 6, tolerance }, 6),
+        (Method::RT, 0),
+    ] {
+        let inference = Inference::new(&model, method, 0).unwrap();
+        let expected = inference.session().infer(words.iter().copied());
+        let mut session = inference.session();
+        let mut answer = expected.clone();
+        for patience in 0..=asks {
+            let mut asked = 0;
+            let finished = session.infer_while(words.iter().copied(), &mut answer, || {
+                asked += 1;
+                asked <= patience
+            });
+            assert_eq!((finished, asked), (patience == asks, asks.min(patience + 1)));
+            assert_eq!(answer, if finished { expected.clone() } else { Answer::default() });
+            assert_eq!(
+                session.infer(words.iter().rev().take(9).copied()).tokens
+                    + session.infer(words[..191].iter().copied()).tokens,
+                expected.tokens
+            );
+        }
+        assert_eq!(session.infer(words.iter().copied()), expected);
+    }
+}

@@ -32,7 +32,9 @@ pub(super) struct Variational {
 
 impl Variational {
     /// Lists γ_k − α_k for `words`, which are sorted and all known; topics ascending, those of hardly
-    /// a token left out and the others made to add up.
+    /// a token left out and the others made to add up. False if `go_on`, asked before each iteration,
+    /// ended it.
+    #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
         fixed: &Fixed,
@@ -40,8 +42,9 @@ impl Variational {
         words: &[u32],
         iterations: u32,
         tolerance: f64,
+        go_on: &mut dyn FnMut() -> bool,
         means: &mut Vec<(u32, f64)>,
-    ) {
+    ) -> bool {
         let topics = fixed.floors.len();
         let tokens = words.len() as f64;
         self.pairs.clear();
@@ -49,6 +52,9 @@ impl Variational {
         self.gamma.clear();
         self.gamma.extend(fixed.alpha.iter().map(|alpha| alpha + tokens / topics as f64));
         for _ in 0..iterations {
+            if !go_on() {
+                return false;
+            }
             if self.step(fixed, rows) <= tolerance * tokens {
                 break;
             }
@@ -60,6 +66,7 @@ impl Variational {
             let kept = (0..).zip(counts()).filter(|&(_, count)| count >= LEAST);
             means.extend(kept.map(|(topic, count)| (topic, count * scale)));
         }
+        true
     }
 
     /// One iteration; returns Σ_k |change of γ_k|.

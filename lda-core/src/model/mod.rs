@@ -29,6 +29,7 @@
 
 mod counts;
 mod file;
+mod fingerprint;
 mod merge;
 mod names;
 mod provenance;

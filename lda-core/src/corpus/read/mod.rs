@@ -25,6 +25,8 @@ mod stop_words;
 pub mod svmlight;
 #[cfg(feature = "text")]
 pub mod text;
+#[cfg(feature = "text")]
+mod tokenizer;
 pub mod uci;
 mod words;
 
@@ -35,6 +37,8 @@ use std::path::{Path, PathBuf};
 pub use error::{CountProblem, Place, ReadError};
 pub use options::{Compression, Format, ReadOptions, ReadReport, StopWords, TextOptions};
 pub(crate) use source::Source;
+#[cfg(feature = "text")]
+pub use tokenizer::Tokenizer;
 pub use words::read_vocabulary;
 
 use super::Corpus;

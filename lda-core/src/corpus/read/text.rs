@@ -13,13 +13,10 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hashbrown::HashSet;
-use unicode_segmentation::UnicodeSegmentation;
-
 use super::error::{Place, ReadError};
-use super::options::{StopWords, TextOptions};
+use super::options::TextOptions;
 use super::scan::{Piece, Scanner, utf8};
-use super::stop_words::english;
+use super::tokenizer::Tokenizer;
 use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, Volume, from_input};
 use crate::corpus::assembly::Extent;
 use crate::corpus::{BuildError, Corpus, CorpusBuilder};
@@ -140,18 +137,18 @@ fn is_wanted(path: &Path, extensions: &[String]) -> bool {
 }
 
 /// Words on their way into a corpus.
-struct Gatherer<'a> {
+struct Gatherer {
     builder: CorpusBuilder,
-    filter: Filter<'a>,
+    tokenizer: Tokenizer,
     dropped_tokens: u64,
 }
 
-impl<'a> Gatherer<'a> {
-    fn new(extent: Extent, options: &'a ReadOptions) -> Result<Self, ReadError> {
+impl Gatherer {
+    fn new(extent: Extent, options: &ReadOptions) -> Result<Self, ReadError> {
         let builder = CorpusBuilder::with_extent(extent, u64::MAX);
         Ok(Self {
             builder: if options.keep_order { builder.keep_order() } else { builder },
-            filter: Filter::new(&options.text)?,
+            tokenizer: Tokenizer::new(&options.text)?,
             dropped_tokens: 0,
         })
     }
@@ -162,9 +159,9 @@ impl<'a> Gatherer<'a> {
         let at = input.place();
         let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
         let text = utf8(text, &at)?;
-        let Self { builder, filter, dropped_tokens } = self;
+        let Self { builder, tokenizer, dropped_tokens } = self;
         let mut result = Ok(());
-        filter.words(text, |word| match word {
+        tokenizer.for_each_word(text, |word| match word {
             Some(word) if result.is_ok() => result = builder.push_word(word),
             _ => *dropped_tokens += 1,
         });
@@ -203,98 +200,9 @@ fn drop_by_frequency(corpus: &mut Corpus, options: &TextOptions) {
     });
 }
 
-/// Cuts text into words and decides on each.
-struct Filter<'a> {
-    options: &'a TextOptions,
-    stop_words: HashSet<Box<str>>,
-    word: String,
-}
-
-impl<'a> Filter<'a> {
-    fn new(options: &'a TextOptions) -> Result<Self, ReadError> {
-        let stop_words = match &options.stop_words {
-            StopWords::None => HashSet::new(),
-            StopWords::English => english().map(Box::from).collect(),
-            StopWords::List(words) => words.iter().map(|word| stop_word(word)).collect(),
-            StopWords::File(path) => {
-                let words = super::words::vocabulary(Input::file(path)?, 0)?;
-                words.iter().map(stop_word).collect()
-            }
-        };
-        Ok(Self { options, stop_words, word: String::new() })
-    }
-
-    /// Calls `visit` with each word that is kept, and with `None` for each that is not.
-    fn words(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
-        for word in text.unicode_words() {
-            if self.options.split_identifiers {
-                split_identifier(word, |part| visit(self.admit(part)));
-            } else {
-                visit(self.admit(word));
-            }
-        }
-    }
-
-    /// The word as it enters the vocabulary.
-    fn admit(&mut self, word: &str) -> Option<&str> {
-        fold(&mut self.word, word, self.options.lowercase);
-        let word = self.word.as_str();
-        let (mut length, mut letters) = (0, false);
-        for character in word.chars() {
-            length += 1;
-            letters |= !character.is_numeric() && character.is_alphanumeric();
-        }
-        let TextOptions { numbers, min_length, max_length, .. } = *self.options;
-        let kept = (min_length..=max_length).contains(&length)
-            && (letters || numbers)
-            && !self.stop_words.contains(word);
-        kept.then_some(word)
-    }
-}
-
-/// Puts a word into `folded`, apostrophes straightened, in lower case if asked for.
-fn fold(folded: &mut String, word: &str, lowercase: bool) {
-    folded.clear();
-    if word.is_ascii() {
-        folded.push_str(word);
-        if lowercase {
-            folded.make_ascii_lowercase();
-        }
-        return;
-    }
-    let straight = word.replace('\u{2019}', "'");
-    folded.push_str(&if lowercase { straight.to_lowercase() } else { straight });
-}
-
-fn stop_word(word: &str) -> Box<str> {
-    let mut folded = String::new();
-    fold(&mut folded, word.trim(), true);
-    folded.into()
-}
-
-/// Calls `visit` with the parts of an identifier: runs of letters and digits, cut before an
-/// upper-case letter that follows a lower-case one or a digit, or that starts a capitalised word
-/// after an acronym.
-fn split_identifier(word: &str, mut visit: impl FnMut(&str)) {
-    for run in word.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
-        let mut start = 0;
-        let mut before: Option<char> = None;
-        let mut characters = run.char_indices().peekable();
-        while let Some((i, c)) = characters.next() {
-            let next_is_lower = characters.peek().is_some_and(|(_, next)| next.is_lowercase());
-            let after_other = before.is_some_and(|b| !b.is_uppercase());
-            if c.is_uppercase() && i > 0 && (after_other || next_is_lower) {
-                visit(&run[start..i]);
-                start = i;
-            }
-            before = Some(c);
-        }
-        visit(&run[start..]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::StopWords;
     use super::*;
 
     fn parse(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {

@@ -1,0 +1,117 @@
+//! Why a request has no answer, as the client is told: RFC 9457, `application/problem+json`.
+//!
+//! `code` is for programs and never changes, `detail` is for people and may. What passes by itself
+//! comes with `Retry-After`: 429 where the client itself has too much under way, 503 where the service
+//! has.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use thiserror::Error;
+
+/// Media type of the answer.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum Problem {
+    #[error("the body is no JSON: {0}")]
+    Syntax(serde_json::Error),
+    #[error("the body did not arrive: {0}")]
+    Body(axum::Error),
+    #[error("the body is not what is asked for: {0}")]
+    Shape(serde_json::Error),
+    #[error("{0}")]
+    Request(String),
+    #[error("the query is not what is asked for: {0}")]
+    Query(String),
+    #[error("there is nothing here: GET /openapi.json lists the routes")]
+    Route,
+    #[error("this route knows other methods: GET /openapi.json lists them")]
+    Method,
+    #[error("there is no topic {asked:?}: topics of this model are 0 to {last}")]
+    Topic { asked: String, last: usize },
+    #[error("the body did not arrive in time")]
+    BodyTime,
+    #[error("the body has more than {limit} bytes: send less at a time")]
+    BodyLength { limit: usize },
+    #[error("there are {found} documents, more than {limit}: send fewer at a time")]
+    Documents { found: usize, limit: usize },
+    #[error("there are more than {limit} tokens: send fewer at a time")]
+    Tokens { limit: usize },
+    #[error("{limit} requests from this address are under way already: wait for one of them")]
+    Client { limit: usize },
+    #[error("bodies under way fill {limit} bytes already: try again")]
+    Buffers { limit: usize },
+    #[error("{limit} requests are waiting already: try again")]
+    Queue { limit: usize },
+    #[error("the answer was not ready in time: try again, or send less at a time")]
+    Time,
+    #[error("the model is being loaded: try again")]
+    Loading,
+    #[error("the service is ending: ask another")]
+    Ending,
+    #[error("the service failed at this request, and says why in its log")]
+    Internal,
+}
+
+/// As it is sent.
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    status: u16,
+    code: &'static str,
+    detail: String,
+}
+
+impl Problem {
+    /// From what serde says of a body.
+    pub fn of_body(error: serde_json::Error) -> Self {
+        if error.is_data() { Self::Shape(error) } else { Self::Syntax(error) }
+    }
+
+    fn kind(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Syntax(_) => (StatusCode::BAD_REQUEST, "no-json"),
+            Self::Body(_) => (StatusCode::BAD_REQUEST, "broken-body"),
+            Self::Shape(_) | Self::Request(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "invalid-request")
+            }
+            Self::Query(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-query"),
+            Self::Route => (StatusCode::NOT_FOUND, "no-route"),
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "no-method"),
+            Self::Topic { .. } => (StatusCode::NOT_FOUND, "no-topic"),
+            Self::BodyTime => (StatusCode::REQUEST_TIMEOUT, "slow-body"),
+            Self::BodyLength { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "long-body"),
+            Self::Documents { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "many-documents"),
+            Self::Tokens { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "many-tokens"),
+            Self::Client { .. } => (StatusCode::TOO_MANY_REQUESTS, "busy-client"),
+            Self::Buffers { .. } => (StatusCode::SERVICE_UNAVAILABLE, "full-buffers"),
+            Self::Queue { .. } => (StatusCode::SERVICE_UNAVAILABLE, "full-queue"),
+            Self::Time => (StatusCode::SERVICE_UNAVAILABLE, "out-of-time"),
+            Self::Loading => (StatusCode::SERVICE_UNAVAILABLE, "loading"),
+            Self::Ending => (StatusCode::SERVICE_UNAVAILABLE, "ending"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, code) = self.kind();
+        let body = Body {
+            r#type: "about:blank",
+            title: status.canonical_reason().expect("each has a name"),
+            status: status.as_u16(),
+            code,
+            detail: self.to_string(),
+        };
+        let body = serde_json::to_vec(&body).expect("plain data");
+        let mut response = (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response();
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,132 @@
+//! A queue with a last place: requests on their way from connections to threads.
+//!
+//! Whoever comes when it is full is told so at once and does not wait: the service's memory and the
+//! longest wait are bounded by its length. A lock and a condition, held for a push or a pop.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a taker gets.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Turn<T> {
+    /// The oldest item.
+    Item(T),
+    /// Nothing, but [`Queue::renew`] was called: let go of what is kept between items.
+    Renew,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<T>,
+    renewals: u64,
+}
+
+impl<T> Queue<T> {
+    /// With so many places.
+    pub fn new(limit: usize) -> Self {
+        let state = State { items: VecDeque::new(), renewals: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new(), limit }
+    }
+
+    /// Places.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Items that wait.
+    pub fn len(&self) -> usize {
+        self.state().items.len()
+    }
+
+    /// Puts an item behind the others; gives it back where there is no place.
+    pub fn push(&self, item: T) -> Result<(), T> {
+        let mut state = self.state();
+        if state.items.len() >= self.limit {
+            return Err(item);
+        }
+        state.items.push_back(item);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Takes the oldest item, and waits for one. `seen` is the taker's: the renewals it knows of.
+    pub fn take(&self, seen: &mut u64) -> Turn<T> {
+        let mut state = self.state();
+        loop {
+            if let Some(item) = state.items.pop_front() {
+                return Turn::Item(item);
+            }
+            if *seen != state.renewals {
+                *seen = state.renewals;
+                return Turn::Renew;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives every idle taker a turn without an item.
+    pub fn renew(&self) {
+        self.state().renewals += 1;
+        self.changed.notify_all();
+    }
+
+    /// No code that may panic runs under the lock.
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_full_and_empty_in_order() {
+        let queue = Queue::new(2);
+        assert_eq!((queue.push(1), queue.push(2), queue.push(3)), (Ok(()), Ok(()), Err(3)));
+        let mut seen = 0;
+        assert_eq!(queue.take(&mut seen), Turn::Item(1));
+        queue.renew();
+        assert_eq!(queue.push(4), Ok(()));
+        // Work comes first.
+        assert_eq!([queue.take(&mut seen), queue.take(&mut seen)], [Turn::Item(2), Turn::Item(4)]);
+        assert_eq!(queue.take(&mut seen), Turn::Renew);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn takers_that_wait_are_woken() {
+        let queue = Queue::new(8);
+        let sum = std::thread::scope(|scope| {
+            // Until there is a 0.
+            let taker = || {
+                let (mut sum, mut seen) = (0, 0);
+                loop {
+                    match queue.take(&mut seen) {
+                        Turn::Item(0) => return sum,
+                        Turn::Item(item) => sum += item,
+                        Turn::Renew => {}
+                    }
+                }
+            };
+            let takers = [scope.spawn(taker), scope.spawn(taker)];
+            for item in (1..=1000).chain([0, 0]) {
+                while queue.push(item).is_err() {
+                    std::thread::yield_now();
+                }
+                queue.renew();
+            }
+            takers.map(|taker| taker.join().unwrap()).iter().sum::<i32>()
+        });
+        assert_eq!(sum, 500_500);
+    }
+}

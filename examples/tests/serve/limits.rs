@@ -1,0 +1,153 @@
+//! What the service does not take on.
+
+use super::*;
+
+fn refused(reply: &Reply, status: u16, code: &str) {
+    assert_eq!((reply.status, reply.code().as_str()), (status, code), "{}", reply.text());
+    assert_eq!(reply.headers.contains_key("retry-after"), [429, 503].contains(&status));
+}
+
+#[test]
+fn bodies_are_bounded() {
+    let scratch = Scratch::new("sizes");
+    let server = Server::start(
+        &scratch,
+        "--max-body 300 --max-buffered 200 --max-documents 2 --max-tokens 5",
+    );
+    let spaces = |length: usize| format!("{{\"text\": \"{:length$}\"}}", "tree");
+    assert_eq!(server.connect().post("/infer", spaces(180)).status, 200);
+    refused(&server.connect().post("/infer", spaces(220)), 503, "full-buffers");
+    // By its length, before it is there, and in parts of no known length.
+    let mut connection = server.connect();
+    connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ncontent-length: 301\r\n\r\n");
+    refused(&connection.receive("POST", "/infer"), 413, "long-body");
+    let mut connection = server.connect();
+    connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n12d\r\n");
+    connection.send(" ".repeat(301) + "\r\n");
+    refused(&connection.receive("POST", "/infer"), 413, "long-body");
+
+    // Room for each part is given back.
+    let mut connection = server.connect();
+    connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    for part in ["{\"text\":", "\"tree", "\"}"] {
+        connection.send(format!("{:x}\r\n{part}\r\n", part.len()));
+    }
+    connection.send("0\r\n\r\n");
+    assert_eq!(connection.receive("POST", "/infer").status, 200);
+
+    let documents = |count| json!({ "documents": vec![json!({ "text": "tree sea" }); count] });
+    assert_eq!(server.post("/infer", &documents(2)).status, 200);
+    refused(&server.post("/infer", &documents(3)), 413, "many-documents");
+    assert_eq!(server.post("/infer", &json!({ "text": "sea tree sea tree sea" })).status, 200);
+    refused(
+        &server.post("/infer", &json!({ "text": "sea tree sea tree sea x1" })),
+        413,
+        "many-tokens",
+    );
+    let both = json!({ "documents": [{ "ids": [0, 1, 2] }, { "words": ["sea", "sea", "sea"] }] });
+    refused(&server.post("/infer", &both), 413, "many-tokens");
+    let similar =
+        json!({ "document": { "text": "" }, "documents": [{ "ids": [] }, { "ids": [] }] });
+    refused(&server.post("/similar", &similar), 413, "many-documents");
+    assert_eq!(server.metric("lda_buffered_bytes"), 0.0);
+}
+
+#[test]
+fn a_full_queue_refuses_and_answers_the_rest() {
+    let scratch = Scratch::new("queue");
+    let server = Server::start(&scratch, &format!("{SLOW} --queue 2 --timeout 600"));
+    let quick = json!({ "text": "tree" }).to_string();
+    let mut slow = server.connect();
+    slow.request("POST", "/infer", "", slow_document().to_string());
+    server.wait_under_way(1, 0);
+    let mut waiting = [server.connect(), server.connect()];
+    for connection in &mut waiting {
+        connection.request("POST", "/infer", "", &quick);
+    }
+    server.wait_under_way(3, 2);
+    for _ in 0..3 {
+        refused(&server.connect().post("/infer", &quick), 503, "full-queue");
+    }
+    refused(&server.get("/topics"), 503, "full-queue");
+    // Who only looks is not in the way of others.
+    assert_eq!(server.get("/readyz").status, 200);
+    assert_eq!(slow.receive("POST", "/infer").status, 200);
+    for mut connection in waiting {
+        assert_eq!(connection.receive("POST", "/infer").status, 200);
+    }
+    assert_eq!(server.connect().post("/infer", &quick).status, 200);
+    let refusals = "lda_http_requests_total{route=\"/infer\",status=\"503\"}";
+    assert_eq!(server.metric(refusals), 3.0);
+}
+
+#[test]
+fn one_client_has_its_share() {
+    let scratch = Scratch::new("client");
+    let server = Server::start(&scratch, &format!("{SLOW} --per-client 1 --timeout 600"));
+    let mut slow = server.connect();
+    slow.request("POST", "/infer", "", slow_document().to_string());
+    server.wait_under_way(1, 0);
+    refused(&server.post("/infer", &json!({ "text": "tree" })), 429, "busy-client");
+    refused(&server.get("/topics"), 429, "busy-client");
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(slow.receive("POST", "/infer").status, 200);
+    assert_eq!(server.post("/infer", &json!({ "text": "tree" })).status, 200);
+}
+
+#[test]
+fn requests_run_out_of_time() {
+    let scratch = Scratch::new("time");
+    let server = Server::start(&scratch, &format!("{ENDLESS} --timeout 0.3"));
+    let mut connection = server.connect();
+    connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ncontent-length: 30\r\n\r\n{\"text\"");
+    refused(&connection.receive("POST", "/infer"), 408, "slow-body");
+    assert_eq!(server.metric("lda_buffered_bytes"), 0.0);
+    let documents = json!({ "documents": [{ "text": "tree" }, { "text": "sea" }] });
+    refused(&server.post("/infer", &documents), 503, "out-of-time");
+    // The thread does not go on with it.
+    wait_for("the thread", || (server.get("/topics").status == 200).then_some(()));
+    assert_eq!(server.metric("lda_documents_total"), 0.0);
+}
+
+#[test]
+fn nobody_works_for_a_client_that_left() {
+    let scratch = Scratch::new("left");
+    let server = Server::start(&scratch, &format!("{ENDLESS} --timeout 100"));
+    let body = json!({ "text": "tree" }).to_string();
+    let mut leavers = [server.connect(), server.connect()];
+    leavers[0].request("POST", "/infer", "", &body);
+    server.wait_under_way(1, 0);
+    // One is worked on and one waits.
+    leavers[1].request("POST", "/infer", "", &body);
+    server.wait_under_way(2, 1);
+    drop(leavers);
+    wait_for("the connections' end", || {
+        (server.metric("lda_http_requests_abandoned_total") == 2.0).then_some(())
+    });
+    assert_eq!(server.get("/topics").status, 200);
+    assert_eq!(server.metric("lda_documents_total"), 0.0);
+}
+
+#[test]
+fn connections_are_bounded_and_do_not_idle() {
+    let scratch = Scratch::new("connections");
+    let server = Server::start(&scratch, "--max-connections 1 --idle 3");
+    let mut first = wait_for("a place", || {
+        let mut connection = server.connect();
+        connection.request("GET", "/healthz", "", "");
+        connection.try_receive().ok().map(|_| connection)
+    });
+    let mut second = server.connect();
+    second.request("GET", "/healthz", "", "");
+    for _ in 0..20 {
+        assert!(first.get("/metrics").text().contains("lda_http_connections 1\n"));
+    }
+    // It gets the place of the first, which has nothing more to say.
+    assert_eq!(second.receive("GET", "/healthz").status, 200);
+    assert!(first.is_closed());
+    // Half a head is no head.
+    second.send("GET /healthz HTTP/1.1\r\nhost");
+    let late = second.try_receive();
+    assert!(late.is_err() || late.is_ok_and(|reply| reply.status == 408));
+    assert!(second.is_closed());
+}

@@ -1,0 +1,122 @@
+//! From text to words: what the readers of plain text do with a line.
+
+use hashbrown::HashSet;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::options::{StopWords, TextOptions};
+use super::stop_words::english;
+use super::{Input, ReadError};
+
+/// Cuts text into words and decides on each, as [`TextOptions`] say.
+///
+/// What the readers of [plain text](super::text) do with a line: a service that has a model and gets
+/// documents one at a time cuts them by the same rules, without a corpus around them. A word costs a
+/// look into the stop words.
+///
+/// ```
+/// use lda_core::corpus::read::{TextOptions, Tokenizer};
+///
+/// let mut tokenizer = Tokenizer::new(&TextOptions::default())?;
+/// let (mut words, mut dropped) = (Vec::new(), 0);
+/// tokenizer.for_each_word("The topics of 7 texts", |word| match word {
+///     Some(word) => words.push(word.to_owned()),
+///     None => dropped += 1,
+/// });
+/// assert_eq!((words, dropped), (vec!["topics".to_owned(), "texts".to_owned()], 3));
+/// # Ok::<(), lda_core::corpus::ReadError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    options: TextOptions,
+    stop_words: HashSet<Box<str>>,
+    word: String,
+}
+
+impl Tokenizer {
+    /// Gets the stop words ready. Options about how many documents a word is in, and about files, say
+    /// nothing here.
+    ///
+    /// # Errors
+    /// [`ReadError`] of the file of stop words, where there is one.
+    pub fn new(options: &TextOptions) -> Result<Self, ReadError> {
+        let stop_words = match &options.stop_words {
+            StopWords::None => HashSet::new(),
+            StopWords::English => english().map(Box::from).collect(),
+            StopWords::List(words) => words.iter().map(|word| stop_word(word)).collect(),
+            StopWords::File(path) => {
+                let words = super::words::vocabulary(Input::file(path)?, 0)?;
+                words.iter().map(stop_word).collect()
+            }
+        };
+        Ok(Self { options: options.clone(), stop_words, word: String::new() })
+    }
+
+    /// Calls `visit` with each word that is kept, as a vocabulary has it, and with `None` for each that
+    /// is not.
+    pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
+        for word in text.unicode_words() {
+            if self.options.split_identifiers {
+                split_identifier(word, |part| visit(self.admit(part)));
+            } else {
+                visit(self.admit(word));
+            }
+        }
+    }
+
+    /// The word as it enters the vocabulary.
+    fn admit(&mut self, word: &str) -> Option<&str> {
+        fold(&mut self.word, word, self.options.lowercase);
+        let word = self.word.as_str();
+        let (mut length, mut letters) = (0, false);
+        for character in word.chars() {
+            length += 1;
+            letters |= !character.is_numeric() && character.is_alphanumeric();
+        }
+        let TextOptions { numbers, min_length, max_length, .. } = self.options;
+        let kept = (min_length..=max_length).contains(&length)
+            && (letters || numbers)
+            && !self.stop_words.contains(word);
+        kept.then_some(word)
+    }
+}
+
+/// Puts a word into `folded`, apostrophes straightened, in lower case if asked for.
+fn fold(folded: &mut String, word: &str, lowercase: bool) {
+    folded.clear();
+    if word.is_ascii() {
+        folded.push_str(word);
+        if lowercase {
+            folded.make_ascii_lowercase();
+        }
+        return;
+    }
+    let straight = word.replace('\u{2019}', "'");
+    folded.push_str(&if lowercase { straight.to_lowercase() } else { straight });
+}
+
+fn stop_word(word: &str) -> Box<str> {
+    let mut folded = String::new();
+    fold(&mut folded, word.trim(), true);
+    folded.into()
+}
+
+/// Calls `visit` with the parts of an identifier: runs of letters and digits, cut before an
+/// upper-case letter that follows a lower-case one or a digit, or that starts a capitalised word
+/// after an acronym.
+fn split_identifier(word: &str, mut visit: impl FnMut(&str)) {
+    for run in word.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+        let mut start = 0;
+        let mut before: Option<char> = None;
+        let mut characters = run.char_indices().peekable();
+        while let Some((i, c)) = characters.next() {
+            let next_is_lower = characters.peek().is_some_and(|(_, next)| next.is_lowercase());
+            let after_other = before.is_some_and(|b| !b.is_uppercase());
+            if c.is_uppercase() && i > 0 && (after_other || next_is_lower) {
+                visit(&run[start..i]);
+                start = i;
+            }
+            before = Some(c);
+        }
+        visit(&run[start..]);
+    }
+}
