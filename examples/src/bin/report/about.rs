@@ -83,8 +83,8 @@ impl Origin<'_> {
     fn page(&self) -> Vec<(String, String)> {
         vec![
             row("program", format!("report {}", env!("CARGO_PKG_VERSION"))),
-            row("method for topics of documents", self.args.method.name()),
-            row("seed", self.args.seed),
+            row("method for topics of documents", self.args.method.method().name()),
+            row("seed", self.args.method.seed),
             row("documents in it", format!("{} of {}", self.shown, self.size.documents)),
             row("words of a document at most", self.args.document_words),
             row("stress of the map", format!("{:.3}", self.stress)),

@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, value_parser};
-use lda_core::infer::Method;
+use lda_examples::method::MethodArgs;
 use lda_examples::reading::ReadingArgs;
-
-const METHODS: [Method; 3] = [Method::FOLD_IN, Method::RT, Method::VARIATIONAL];
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -50,12 +47,6 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub document_words: usize,
 
-    /// How topics of documents are found: fold-in, rt or variational, as `infer` does
-    #[arg(long, value_name = "METHOD", default_value = METHODS[0].name(), value_parser = method_parser())]
-    pub method: Method,
-    /// fold-in: seed of all chance
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    pub seed: u64,
     /// Threads; all cores unless given. Never changes the page
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -64,14 +55,10 @@ pub struct Args {
     pub quiet: bool,
 
     #[command(flatten)]
-    pub reading: ReadingArgs,
-}
+    pub method: MethodArgs,
 
-fn method_parser() -> impl TypedValueParser<Value = Method> {
-    PossibleValuesParser::new(METHODS.map(Method::name)).map(|name| {
-        let named = |method: &Method| method.name() == name;
-        METHODS.into_iter().find(named).expect("one of the names above")
-    })
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 #[cfg(test)]
@@ -86,11 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn methods_and_logs_arrive() {
+    fn logs_arrive() {
         let parse = |line: &str| Args::try_parse_from(line.split_whitespace());
-        let args = parse("report m c --out x.html --log a --log b --method rt").unwrap();
-        assert_eq!((args.method, args.log.len()), (Method::RT, 2));
-        assert_eq!(parse("report m c --out x").unwrap().method, Method::FOLD_IN);
+        let args = parse("report m c --out x.html --log a --log b").unwrap();
+        assert_eq!(args.log, [PathBuf::from("a"), PathBuf::from("b")]);
         assert!(parse("report m c").is_err() && parse("report m --out x").is_err());
     }
 }

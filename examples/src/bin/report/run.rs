@@ -109,12 +109,13 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
     // The file is somebody's, and may be anything.
     let model = TopicModel::map(&args.model, true)?;
-    let inference = Inference::new(&model, args.method, args.seed)?;
+    let method = args.method.method();
+    let inference = Inference::new(&model, method, args.method.seed)?;
     let corpus = reading::read_in_order(&args.path, &args.reading, &mut |text| note(text))?.corpus;
     let titles = titles(args, &corpus)?;
     let translation = Translation::new(&corpus, &model)
         .map_err(|source| ReportError::Words { model: args.model.clone(), source })?;
-    note(&format!("topics of {} documents by {}", corpus.num_documents(), args.method.name()));
+    note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
     let answers = inference.infer_corpus(&translation.apply(&corpus)?);
 
     note(&format!("distances of {} topics", model.num_topics()));
