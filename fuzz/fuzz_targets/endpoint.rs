@@ -8,7 +8,7 @@ use arbitrary::Arbitrary;
 use lda_transport::endpoint::{
     Action, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket, Window,
 };
-use lda_transport::{Frame, Loss, NodeId, Time};
+use lda_transport::{Frame, Loss, NodeId, SendError, Time};
 
 #[derive(Arbitrary, Debug)]
 enum Step {
@@ -175,7 +175,7 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
             }
             Step::Full => {
                 if let Some((to, frame)) = sides[at].endpoint.transmit(now) {
-                    sides[at].endpoint.unsent(to, frame);
+                    sides[at].endpoint.unsent(to, frame, SendError::Full, now);
                     sides[at].endpoint.handle(Event::Room { peer: to }, now);
                 }
             }

@@ -110,12 +110,10 @@ impl Hub {
         let (sender, inbox) = unbounded();
         for (&peer, theirs) in members.iter() {
             let (there, back) = (Arc::new(Link::default()), Arc::new(Link::default()));
-            // Who hears second cannot be sent to before: all of this is under one lock. A member whose
-            // inbox is gone is about to leave.
-            let up = Item::Up { peer: id, link: back, inbox: sender.clone() };
-            if theirs.send(up).is_ok() {
-                let _ = sender.send(Item::Up { peer, link: there, inbox: theirs.clone() });
-            }
+            // The new one first: a member may send to it as soon as it hears of it, whoever holds the lock.
+            let _ = sender.send(Item::Up { peer, link: there, inbox: theirs.clone() });
+            // Nobody leaves while the lock is held.
+            let _ = theirs.send(Item::Up { peer: id, link: back, inbox: sender.clone() });
         }
         members.insert(id, sender.clone());
         drop(members);

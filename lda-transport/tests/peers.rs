@@ -6,7 +6,7 @@ use lda_transport::endpoint::{
     Action, Config, Draft, Endpoint, Event, Identity, Kind, Left, Outcome, Refusal, RequestId, Why,
     Window,
 };
-use lda_transport::{Frame, Loss, NodeId, Time};
+use lda_transport::{Frame, Loss, NodeId, SendError, Time};
 
 const IDENTITY: Identity = Identity { incarnation: 1, role: 5, run: 7, configuration: 9 };
 const SECOND: Duration = Duration::from_secs(1);
@@ -367,4 +367,147 @@ fn who_is_silent_has_left_and_may_come_again() {
     // What was underway is sent again, and known.
     assert_eq!(asked(&actions), 0);
     assert!(nodes.endpoints[1].strays() > 0);
+}
+
+fn answer_all(nodes: &mut Nodes, actions: Vec<(usize, Action)>) {
+    for (place, action) in actions {
+        if let Action::Asked { ticket, .. } = action {
+            nodes.endpoints[place].reply(ticket, Draft::new(), nodes.now);
+        }
+    }
+}
+
+#[test]
+fn who_is_thought_silent_and_does_not_know_gets_its_reply() {
+    let mut nodes = pair();
+    let request = nodes.request(1, 0, 10);
+    let asked = nodes.run();
+    // The first hears nothing for a while, of one who goes on and has heard everything.
+    nodes.now = nodes.now + 6 * SECOND;
+    nodes.tell(0, Event::Tick);
+    let left = Action::Left { peer: id(1), why: Left::Silent };
+    assert_eq!(nodes.endpoints[0].poll(), Some(left));
+    answer_all(&mut nodes, asked);
+    let actions = nodes.run();
+    let done = Action::Ended { request, outcome: Outcome::Done(Frame::new()) };
+    assert!(actions.contains(&(1, done)), "{actions:?}");
+}
+
+#[test]
+fn a_refusal_is_said_again() {
+    let mut second = config(2);
+    second.identity.run = 8;
+    let mut nodes = Nodes::new([config(1), second]);
+    // The first hears, refuses, and its refusal is lost; so is its own greeting.
+    let (_, greeting) = nodes.endpoints[1].transmit(nodes.now).unwrap();
+    nodes.frame(1, 0, greeting);
+    while nodes.endpoints[0].transmit(nodes.now).is_some() {}
+    nodes.now = nodes.now + SECOND;
+    nodes.tell(1, Event::Tick);
+    let refusals = refusals(&nodes.run());
+    assert_eq!(refusals.iter().map(|refusal| refusal.0).collect::<Vec<_>>(), [0, 1]);
+    assert!(refusals[1].1.contains("refuses this node: it belongs to run"), "{refusals:?}");
+    // Requests to one that is refused end at once.
+    let request = nodes.request(0, 1, 10);
+    let outcome = Outcome::Unknown { why: Why::Refused, sent: false };
+    assert_eq!(nodes.run(), [(0, Action::Ended { request, outcome })]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_told() {
+    let mut nodes = pair();
+    for (place, peer) in [(0, 1), (1, 0)] {
+        nodes.tell(place, Event::Down { peer: id(peer), loss: Loss::Closed });
+    }
+    nodes.endpoints[1] = Endpoint::new(config(1));
+    nodes.tell(0, Event::Up { peer: id(1) });
+    nodes.tell(1, Event::Up { peer: id(0) });
+    let actions = nodes.run();
+    let refusals = refusals(&actions);
+    assert_eq!(refusals[0].0, 1);
+    assert!(refusals[0].1.contains("incarnation 1 is smaller than 2"), "{refusals:?}");
+}
+
+#[test]
+fn what_is_too_long_for_the_transport_ends() {
+    let mut nodes = pair();
+    let too_long = SendError::TooLong { len: 540, longest: 500 };
+    let request = nodes.request(0, 1, 500);
+    let (to, frame) = nodes.endpoints[0].transmit(nodes.now).unwrap();
+    nodes.endpoints[0].unsent(to, frame, too_long, nodes.now);
+    let outcome = Outcome::Unknown { why: Why::TooLong, sent: false };
+    assert_eq!(nodes.run(), [(0, Action::Ended { request, outcome })]);
+    // A reply that is too long is one all the same.
+    let request = nodes.request(0, 1, 10);
+    let asked = nodes.run();
+    answer_all(&mut nodes, asked);
+    let (to, frame) = nodes.endpoints[1].transmit(nodes.now).unwrap();
+    nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
+    let actions = nodes.run();
+    let [(0, Action::Ended { request: ended, outcome: Outcome::Rejected(why) })] = &actions[..]
+    else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(*ended, request);
+    assert!(why.starts_with(b"the reply is longer"), "{why:?}");
+}
+
+#[test]
+fn who_has_waited_longest_goes_first() {
+    let wide = |incarnation| Config {
+        window: Window { requests: 50, bytes: 1 << 20 },
+        queue: 50,
+        ..config(incarnation)
+    };
+    let mut nodes = Nodes::new([wide(1), wide(2), wide(3)]);
+    nodes.run();
+    // 1,000 bytes may be underway: small ones fill them, and go on to come.
+    for _ in 0..8 {
+        nodes.request(0, 1, 60);
+    }
+    let mut asked = nodes.run();
+    let large = nodes.request(0, 2, 900);
+    let mut rounds = 0;
+    loop {
+        // One is answered, and two more are made.
+        let answered = asked.remove(0);
+        answer_all(&mut nodes, vec![answered]);
+        nodes.request(0, 1, 60);
+        for (place, action) in nodes.run() {
+            match action {
+                Action::Asked { ticket, .. } if place == 2 => {
+                    assert_eq!(ticket.number, large.number);
+                    return;
+                }
+                Action::Asked { .. } => asked.push((place, action)),
+                _ => {}
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 12, "the large one waits for ever");
+    }
+}
+
+#[test]
+fn replies_do_not_hold_up_requests() {
+    let wide = |incarnation| Config {
+        window: Window { requests: 50, bytes: 1 << 20 },
+        in_flight: 1 << 20,
+        queue: 50,
+        ..config(incarnation)
+    };
+    let mut nodes = Nodes::new([wide(1), wide(2)]);
+    nodes.run();
+    for _ in 0..10 {
+        nodes.request(1, 0, 10);
+    }
+    let asked = nodes.run();
+    answer_all(&mut nodes, asked);
+    for _ in 0..10 {
+        nodes.request(0, 1, 10);
+    }
+    let sent = std::iter::from_fn(|| nodes.endpoints[0].transmit(nodes.now));
+    let kinds: Vec<u8> = sent.map(|(_, frame)| frame[0]).collect();
+    assert_eq!(kinds.len(), 20);
+    assert!(kinds.windows(2).all(|two| two[0] != two[1]), "{kinds:?}");
 }

@@ -4,7 +4,7 @@
 //! a copy of the request that comes meanwhile gets the same reply. A pull is not remembered: done again, it
 //! tells no worse.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Window;
 use super::outgoing::SPAN;
@@ -17,6 +17,9 @@ pub(super) struct Incoming {
     floor: u64,
     /// Fewer than the window times its span.
     requests: BTreeMap<u64, State>,
+    /// Running, though the peer does not wait for them any more.
+    abandoned: BTreeSet<u64>,
+    running: usize,
 }
 
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) enum Taken {
     Replied(Frame),
     /// It is being done, or has ended for the peer.
     Known,
+    /// Too much is running already, of which the peer has given up a part: it is not done.
+    Busy,
     /// The peer goes beyond its window.
     Beyond,
 }
@@ -42,7 +47,10 @@ impl Incoming {
     pub fn take(&mut self, kind: Kind, id: u64, floor: u64, window: Window) -> Taken {
         if floor > self.floor {
             self.floor = floor;
-            self.requests = self.requests.split_off(&floor);
+            let kept = self.requests.split_off(&floor);
+            let gone = std::mem::replace(&mut self.requests, kept).into_iter();
+            let running = gone.filter(|(_, state)| matches!(state, State::Running(_)));
+            self.abandoned.extend(running.map(|(id, _)| id));
         }
         if id < self.floor {
             return Taken::Known;
@@ -52,17 +60,26 @@ impl Incoming {
             Some(State::Replied(frame)) => return Taken::Replied(frame.clone()),
             None => {}
         }
-        // More than a window may be running here: what the peer has given up and not said so.
-        if id - self.floor >= u64::from(window.requests) * SPAN {
+        let most = u64::from(window.requests) * SPAN;
+        if id - self.floor >= most {
             return Taken::Beyond;
         }
+        if self.running as u64 >= most {
+            return Taken::Busy;
+        }
         self.requests.insert(id, State::Running(kind));
+        self.running += 1;
         Taken::New
     }
 
     /// Notes a reply; whether the request is still waited for.
     pub fn reply(&mut self, id: u64, frame: &Frame) -> bool {
+        if self.abandoned.remove(&id) {
+            self.running -= 1;
+            return false;
+        }
         let Some(state @ State::Running(_)) = self.requests.get_mut(&id) else { return false };
+        self.running -= 1;
         if matches!(state, State::Running(Kind::Pull)) {
             self.requests.remove(&id);
         } else {
@@ -77,6 +94,20 @@ mod tests {
     use super::*;
 
     const WINDOW: Window = Window { requests: 2, bytes: 1 };
+
+    #[test]
+    fn what_is_given_up_runs_on_and_counts() {
+        let mut incoming = Incoming::default();
+        // Each is given up before it is answered: the floor follows.
+        let taken = |incoming: &mut Incoming, id| incoming.take(Kind::Pull, id, id, WINDOW);
+        for id in 0..8 {
+            assert_eq!(taken(&mut incoming, id), Taken::New);
+        }
+        assert_eq!(taken(&mut incoming, 8), Taken::Busy);
+        assert!(!incoming.reply(3, &Frame::new()), "nobody waits for it");
+        assert_eq!(taken(&mut incoming, 9), Taken::New);
+        assert_eq!(taken(&mut incoming, 10), Taken::Busy);
+    }
 
     #[test]
     fn what_changes_something_is_done_once() {

@@ -22,15 +22,16 @@
 //! on. A peer that is silent for too long has [left](Action::Left), whatever the transport says.
 //!
 //! # Bounds
-//! A peer has at most so many requests underway as this node's [`Window`] allows, and is refused when it goes
-//! beyond; what it has asked and not heard of is remembered, at most four windows of it. Of this node's own
-//! requests at most [`in_flight`](Config::in_flight) bytes are underway to all peers together; more wait, at
-//! most [`queue`](Config::queue) for a peer, and after that a request is given back as [`Busy`] until the
-//! peer is [`Ready`](Action::Ready).
+//! A peer keeps to this node's [`Window`]. Its numbers may be four windows ahead of the oldest without an end,
+//! or it is refused; at most so many of its requests are being done, of those too that it has given up, and more
+//! are rejected; of at most so many the replies are kept. Of this node's own requests at most
+//! [`in_flight`](Config::in_flight) bytes are underway to all peers together, and who has waited longest goes
+//! first; more wait, at most [`queue`](Config::queue) for a peer, and after that a request is given back as
+//! [`Busy`] until the peer is [`Ready`](Action::Ready).
 //!
 //! # Cost
-//! 40 bytes a request and a reply. Nothing is copied: a request is kept, until it has ended, by sharing the
-//! frame that is sent.
+//! 40 bytes a request and a reply. A request is kept, until it has ended, by sharing the frame that is sent;
+//! it is copied only to ask a new incarnation what the one before was asked.
 
 mod draft;
 mod incoming;
@@ -48,7 +49,7 @@ pub use wire::{Kind, Refusal};
 
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Loss, NodeId};
+use crate::transport::{Loss, NodeId, SendError};
 use peer::Peer;
 
 /// Who a node is. Peers compare it.
@@ -233,6 +234,8 @@ pub enum Why {
     NewIncarnation,
     /// The peer was refused, or has refused this node.
     Refused,
+    /// The transport takes no frame so long.
+    TooLong,
     /// The program does not want it any more.
     Cancelled,
 }
@@ -277,8 +280,8 @@ pub struct Endpoint {
     actions: VecDeque<Action>,
     /// Those that may have something to send, in turn.
     turn: VecDeque<NodeId>,
-    /// Those that had, and too much was underway to others.
-    starved: BTreeSet<NodeId>,
+    /// Those that had a request, and too much was underway: nobody makes one before the first of them has.
+    starved: VecDeque<NodeId>,
     /// When each of them has something to do.
     timers: BTreeSet<(Time, NodeId)>,
     strays: u64,
@@ -302,7 +305,7 @@ impl Endpoint {
             in_flight: 0,
             actions: VecDeque::new(),
             turn: VecDeque::new(),
-            starved: BTreeSet::new(),
+            starved: VecDeque::new(),
             timers: BTreeSet::new(),
             strays: 0,
         }
@@ -358,11 +361,12 @@ impl Endpoint {
         None
     }
 
-    /// Takes back what the transport did not take: it is sent when there is [room](Event::Room), or not at
-    /// all if the peer is lost before.
-    pub fn unsent(&mut self, to: NodeId, frame: Frame) {
-        if let Some(peer) = self.peers.get_mut(&to) {
-            peer.unsent(frame);
+    /// Takes back what the transport did not take, before anything else is handled. What it was full for is
+    /// sent when there is [room](Event::Room); a request that is too long for it has ended, as
+    /// [`Why::TooLong`].
+    pub fn unsent(&mut self, to: NodeId, frame: Frame, error: SendError, now: Time) {
+        if self.peers.contains_key(&to) {
+            self.with(to, now, |peer, cx| peer.unsent(frame, error, cx));
         }
     }
 
@@ -404,8 +408,14 @@ impl Endpoint {
         let most = self.config.queue;
         let mut made = None;
         // A deadline that has passed is seen at the next tick.
-        self.with(peer, Time::ZERO, |peer, _| {
-            made = Some(peer.outgoing.add(kind, draft, deadline, most));
+        self.with(peer, Time::ZERO, |peer, cx| {
+            let added = peer.outgoing.add(kind, draft, deadline, most);
+            if let Ok(number) = added
+                && peer.is_refused()
+            {
+                peer.give_up(number, Why::Refused, cx);
+            }
+            made = Some(added);
         });
         match made.expect("it was tried") {
             Ok(number) => Ok(RequestId { peer, number }),
@@ -416,7 +426,9 @@ impl Endpoint {
     /// Ends a request of this node, if it has no end yet.
     pub fn cancel(&mut self, request: RequestId, now: Time) {
         if self.peers.contains_key(&request.peer) {
-            self.with(request.peer, now, |peer, cx| peer.cancel(request.number, cx));
+            self.with(request.peer, now, |peer, cx| {
+                peer.give_up(request.number, Why::Cancelled, cx)
+            });
         }
     }
 
@@ -456,7 +468,7 @@ impl Endpoint {
         self.strays
     }
 
-    /// Lets a peer do something, and then sees to its timer and its turn.
+    /// Lets a peer do something, and then sees to its timer and to whose turn it is.
     fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut Context<'_>)) {
         let peer = self.peers.entry(id).or_insert_with(|| Peer::new(id));
         let before = self.in_flight;
@@ -466,19 +478,13 @@ impl Endpoint {
             in_flight: &mut self.in_flight,
             actions: &mut self.actions,
             strays: &mut self.strays,
+            waits: self.starved.front().is_some_and(|&first| first != id),
             starved: false,
         };
         act(peer, &mut cx);
         let starved = cx.starved;
         if peer.outgoing.is_ready(self.config.queue) {
             self.actions.push_back(Action::Ready { peer: id });
-        }
-        if starved {
-            self.starved.insert(id);
-        }
-        if peer.may_transmit() && !peer.in_turn && !starved {
-            peer.in_turn = true;
-            self.turn.push_back(id);
         }
         let timer = peer.next_timer(&self.config);
         if timer != peer.timer {
@@ -488,14 +494,29 @@ impl Endpoint {
                 self.timers.insert((timer, id));
             }
         }
-        if self.in_flight < before {
-            for id in std::mem::take(&mut self.starved) {
-                let peer = self.peers.get_mut(&id).expect("it was there");
-                if peer.may_transmit() && !peer.in_turn {
-                    peer.in_turn = true;
-                    self.turn.push_back(id);
-                }
+        if starved && !self.starved.contains(&id) {
+            self.starved.push_back(id);
+        }
+        // What it has sent, or has not to send any more, makes way for the next.
+        let sent = self.in_flight > before;
+        if !starved {
+            self.give_turn(id);
+            if sent || !self.peers[&id].has_request() {
+                self.starved.retain(|&other| other != id);
             }
+        }
+        if (self.in_flight < before || !starved)
+            && let Some(&first) = self.starved.front()
+        {
+            self.give_turn(first);
+        }
+    }
+
+    fn give_turn(&mut self, id: NodeId) {
+        let peer = self.peers.get_mut(&id).expect("it has acted");
+        if peer.may_transmit() && !peer.in_turn {
+            peer.in_turn = true;
+            self.turn.push_back(id);
         }
     }
 }
@@ -507,6 +528,8 @@ struct Context<'a> {
     in_flight: &'a mut u64,
     actions: &'a mut VecDeque<Action>,
     strays: &'a mut u64,
-    /// Whether it could send, if less were underway to others.
+    /// Whether another has waited longer to make a request.
+    waits: bool,
+    /// Whether it has a request that it cannot make now.
     starved: bool,
 }

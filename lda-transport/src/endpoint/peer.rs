@@ -1,16 +1,16 @@
 //! One peer: whether it is there, who it is, and what goes to and fro.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::draft::Draft;
 use super::incoming::{Incoming, Taken};
-use super::outgoing::{Budget, Next, Outgoing, SPAN};
+use super::outgoing::{Budget, Next, Outgoing};
 use super::wire::{self, Head, Hello, Kind, Message, Refusal, Status};
 use super::{Action, Config, Context, Identity, Left, Outcome, RequestId, Ticket, Why, Window};
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Loss, NodeId};
+use crate::transport::{Loss, NodeId, SendError};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -27,10 +27,17 @@ pub(super) struct Peer {
     pub outgoing: Outgoing,
     incoming: Incoming,
     /// What the transport gave back.
-    returned: Option<Frame>,
+    returned: VecDeque<Frame>,
     /// Greetings, refusals, beats.
     control: VecDeque<Frame>,
-    replies: VecDeque<Frame>,
+    /// By number, so that there is one a request, and that those nobody waits for can be told.
+    replies: BTreeMap<u64, Frame>,
+    /// Whether a reply was sent last: neither replies nor requests keep the others waiting.
+    replied: bool,
+    /// Why and of which incarnation, to be said again to one who has not heard it.
+    refused: Option<(u64, Refusal)>,
+    /// The largest that has greeted.
+    latest: u64,
     heard: Time,
     spoken: Time,
     /// Set by the endpoint: when it has something to do, and whether its turn to send will come.
@@ -66,14 +73,21 @@ impl Peer {
             reborn: false,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
-            returned: None,
+            returned: VecDeque::new(),
             control: VecDeque::new(),
-            replies: VecDeque::new(),
+            replies: BTreeMap::new(),
+            replied: false,
+            refused: None,
+            latest: 0,
             heard: Time::ZERO,
             spoken: Time::ZERO,
             timer: Time::NEVER,
             in_turn: false,
         }
+    }
+
+    pub fn is_refused(&self) -> bool {
+        self.session == Session::Refused
     }
 
     pub fn is_joined(&self) -> bool {
@@ -106,17 +120,19 @@ impl Peer {
         self.leave(Left::Lost(loss), cx);
         self.up = false;
         self.session = Session::Away;
+        self.blocked = false;
+        self.returned.clear();
+        // The peer asks again, as this node does.
+        self.replies.clear();
     }
 
-    /// Forgets what was to be sent; requests are kept, to be sent again.
+    /// Forgets greetings and beats; requests are kept, to be sent again. So are replies, as long as the
+    /// transport has the peer up: it may not know that it was thought away, and so not ask again.
     fn leave(&mut self, why: Left, cx: &mut Context<'_>) {
         if self.is_joined() {
             cx.actions.push_back(Action::Left { peer: self.id, why });
         }
-        self.blocked = false;
-        self.returned = None;
         self.control.clear();
-        self.replies.clear();
         self.outgoing.interrupt(cx.in_flight);
     }
 
@@ -124,34 +140,85 @@ impl Peer {
         self.blocked = false;
     }
 
-    pub fn unsent(&mut self, frame: Frame) {
-        // Lost meanwhile, it has been seen to.
-        if self.up {
-            self.blocked = true;
-            self.returned = Some(frame);
+    pub fn unsent(&mut self, frame: Frame, error: SendError, cx: &mut Context<'_>) {
+        match error {
+            SendError::Full => {
+                self.blocked = true;
+                self.returned.push_back(frame);
+            }
+            SendError::TooLong { .. } => self.too_long(&frame, cx),
+            // It goes down, and everything is seen to then.
+            _ => {}
+        }
+    }
+
+    /// A request that can never be sent ends; so does one whose reply cannot be.
+    fn too_long(&mut self, frame: &Frame, cx: &mut Context<'_>) {
+        match wire::decode(frame) {
+            Ok(Message::Request { id, .. }) => {
+                if let Some(outcome) = self.outgoing.give_up(id, Why::TooLong, cx.in_flight) {
+                    // The transport did not take it.
+                    let unsent = |outcome| match outcome {
+                        Outcome::Unknown { why, .. } => Outcome::Unknown { why, sent: false },
+                        other => other,
+                    };
+                    self.ended(id, unsent(outcome), cx);
+                }
+            }
+            Ok(Message::Reply { from, to, id, .. }) => {
+                let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
+                let words = Draft::from(&b"the reply is longer than the transport takes"[..]);
+                self.replies.insert(id, words.into_frame(&head));
+            }
+            _ => {}
         }
     }
 
     pub fn may_transmit(&self) -> bool {
+        let ready = !self.returned.is_empty() || !self.control.is_empty();
+        self.up && !self.blocked && (ready || self.has_reply() || self.has_request())
+    }
+
+    fn has_reply(&self) -> bool {
+        self.is_joined() && !self.replies.is_empty()
+    }
+
+    pub fn has_request(&self) -> bool {
         let joined = self.remote.filter(|_| self.is_joined());
-        let requests = joined.is_some_and(|remote| self.outgoing.has_next(remote.window));
-        let rest = self.returned.is_some() || !self.control.is_empty() || !self.replies.is_empty();
-        self.up && !self.blocked && (rest || requests)
+        joined.is_some_and(|remote| self.outgoing.has_next(remote.window))
     }
 
     pub fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
         if !self.may_transmit() {
             return None;
         }
-        let ready = self.returned.take().or_else(|| self.control.pop_front());
-        let ready = ready.or_else(|| self.replies.pop_front());
-        let frame = ready.or_else(|| self.next_request(cx))?;
+        let ready = self.returned.pop_front().or_else(|| self.control.pop_front());
+        let frame = ready.or_else(|| self.next_of_both(cx))?;
         self.spoken = cx.now;
         Some(frame)
     }
 
+    /// A reply and a request in turn.
+    fn next_of_both(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
+        if !self.has_reply() || self.replied {
+            self.replied = false;
+            if let Some(request) = self.next_request(cx) {
+                return Some(request);
+            }
+        }
+        if !self.has_reply() {
+            return None;
+        }
+        self.replied = true;
+        self.replies.pop_first().map(|(_, reply)| reply)
+    }
+
     fn next_request(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
-        let remote = self.remote.filter(|_| self.is_joined())?;
+        let remote = self.remote.filter(|_| self.has_request())?;
+        if cx.waits {
+            cx.starved = true;
+            return None;
+        }
         let Config { identity, in_flight, retry, .. } = *cx.config;
         let mut budget = Budget { in_flight: cx.in_flight, most_in_flight: in_flight, retry };
         let to = remote.incarnation;
@@ -168,7 +235,7 @@ impl Peer {
     pub fn frame(&mut self, frame: &Frame, cx: &mut Context<'_>) {
         match wire::decode(frame) {
             Ok(message) => self.message(message, cx),
-            Err(error) => self.refuse(Refusal::Violation(error.0), cx),
+            Err(error) => self.refuse(self.known(), Refusal::Violation(error.0), cx),
         }
     }
 
@@ -216,19 +283,42 @@ impl Peer {
     }
 
     fn hello(&mut self, from: u64, to: u64, hello: &Hello, cx: &mut Context<'_>) {
-        let late = from < self.known();
-        if !self.up || late || self.session == Session::Refused && from == self.known() {
+        let own = cx.config.identity.incarnation;
+        if !self.up {
             *cx.strays += 1;
             return;
         }
-        if let Err(refusal) = fits(&cx.config.identity, hello) {
-            self.meet(from, hello, cx);
-            return self.refuse(refusal, cx);
+        if from < self.latest {
+            // Late, of a node that is gone, and so heard by nobody; or of one whose clock was set back.
+            *cx.strays += 1;
+            let why = Refusal::Violation(format!(
+                "its incarnation {from} is smaller than {} before it: set its clock, or count its starts",
+                self.latest
+            ));
+            return self.say_refusal(from, &why, cx);
         }
-        let own = cx.config.identity.incarnation;
+        self.latest = from;
+        match &self.refused {
+            Some((incarnation, why)) if self.is_refused() && *incarnation == from => {
+                *cx.strays += 1;
+                let why = why.clone();
+                return self.say_refusal(from, &why, cx);
+            }
+            _ => {}
+        }
+        if let Err(refusal) = fits(&cx.config.identity, hello) {
+            if from != self.known() {
+                self.meet(None, cx);
+            }
+            return self.refuse(from, refusal, cx);
+        }
         let was_joined = self.is_joined() && from == self.known();
         if from != self.known() {
-            self.meet(from, hello, cx);
+            let Hello { role, window, .. } = *hello;
+            self.meet(Some(Remote { incarnation: from, role, window }), cx);
+        } else if self.is_refused() {
+            *cx.strays += 1;
+            return;
         }
         self.heard = cx.now;
         if to == own {
@@ -236,28 +326,28 @@ impl Peer {
         }
         if to != own || !was_joined {
             self.say_hello(cx);
+        } else if self.control.is_empty() {
+            // It may have thought this node away, and waits for a word.
+            self.control.push_back(wire::beat(own, from));
         }
     }
 
-    /// Takes note of who the peer is now.
-    fn meet(&mut self, from: u64, hello: &Hello, cx: &mut Context<'_>) {
-        let Hello { role, window, .. } = *hello;
-        if from != self.known() {
-            if self.is_joined() {
-                self.leave(Left::Lost(Loss::Broken("it has started anew".to_owned())), cx);
-            }
-            if self.remote.is_some() {
-                self.reborn = true;
-                let mut ended = Vec::new();
-                self.outgoing.interrupt(cx.in_flight);
-                self.outgoing.reincarnate(cx.in_flight, &mut ended);
-                self.all_ended(ended, cx);
-                self.replies.clear();
-            }
-            self.incoming = Incoming::default();
-            self.session = Session::Greeting(cx.now);
+    /// Takes note of who the peer is now: somebody else than before.
+    fn meet(&mut self, remote: Option<Remote>, cx: &mut Context<'_>) {
+        if self.is_joined() {
+            self.leave(Left::Lost(Loss::Broken("it has started anew".to_owned())), cx);
         }
-        self.remote = Some(Remote { incarnation: from, role, window });
+        if self.remote.is_some() {
+            self.reborn = true;
+            let mut ended = Vec::new();
+            self.outgoing.interrupt(cx.in_flight);
+            self.outgoing.reincarnate(cx.in_flight, &mut ended);
+            self.all_ended(ended, cx);
+        }
+        self.replies.clear();
+        self.incoming = Incoming::default();
+        self.session = Session::Greeting(cx.now);
+        self.remote = remote;
     }
 
     fn join(&mut self, cx: &mut Context<'_>) {
@@ -271,25 +361,26 @@ impl Peer {
     }
 
     fn asked(&mut self, kind: Kind, id: u64, floor: u64, body: Frame, cx: &mut Context<'_>) {
+        // Nobody waits for those below.
+        self.replies = self.replies.split_off(&floor);
         match self.incoming.take(kind, id, floor, cx.config.window) {
             Taken::New => {
                 let ticket = Ticket { peer: self.id, incarnation: self.known(), number: id };
                 cx.actions.push_back(Action::Asked { ticket, kind, body });
             }
-            // One who asks again and again and takes no reply gets no more of them.
-            Taken::Replied(frame) if self.replies.len() < self.most_replies(cx) => {
-                self.replies.push_back(frame);
+            Taken::Replied(frame) => drop(self.replies.insert(id, frame)),
+            Taken::Known => *cx.strays += 1,
+            Taken::Busy => {
+                let (from, to) = (cx.config.identity.incarnation, self.known());
+                let words = Draft::from(&b"too many requests are being done"[..]);
+                let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
+                self.replies.insert(id, words.into_frame(&head));
             }
-            Taken::Replied(_) | Taken::Known => *cx.strays += 1,
             Taken::Beyond => {
                 let reason = format!("request {id} goes beyond its window");
-                self.refuse(Refusal::Violation(reason), cx);
+                self.refuse(self.known(), Refusal::Violation(reason), cx);
             }
         }
-    }
-
-    fn most_replies(&self, cx: &Context<'_>) -> usize {
-        2 * SPAN as usize * cx.config.window.requests as usize
     }
 
     pub fn answer(
@@ -306,31 +397,38 @@ impl Peer {
         let frame = draft.into_frame(&Head { from, to, id: ticket.number, ..wire::reply(status) });
         let awaited = self.incoming.reply(ticket.number, &frame);
         // To one who is away it is sent when he asks again.
-        if awaited && self.is_joined() {
-            self.replies.push_back(frame);
+        if awaited && self.up {
+            self.replies.insert(ticket.number, frame);
         }
         awaited
     }
 
-    pub fn cancel(&mut self, number: u64, cx: &mut Context<'_>) {
-        if let Some(outcome) = self.outgoing.give_up(number, Why::Cancelled, cx.in_flight) {
+    pub fn give_up(&mut self, number: u64, why: Why, cx: &mut Context<'_>) {
+        if let Some(outcome) = self.outgoing.give_up(number, why, cx.in_flight) {
             self.ended(number, outcome, cx);
         }
     }
 
-    fn refuse(&mut self, why: Refusal, cx: &mut Context<'_>) {
-        if self.session != Session::Refused {
-            let own = cx.config.identity.incarnation;
+    fn refuse(&mut self, to: u64, why: Refusal, cx: &mut Context<'_>) {
+        if !self.is_refused() {
+            self.refused = Some((to, why.clone()));
             self.end(why.clone(), cx);
-            self.control.push_back(wire::refusal(own, self.known(), &why));
+            self.say_refusal(to, &why, cx);
+        }
+    }
+
+    fn say_refusal(&mut self, to: u64, why: &Refusal, cx: &Context<'_>) {
+        // One that waits is as good.
+        if self.control.is_empty() {
+            self.control.push_back(wire::refusal(cx.config.identity.incarnation, to, why));
         }
     }
 
     fn end(&mut self, why: Refusal, cx: &mut Context<'_>) {
-        if self.session == Session::Refused {
+        if self.is_refused() {
             return;
         }
-        self.returned = None;
+        self.returned.clear();
         self.control.clear();
         self.replies.clear();
         self.session = Session::Refused;
@@ -373,7 +471,7 @@ impl Peer {
             Session::Joined if due(self.spoken, cx.config.beat_every) => {
                 // Said once, though the transport may be slow to take it.
                 self.spoken = cx.now;
-                if self.control.is_empty() && self.returned.is_none() {
+                if self.control.is_empty() && self.returned.is_empty() {
                     self.control
                         .push_back(wire::beat(cx.config.identity.incarnation, self.known()));
                 }

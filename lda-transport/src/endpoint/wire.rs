@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0  kind: 1 hello, 2 refusal, 3 request, 4 reply, 5 beat
-//!  1  request: 0 pull, 1 push, 2 call; reply: 0 done, 1 rejected; refusal: its reason; else 0
+//!  1  request: 0 pull, 1 push, 2 call; reply: 0 done, 1 rejected; else 0
 //!  2  0 0 0 0 0 0
 //!  8  incarnation of the sender
 //! 16  incarnation of the receiver, 0 where it is not known

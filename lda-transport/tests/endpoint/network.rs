@@ -7,7 +7,7 @@ use std::time::Duration;
 use lda_transport::endpoint::{
     Action, Config, Draft, Endpoint, Event, Identity, Kind, Outcome, RequestId, Ticket, Window,
 };
-use lda_transport::{Frame, Loss, NodeId, Time};
+use lda_transport::{Frame, Loss, NodeId, SendError, Time};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -263,7 +263,7 @@ impl Network {
         while let Some((to, frame)) = node.endpoint.transmit(now) {
             // A transport that is full now and then.
             if self.numbers.below(50) == 0 {
-                node.endpoint.unsent(to, frame);
+                node.endpoint.unsent(to, frame, SendError::Full, now);
                 node.endpoint.handle(Event::Room { peer: to }, now);
             } else {
                 sent.push((to, frame));

@@ -80,7 +80,8 @@ impl ReportError {
     /// Exit status: 2 where the command line is to blame, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Reading(
+            Self::Inference(InferenceError::Option { .. })
+            | Self::Reading(
                 ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
             ) => 2,
             _ => 1,

@@ -5,7 +5,8 @@
 //! library's lists at every step, so that none of the first words is missing at any.
 //!
 //! A model of real numbers is counted for that: C_wk = φ_kw times the tokens of topic k, in units
-//! small enough that nothing is lost to rounding which a list would show.
+//! small enough that nothing is lost to rounding which a list would show. What a topic gives all words alike
+//! is in the totals and frequencies, and in no word's count: such words stand last, and are no candidates.
 
 use std::ops::Range;
 
@@ -40,7 +41,12 @@ impl Terms {
     pub fn new(model: &TopicModel, tokens: &[f64]) -> Result<Self, TopWordsError> {
         match model.counts() {
             Some(counts) => Self::of(counts, counts.beta(), true),
-            None => Self::of(&Weighted::new(model, tokens), Weighted::BETA, false),
+            None => {
+                let weighted = Weighted::new(model, tokens);
+                let mut terms = Self::of(&weighted, Weighted::BETA, false)?;
+                terms.frequencies = weighted.frequencies();
+                Ok(terms)
+            }
         }
     }
 
@@ -96,15 +102,24 @@ impl<'a> Weighted<'a> {
         let unit = f64::from(u32::MAX) / largest;
         let scales: Vec<f64> =
             tokens.iter().map(|tokens| tokens.max(largest * 1e-3) * unit).collect();
-        let mut weighted = Self { model, scales, totals: Vec::new() };
-        let mut totals = vec![0; model.num_topics()];
-        weighted.visit_words(0..model.num_words(), &mut |_, row| {
-            for &(topic, count) in row {
-                totals[topic as usize] += u64::from(count);
-            }
-        });
-        weighted.totals = totals;
-        weighted
+        // The shares of a topic add up to 1.
+        let totals = scales.iter().map(|scale| scale.round() as u64).collect();
+        Self { model, scales, totals }
+    }
+
+    /// Tokens of each word, with what topics give all words alike.
+    fn frequencies(&self) -> Vec<u64> {
+        let floor = |topic: usize| self.model.floor(topic) * self.scales[topic];
+        let floors: f64 = (0..self.model.num_topics()).map(floor).sum();
+        let frequency = |word| {
+            let mut tokens = floors;
+            self.model.for_each_phi(word, |topic, phi| {
+                let topic = topic as usize;
+                tokens += phi * self.scales[topic] - floor(topic);
+            });
+            tokens.round() as u64
+        };
+        (0..self.model.num_words()).map(frequency).collect()
     }
 }
 
@@ -179,7 +194,15 @@ mod tests {
             f64::from(terms.candidates[topic][at].1) / terms.totals[topic] as f64
         };
         assert!((share(0, 0) - 0.5).abs() < 1e-6 && (share(0, 1) - 0.25).abs() < 1e-6);
+        assert_eq!(terms.candidates[1].len(), 1);
+        assert!((share(1, 0) - 0.7).abs() < 1e-6);
         let sizes = terms.totals[0] as f64 / terms.totals[1] as f64;
-        assert!(sizes > 2.9, "{sizes}");
+        assert!((sizes - 3.0).abs() < 1e-6, "{sizes}");
+        // 300 × 0.5 + 100 × 0.1, and so on, in the same units.
+        let unit = terms.totals[1] as f64 / 100.0;
+        let expected = [160.0, 85.0, 85.0, 70.0];
+        for (frequency, expected) in terms.frequencies.iter().zip(expected) {
+            assert!((*frequency as f64 / unit - expected).abs() < 1e-4, "{frequency}");
+        }
     }
 }

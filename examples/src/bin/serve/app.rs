@@ -118,7 +118,9 @@ impl App {
             task: Box::new(move |desk, asker| task(&body.bytes, desk, asker)),
             reply,
         };
-        self.queue.push(work).map_err(|_| Problem::Queue { limit: self.queue.limit() })?;
+        let is_wanted = |work: &Work| !work.reply.is_closed();
+        let full = |_| Problem::Queue { limit: self.queue.limit() };
+        self.queue.push(work, is_wanted).map_err(full)?;
         let outcome = timeout_at(deadline, outcome).await.map_err(|_| Problem::Time)?;
         // Dropped without a reply: only if a thread is lost.
         let json = outcome.map_err(|_| Problem::Internal)??;

@@ -16,8 +16,10 @@
 //!
 //! - Connections are served by an asynchronous runtime that never computes; a thread a core computes and
 //!   never waits for a client. `workers` says what becomes of a request that nobody waits for any more.
-//! - Every resource has a bound, and whoever meets it is told so: length, documents and tokens of a body
-//!   (413), bytes of all bodies, places in the queue, time (503), requests a client (429).
+//! - Whoever meets a bound is told so: length, documents and tokens of a body (413), bytes of all bodies,
+//!   places in the queue, time (503), requests a client (429). A body is parsed before its documents are
+//!   counted, which takes up to some 25 times its length, a thread; answers have no bound of their own, but
+//!   those that follow from a request's (`top` makes them short).
 //! - A model is loaded beside the one in use and takes its place; answers say which one they are of
 //!   (`x-model`, the model's fingerprint).
 //! - What an answer says follows from model, method, seed and document alone, and is what the program

@@ -46,9 +46,13 @@ impl<T> Queue<T> {
         self.state().items.len()
     }
 
-    /// Puts an item behind the others; gives it back where there is no place.
-    pub fn push(&self, item: T) -> Result<(), T> {
+    /// Puts an item behind the others; gives it back where there is no place. Before that, those make way of
+    /// which nobody waits for any more.
+    pub fn push(&self, item: T, is_wanted: impl Fn(&T) -> bool) -> Result<(), T> {
         let mut state = self.state();
+        if state.items.len() >= self.limit {
+            state.items.retain(is_wanted);
+        }
         if state.items.len() >= self.limit {
             return Err(item);
         }
@@ -92,15 +96,26 @@ mod tests {
     #[test]
     fn it_is_full_and_empty_in_order() {
         let queue = Queue::new(2);
-        assert_eq!((queue.push(1), queue.push(2), queue.push(3)), (Ok(()), Ok(()), Err(3)));
+        let push = |item| queue.push(item, |_| true);
+        assert_eq!((push(1), push(2), push(3)), (Ok(()), Ok(()), Err(3)));
         let mut seen = 0;
         assert_eq!(queue.take(&mut seen), Turn::Item(1));
         queue.renew();
-        assert_eq!(queue.push(4), Ok(()));
+        assert_eq!(push(4), Ok(()));
         // Work comes first.
         assert_eq!([queue.take(&mut seen), queue.take(&mut seen)], [Turn::Item(2), Turn::Item(4)]);
         assert_eq!(queue.take(&mut seen), Turn::Renew);
         assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn what_nobody_wants_makes_way() {
+        let queue = Queue::new(3);
+        let push = |item| queue.push(item, |item| item % 2 == 0);
+        assert_eq!([1, 2, 3, 4, 6].map(push), [Ok(()); 5]);
+        assert_eq!(push(8), Err(8));
+        let mut seen = 0;
+        assert_eq!(queue.take(&mut seen), Turn::Item(2));
     }
 
     #[test]
@@ -120,7 +135,7 @@ mod tests {
             };
             let takers = [scope.spawn(taker), scope.spawn(taker)];
             for item in (1..=1000).chain([0, 0]) {
-                while queue.push(item).is_err() {
+                while queue.push(item, |_| true).is_err() {
                     std::thread::yield_now();
                 }
                 queue.renew();

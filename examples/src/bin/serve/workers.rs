@@ -167,7 +167,7 @@ mod tests {
 
     fn push(app: &App, ready: &Arc<Ready>, task: Task) -> oneshot::Receiver<Outcome> {
         let (reply, outcome) = oneshot::channel();
-        assert!(app.queue.push(Work { ready: Arc::clone(ready), task, reply }).is_ok());
+        assert!(app.queue.push(Work { ready: Arc::clone(ready), task, reply }, |_| true).is_ok());
         outcome
     }
 
