@@ -157,8 +157,10 @@ def main():
     known, foretold = ([[w for w in d if w in set(place)] for d in part] for part in [known, foretold])
     keep = [i for i in range(len(known)) if known[i] and foretold[i]]
     known, foretold = ([part[i] for i in keep] for part in [known, foretold])
-    phi = numpy.zeros((topics, num_words))
-    phi[:, place] = [model.get_topic_word_dist(topic) for topic in range(topics)]
+    known_phi = numpy.array([model.get_topic_word_dist(topic) for topic in range(topics)], dtype=float)
+    # Words that were not trained on have what beta gives them, as those have that a topic has no token of.
+    phi = numpy.repeat(known_phi.min(axis=1, keepdims=True), num_words, axis=1)
+    phi[:, place] = known_phi
     phi /= phi.sum(axis=1, keepdims=True)
     totals = numpy.array(model.get_count_by_topics())[:, None]
     counts = numpy.maximum(phi * (totals + num_words * BETA) - BETA, 0)

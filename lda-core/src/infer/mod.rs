@@ -5,7 +5,7 @@
 //! | method | answer | cost |
 //! |---|---|---|
 //! | [fold-in](Method::FoldIn) | mean of Gibbs samples: the posterior's shares, up to chance | O(min(K_d log K_w, K_w + K_d)) a token and sweep |
-//! | [variational](Method::Variational) | mean of one Dirichlet, deterministic | O(K_w) a word and iteration, and K digammas |
+//! | [variational](Method::Variational) | mean of one Dirichlet, deterministic | O(K_w) a word and iteration, and O(K) |
 //! | [RT-LDA](Method::Rt) | the most probable topics, deterministic | as fold-in, and few sweeps |
 //!
 //! [`RtLda`] is RT-LDA alone, which gives the topic of each token too: for services that have

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! With φ over floors, φ_kw = floor_k + excess_kw, the sums over all K topics are shared by all words:
-//! an iteration costs O(K + Σ_w K_w), and K exponentials and digammas.
+//! an iteration costs O(K + Σ_w K_w). Of the K exp(ψ(γ_k)) vectors are made
+//! ([`exp_digamma`]): one by one they were two thirds of the time.
 
 use super::fixed::Fixed;
 use crate::counts::TopicIndex;
 use crate::model::{Rows, Value};
-use crate::special::digamma;
+use crate::special::{digamma, exp_digamma};
 
 /// Less of a topic than this, in tokens, is left out of an answer.
 const LEAST: f64 = 1e-4;
@@ -72,11 +73,12 @@ impl Variational {
     /// One iteration; returns Σ_k |change of γ_k|.
     fn step<T: TopicIndex, V: Value>(&mut self, fixed: &Fixed, rows: &Rows<'_, T, V>) -> f64 {
         let Self { gamma, weights, shares, pairs } = self;
-        weights.clear();
-        weights.extend(gamma.iter().map(|&gamma| digamma(gamma)));
         // The largest becomes 1: else all might underflow, ψ(10⁻⁴) being −10⁴.
-        let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        weights.iter_mut().for_each(|weight| *weight = (*weight - most).exp());
+        let most = digamma(gamma.iter().copied().fold(0.0, f64::max));
+        weights.resize(gamma.len(), 0.0);
+        for (weight, &gamma) in weights.iter_mut().zip(gamma.iter()) {
+            *weight = exp_digamma(gamma, most);
+        }
         let floor: f64 = weights.iter().zip(&fixed.floors).map(|(w, floor)| w * floor).sum();
         shares.clear();
         shares.resize(gamma.len(), 0.0);
