@@ -15,12 +15,14 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call goes to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Relaxed);
         // SAFETY: the caller's promise is the one that is asked for.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: the contract is the trait's; the call is passed on unchanged.
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         // SAFETY: `place` comes from `alloc` above, and so from there.
         unsafe { System.dealloc(place, layout) }

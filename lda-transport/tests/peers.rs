@@ -511,3 +511,18 @@ fn replies_do_not_hold_up_requests() {
     assert_eq!(kinds.len(), 20);
     assert!(kinds.windows(2).all(|two| two[0] != two[1]), "{kinds:?}");
 }
+
+#[test]
+fn a_reply_that_nobody_waits_for_is_not_sent() {
+    let mut nodes = pair();
+    nodes.endpoints[0].pull(id(1), Draft::new(), Time(1000)).unwrap();
+    let asked = nodes.run();
+    answer_all(&mut nodes, asked);
+    // It waits to be sent, while the deadline passes and the next request says so.
+    nodes.now = Time(2000);
+    nodes.tell(0, Event::Tick);
+    nodes.request(0, 1, 10);
+    let (_, next) = nodes.endpoints[0].transmit(nodes.now).unwrap();
+    nodes.frame(0, 1, next);
+    assert_eq!(nodes.endpoints[1].transmit(nodes.now), None);
+}

@@ -258,7 +258,7 @@ impl WordCounts for Sparse {
 
 /// Says how long a large page takes; `--nocapture` shows it.
 #[test]
-#[ignore = "a minute, to measure by"]
+#[ignore = "a minute, to measure by: .ci/extended runs it"]
 fn a_thousand_topics_stay_fluid() {
     const WORDS: usize = 100_000;
     let scratch = Scratch::new("large");

@@ -362,7 +362,9 @@ impl Peer {
 
     fn asked(&mut self, kind: Kind, id: u64, floor: u64, body: Frame, cx: &mut Context<'_>) {
         // Nobody waits for those below.
-        self.replies = self.replies.split_off(&floor);
+        while self.replies.first_key_value().is_some_and(|(&number, _)| number < floor) {
+            self.replies.pop_first();
+        }
         match self.incoming.take(kind, id, floor, cx.config.window) {
             Taken::New => {
                 let ticket = Ticket { peer: self.id, incarnation: self.known(), number: id };
