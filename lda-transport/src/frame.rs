@@ -1,7 +1,7 @@
 //! What travels.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use bytes::Bytes;
 
@@ -35,6 +35,14 @@ impl Frame {
     /// If there are fewer.
     pub fn slice_from(&self, start: usize) -> Self {
         Self(self.0.slice(start..))
+    }
+
+    /// Some of the bytes, shared with this frame.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        Self(self.0.slice(range))
     }
 
     /// The room of the bytes, without a copy, where nobody shares them.

@@ -72,6 +72,10 @@ impl Incoming {
         Taken::New
     }
 
+    pub fn is_running(&self) -> bool {
+        self.running > 0
+    }
+
     /// Notes a reply; whether the request is still waited for.
     pub fn reply(&mut self, id: u64, frame: &Frame) -> bool {
         if self.abandoned.remove(&id) {

@@ -33,6 +33,7 @@
 //! 40 bytes a request and a reply. A request is kept, until it has ended, by sharing the frame that is sent;
 //! it is copied only to ask a new incarnation what the one before was asked.
 
+mod collective;
 mod draft;
 mod incoming;
 mod outgoing;
@@ -44,12 +45,16 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use collective::{
+    BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
+};
 pub use draft::Draft;
 pub use wire::{Kind, Refusal};
 
 use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{Loss, NodeId, SendError};
+use collective::Collectives;
 use peer::Peer;
 
 /// Who a node is. Peers compare it.
@@ -95,11 +100,16 @@ pub struct Config {
     /// How long to wait for a reply before a request is sent again, longer each time; none where the
     /// transport loses nothing without saying so.
     pub retry: Option<Duration>,
+    /// Bytes of a piece of a [`Collective`], the same at all nodes; no frame of the transport may be shorter. A
+    /// multiple of 8.
+    pub piece: usize,
+    /// Bytes of a member's content in a [`Collective`], at most.
+    pub longest_content: u64,
 }
 
 impl Config {
     /// 64 requests and 64 MiB from each peer; 256 MiB underway; 64 waiting for each. A beat a second, silence
-    /// of five, no retries.
+    /// of five, no retries. Pieces of 256 KiB of contents of up to 1 GiB.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -110,6 +120,8 @@ impl Config {
             beat_every: Duration::from_secs(1),
             silence: Duration::from_secs(5),
             retry: None,
+            piece: 256 << 10,
+            longest_content: 1 << 30,
         }
     }
 }
@@ -146,7 +158,7 @@ pub enum Event {
 }
 
 /// What a node's program is to know or to do.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
     /// A peer fits, and takes requests.
@@ -189,6 +201,13 @@ pub enum Action {
         request: RequestId,
         /// How.
         outcome: Outcome,
+    },
+    /// An operation that this node has [begun](Endpoint::begin) has ended here.
+    Collected {
+        /// Which.
+        operation: OperationId,
+        /// What this member gets: nothing at a barrier, one frame of a broadcast or a sum, one a member of a gathering.
+        result: Result<Vec<Frame>, CollectiveError>,
     },
     /// After [`Busy`]: there is room again for requests to this peer.
     Ready {
@@ -238,6 +257,8 @@ pub enum Why {
     TooLong,
     /// The program does not want it any more.
     Cancelled,
+    /// This node has closed.
+    Closed,
 }
 
 /// A request of this node.
@@ -277,7 +298,13 @@ pub struct Endpoint {
     peers: BTreeMap<NodeId, Peer>,
     /// Bytes of requests that are underway.
     in_flight: u64,
+    /// For the program.
     actions: VecDeque<Action>,
+    /// As peers say them, not yet seen by the operations.
+    fresh: VecDeque<Action>,
+    collectives: Collectives,
+    /// Whether requests end at once.
+    closed: bool,
     /// Those that may have something to send, in turn.
     turn: VecDeque<NodeId>,
     /// Those that had a request, and too much was underway: nobody makes one before the first of them has.
@@ -291,7 +318,7 @@ impl Endpoint {
     /// A node that knows nobody yet.
     ///
     /// # Panics
-    /// If the incarnation is 0, or a bound or a time is.
+    /// If the incarnation is 0, or a bound or a time is; if pieces are no multiple of 8 or longer than 1 GiB.
     pub fn new(config: Config) -> Self {
         let Config { identity, window, queue, .. } = &config;
         let bounds = [u64::from(window.requests), window.bytes, config.in_flight, *queue as u64];
@@ -299,11 +326,19 @@ impl Endpoint {
         let times = times.iter().chain(&config.retry).all(|time| !time.is_zero());
         let bounds = bounds.iter().all(|&bound| bound > 0);
         assert!(identity.incarnation > 0 && bounds && times, "something is 0 in {config:?}");
+        let piece = config.piece;
+        assert!(
+            (8..=1 << 30).contains(&piece) && piece.is_multiple_of(8),
+            "pieces of {piece} bytes"
+        );
         Self {
             config,
             peers: BTreeMap::new(),
             in_flight: 0,
             actions: VecDeque::new(),
+            fresh: VecDeque::new(),
+            collectives: Collectives::default(),
+            closed: false,
             turn: VecDeque::new(),
             starved: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -332,8 +367,10 @@ impl Endpoint {
                         "{peer} has something to do at {next} again"
                     );
                 }
+                self.collectives.due(now);
             }
         }
+        self.sort(now);
     }
 
     /// What the program is to know or to do.
@@ -343,7 +380,8 @@ impl Endpoint {
 
     /// When to say that time has passed.
     pub fn next_timer(&self) -> Time {
-        self.timers.first().map_or(Time::NEVER, |timer| timer.0)
+        let peers = self.timers.first().map_or(Time::NEVER, |timer| timer.0);
+        peers.min(self.collectives.next_timer())
     }
 
     /// Something to be sent. Where the transport is full, [give it back](Self::unsent).
@@ -367,6 +405,7 @@ impl Endpoint {
     pub fn unsent(&mut self, to: NodeId, frame: Frame, error: SendError, now: Time) {
         if self.peers.contains_key(&to) {
             self.with(to, now, |peer, cx| peer.unsent(frame, error, cx));
+            self.sort(now);
         }
     }
 
@@ -398,6 +437,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Busy`].
+    ///
+    /// # Panics
+    /// If the kind is [`Kind::Part`], which endpoints make themselves.
     pub fn request(
         &mut self,
         peer: NodeId,
@@ -405,15 +447,31 @@ impl Endpoint {
         draft: Draft,
         deadline: Time,
     ) -> Result<RequestId, Busy> {
-        let most = self.config.queue;
+        assert!(kind != Kind::Part, "pieces of operations are made by `begin`");
+        let made = self.add(peer, kind, draft, deadline, self.config.queue);
+        self.sort(Time::ZERO);
+        made
+    }
+
+    fn add(
+        &mut self,
+        peer: NodeId,
+        kind: Kind,
+        draft: Draft,
+        deadline: Time,
+        most: usize,
+    ) -> Result<RequestId, Busy> {
+        let closed = self.closed;
         let mut made = None;
         // A deadline that has passed is seen at the next tick.
         self.with(peer, Time::ZERO, |peer, cx| {
             let added = peer.outgoing.add(kind, draft, deadline, most);
-            if let Ok(number) = added
-                && peer.is_refused()
-            {
-                peer.give_up(number, Why::Refused, cx);
+            if let Ok(number) = added {
+                if closed {
+                    peer.give_up(number, Why::Closed, cx);
+                } else if peer.is_refused() {
+                    peer.give_up(number, Why::Refused, cx);
+                }
             }
             made = Some(added);
         });
@@ -425,22 +483,45 @@ impl Endpoint {
 
     /// Ends a request of this node, if it has no end yet.
     pub fn cancel(&mut self, request: RequestId, now: Time) {
+        self.end(request, Why::Cancelled, now);
+        self.sort(now);
+    }
+
+    /// Ends all requests and operations of this node, and those that are made from now on.
+    pub fn close(&mut self, now: Time) {
+        self.closed = true;
+        self.collectives.close();
+        let peers: Vec<NodeId> = self.peers.keys().copied().collect();
+        for id in peers {
+            self.with(id, now, |peer, cx| peer.abandon(Why::Closed, cx));
+        }
+        self.sort(now);
+    }
+
+    /// Whether this node has nothing to say and nothing open: no request without an end, no reply that is not sent.
+    pub fn is_idle(&self) -> bool {
+        self.peers.values().all(Peer::is_idle)
+    }
+
+    fn end(&mut self, request: RequestId, why: Why, now: Time) {
         if self.peers.contains_key(&request.peer) {
-            self.with(request.peer, now, |peer, cx| {
-                peer.give_up(request.number, Why::Cancelled, cx)
-            });
+            self.with(request.peer, now, |peer, cx| peer.give_up(request.number, why, cx));
         }
     }
 
     /// Answers a request of a peer. One that nobody waits for any more is forgotten; whether it was waited
     /// for.
     pub fn reply(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
-        self.answer(ticket, wire::Status::Done, draft, now)
+        let awaited = self.answer(ticket, wire::Status::Done, draft, now);
+        self.sort(now);
+        awaited
     }
 
     /// Says that a request of a peer was not done.
     pub fn reject(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
-        self.answer(ticket, wire::Status::Rejected, draft, now)
+        let awaited = self.answer(ticket, wire::Status::Rejected, draft, now);
+        self.sort(now);
+        awaited
     }
 
     fn answer(&mut self, ticket: Ticket, status: wire::Status, draft: Draft, now: Time) -> bool {
@@ -476,7 +557,7 @@ impl Endpoint {
             config: &self.config,
             now,
             in_flight: &mut self.in_flight,
-            actions: &mut self.actions,
+            actions: &mut self.fresh,
             strays: &mut self.strays,
             waits: self.starved.front().is_some_and(|&first| first != id),
             starved: false,
@@ -484,7 +565,7 @@ impl Endpoint {
         act(peer, &mut cx);
         let starved = cx.starved;
         if peer.outgoing.is_ready(self.config.queue) {
-            self.actions.push_back(Action::Ready { peer: id });
+            self.fresh.push_back(Action::Ready { peer: id });
         }
         let timer = peer.next_timer(&self.config);
         if timer != peer.timer {

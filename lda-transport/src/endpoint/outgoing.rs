@@ -121,6 +121,10 @@ impl Outgoing {
             && id - self.floor() < u64::from(window.requests) * SPAN
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
     pub fn next_timer(&self) -> Time {
         self.timers.first().map_or(Time::NEVER, |timer| timer.0)
     }

@@ -94,7 +94,7 @@ impl Peer {
         self.session == Session::Joined
     }
 
-    fn known(&self) -> u64 {
+    pub fn known(&self) -> u64 {
         self.remote.map_or(0, |remote| remote.incarnation)
     }
 
@@ -411,6 +411,20 @@ impl Peer {
         }
     }
 
+    /// Ends all requests to it.
+    pub fn abandon(&mut self, why: Why, cx: &mut Context<'_>) {
+        let mut ended = Vec::new();
+        self.outgoing.abandon(why, cx.in_flight, &mut ended);
+        self.all_ended(ended, cx);
+    }
+
+    /// Whether nothing is open to and fro, as far as it can be seen to now.
+    pub fn is_idle(&self) -> bool {
+        let answered =
+            self.replies.is_empty() && self.returned.is_empty() && !self.incoming.is_running();
+        self.outgoing.is_empty() && (answered || !self.is_joined())
+    }
+
     fn refuse(&mut self, to: u64, why: Refusal, cx: &mut Context<'_>) {
         if !self.is_refused() {
             self.refused = Some((to, why.clone()));
@@ -435,9 +449,7 @@ impl Peer {
         self.replies.clear();
         self.session = Session::Refused;
         cx.actions.push_back(Action::Refused { peer: self.id, why });
-        let mut ended = Vec::new();
-        self.outgoing.abandon(Why::Refused, cx.in_flight, &mut ended);
-        self.all_ended(ended, cx);
+        self.abandon(Why::Refused, cx);
     }
 
     fn ended(&self, number: u64, outcome: Outcome, cx: &mut Context<'_>) {

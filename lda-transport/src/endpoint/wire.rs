@@ -44,6 +44,8 @@ pub enum Kind {
     Push,
     /// To do something, once, and to tell what came of it.
     Call,
+    /// To take a piece of a [`Collective`](super::Collective), once. Endpoints make and take these themselves.
+    Part,
 }
 
 /// How a request ended at its receiver.
@@ -222,8 +224,8 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             let words = &frame[HEAD..frame.len().min(HEAD + LONGEST_WORDS)];
             Ok(Message::Refusal { from, to, words: String::from_utf8_lossy(words).into_owned() })
         }
-        (3, 0..=2) => {
-            let kind = [Kind::Pull, Kind::Push, Kind::Call][usize::from(detail)];
+        (3, 0..=3) => {
+            let kind = [Kind::Pull, Kind::Push, Kind::Call, Kind::Part][usize::from(detail)];
             Ok(Message::Request { from, to, kind, id, floor, body: frame.slice_from(HEAD) })
         }
         (4, 0..=1) => {
@@ -259,7 +261,7 @@ mod tests {
         let no = Refusal::Configuration { ours: 1, theirs: 2 };
         let words = no.to_string();
         assert_eq!(decoded(refusal(1, 2, &no)), Message::Refusal { from: 1, to: 2, words });
-        for kind in [Kind::Pull, Kind::Push, Kind::Call] {
+        for kind in [Kind::Pull, Kind::Push, Kind::Call, Kind::Part] {
             let mut bytes = vec![0; HEAD];
             bytes.extend([1, 2, 3]);
             Head { from: 1, to: 2, id: 3, floor: 2, ..request(kind) }.write(&mut bytes);
@@ -292,7 +294,7 @@ mod tests {
             assert!(changed(place, value).is_err(), "{place}");
         }
         let mut bytes = vec![0; HEAD];
-        Head { kind: 3, detail: 3, from: 1, ..Head::default() }.write(&mut bytes);
+        Head { kind: 3, detail: 4, from: 1, ..Head::default() }.write(&mut bytes);
         assert!(decode(&bytes.into()).is_err());
     }
 }

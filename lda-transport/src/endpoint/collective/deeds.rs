@@ -1,0 +1,87 @@
+//! The endpoint's part: operations begin, their pieces become requests, and requests become pieces.
+
+use super::{BeginError, Collective, CollectiveError, Deed, Group, OperationId};
+use crate::endpoint::draft::Draft;
+use crate::endpoint::wire::Status;
+use crate::endpoint::{Action, Endpoint, Kind, Why};
+use crate::time::Time;
+
+impl Endpoint {
+    /// Begins an operation with the other members of a group; its end is an [`Action::Collected`].
+    ///
+    /// # Errors
+    /// [`BeginError`]: what this member gives does not fit, and no operation has begun. It has not been counted
+    /// either, so that the others wait for it until their deadline.
+    pub fn begin(
+        &mut self,
+        group: &Group,
+        collective: Collective,
+        deadline: Time,
+        now: Time,
+    ) -> Result<OperationId, BeginError> {
+        let Self { peers, collectives, config, .. } = self;
+        let incarnation =
+            |id| peers.get(&id).filter(|peer| peer.is_joined()).map_or(0, |peer| peer.known());
+        let bounds = (config.piece, config.longest_content);
+        let id = collectives.begin(group, collective, bounds, deadline, incarnation)?;
+        self.sort(now);
+        Ok(id)
+    }
+
+    /// Ends an operation at this node, if it has not ended.
+    pub fn abandon(&mut self, operation: OperationId, now: Time) {
+        self.collectives.fail(operation, CollectiveError::Cancelled);
+        self.sort(now);
+    }
+
+    /// Tells the operations what is for them of what has happened, and does what they say; what is left is for
+    /// the program.
+    pub(in crate::endpoint) fn sort(&mut self, now: Time) {
+        loop {
+            if let Some(deed) = self.collectives.next_deed() {
+                self.perform(deed, now);
+                continue;
+            }
+            let Some(action) = self.fresh.pop_front() else { break };
+            match action {
+                Action::Asked { ticket, kind: Kind::Part, body } => {
+                    self.collectives.piece(ticket, &body);
+                }
+                Action::Ended { request, outcome } => {
+                    let outcome = self.collectives.ended(request, outcome);
+                    self.actions.extend(outcome.map(|outcome| Action::Ended { request, outcome }));
+                }
+                other => {
+                    match &other {
+                        Action::Joined { peer, incarnation, .. } => {
+                            self.collectives.met(*peer, *incarnation);
+                        }
+                        Action::Refused { peer, .. } => self.collectives.lose(*peer, Why::Refused),
+                        _ => {}
+                    }
+                    self.actions.push_back(other);
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, deed: Deed, now: Time) {
+        match deed {
+            Deed::Request { operation, to, draft, deadline } => {
+                // They have a bound of their own.
+                let request = self.add(to, Kind::Part, draft, deadline, usize::MAX);
+                let request = request.expect("that many never wait");
+                self.collectives.sent(request, operation);
+            }
+            Deed::Answer { ticket, refusal } => {
+                let status = if refusal.is_some() { Status::Rejected } else { Status::Done };
+                let draft = refusal.map_or_else(Draft::new, |words| Draft::from(words.as_bytes()));
+                self.answer(ticket, status, draft, now);
+            }
+            Deed::Cancel(request) => self.end(request, Why::Cancelled, now),
+            Deed::Report { operation, result } => {
+                self.actions.push_back(Action::Collected { operation, result });
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The body of a piece's request.
+//!
+//! ```text
+//!  0  group                       u64
+//!  8  operation                   u64
+//! 16  kind; element; straight; 0  u8 each
+//! 20  root's rank                 u32
+//! 24  bytes of the whole          u64
+//! 32  origin                      u32
+//! 36  which piece                 u32
+//! 40  bytes of a piece            u32
+//! 44  0                           u32
+//! 48  fingerprint of the members  u64
+//! 56  the piece
+//! ```
+//!
+//! The whole is the content that it is a piece of, or the vector that is added. The origin is the rank of whose content
+//! it is, or that gets these sums; at a barrier 0 goes up the tree, and 1 down.
+
+use std::fmt;
+
+use super::OperationId;
+use crate::endpoint::draft::Draft;
+use crate::frame::Frame;
+use crate::transport::NodeId;
+
+/// Bytes before a piece.
+pub(super) const TAG: usize = 56;
+
+/// What all members must have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Which operation it is: 1 to 4.
+    pub kind: u8,
+    /// Which numbers, or 0.
+    pub element: u8,
+    pub root: u32,
+    /// Of the vector that is added, or 0.
+    pub vector: u64,
+    pub piece: u32,
+    pub members: u64,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            1 => write!(f, "a barrier")?,
+            2 => write!(f, "a broadcast from rank {}", self.root)?,
+            3 => write!(f, "a sum of {} bytes of element {}", self.vector, self.element)?,
+            4 => write!(f, "a gathering")?,
+            _ => write!(f, "an unknown operation")?,
+        }
+        write!(f, " in pieces of {} bytes among members {:016x}", self.piece, self.members)
+    }
+}
+
+/// A piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub origin: u32,
+    pub index: u32,
+    /// Whether it goes straight to where it belongs, and no further.
+    pub straight: bool,
+    /// Of the content that it is a piece of; where numbers are added, of their vector.
+    pub length: u64,
+    pub payload: Frame,
+}
+
+/// One fingerprint of who the members are and of their order (FNV-1a).
+pub(super) fn fingerprint(members: &[NodeId]) -> u64 {
+    let bytes = members.iter().flat_map(|member| member.0.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> Draft {
+    let mut tag = [0; TAG];
+    let mut put =
+        |place: usize, bytes: &[u8]| tag[place..place + bytes.len()].copy_from_slice(bytes);
+    put(0, &id.group.to_le_bytes());
+    put(8, &id.number.to_le_bytes());
+    put(16, &[shape.kind, shape.element, u8::from(part.straight), 0]);
+    put(20, &shape.root.to_le_bytes());
+    put(24, &part.length.to_le_bytes());
+    put(32, &part.origin.to_le_bytes());
+    put(36, &part.index.to_le_bytes());
+    put(40, &shape.piece.to_le_bytes());
+    put(48, &shape.members.to_le_bytes());
+    let mut draft = Draft::new();
+    draft.reserve(TAG + part.payload.len());
+    draft.extend_from_slice(&tag);
+    draft.extend_from_slice(&part.payload);
+    draft
+}
+
+pub(super) fn decode(body: &Frame) -> Option<(OperationId, Shape, Part)> {
+    let tag = body.first_chunk::<TAG>()?;
+    let u64_at = |place: usize| tag[place..].first_chunk().copied().map(u64::from_le_bytes);
+    let u32_at = |place: usize| tag[place..].first_chunk().copied().map(u32::from_le_bytes);
+    let [kind, element, straight, zero] = *tag[16..].first_chunk()?;
+    if !matches!(kind, 1..=4) || straight > 1 || zero != 0 || u32_at(44)? != 0 {
+        return None;
+    }
+    let id = OperationId { group: u64_at(0)?, number: u64_at(8)? };
+    let length = u64_at(24)?;
+    let vector = if kind == 3 { length } else { 0 };
+    let (root, piece, members) = (u32_at(20)?, u32_at(40)?, u64_at(48)?);
+    let shape = Shape { kind, element, root, vector, piece, members };
+    let (origin, index, straight) = (u32_at(32)?, u32_at(36)?, straight == 1);
+    let payload = body.slice_from(TAG);
+    Some((id, shape, Part { origin, index, straight, length, payload }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_comes_back() {
+        let id = OperationId { group: 1 << 60, number: 7 };
+        let members = fingerprint(&[NodeId(1), NodeId(2)]);
+        assert_ne!(members, fingerprint(&[NodeId(2), NodeId(1)]));
+        let shape = Shape { kind: 3, element: 2, root: 5, vector: 99, piece: 64, members };
+        let payload = Frame::from(vec![1, 2, 3]);
+        let part = Part { origin: 3, index: 9, straight: true, length: 99, payload };
+        let body = Frame::from(encode(id, &shape, &part).body().to_vec());
+        assert_eq!(decode(&body), Some((id, shape, part)));
+        for len in 0..TAG {
+            assert_eq!(decode(&Frame::from(body[..len].to_vec())), None);
+        }
+        for (place, value) in [(16, 0), (16, 5), (18, 2), (19, 1), (44, 1)] {
+            let mut other = body.to_vec();
+            other[place] = value;
+            assert_eq!(decode(&other.into()), None, "{place}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The operations of one node: which run, what has come too early, what is underway.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::operation::{Operation, Out};
+use super::part::{self, Part, Shape};
+use super::{BeginError, Collective, CollectiveError, Group, OperationId};
+use crate::endpoint::draft::Draft;
+use crate::endpoint::{Outcome, RequestId, Ticket, Why};
+use crate::frame::Frame;
+use crate::time::Time;
+use crate::transport::NodeId;
+
+/// Pieces of an operation that are underway to a peer.
+const UNDERWAY: usize = 8;
+
+/// What the endpoint is to do.
+#[derive(Debug)]
+pub(in crate::endpoint) enum Deed {
+    Request { operation: OperationId, to: NodeId, draft: Draft, deadline: Time },
+    Answer { ticket: Ticket, refusal: Option<String> },
+    Cancel(RequestId),
+    Report { operation: OperationId, result: Result<Vec<Frame>, CollectiveError> },
+}
+
+#[derive(Debug, Default)]
+pub(in crate::endpoint) struct Collectives {
+    groups: BTreeMap<u64, Numbers>,
+    running: BTreeMap<OperationId, Running>,
+    timers: BTreeSet<(Time, OperationId)>,
+    /// Of which operation a request is; it may have ended meanwhile.
+    requests: BTreeMap<RequestId, OperationId>,
+    /// Pieces of operations that have not begun here.
+    early: BTreeMap<OperationId, Vec<Piece>>,
+    deeds: VecDeque<Deed>,
+}
+
+/// Operations of a group.
+#[derive(Debug, Default)]
+struct Numbers {
+    next: u64,
+    /// Why the first that has failed has.
+    failure: Option<String>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    ticket: Ticket,
+    shape: Shape,
+    part: Part,
+}
+
+#[derive(Debug)]
+struct Running {
+    operation: Operation,
+    shape: Shape,
+    members: Arc<[NodeId]>,
+    deadline: Time,
+    /// By rank.
+    peers: Vec<Peer>,
+}
+
+#[derive(Debug, Default)]
+struct Peer {
+    out: VecDeque<Part>,
+    underway: usize,
+    /// 0 while it is not known.
+    incarnation: u64,
+}
+
+impl Running {
+    fn rank_of(&self, node: NodeId) -> Option<usize> {
+        self.members.iter().position(|&member| member == node)
+    }
+
+    fn queue(&mut self, out: Vec<Out>) {
+        out.into_iter().for_each(|out| self.peers[out.to].out.push_back(out.part));
+    }
+
+    fn has_sent(&self) -> bool {
+        self.peers.iter().all(|peer| peer.out.is_empty() && peer.underway == 0)
+    }
+
+    /// Those that have something to do yet before it ends here.
+    fn missing(&self) -> Vec<NodeId> {
+        let busy =
+            |rank: &usize| self.peers[*rank].underway > 0 || !self.peers[*rank].out.is_empty();
+        let mut missing: BTreeSet<usize> = (0..self.peers.len()).filter(busy).collect();
+        missing.extend(self.operation.awaited());
+        missing.into_iter().map(|rank| self.members[rank]).collect()
+    }
+}
+
+impl Collectives {
+    pub fn next_deed(&mut self) -> Option<Deed> {
+        self.deeds.pop_front()
+    }
+
+    pub fn next_timer(&self) -> Time {
+        self.timers.first().map_or(Time::NEVER, |timer| timer.0)
+    }
+
+    /// Begins an operation. Incarnations are those of the members as they are known now, or 0.
+    pub fn begin(
+        &mut self,
+        group: &Group,
+        collective: Collective,
+        (piece, longest): (usize, u64),
+        deadline: Time,
+        incarnation: impl Fn(NodeId) -> u64,
+    ) -> Result<OperationId, BeginError> {
+        let shape = shape_of(group, &collective, piece, longest)?;
+        let numbers = self.groups.entry(group.id).or_default();
+        let id = OperationId { group: group.id, number: numbers.next };
+        numbers.next += 1;
+        let (members, place) = (Arc::clone(&group.members), (group.rank, group.members.len()));
+        let mut out = Vec::new();
+        let root = shape.root as usize;
+        let operation = Operation::new(collective, root, place, piece, longest, &mut out);
+        let peer = |&member: &NodeId| Peer { incarnation: incarnation(member), ..Peer::default() };
+        let peers = members.iter().map(peer).collect();
+        let mut running = Running { operation, shape, members, deadline, peers };
+        running.queue(out);
+        self.running.insert(id, running);
+        self.timers.insert((deadline, id));
+        for Piece { ticket, shape, part } in self.early.remove(&id).unwrap_or_default() {
+            self.take(id, ticket, &shape, part);
+        }
+        self.go_on(id);
+        Ok(id)
+    }
+
+    /// Takes a piece that a peer has sent.
+    pub fn piece(&mut self, ticket: Ticket, body: &Frame) {
+        let Some((id, shape, part)) = part::decode(body) else {
+            return self.answer(ticket, Some("bytes that are no piece of an operation".to_owned()));
+        };
+        if self.running.contains_key(&id) {
+            self.take(id, ticket, &shape, part);
+            return self.go_on(id);
+        }
+        match self.groups.get(&id.group) {
+            Some(Numbers { next, failure }) if id.number < *next => {
+                let why = failure.as_deref().unwrap_or("everything of it was here");
+                let words =
+                    format!("operation {} of group {} has ended: {why}", id.number, id.group);
+                self.answer(ticket, Some(words));
+            }
+            _ => self.early.entry(id).or_default().push(Piece { ticket, shape, part }),
+        }
+    }
+
+    /// Takes a piece of an operation, which may have failed by the one before.
+    fn take(&mut self, id: OperationId, ticket: Ticket, shape: &Shape, part: Part) {
+        let Some(running) = self.running.get_mut(&id) else {
+            return self.answer(ticket, Some(format!("operation {} has failed", id.number)));
+        };
+        let mut out = Vec::new();
+        let rank = running.rank_of(ticket.peer).ok_or("it is not in the group".to_owned());
+        let same = |rank| {
+            if *shape == running.shape {
+                return Ok(rank);
+            }
+            Err(format!(
+                "operation {} of group {} is {shape} there and {} here: begin the same operations in the \
+                 same order on all nodes",
+                id.number, id.group, running.shape
+            ))
+        };
+        let taken =
+            rank.and_then(same).and_then(|rank| running.operation.take(rank, part, &mut out));
+        match taken {
+            Ok(()) => {
+                running.queue(out);
+                self.answer(ticket, None);
+            }
+            Err(words) => {
+                self.answer(ticket, Some(words.clone()));
+                self.fail(id, CollectiveError::Mismatch { peer: ticket.peer, words });
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, refusal: Option<String>) {
+        self.deeds.push_back(Deed::Answer { ticket, refusal });
+    }
+
+    /// Notes which request a piece has become.
+    pub fn sent(&mut self, request: RequestId, operation: OperationId) {
+        self.requests.insert(request, operation);
+    }
+
+    /// Takes the end of a request, where it is of a piece; else gives it back.
+    pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> Option<Outcome> {
+        let Some(id) = self.requests.remove(&request) else { return Some(outcome) };
+        let running = self.running.get_mut(&id)?;
+        let peer = request.peer;
+        let rank = running.rank_of(peer).expect("it was sent to a member");
+        running.peers[rank].underway -= 1;
+        match outcome {
+            Outcome::Done(_) => self.go_on(id),
+            Outcome::Rejected(words) => {
+                let words = String::from_utf8_lossy(&words).into_owned();
+                self.fail(id, CollectiveError::Rejected { peer, words });
+            }
+            Outcome::Unknown { why: Why::Deadline, .. } => {
+                // Its own, which are the same: what else is missing is told too.
+                running.peers[rank].underway += 1;
+                let missing = running.missing();
+                self.fail(id, CollectiveError::Deadline { missing });
+            }
+            Outcome::Unknown { why, .. } => self.fail(id, CollectiveError::Lost { peer, why }),
+        }
+        None
+    }
+
+    /// Sends what may be sent, and ends what has all.
+    fn go_on(&mut self, id: OperationId) {
+        let Some(running) = self.running.get_mut(&id) else { return };
+        let (deadline, shape) = (running.deadline, running.shape);
+        for (peer, &to) in running.peers.iter_mut().zip(running.members.iter()) {
+            while peer.underway < UNDERWAY
+                && let Some(part) = peer.out.pop_front()
+            {
+                peer.underway += 1;
+                let draft = part::encode(id, &shape, &part);
+                self.deeds.push_back(Deed::Request { operation: id, to, draft, deadline });
+            }
+        }
+        if running.operation.is_complete() && running.has_sent() {
+            let running = self.remove(id).expect("it is running");
+            let result = Ok(running.operation.into_result());
+            self.deeds.push_back(Deed::Report { operation: id, result });
+        }
+    }
+
+    fn remove(&mut self, id: OperationId) -> Option<Running> {
+        let running = self.running.remove(&id)?;
+        self.timers.remove(&(running.deadline, id));
+        Some(running)
+    }
+
+    /// Ends an operation that has not ended.
+    pub fn fail(&mut self, id: OperationId, error: CollectiveError) {
+        if self.remove(id).is_none() {
+            return;
+        }
+        let numbers = self.groups.entry(id.group).or_default();
+        numbers.failure.get_or_insert_with(|| error.to_string());
+        let requests = self.requests.iter().filter(|(_, operation)| **operation == id);
+        self.deeds.extend(requests.map(|(&request, _)| Deed::Cancel(request)));
+        self.deeds.push_back(Deed::Report { operation: id, result: Err(error) });
+    }
+
+    /// Ends those whose deadline has come.
+    pub fn due(&mut self, now: Time) {
+        while let Some(&(_, id)) = self.timers.first().filter(|timer| timer.0 <= now) {
+            let missing = self.running[&id].missing();
+            self.fail(id, CollectiveError::Deadline { missing });
+        }
+    }
+
+    /// Takes note of a peer's incarnation: what another has begun it does not know.
+    pub fn met(&mut self, peer: NodeId, incarnation: u64) {
+        for pieces in self.early.values_mut() {
+            pieces.retain(|piece| {
+                piece.ticket.peer != peer || piece.ticket.incarnation == incarnation
+            });
+        }
+        self.early.retain(|_, pieces| !pieces.is_empty());
+        let mut lost = Vec::new();
+        for (&id, running) in &mut self.running {
+            let Some(rank) = running.rank_of(peer) else { continue };
+            let known = std::mem::replace(&mut running.peers[rank].incarnation, incarnation);
+            if known != 0 && known != incarnation {
+                lost.push(id);
+            }
+        }
+        for id in lost {
+            self.fail(id, CollectiveError::Lost { peer, why: Why::NewIncarnation });
+        }
+    }
+
+    /// Ends those that have this member.
+    pub fn lose(&mut self, peer: NodeId, why: Why) {
+        let has = |running: &Running| running.rank_of(peer).is_some();
+        let lost: Vec<OperationId> =
+            self.running.iter().filter(|(_, running)| has(running)).map(|(id, _)| *id).collect();
+        lost.into_iter().for_each(|id| self.fail(id, CollectiveError::Lost { peer, why }));
+    }
+
+    /// Ends all.
+    pub fn close(&mut self) {
+        while let Some((&id, _)) = self.running.first_key_value() {
+            self.fail(id, CollectiveError::Cancelled);
+        }
+    }
+}
+
+/// What must be the same everywhere; checks what this member gives.
+fn shape_of(
+    group: &Group,
+    collective: &Collective,
+    piece: usize,
+    longest: u64,
+) -> Result<Shape, BeginError> {
+    let (mut root, mut element, mut vector) = (0, 0, 0);
+    let mut length = 0;
+    let kind = match collective {
+        Collective::Barrier => 1,
+        Collective::Broadcast { root: of, content } => {
+            root = group.rank_of(*of).ok_or(BeginError::Root(*of))?;
+            if content.is_some() != (root == group.rank) {
+                return Err(BeginError::Content(content.is_some()));
+            }
+            length = content.as_ref().map_or(0, |content| content.len());
+            2
+        }
+        Collective::ReduceScatter { element: of, values } => {
+            if !values.len().is_multiple_of(of.bytes()) {
+                return Err(BeginError::Values { bytes: values.len(), element: of.bytes() });
+            }
+            (element, vector, length) = (*of as u8, values.len() as u64, values.len());
+            3
+        }
+        Collective::AllGather { content } => {
+            length = content.len();
+            4
+        }
+    };
+    if length as u64 > longest {
+        return Err(BeginError::TooLong { bytes: length, longest });
+    }
+    let members = part::fingerprint(&group.members);
+    Ok(Shape { kind, element, root: root as u32, vector, piece: piece as u32, members })
+}

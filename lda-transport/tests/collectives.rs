@@ -1,0 +1,316 @@
+//! Operations of a group through endpoints: what they come to, what they cost, and how they fail.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lda_transport::endpoint::{
+    Action, BeginError, Collective, CollectiveError, Config, Draft, Element, Endpoint, Event,
+    Group, Identity, OperationId, Outcome, Why, Window,
+};
+use lda_transport::{Frame, Loss, NodeId, SendError, Time};
+
+const LATER: Time = Time(1_000_000_000_000);
+
+fn config(incarnation: u64) -> Config {
+    let identity = Identity { incarnation, role: 0, run: 7, configuration: 9 };
+    let window = Window { requests: 4, bytes: 1000 };
+    Config { window, piece: 64, longest_content: 1 << 20, ..Config::new(identity) }
+}
+
+type Ended = (OperationId, Result<Vec<Frame>, CollectiveError>);
+
+/// Endpoints that can all send to each other, by their numbers.
+struct Nodes {
+    endpoints: Vec<Endpoint>,
+    /// Those that are not heard.
+    mute: Vec<usize>,
+    ended: BTreeMap<usize, Vec<Ended>>,
+    now: Time,
+    /// Longest frame and number of frames.
+    longest: usize,
+    frames: usize,
+}
+
+fn id(place: usize) -> NodeId {
+    NodeId(place as u32)
+}
+
+fn group(number: u64, members: usize, this: usize) -> Group {
+    Group::new(number, (0..members).map(id).collect(), id(this)).unwrap()
+}
+
+impl Nodes {
+    fn new(count: usize) -> Self {
+        let endpoints = (0..count).map(|place| Endpoint::new(config(place as u64 + 1))).collect();
+        let (mute, ended) = Default::default();
+        let mut nodes = Self { endpoints, mute, ended, now: Time(1), longest: 0, frames: 0 };
+        for place in 0..count {
+            for peer in (0..count).filter(|&peer| peer != place) {
+                nodes.endpoints[place].handle(Event::Up { peer: id(peer) }, nodes.now);
+            }
+        }
+        nodes.run();
+        nodes.frames = 0;
+        nodes
+    }
+
+    fn begin(&mut self, place: usize, collective: Collective) -> OperationId {
+        self.begin_in(1, place, collective)
+    }
+
+    fn begin_in(&mut self, number: u64, place: usize, collective: Collective) -> OperationId {
+        let group = group(number, self.endpoints.len(), place);
+        let deadline = self.now + Duration::from_secs(1000);
+        self.endpoints[place].begin(&group, collective, deadline, self.now).unwrap()
+    }
+
+    fn run(&mut self) {
+        let mut quiet = false;
+        while !quiet {
+            quiet = true;
+            for place in 0..self.endpoints.len() {
+                while let Some(action) = self.endpoints[place].poll() {
+                    match action {
+                        Action::Collected { operation, result } => {
+                            self.ended.entry(place).or_default().push((operation, result));
+                        }
+                        Action::Asked { .. } | Action::Ended { .. } => panic!("{action:?}"),
+                        _ => {}
+                    }
+                }
+                while let Some((to, frame)) = self.endpoints[place].transmit(self.now) {
+                    quiet = false;
+                    self.longest = self.longest.max(frame.len());
+                    self.frames += 1;
+                    if !self.mute.contains(&place) && !self.mute.contains(&(to.0 as usize)) {
+                        let event = Event::Frame { peer: id(place), frame };
+                        self.endpoints[to.0 as usize].handle(event, self.now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.endpoints.iter_mut().for_each(|endpoint| endpoint.handle(Event::Tick, self.now));
+        self.run();
+    }
+
+    fn take(&mut self, place: usize) -> Vec<Ended> {
+        self.ended.remove(&place).unwrap_or_default()
+    }
+}
+
+fn content(of: usize, len: usize) -> Frame {
+    Frame::from((0..len).map(|at| (at + of) as u8).collect::<Vec<u8>>())
+}
+
+#[test]
+fn operations_end_everywhere_with_what_each_gets() {
+    for members in [1, 2, 3, 5, 8] {
+        let mut nodes = Nodes::new(members);
+        // Five at once, of which the last member begins none before the others have.
+        for place in 0..members {
+            let root = members - 1;
+            nodes.begin(place, Collective::Barrier);
+            let whole = (place == root).then(|| content(9, 5000));
+            nodes.begin(place, Collective::Broadcast { root: id(root), content: whole });
+            nodes.begin(place, Collective::AllGather { content: content(place, place * 70) });
+            let values = [place as u64 + 1; 100].map(u64::to_le_bytes).concat();
+            let sum = Collective::ReduceScatter { element: Element::I64, values: values.into() };
+            let last = nodes.begin(place, sum);
+            assert_eq!(last, OperationId { group: 1, number: 3 });
+            nodes.run();
+            let ended = nodes.ended.contains_key(&place);
+            assert_eq!(ended, place == members - 1, "nobody ends before all have begun");
+        }
+        assert!(nodes.longest <= 40 + 56 + 64);
+        for place in 0..members {
+            let mut ended = nodes.take(place);
+            ended.sort_by_key(|ended| ended.0);
+            let got: Vec<Vec<Frame>> =
+                ended.into_iter().map(|(_, result)| result.unwrap()).collect();
+            assert_eq!(got[..2], [vec![], vec![content(9, 5000)]]);
+            let all: Vec<Frame> = (0..members).map(|of| content(of, of * 70)).collect();
+            assert_eq!(got[2], all);
+            let sum = (1..=members as u64).sum::<u64>().to_le_bytes();
+            let part = place * 100 / members..(place + 1) * 100 / members;
+            assert_eq!(got[3], [Frame::from(sum.repeat(part.len()))]);
+        }
+    }
+}
+
+#[test]
+fn a_barrier_is_three_messages_a_member_at_most() {
+    for members in [2, 7, 17] {
+        let mut nodes = Nodes::new(members);
+        (0..members).for_each(|place| {
+            nodes.begin(place, Collective::Barrier);
+        });
+        nodes.run();
+        // Up and down each edge of the tree, with a reply each.
+        assert_eq!(nodes.frames, 4 * (members - 1));
+    }
+}
+
+#[test]
+fn what_does_not_fit_does_not_begin() {
+    let mut nodes = Nodes::new(2);
+    let mut begin = |collective| {
+        nodes.endpoints[0].begin(&group(1, 2, 0), collective, LATER, Time(2)).unwrap_err()
+    };
+    let broadcast = |root, content| Collective::Broadcast { root: NodeId(root), content };
+    assert_eq!(begin(broadcast(7, None)), BeginError::Root(NodeId(7)));
+    assert_eq!(begin(broadcast(1, Some(Frame::new()))), BeginError::Content(true));
+    assert_eq!(begin(broadcast(0, None)), BeginError::Content(false));
+    let sum =
+        |bytes| Collective::ReduceScatter { element: Element::I64, values: content(0, bytes) };
+    assert_eq!(begin(sum(12)), BeginError::Values { bytes: 12, element: 8 });
+    let long = begin(Collective::AllGather { content: content(0, (1 << 20) + 1) });
+    assert!(matches!(long, BeginError::TooLong { .. }));
+    // None of them has counted.
+    let first = nodes.begin(0, Collective::Barrier);
+    assert_eq!(first.number, 0);
+}
+
+#[test]
+fn members_that_do_not_do_the_same_are_told() {
+    let mut nodes = Nodes::new(2);
+    nodes.begin(0, Collective::Barrier);
+    nodes.begin(1, Collective::AllGather { content: content(1, 10) });
+    nodes.run();
+    let mut words = Vec::new();
+    for place in 0..2 {
+        let ended = nodes.take(place);
+        let [(_, Err(error))] = &ended[..] else { panic!("{ended:?}") };
+        words.push(error.to_string());
+    }
+    assert!(words.iter().any(|words| words.contains("does not do the same")), "{words:?}");
+    assert!(words.iter().all(|words| words.contains("a barrier in pieces")), "{words:?}");
+}
+
+#[test]
+fn a_deadline_names_who_is_missing() {
+    let mut nodes = Nodes::new(4);
+    (0..3).for_each(|place| {
+        nodes.begin(place, Collective::Barrier);
+    });
+    nodes.run();
+    for _ in 0..1001 {
+        nodes.pass(Duration::from_secs(1));
+    }
+    let ended = nodes.take(0);
+    let missing = vec![id(1)];
+    assert_eq!(
+        ended,
+        [(ended[0].0, Err(CollectiveError::Deadline { missing }))],
+        "by way of 1, of 3"
+    );
+    let ended = nodes.take(1);
+    let missing = vec![id(3)];
+    assert_eq!(ended, [(ended[0].0, Err(CollectiveError::Deadline { missing }))]);
+    // The last one comes too late.
+    nodes.begin(3, Collective::Barrier);
+    nodes.run();
+    let ended = nodes.take(3);
+    let [(_, Err(CollectiveError::Rejected { peer, words }))] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(*peer, id(1));
+    assert!(words.contains("has ended: it has not ended by its deadline"), "{words}");
+    // In another group they begin anew.
+    (0..4).for_each(|place| {
+        nodes.begin_in(2, place, Collective::Barrier);
+    });
+    nodes.run();
+    assert!((0..4).all(|place| nodes.take(place).pop().unwrap().1 == Ok(vec![])));
+}
+
+#[test]
+fn a_member_that_starts_anew_ends_what_runs() {
+    let mut nodes = Nodes::new(3);
+    let operations = [0, 1].map(|place| nodes.begin(place, Collective::Barrier));
+    nodes.run();
+    nodes.endpoints[2] = Endpoint::new(config(99));
+    for place in [0, 1] {
+        for (of, peer) in [(place, 2), (2, place)] {
+            nodes.endpoints[of]
+                .handle(Event::Down { peer: id(peer), loss: Loss::Closed }, nodes.now);
+            nodes.endpoints[of].handle(Event::Up { peer: id(peer) }, nodes.now);
+        }
+    }
+    nodes.run();
+    let lost = CollectiveError::Lost { peer: id(2), why: Why::NewIncarnation };
+    for place in [0, 1] {
+        assert_eq!(nodes.take(place), [(operations[place], Err(lost.clone()))]);
+    }
+    // What it begins is told so: numbers are not the same any more.
+    nodes.begin(2, Collective::Barrier);
+    nodes.run();
+    assert!(matches!(nodes.take(2)[..], [(_, Err(CollectiveError::Rejected { .. }))]));
+}
+
+#[test]
+fn who_was_away_for_a_while_goes_on() {
+    let mut nodes = Nodes::new(3);
+    nodes.mute = vec![2];
+    for place in 0..3 {
+        nodes.begin(place, Collective::AllGather { content: content(place, 300) });
+        nodes.run();
+    }
+    assert!(nodes.ended.is_empty());
+    for place in [0, 1] {
+        for (of, peer) in [(place, 2), (2, place)] {
+            nodes.endpoints[of]
+                .handle(Event::Down { peer: id(peer), loss: Loss::Closed }, nodes.now);
+        }
+    }
+    nodes.mute.clear();
+    for place in [0, 1] {
+        for (of, peer) in [(place, 2), (2, place)] {
+            nodes.endpoints[of].handle(Event::Up { peer: id(peer) }, nodes.now);
+        }
+    }
+    nodes.run();
+    let all: Vec<Frame> = (0..3).map(|of| content(of, 300)).collect();
+    assert!((0..3).all(|place| nodes.take(place)[0].1 == Ok(all.clone())));
+}
+
+#[test]
+fn what_is_given_up_or_closed_ends() {
+    let mut nodes = Nodes::new(2);
+    let first = nodes.begin(0, Collective::Barrier);
+    nodes.endpoints[0].abandon(first, nodes.now);
+    let second = nodes.begin(0, Collective::Barrier);
+    let request = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
+    assert!(nodes.endpoints[0].transmit(nodes.now).is_some());
+    nodes.endpoints[0].close(nodes.now);
+    let late = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
+    let actions: Vec<Action> = std::iter::from_fn(|| nodes.endpoints[0].poll())
+        .filter(|action| matches!(action, Action::Collected { .. } | Action::Ended { .. }))
+        .collect();
+    let cancelled =
+        |operation| Action::Collected { operation, result: Err(CollectiveError::Cancelled) };
+    let closed = |request, sent| {
+        let outcome = Outcome::Unknown { why: Why::Closed, sent };
+        Action::Ended { request, outcome }
+    };
+    let ends = [closed(request, true), closed(late, false)];
+    assert_eq!(actions, [vec![cancelled(first), cancelled(second)], ends.into()].concat());
+    assert!(nodes.endpoints[0].is_idle());
+}
+
+#[test]
+fn pieces_that_the_transport_does_not_take_end_the_operation() {
+    let mut nodes = Nodes::new(2);
+    let operation = nodes.begin(0, Collective::AllGather { content: content(0, 64) });
+    let (to, frame) = nodes.endpoints[0].transmit(nodes.now).unwrap();
+    let error = SendError::TooLong { len: frame.len(), longest: 100 };
+    nodes.endpoints[0].unsent(to, frame, error, nodes.now);
+    nodes.run();
+    let ended = nodes.take(0);
+    let [(ended, Err(error))] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!(*ended, operation);
+    assert!(error.to_string().contains("make pieces shorter"), "{error}");
+}
