@@ -31,10 +31,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod conformance;
 pub mod endpoint;
 mod frame;
 pub mod local;
+pub mod node;
 mod time;
 mod transport;
 

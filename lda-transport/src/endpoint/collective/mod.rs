@@ -233,6 +233,9 @@ pub enum CollectiveError {
         /// Why.
         words: String,
     },
+    /// It has not begun here.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
     /// This node has given it up.
     #[error("this node has given it up")]
     Cancelled,
