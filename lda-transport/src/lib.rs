@@ -37,8 +37,10 @@ pub mod endpoint;
 mod frame;
 pub mod local;
 pub mod node;
+mod numbers;
 mod time;
 mod transport;
+pub mod wrap;
 
 pub use frame::Frame;
 pub use time::Time;

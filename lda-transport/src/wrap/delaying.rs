@@ -1,0 +1,123 @@
+//! What has come, later.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::frame::Frame;
+use crate::transport::{Arrival, Capabilities, NodeId, ReceiveError, Transport, Unsent, Wait};
+
+/// Hands on everything that comes so much later, in order. Between two nodes that both have it, it takes twice as long
+/// there and back.
+///
+/// It holds back at most a queue's bytes of all peers together, and takes no more from the transport meanwhile: then it
+/// limits the rate too, as a long line does.
+#[derive(Debug)]
+pub struct Delaying<T> {
+    inner: T,
+    delay: Duration,
+    held: VecDeque<(Instant, Arrival)>,
+    /// Of the frames among them.
+    bytes: usize,
+    most: usize,
+    /// What the transport said at last, when all that is held back has been handed on.
+    ended: Option<ReceiveError>,
+}
+
+impl<T: Transport> Delaying<T> {
+    /// Around a transport.
+    pub fn new(inner: T, delay: Duration) -> Self {
+        let most = inner.capabilities().queue_bytes;
+        Self { inner, delay, held: VecDeque::new(), bytes: 0, most, ended: None }
+    }
+
+    /// Takes what has come; waits for it at most so long. Whether it is for now.
+    fn take(&mut self, wait: Wait) -> Option<Arrival> {
+        match self.inner.receive(wait) {
+            Ok(Some(Arrival::Woken)) => return Some(Arrival::Woken),
+            Ok(Some(arrival)) => {
+                self.bytes += len(&arrival);
+                self.held.push_back((Instant::now() + self.delay, arrival));
+            }
+            Ok(None) => {}
+            Err(error) => self.ended = Some(error),
+        }
+        None
+    }
+}
+
+fn len(arrival: &Arrival) -> usize {
+    if let Arrival::Frame { frame, .. } = arrival { frame.len() } else { 0 }
+}
+
+impl<T: Transport> Transport for Delaying<T> {
+    fn id(&self) -> NodeId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let inner = self.inner.capabilities();
+        Capabilities { queue_bytes: inner.queue_bytes.saturating_mul(2), ..inner }
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        self.inner.send(to, frame)
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        let until = match wait {
+            Wait::No => Some(Instant::now()),
+            Wait::For(time) => Instant::now().checked_add(time),
+            Wait::Forever => None,
+        };
+        loop {
+            let now = Instant::now();
+            if let Some((due, _)) = self.held.front()
+                && *due <= now
+            {
+                let arrival = self.held.pop_front().map(|(_, arrival)| arrival);
+                self.bytes -= arrival.as_ref().map_or(0, len);
+                return Ok(arrival);
+            }
+            let due = self.held.front().map(|held| held.0);
+            let full = self.bytes > self.most;
+            if let Some(error) = self.ended.clone().filter(|_| due.is_none()) {
+                return Err(error);
+            }
+            let next = [due, until].into_iter().flatten().min();
+            let left = next.map(|next| next.saturating_duration_since(now));
+            if full || self.ended.is_some() {
+                // Something is held back, and so there is a next time. Nobody is woken meanwhile, for as long as that.
+                std::thread::sleep(left.unwrap_or_default().min(Duration::from_millis(1)));
+            } else if let Some(woken) = self.take(left.map_or(Wait::Forever, Wait::For)) {
+                return Ok(Some(woken));
+            }
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            let ready = match self.held.front() {
+                Some((due, _)) => *due <= Instant::now(),
+                None => self.ended.is_some(),
+            };
+            if over && !ready {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        self.inner.spare()
+    }
+
+    fn release(&mut self, frame: Frame) {
+        self.inner.release(frame);
+    }
+
+    fn close(&mut self, patience: Duration) {
+        self.held.clear();
+        self.bytes = 0;
+        self.inner.close(patience);
+    }
+}

@@ -1,0 +1,167 @@
+//! What goes wrong, by a seed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::frame::Frame;
+use crate::numbers::Numbers;
+use crate::transport::{
+    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+};
+
+/// How often something goes wrong with a frame that comes, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// It is lost, and nobody says so.
+    pub lost: u32,
+    /// It comes twice.
+    pub doubled: u32,
+    /// A bit of it is another.
+    pub changed: u32,
+    /// It is lost and its sender too, who is up again after [`away`](Self::away). The sender does not hear of it.
+    pub cut: u32,
+    /// How long a peer that was cut off is away.
+    pub away: Duration,
+}
+
+/// Breaks what comes. The same seed breaks the same frames, as long as they come in the same order.
+#[derive(Debug)]
+pub struct Failing<T> {
+    inner: T,
+    faults: Faults,
+    numbers: Numbers,
+    ready: VecDeque<Arrival>,
+    /// Those that are cut off, until when.
+    away: BTreeMap<NodeId, Instant>,
+    done: Faults,
+}
+
+impl<T: Transport> Failing<T> {
+    /// Around a transport.
+    pub fn new(inner: T, faults: Faults, seed: u64) -> Self {
+        let (ready, away, done) = Default::default();
+        Self { inner, faults, numbers: Numbers::new(seed), ready, away, done }
+    }
+
+    /// How many frames have met with each fault so far; no time.
+    pub fn done(&self) -> Faults {
+        self.done
+    }
+
+    /// What a frame comes to.
+    fn befall(&mut self, peer: NodeId, frame: Frame) {
+        let Faults { lost, doubled, changed, cut, away } = self.faults;
+        let number = self.numbers.below(1000) as u32;
+        let before = |sum: u32| number < sum;
+        if before(lost) {
+            self.done.lost += 1;
+        } else if before(lost + doubled) {
+            self.done.doubled += 1;
+            self.ready.push_back(Arrival::Frame { peer, frame: frame.clone() });
+            self.ready.push_back(Arrival::Frame { peer, frame });
+        } else if before(lost + doubled + changed) && !frame.is_empty() {
+            self.done.changed += 1;
+            let mut bytes = frame.to_vec();
+            let bit = self.numbers.below(8 * bytes.len() as u64);
+            bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+            self.ready.push_back(Arrival::Frame { peer, frame: Frame::from(bytes) });
+        } else if before(lost + doubled + changed + cut) {
+            self.done.cut += 1;
+            let loss = Loss::Broken("cut off on purpose".to_owned());
+            self.away.insert(peer, Instant::now() + away);
+            self.ready.push_back(Arrival::Down { peer, loss });
+        } else {
+            self.ready.push_back(Arrival::Frame { peer, frame });
+        }
+    }
+
+    /// Lets those come again whose time it is; when that is for the next.
+    fn come_again(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        let back: Vec<NodeId> =
+            self.away.iter().filter(|(_, until)| **until <= now).map(|(peer, _)| *peer).collect();
+        for peer in back {
+            self.away.remove(&peer);
+            self.ready.push_back(Arrival::Up { peer });
+        }
+        self.away.values().min().copied()
+    }
+
+    fn take(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Frame { peer, frame } if !self.away.contains_key(&peer) => {
+                self.befall(peer, frame);
+            }
+            Arrival::Frame { .. } => {}
+            // Of one that is thought away already.
+            Arrival::Down { peer, .. } if self.away.remove(&peer).is_some() => {}
+            Arrival::Room { peer } if self.away.contains_key(&peer) => {}
+            other => self.ready.push_back(other),
+        }
+    }
+}
+
+impl<T: Transport> Transport for Failing<T> {
+    fn id(&self) -> NodeId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { reconnects: true, ..self.inner.capabilities() }
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        if self.away.contains_key(&to) {
+            return Err(Unsent { to, frame, error: SendError::NotUp });
+        }
+        self.inner.send(to, frame)
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        let until = match wait {
+            Wait::No => Some(Instant::now()),
+            Wait::For(time) => Instant::now().checked_add(time),
+            Wait::Forever => None,
+        };
+        loop {
+            let next = self.come_again();
+            if let Some(arrival) = self.ready.pop_front() {
+                return Ok(Some(arrival));
+            }
+            let now = Instant::now();
+            let next = [next, until].into_iter().flatten().min();
+            let left = next.map(|next| next.saturating_duration_since(now));
+            let wait = match left {
+                None => Wait::Forever,
+                Some(Duration::ZERO) => Wait::No,
+                Some(left) => Wait::For(left),
+            };
+            match self.inner.receive(wait)? {
+                Some(arrival) => self.take(arrival),
+                None if until.is_some_and(|until| Instant::now() >= until) => {
+                    self.come_again();
+                    return Ok(self.ready.pop_front());
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        self.inner.spare()
+    }
+
+    fn release(&mut self, frame: Frame) {
+        self.inner.release(frame);
+    }
+
+    fn close(&mut self, patience: Duration) {
+        self.ready.clear();
+        self.inner.close(patience);
+    }
+}

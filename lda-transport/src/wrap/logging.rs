@@ -1,0 +1,85 @@
+//! What goes and comes, as events of `tracing`.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use tracing::{debug, info, trace, warn};
+
+use crate::frame::Frame;
+use crate::transport::{
+    Arrival, Capabilities, Loss, NodeId, ReceiveError, Transport, Unsent, Wait,
+};
+
+/// Says what goes and comes: frames at level trace, full queues at debug, peers that come and go at info, and those
+/// that are lost by an error at warn. Every event has the number of the node, and of the peer.
+#[derive(Debug)]
+pub struct Logging<T> {
+    inner: T,
+    node: u32,
+}
+
+impl<T: Transport> Logging<T> {
+    /// Around a transport.
+    pub fn new(inner: T) -> Self {
+        let node = inner.id().0;
+        Self { inner, node }
+    }
+}
+
+impl<T: Transport> Transport for Logging<T> {
+    fn id(&self) -> NodeId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        let (node, bytes) = (self.node, frame.len());
+        let sent = self.inner.send(to, frame);
+        match &sent {
+            Ok(()) => trace!(node, peer = to.0, bytes, "sent"),
+            Err(unsent) => debug!(node, peer = to.0, bytes, why = %unsent.error, "not sent"),
+        }
+        sent
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        let node = self.node;
+        let arrival = self.inner.receive(wait);
+        match &arrival {
+            Ok(Some(Arrival::Up { peer })) => info!(node, peer = peer.0, "up"),
+            Ok(Some(Arrival::Frame { peer, frame })) => {
+                trace!(node, peer = peer.0, bytes = frame.len(), "received");
+            }
+            Ok(Some(Arrival::Room { peer })) => debug!(node, peer = peer.0, "room again"),
+            Ok(Some(Arrival::Down { peer, loss: Loss::Closed })) => {
+                info!(node, peer = peer.0, "closed");
+            }
+            Ok(Some(Arrival::Down { peer, loss: Loss::Broken(why) })) => {
+                warn!(node, peer = peer.0, %why, "lost");
+            }
+            Ok(Some(Arrival::Woken) | None) => {}
+            Err(ReceiveError::Closed) => info!(node, "this node has closed"),
+            Err(ReceiveError::Failed(why)) => warn!(node, %why, "the transport has failed"),
+        }
+        arrival
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        self.inner.spare()
+    }
+
+    fn release(&mut self, frame: Frame) {
+        self.inner.release(frame);
+    }
+
+    fn close(&mut self, patience: Duration) {
+        self.inner.close(patience);
+    }
+}

@@ -1,0 +1,50 @@
+//! Transports around transports: to count, to log, to slow down, to break, to record.
+//!
+//! Each takes any [`Transport`] and is one, so that they can be put around each other.
+//!
+//! | wrapper | does | keeps the contract |
+//! |---|---|---|
+//! | [`Counting`] | frames and bytes of each peer, while they go | yes |
+#![cfg_attr(
+    feature = "tracing",
+    doc = "| [`Logging`] | an event of `tracing` for what goes and comes | yes |"
+)]
+#![cfg_attr(
+    not(feature = "tracing"),
+    doc = "| `Logging` (feature `tracing`) | an event for what goes and comes | yes |"
+)]
+//! | [`Delaying`] | holds back what has come | yes |
+//! | [`Failing`] | loses, doubles, changes, cuts off, by a seed | no: that is what it is for |
+//! | [`Recording`] | writes down all that happens, for [`Replaying`] | yes |
+//!
+//! ```
+//! use lda_transport::wrap::Counting;
+//! use lda_transport::{NodeId, Transport, Wait, local};
+//!
+//! let mut nodes = local::mesh(2, &local::Options::default());
+//! let _other = nodes.pop();
+//! let mut node = Counting::new(nodes.remove(0));
+//! let counts = node.counts();
+//! node.receive(Wait::Forever)?;
+//! node.send(NodeId(1), vec![0; 10].into())?;
+//! assert_eq!(counts.of(NodeId(1)).sent.bytes, 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod counting;
+mod delaying;
+mod failing;
+#[cfg(feature = "tracing")]
+mod logging;
+mod record;
+mod recording;
+mod replaying;
+
+pub use counting::{Count, Counting, Counts, Traffic};
+pub use delaying::Delaying;
+pub use failing::{Failing, Faults};
+#[cfg(feature = "tracing")]
+pub use logging::Logging;
+pub use record::{Broken, Entry, Happened, Log};
+pub use recording::{Recording, Trouble};
+pub use replaying::{Differences, Replaying};
