@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod bootstrap;
 pub mod conformance;
 pub mod endpoint;
 mod frame;
