@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use lda_transport::endpoint::{
-    Action, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket, Window,
+    Action, Collective, Config, Draft, Element, Endpoint, Event, Group, Identity, Kind,
+    OperationId, RequestId, Ticket, Window,
 };
 use lda_transport::{Frame, Loss, NodeId, SendError, Time};
 
@@ -40,6 +41,18 @@ enum Step {
     Answer {
         reject: bool,
     },
+    Begin {
+        kind: u8,
+        len: u16,
+        patience: u8,
+    },
+    /// A piece of an operation, whose numbers may fit.
+    Piece {
+        id: u8,
+        tag: [u8; 12],
+        body: u8,
+    },
+    Abandon,
     Pass {
         tenths: u8,
     },
@@ -54,6 +67,7 @@ struct Side {
     out: VecDeque<Frame>,
     open: BTreeSet<RequestId>,
     asked: VecDeque<Ticket>,
+    operations: BTreeSet<OperationId>,
 }
 
 fn side(incarnation: u64) -> Side {
@@ -63,10 +77,12 @@ fn side(incarnation: u64) -> Side {
         in_flight: 500,
         queue: 3,
         retry: Some(Duration::from_millis(300)),
+        piece: 64,
+        longest_content: 4096,
         ..Config::new(identity)
     };
-    let (out, open, asked) = Default::default();
-    Side { endpoint: Endpoint::new(config), out, open, asked }
+    let (out, open, asked, operations) = Default::default();
+    Side { endpoint: Endpoint::new(config), out, open, asked, operations }
 }
 
 fn drain(sides: &mut [Side; 2], now: Time) {
@@ -75,6 +91,10 @@ fn drain(sides: &mut [Side; 2], now: Time) {
             match action {
                 Action::Asked { ticket, .. } => side.asked.push_back(ticket),
                 Action::Ended { request, .. } => assert!(side.open.remove(&request), "twice"),
+                Action::Collected { operation, result } => {
+                    assert!(side.operations.remove(&operation), "twice");
+                    assert!(result.iter().flatten().all(|content| content.len() <= 4096));
+                }
                 _ => {}
             }
         }
@@ -148,6 +168,49 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                     }
                 }
             }
+            Step::Begin { kind, len, patience } => {
+                let content = Frame::from(vec![at as u8; usize::from(len) % 4096]);
+                let root = NodeId(u32::from(kind) / 4 % 2);
+                let own = root.0 as usize == at;
+                let collective = match kind % 4 {
+                    0 => Collective::Barrier,
+                    1 => Collective::Broadcast { root, content: own.then_some(content) },
+                    2 => Collective::ReduceScatter { element: Element::I32, values: content },
+                    _ => Collective::AllGather { content },
+                };
+                let group = Group::new(1, vec![NodeId(0), NodeId(1)], NodeId(at as u32));
+                let deadline = now + Duration::from_millis(100) * patience.into();
+                let Side { endpoint, operations, .. } = &mut sides[at];
+                if let Ok(id) = endpoint.begin(&group.expect("two"), collective, deadline, now) {
+                    assert!(operations.insert(id));
+                }
+            }
+            Step::Piece { id, tag, body } => {
+                let identity = |side: &Side| side.endpoint.config().identity.incarnation;
+                let mut bytes = vec![0; 40 + 56 + usize::from(body)];
+                bytes[..2].copy_from_slice(&[3, 3]);
+                let numbers = [identity(&sides[1 - at]), identity(&sides[at]), id.into(), 0];
+                for (place, number) in bytes[8..40].chunks_exact_mut(8).zip(numbers) {
+                    place.copy_from_slice(&number.to_le_bytes());
+                }
+                // Group, operation, kind, element, straight, root, length, origin, piece, and of what length.
+                let places = [0, 8, 16, 17, 18, 20, 24, 25, 32, 36, 40, 41];
+                for (place, byte) in places.into_iter().zip(tag) {
+                    bytes[40 + place] = byte;
+                }
+                // As members 0 and 1 in this order have it.
+                let members =
+                    [0u8, 0, 0, 0, 1, 0, 0, 0].iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+                    });
+                bytes[40 + 48..40 + 56].copy_from_slice(&u64::to_le_bytes(members));
+                sides[at].endpoint.handle(Event::Frame { peer, frame: Frame::from(bytes) }, now);
+            }
+            Step::Abandon => {
+                if let Some(&operation) = sides[at].operations.first() {
+                    sides[at].endpoint.abandon(operation, now);
+                }
+            }
             Step::Pass { tenths } => {
                 now = now + Duration::from_millis(100) * tenths.into();
                 for side in &mut sides {
@@ -188,5 +251,6 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
         side.endpoint.handle(Event::Tick, now);
     }
     drain(&mut sides, now);
-    assert!(sides.iter().all(|side| side.open.is_empty() && side.endpoint.in_flight() == 0));
+    assert!(sides.iter().all(|side| side.open.is_empty() && side.operations.is_empty()));
+    assert!(sides.iter().all(|side| side.endpoint.in_flight() == 0));
 });
