@@ -39,6 +39,7 @@ mod frame;
 pub mod local;
 pub mod node;
 mod numbers;
+mod sync;
 mod time;
 mod transport;
 pub mod wrap;

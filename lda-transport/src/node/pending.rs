@@ -3,13 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 
 use super::slots::Permit;
 use crate::endpoint::{CollectiveError, Outcome, RequestId, Why};
 use crate::frame::Frame;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What ends even when nobody sees to it any more.
 pub trait End: Send + 'static {
@@ -153,5 +154,54 @@ impl<T> Future for Pending<T> {
 impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("ended", &self.has_ended()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[test]
+    fn loom_who_waits_gets_the_end() {
+        // Not that of the thread that waits.
+        let driver = std::thread::spawn(|| thread::current().id()).join().unwrap();
+        for given in [true, false] {
+            loom::model(move || {
+                let (promise, pending) = promise::<Outcome>(None, driver);
+                let other = loom::thread::spawn(move || match given {
+                    true => promise.end(Outcome::Done(Frame::new())),
+                    false => drop(promise),
+                });
+                let expected =
+                    if given { Outcome::Done(Frame::new()) } else { Outcome::closed(false) };
+                assert_eq!(pending.wait(), expected);
+                other.join().unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn loom_who_polls_is_woken() {
+        struct Count(AtomicUsize);
+        impl Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, SeqCst);
+            }
+        }
+        let driver = std::thread::spawn(|| thread::current().id()).join().unwrap();
+        loom::model(move || {
+            let (promise, mut pending) = promise::<Outcome>(None, driver);
+            let woken = Arc::new(Count(AtomicUsize::new(0)));
+            let other = loom::thread::spawn(move || promise.end(Outcome::Done(Frame::new())));
+            let waker = Waker::from(Arc::clone(&woken));
+            let mut cx = Context::from_waker(&waker);
+            let first = Pin::new(&mut pending).poll(&mut cx).is_ready();
+            other.join().unwrap();
+            assert_eq!(woken.0.load(SeqCst), usize::from(!first));
+            assert!(first || Pin::new(&mut pending).poll(&mut cx).is_ready());
+        });
     }
 }
