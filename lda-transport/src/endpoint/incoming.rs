@@ -37,7 +37,8 @@ pub(super) enum Taken {
     Replied(Frame),
     /// It is being done, or has ended for the peer.
     Known,
-    /// Too much is running already, of which the peer has given up a part: it is not done.
+    /// Too much is running already, of which the peer has given up a part: it is not done, and what is
+    /// [said](Incoming::reject) of it is the reply to its copies too.
     Busy,
     /// The peer goes beyond its window.
     Beyond,
@@ -70,6 +71,14 @@ impl Incoming {
         self.requests.insert(id, State::Running(kind));
         self.running += 1;
         Taken::New
+    }
+
+    /// Notes the reply to what is not done for want of room.
+    pub fn reject(&mut self, kind: Kind, id: u64, frame: &Frame) {
+        // A copy would be done when there is room, and the peer would have heard that it was not.
+        if kind != Kind::Pull {
+            self.requests.insert(id, State::Replied(frame.clone()));
+        }
     }
 
     /// Notes a reply; whether the request is still waited for.
@@ -107,6 +116,25 @@ mod tests {
         assert!(!incoming.reply(3, &Frame::new()), "nobody waits for it");
         assert_eq!(taken(&mut incoming, 9), Taken::New);
         assert_eq!(taken(&mut incoming, 10), Taken::Busy);
+    }
+
+    #[test]
+    fn what_was_rejected_for_want_of_room_is_not_done_later() {
+        let no = Frame::from(vec![1]);
+        for (kind, expected) in [
+            (Kind::Push, Taken::Replied(no.clone())),
+            (Kind::Call, Taken::Replied(no.clone())),
+            (Kind::Pull, Taken::New),
+        ] {
+            let mut incoming = Incoming::default();
+            for id in 0..8 {
+                assert_eq!(incoming.take(Kind::Call, id, id, WINDOW), Taken::New);
+            }
+            assert_eq!(incoming.take(kind, 8, 8, WINDOW), Taken::Busy);
+            incoming.reject(kind, 8, &no);
+            incoming.reply(0, &Frame::new());
+            assert_eq!(incoming.take(kind, 8, 8, WINDOW), expected);
+        }
     }
 
     #[test]

@@ -45,7 +45,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use draft::Draft;
-pub use wire::{Kind, Refusal};
+pub(crate) use peer::Session;
+pub use wire::{Kind, MessageKind, Refusal};
 
 use crate::frame::Frame;
 use crate::time::Time;
@@ -456,6 +457,11 @@ impl Endpoint {
     /// Those that have joined and are not away.
     pub fn joined(&self) -> impl Iterator<Item = NodeId> {
         self.peers.iter().filter(|(_, peer)| peer.is_joined()).map(|(id, _)| *id)
+    }
+
+    /// How it stands with a peer.
+    pub(crate) fn session(&self, peer: NodeId) -> Session {
+        self.peers.get(&peer).map_or(Session::Away, Peer::session)
     }
 
     /// Bytes of requests that are underway.

@@ -46,7 +46,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Session {
+pub(crate) enum Session {
     /// It is not up.
     Away,
     /// Greeted at this time, and it has not answered.
@@ -84,6 +84,10 @@ impl Peer {
             timer: Time::NEVER,
             in_turn: false,
         }
+    }
+
+    pub fn session(&self) -> Session {
+        self.session
     }
 
     pub fn is_refused(&self) -> bool {
@@ -376,7 +380,9 @@ impl Peer {
                 let (from, to) = (cx.config.identity.incarnation, self.known());
                 let words = Draft::from(&b"too many requests are being done"[..]);
                 let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
-                self.replies.insert(id, words.into_frame(&head));
+                let frame = words.into_frame(&head);
+                self.incoming.reject(kind, id, &frame);
+                self.replies.insert(id, frame);
             }
             Taken::Beyond => {
                 let reason = format!("request {id} goes beyond its window");

@@ -94,6 +94,54 @@ pub enum Refusal {
     ByPeer(String),
 }
 
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MessageKind {
+    /// Who its sender is.
+    Hello,
+    /// That its sender does not talk to the receiver.
+    Refusal,
+    /// A request, [`Kind::Pull`].
+    Pull,
+    /// A request, [`Kind::Push`].
+    Push,
+    /// A request, [`Kind::Call`].
+    Call,
+    /// A reply: it was done.
+    Done,
+    /// A reply: it was not.
+    Rejected,
+    /// That its sender is there.
+    Beat,
+}
+
+impl MessageKind {
+    /// All of them, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Hello,
+        Self::Refusal,
+        Self::Pull,
+        Self::Push,
+        Self::Call,
+        Self::Done,
+        Self::Rejected,
+        Self::Beat,
+    ];
+
+    /// What a frame's first bytes say that it is; none where it is no message. The rest may be wrong.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        match frame {
+            [1, ..] => Some(Self::Hello),
+            [2, ..] => Some(Self::Refusal),
+            [3, kind @ 0..=2, ..] => Some([Self::Pull, Self::Push, Self::Call][usize::from(*kind)]),
+            [4, 0, ..] => Some(Self::Done),
+            [4, 1, ..] => Some(Self::Rejected),
+            [5, ..] => Some(Self::Beat),
+            _ => None,
+        }
+    }
+}
+
 /// Bytes that are no message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -265,14 +313,20 @@ mod tests {
             Head { from: 1, to: 2, id: 3, floor: 2, ..request(kind) }.write(&mut bytes);
             let body = Frame::from(vec![1, 2, 3]);
             let expected = Message::Request { from: 1, to: 2, kind, id: 3, floor: 2, body };
+            assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[2 + kind as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
         for status in [Status::Done, Status::Rejected] {
             let mut bytes = vec![0; HEAD];
             Head { from: 1, to: 2, id: 3, ..reply(status) }.write(&mut bytes);
             let expected = Message::Reply { from: 1, to: 2, status, id: 3, body: Frame::new() };
+            assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[5 + status as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
+        let kinds = [super::hello(&IDENTITY, WINDOW, 5), refusal(1, 2, &no), beat(1, 2)]
+            .map(|frame| MessageKind::of(&frame));
+        assert_eq!(kinds, [MessageKind::Hello, MessageKind::Refusal, MessageKind::Beat].map(Some));
+        assert!([&[][..], &[0], &[3], &[3, 3], &[4, 2], &[6]].map(MessageKind::of) == [None; 6]);
     }
 
     #[test]
