@@ -71,7 +71,12 @@ fn histories(seeds: Range<u64>) -> Sum {
             }
             let scenario = Scenario::of(seed);
             assert!(scenario.nodes >= 3);
-            sum.add(&history(&scenario));
+            let history = self::history(&scenario);
+            if seed % 50 == 0 {
+                let again = scenario.run().expect("it was as promised");
+                assert_eq!(again.fingerprint, history.fingerprint, "seed {seed}");
+            }
+            sum.add(&history);
         }
     };
     let mut all = Sum::default();
@@ -84,7 +89,7 @@ fn histories(seeds: Range<u64>) -> Sum {
     });
     assert!(all.fewest_faults >= Some(5), "{:?}", all.fewest_faults);
     // A fraction of what a request may take: nothing hangs until it ends by its deadline.
-    assert!(all.slowest < SECOND * 20, "{:?}", all.slowest);
+    assert!(all.slowest < SECOND * 10, "{:?}", all.slowest);
     all
 }
 

@@ -28,7 +28,8 @@ pub struct Peer {
     /// A mistake made on purpose: what a new incarnation does not know of is asked again.
     pub resends: bool,
     open: BTreeMap<RequestId, Vec<u8>>,
-    answers: BTreeMap<u64, (Ticket, Vec<u8>)>,
+    /// Those to come, and whether it was done.
+    answers: BTreeMap<u64, (Ticket, bool, Vec<u8>)>,
     answered: u64,
     doing: BTreeMap<NodeId, usize>,
     /// Those that have joined, and as what they did last.
@@ -104,13 +105,14 @@ impl Peer {
         *doing += 1;
         log.most_doing = log.most_doing.max(*doing);
         let serial = serial_of(&body);
+        let done = !is_rejected(serial);
         let mut reply = b"no".to_vec();
-        if !is_rejected(serial) {
+        if done {
             reply = log.did(serial, cx.incarnation()).to_le_bytes().to_vec();
         }
         reply.extend(&body);
         self.answered += 1;
-        self.answers.insert(self.answered, (ticket, reply));
+        self.answers.insert(self.answered, (ticket, done, reply));
         let time = self.times[cx.numbers().below(5) as usize];
         let time = MILLISECOND * if log.asking { time } else { 1 };
         cx.set_timer(time, self.answered);
@@ -180,13 +182,13 @@ impl Program for Peer {
             }
             return;
         }
-        let (ticket, reply) = self.answers.remove(&timer).expect("it was set once");
+        let (ticket, done, reply) = self.answers.remove(&timer).expect("it was set once");
         *self.doing.entry(ticket.peer).or_default() -= 1;
         let draft = Draft::from(&reply[..]);
-        if reply.starts_with(b"no") && is_rejected(serial_of(&reply[2..])) {
-            cx.reject(ticket, draft);
-        } else {
+        if done {
             cx.reply(ticket, draft);
+        } else {
+            cx.reject(ticket, draft);
         }
     }
 }
