@@ -49,10 +49,12 @@ pub struct World<P> {
     seed: u64,
 }
 
+pub(super) type Make<P> = dyn FnMut(&Birth) -> (Config, P);
+
 pub(super) type Rewrite = dyn FnMut(NodeId, NodeId, Frame) -> Frame;
 
 pub(super) struct Node<P> {
-    pub make: Box<dyn FnMut(&Birth) -> (Config, P)>,
+    pub make: Box<Make<P>>,
     pub numbers: Numbers,
     /// Which start of all its last one was.
     pub last: u64,

@@ -72,7 +72,7 @@ fn histories(seeds: Range<u64>) -> Sum {
             let scenario = Scenario::of(seed);
             assert!(scenario.nodes >= 3);
             let history = self::history(&scenario);
-            if seed % 50 == 0 {
+            if seed.is_multiple_of(50) {
                 let again = scenario.run().expect("it was as promised");
                 assert_eq!(again.fingerprint, history.fingerprint, "seed {seed}");
             }
@@ -128,7 +128,7 @@ fn every_push_ends_as_promised_under_every_fault() {
 }
 
 #[test]
-#[ignore = "a minute in a release build: .ci/extended runs it"]
+#[ignore = "half a minute in a release build: .ci/extended runs it"]
 #[expect(clippy::print_stdout, reason = "its table is what it is for")]
 fn ten_thousand_histories_reach_everything() {
     const HISTORIES: u64 = 10_000;
@@ -176,7 +176,7 @@ fn sixteen_nodes_go_on_for_a_minute() {
 }
 
 #[test]
-#[ignore = "an hour of the simulation, half a minute in a release build: .ci/extended runs it"]
+#[ignore = "an hour of the simulation, a quarter of a minute in a release build: .ci/extended runs it"]
 #[expect(clippy::print_stdout, reason = "how fast it was")]
 fn sixteen_nodes_go_on_for_an_hour() {
     let begun = Instant::now();

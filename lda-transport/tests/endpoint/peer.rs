@@ -94,11 +94,8 @@ impl Peer {
 
     fn asked(&mut self, ticket: Ticket, body: Vec<u8>, cx: &mut Context<'_>) {
         let mut log = self.log.borrow_mut();
-        if !self
-            .joined
-            .get(&ticket.peer)
-            .is_some_and(|&joined| joined == (true, ticket.incarnation))
-        {
+        let joined = self.joined.get(&ticket.peer);
+        if joined != Some(&(true, ticket.incarnation)) {
             log.blame(format!("{ticket:?} has not joined {}", cx.id()));
         }
         let doing = self.doing.entry(ticket.peer).or_default();
