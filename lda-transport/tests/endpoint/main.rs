@@ -119,6 +119,21 @@ fn cuts_alone_cost_nothing_but_time() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_not_done_later() {
+    let mut busy = 0;
+    for seed in 0..20 {
+        let answers = [0, 1000, 3000, 3000, 3000];
+        let calm = Scenario::calm(seed);
+        let mut scenario = Scenario { window: 1, answers, gap: MILLISECOND * 40, ..calm };
+        let network = &mut scenario.options.network;
+        (network.latency, network.detour) = (MILLISECOND * 20, MILLISECOND * 100);
+        (network.loss, network.doubling) = (0.1, 0.3);
+        busy += history(&scenario).busy;
+    }
+    assert!(busy > 100, "{busy}");
+}
+
+#[test]
 fn every_push_ends_as_promised_under_every_fault() {
     let sum = histories(0..300);
     // Each kind of end has come.
