@@ -254,6 +254,16 @@ fn what_is_changed_on_its_way_is_refused() {
     assert!(text.contains("node 0: sends node 1 a Push of 50 bytes"), "{text}");
     assert!(text.contains("node 1: of node 0 a Push of 50 bytes: Arrived, Joined"), "{text}");
     assert!(text.contains("node 1: Refused"), "{text}");
+    nodes.world.silence(id(0), id(1));
+    nodes.world.unsilence(id(0), id(1));
+    nodes.world.cut(id(0), id(1));
+    let last = nodes.world.trace().lines().map(|line| &line.text[..]).collect::<Vec<_>>();
+    let expected = [
+        "nothing reaches node 1 any more",
+        "frames reach node 1 again",
+        "the link to node 1 is cut",
+    ];
+    assert_eq!(last[last.len() - 3..], expected);
 }
 
 #[test]
@@ -348,6 +358,30 @@ fn programs_of_several_kinds_share_a_world() {
     });
     world.run_for(MILLISECOND * 3500);
     assert_eq!(*answers.borrow(), [1, 2, 3].map(|second| Frame::from(vec![second])));
+}
+
+/// Waits for no time, again and again.
+struct Spins;
+
+impl Program for Spins {
+    fn start(&mut self, cx: &mut Context<'_>) {
+        cx.set_timer(Duration::ZERO, 0);
+    }
+
+    fn act(&mut self, _: Action, _: &mut Context<'_>) {}
+
+    fn timer(&mut self, _: u64, cx: &mut Context<'_>) {
+        self.start(cx);
+    }
+}
+
+#[test]
+#[should_panic(expected = "things go round in circles")]
+fn time_that_does_not_go_on_is_told() {
+    let mut world = World::new(&Options::default());
+    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 1 };
+    world.add(id(0), move |_| (Config::new(identity), Spins));
+    world.run_for(SECOND);
 }
 
 #[test]

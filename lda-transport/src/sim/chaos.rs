@@ -53,7 +53,8 @@ impl<P: Program> World<P> {
     fn foresee(&mut self, trouble: Trouble) {
         if let Some(spell) = self.chaos.spell(trouble) {
             // Not twice at once, or time would not go on.
-            let wait = self.chances.up_to(spell.every * 2).max(Duration::from_nanos(1));
+            let wait =
+                self.chances.up_to(spell.every.saturating_mul(2)).max(Duration::from_nanos(1));
             let serial = self.chaos_serial;
             self.happenings.add(self.now + wait, Happening::Trouble { trouble, serial });
         }

@@ -15,12 +15,12 @@ pub enum Fate {
     Lost,
     /// It was sent into a silence, or would have arrived in one.
     Silenced,
+    /// It arrived, though its link was lost meanwhile, and over another.
+    Late,
     /// It arrived, as the second copy of a frame.
     Doubled,
     /// It arrived after one that was sent later.
     Overtaken,
-    /// It arrived, though its link was lost meanwhile, and over another.
-    Late,
     /// Its receiver crashed before it arrived.
     ReceiverCrashed,
     /// Its sender did.
@@ -36,9 +36,9 @@ impl Fate {
         Self::Full,
         Self::Lost,
         Self::Silenced,
+        Self::Late,
         Self::Doubled,
         Self::Overtaken,
-        Self::Late,
         Self::ReceiverCrashed,
         Self::SenderCrashed,
         Self::Cut,

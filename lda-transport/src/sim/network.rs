@@ -18,7 +18,7 @@ pub struct Network {
     pub latency: Duration,
     /// How much longer at most. Frames still arrive in order.
     pub jitter: Duration,
-    /// Bytes a second. A frame leaves after the one before it.
+    /// Bytes a second; 0 is as 1. A frame leaves after the one before it.
     pub bandwidth: u64,
     /// Bytes that may wait to leave, at most; one frame alone may be longer. Then the sender feels
     /// [`Full`](SendError::Full), and hears of room when half of them have left.
@@ -181,8 +181,8 @@ impl Way {
         self.sent += 1;
         let mut arrives = leaves + network.latency + numbers.up_to(network.jitter);
         let detour = |numbers: &mut Numbers| {
-            let longest = network.detour * if numbers.below(8) == 0 { 10 } else { 1 };
-            numbers.up_to(longest)
+            let times = if numbers.below(8) == 0 { 10 } else { 1 };
+            numbers.up_to(network.detour.saturating_mul(times))
         };
         if numbers.chance(network.reordering) {
             arrives = arrives + detour(numbers);

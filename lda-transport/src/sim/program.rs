@@ -85,7 +85,8 @@ impl Context<'_> {
         self.endpoint.config().identity.incarnation
     }
 
-    /// Where requests are made and answered. What is to be sent is sent when the program returns.
+    /// Where requests are made and answered. What is to be sent is sent when the program returns, by the world,
+    /// which alone tells the endpoint what happens.
     pub fn endpoint(&mut self) -> &mut Endpoint {
         self.endpoint
     }

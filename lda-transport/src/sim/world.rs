@@ -22,7 +22,7 @@ use crate::transport::NodeId;
 ///
 /// # Panics
 /// Where a node is named that was not [added](Self::add); what a program panics with; and where a million
-/// things happen at one instant, as when two programs answer each other for ever over links without latency.
+/// things, and more with many links, happen at one instant, as when a program sets timers of no time.
 pub struct World<P> {
     pub(super) now: Time,
     /// What happens to frames, and when something fails: two streams, so that one change of a test does not
@@ -217,6 +217,7 @@ impl<P: Program> World<P> {
         if !link.cut {
             link.cut = true;
             self.faults += 1;
+            self.trace.add(self.now, a, [17, u64::from(b.0)], || format!("the link to {b} is cut"));
             self.settle(a, b);
         }
     }
@@ -234,12 +235,17 @@ impl<P: Program> World<P> {
         if !way.silent {
             way.silent = true;
             self.faults += 1;
+            let words = [18, u64::from(to.0)];
+            self.trace.add(self.now, from, words, || format!("nothing reaches {to} any more"));
         }
     }
 
     /// Ends a silence.
     pub fn unsilence(&mut self, from: NodeId, to: NodeId) {
-        self.way(from, to).silent = false;
+        if std::mem::take(&mut self.way(from, to).silent) {
+            let words = [19, u64::from(to.0)];
+            self.trace.add(self.now, from, words, || format!("frames reach {to} again"));
+        }
     }
 
     /// Cuts all links between these nodes and the others.

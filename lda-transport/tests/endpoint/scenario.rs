@@ -72,7 +72,8 @@ impl Scenario {
         }
     }
 
-    /// Three to six nodes; each fault in four of five seeds or so, and strangers in one of three.
+    /// Three to six nodes; each fault in four of five seeds or so, and strangers in half of
+    /// them.
     pub fn of(seed: u64) -> Self {
         let mut numbers = Numbers::new(!seed);
         let mut some = |share: f64| {
