@@ -2,7 +2,7 @@
 //!
 //! An [`Endpoint`] is told what happens and at what [`Time`] ([`Event`]), and says what is to be done
 //! ([`Action`], [`transmit`](Endpoint::transmit)). The same code so runs over any
-//! [`Transport`](crate::Transport), and in a simulation by the thousand.
+//! [`Transport`](crate::Transport), and in a [simulation](crate::sim) by the thousand.
 //!
 //! # Requests
 //! | | does | done | where the answer is lost |
