@@ -384,6 +384,32 @@ fn time_that_does_not_go_on_is_told() {
     world.run_for(SECOND);
 }
 
+/// Asks again at once, whatever comes of it.
+struct Insists;
+
+impl Program for Insists {
+    fn start(&mut self, cx: &mut Context<'_>) {
+        cx.request(id(0), Kind::Pull, Draft::new(), SECOND).expect("none waits");
+    }
+
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        if let Action::Ended { .. } = action {
+            self.start(cx);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "things go round in circles")]
+fn a_program_that_does_not_end_is_told() {
+    let mut world: World<Box<dyn Program>> = World::new(&Options::default());
+    // Of two runs, and so they refuse each other.
+    let config = |run| Config::new(Identity { incarnation: 1, role: 0, run, configuration: 1 });
+    world.add(id(0), move |_| (config(1), Box::new(Tells)));
+    world.add(id(1), move |_| (config(2), Box::new(Insists)));
+    world.run_for(SECOND);
+}
+
 #[test]
 #[should_panic(expected = "there is no node 5")]
 fn a_node_that_is_not_there_is_told() {

@@ -21,11 +21,9 @@ impl<P: Program> World<P> {
     /// Has the next thing happen, if there is one; when that was.
     pub fn step(&mut self) -> Option<Time> {
         let (time, happening) = self.happenings.pop()?;
-        self.at_once = if time > self.now { 0 } else { self.at_once + 1 };
-        let most = MOST_AT_ONCE + MOST_AT_ONCE_A_LINK * self.links.len() as u64;
-        assert!(self.at_once < most, "at {time} things go round in circles: {happening:?}");
-        self.now = self.now.max(time);
+        self.go_on(time);
         self.steps += 1;
+        self.pace();
         match happening {
             Happening::Arrival(passage) => self.arrive(passage),
             Happening::Room { from, to, epoch } => {
@@ -64,6 +62,20 @@ impl<P: Program> World<P> {
             Happening::Trouble { trouble, serial } => self.fail(trouble, serial),
         }
         Some(time)
+    }
+
+    /// Has it be `time`, if that is later.
+    pub(super) fn go_on(&mut self, time: Time) {
+        if time > self.now {
+            (self.now, self.at_once) = (time, 0);
+        }
+    }
+
+    /// Counts what happens at one instant.
+    fn pace(&mut self) {
+        self.at_once += 1;
+        let most = MOST_AT_ONCE + MOST_AT_ONCE_A_LINK * self.links.len() as u64;
+        assert!(self.at_once < most, "at {} things go round in circles", self.now);
     }
 
     /// Which start of all a node's was; 0 if it does not run.
@@ -181,6 +193,7 @@ impl<P: Program> World<P> {
             let node = self.nodes.get_mut(&id).expect("it was added");
             let Some(life) = &mut node.life else { return };
             if let Some(action) = life.endpoint.poll() {
+                self.pace();
                 self.trace.action(now, id, &action);
                 self.run_program(id, |program, cx| program.act(action, cx));
             } else if let Some((to, frame)) = life.endpoint.transmit(now) {

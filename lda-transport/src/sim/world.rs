@@ -22,7 +22,8 @@ use crate::transport::NodeId;
 ///
 /// # Panics
 /// Where a node is named that was not [added](Self::add); what a program panics with; and where a million
-/// things, and more with many links, happen at one instant, as when a program sets timers of no time.
+/// things, and more with many links, happen at one instant, as when a program sets timers of no time, or asks
+/// one who refuses it again and again.
 pub struct World<P> {
     pub(super) now: Time,
     /// What happens to frames, and when something fails: two streams, so that one change of a test does not
@@ -43,7 +44,7 @@ pub struct World<P> {
     pub(super) coverage: Coverage,
     pub(super) faults: u64,
     pub(super) steps: u64,
-    /// Of these, since the time has changed.
+    /// What has happened since the time has changed.
     pub(super) at_once: u64,
     pub(super) rewrite: Option<Box<Rewrite>>,
     seed: u64,
@@ -185,7 +186,7 @@ impl<P: Program> World<P> {
         while self.happenings.next_time() <= time {
             self.step();
         }
-        self.now = self.now.max(time);
+        self.go_on(time);
     }
 
     /// Goes on for so long.
