@@ -9,7 +9,8 @@
 //! | [`local`] | threads of a process | tests, one machine, embedding |
 //!
 //! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
-//! state machine without threads or clocks.
+//! state machine without threads or clocks. [`sim`] runs nodes of them in a network and a time of its own, by
+//! seed: what a seed does once it does again.
 //!
 //! [`conformance`] is the contract as a program: it runs everything that a transport promises, for those
 //! of this crate and for yours.
@@ -39,6 +40,7 @@ mod frame;
 pub mod local;
 pub mod node;
 mod numbers;
+pub mod sim;
 mod sync;
 mod time;
 mod transport;

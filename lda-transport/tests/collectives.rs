@@ -122,6 +122,7 @@ fn operations_end_everywhere_with_what_each_gets() {
             let last = nodes.begin(place, sum);
             assert_eq!(last, OperationId { group: 1, number: 3 });
             nodes.run();
+            // A barrier, and what the others have to give.
             let ended = nodes.ended.contains_key(&place);
             assert_eq!(ended, place == members - 1, "nobody ends before all have begun");
         }
@@ -207,18 +208,11 @@ fn a_deadline_names_who_is_missing() {
         [(ended[0].0, Err(CollectiveError::Deadline { missing }))],
         "by way of 1, of 3"
     );
-    let ended = nodes.take(1);
-    let missing = vec![id(3)];
-    assert_eq!(ended, [(ended[0].0, Err(CollectiveError::Deadline { missing }))]);
-    // The last one comes too late.
-    nodes.begin(3, Collective::Barrier);
-    nodes.run();
-    let ended = nodes.take(3);
-    let [(_, Err(CollectiveError::Rejected { peer, words }))] = &ended[..] else {
-        panic!("{ended:?}")
-    };
-    assert_eq!(*peer, id(1));
-    assert!(words.contains("has ended: it has not ended by its deadline"), "{words}");
+    // The last one hears that it comes too late.
+    let error =
+        nodes.endpoints[3].begin(&group(1, 4, 3), Collective::Barrier, Time::NEVER, nodes.now);
+    let Err(error @ BeginError::Broken { .. }) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains("it has not ended by its deadline; missing are"), "{error}");
     // In another group they begin anew.
     (0..4).for_each(|place| {
         nodes.begin_in(2, place, Collective::Barrier);
@@ -242,13 +236,13 @@ fn a_member_that_starts_anew_ends_what_runs() {
     }
     nodes.run();
     let lost = CollectiveError::Lost { peer: id(2), why: Why::NewIncarnation };
-    for place in [0, 1] {
-        assert_eq!(nodes.take(place), [(operations[place], Err(lost.clone()))]);
-    }
-    // What it begins is told so: numbers are not the same any more.
-    nodes.begin(2, Collective::Barrier);
-    nodes.run();
-    assert!(matches!(nodes.take(2)[..], [(_, Err(CollectiveError::Rejected { .. }))]));
+    assert_eq!(nodes.take(0), [(operations[0], Err(lost))]);
+    let [(ended, Err(error))] = &nodes.take(1)[..] else { panic!() };
+    assert_eq!(*ended, operations[1]);
+    assert!(error.to_string().contains("it has started anew"), "{error}");
+    // The new one has been told.
+    let error = nodes.endpoints[2].begin(&group(1, 3, 2), Collective::Barrier, LATER, Time(2));
+    assert!(matches!(error, Err(BeginError::Broken { group: 1, .. })));
 }
 
 #[test]
@@ -282,9 +276,12 @@ fn what_is_given_up_or_closed_ends() {
     let mut nodes = Nodes::new(2);
     let first = nodes.begin(0, Collective::Barrier);
     nodes.endpoints[0].abandon(first, nodes.now);
-    let second = nodes.begin(0, Collective::Barrier);
+    let broken = nodes.endpoints[0].begin(&group(1, 2, 0), Collective::Barrier, LATER, Time(2));
+    assert!(matches!(broken, Err(BeginError::Broken { group: 1, .. })));
+    let second = nodes.begin_in(2, 0, Collective::Barrier);
     let request = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
-    assert!(nodes.endpoints[0].transmit(nodes.now).is_some());
+    // The notice that the first is given up, and the push.
+    while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     nodes.endpoints[0].close(nodes.now);
     let late = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
     let actions: Vec<Action> = std::iter::from_fn(|| nodes.endpoints[0].poll())

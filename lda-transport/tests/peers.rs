@@ -437,10 +437,19 @@ fn what_is_too_long_for_the_transport_ends() {
     nodes.endpoints[0].unsent(to, frame, too_long, nodes.now);
     let outcome = Outcome::Unknown { why: Why::TooLong, sent: false };
     assert_eq!(nodes.run(), [(0, Action::Ended { request, outcome })]);
-    // A reply that is too long is one all the same.
     let request = nodes.request(0, 1, 10);
     let asked = nodes.run();
     answer_all(&mut nodes, asked);
+    let (to, frame) = nodes.endpoints[1].transmit(nodes.now).unwrap();
+    nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
+    let actions = nodes.run();
+    // It was done, so that asking for it again is no good.
+    let outcome = Outcome::Unknown { why: Why::ReplyTooLong, sent: true };
+    assert_eq!(actions, [(0, Action::Ended { request, outcome })]);
+    // A rejection is one all the same.
+    let request = nodes.request(0, 1, 10);
+    let [(1, Action::Asked { ticket, .. })] = &nodes.run()[..] else { panic!() };
+    nodes.endpoints[1].reject(*ticket, Draft::from(&[1; 500][..]), nodes.now);
     let (to, frame) = nodes.endpoints[1].transmit(nodes.now).unwrap();
     nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
     let actions = nodes.run();
@@ -449,7 +458,7 @@ fn what_is_too_long_for_the_transport_ends() {
         panic!("{actions:?}")
     };
     assert_eq!(*ended, request);
-    assert!(why.starts_with(b"the reply is longer"), "{why:?}");
+    assert!(why.starts_with(b"for a reason longer"), "{why:?}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::node::{Numbers, mesh};
+use super::node::mesh;
 use super::{Effort, Outcome, Subject};
+use crate::numbers::Numbers;
 use crate::transport::{NodeId, Wait};
 
 /// How long a queue has to stay full to be full: what lies in it may still be on its way to the receiver's
@@ -20,7 +21,7 @@ pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcom
     let capabilities = sender.transport.capabilities();
     let len = capabilities.longest_frame.min(1 << 14);
     let most = capabilities.queue_bytes + len;
-    let frame = |number: u64| Numbers(effort.seed ^ number).frame(Vec::new(), len);
+    let frame = |number: u64| Numbers::new(effort.seed ^ number).frame(Vec::new(), len);
     let mut taken = 0u64;
     loop {
         if sender.try_send(stalled.id(), frame(taken))?.is_none() {

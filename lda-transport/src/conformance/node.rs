@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Effort, Subject};
 use crate::frame::Frame;
+use crate::numbers::Numbers;
 use crate::transport::{Arrival, Loss, NodeId, SendError, Transport, Wait};
 
 pub(super) struct Node {
@@ -123,36 +124,25 @@ impl Node {
     }
 }
 
-/// Numbers that look random (Steele, Lea & Flood 2014, SplitMix64).
-pub(super) struct Numbers(pub u64);
-
 impl Numbers {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// As many of each power of two, from 0 to `longest`.
-    pub fn length(&mut self, longest: usize) -> usize {
+    pub(super) fn length(&mut self, longest: usize) -> usize {
         let powers = u64::from(usize::BITS - longest.leading_zeros()) + 1;
-        match self.next() % powers {
+        match self.draw() % powers {
             0 => 0,
             power => {
                 let from = 1u64 << (power - 1);
-                ((from + self.next() % from) as usize).min(longest)
+                ((from + self.draw() % from) as usize).min(longest)
             }
         }
     }
 
     /// A frame of `len` bytes, written into `room`.
-    pub fn frame(&mut self, mut room: Vec<u8>, len: usize) -> Frame {
+    pub(super) fn frame(&mut self, mut room: Vec<u8>, len: usize) -> Frame {
         room.clear();
         room.reserve(len.next_multiple_of(8));
         while room.len() < len {
-            room.extend_from_slice(&self.next().to_le_bytes());
+            room.extend_from_slice(&self.draw().to_le_bytes());
         }
         room.truncate(len);
         Frame::from(room)

@@ -2,9 +2,10 @@
 
 use std::thread;
 
-use super::node::{Node, Numbers, mesh};
+use super::node::{Node, mesh};
 use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
+use crate::numbers::Numbers;
 use crate::transport::{NodeId, Wait};
 
 pub fn integrity(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
@@ -51,7 +52,7 @@ struct Stream {
 
 impl Stream {
     fn new(seed: u64, from: NodeId, to: NodeId, peer: NodeId, bytes: u64) -> Self {
-        let numbers = Numbers(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
+        let numbers = Numbers::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
         Self { peer, numbers, left: bytes, waiting: None }
     }
 

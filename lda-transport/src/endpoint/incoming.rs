@@ -37,20 +37,35 @@ pub(super) enum Taken {
     Replied(Frame),
     /// It is being done, or has ended for the peer.
     Known,
-    /// Too much is running already, of which the peer has given up a part: it is not done.
+    /// Too much is running already, of which the peer has given up a part: it is not done, and what is
+    /// [said](Incoming::reject) of it is the reply to its copies too.
     Busy,
     /// The peer goes beyond its window.
     Beyond,
 }
 
 impl Incoming {
-    pub fn take(&mut self, kind: Kind, id: u64, floor: u64, window: Window) -> Taken {
+    /// Takes a request. Pieces of operations that are being done, and that the peer does not wait for any more, are told
+    /// to `parts`.
+    pub fn take(
+        &mut self,
+        kind: Kind,
+        id: u64,
+        floor: u64,
+        window: Window,
+        mut parts: impl FnMut(u64),
+    ) -> Taken {
         if floor > self.floor {
             self.floor = floor;
             let kept = self.requests.split_off(&floor);
-            let gone = std::mem::replace(&mut self.requests, kept).into_iter();
-            let running = gone.filter(|(_, state)| matches!(state, State::Running(_)));
-            self.abandoned.extend(running.map(|(id, _)| id));
+            for (id, state) in std::mem::replace(&mut self.requests, kept) {
+                if let State::Running(kind) = state {
+                    self.abandoned.insert(id);
+                    if kind == Kind::Part {
+                        parts(id);
+                    }
+                }
+            }
         }
         if id < self.floor {
             return Taken::Known;
@@ -74,6 +89,14 @@ impl Incoming {
 
     pub fn is_running(&self) -> bool {
         self.running > 0
+    }
+
+    /// Notes the reply to what is not done for want of room.
+    pub fn reject(&mut self, kind: Kind, id: u64, frame: &Frame) {
+        // A copy would be done when there is room, and the peer would have heard that it was not.
+        if kind != Kind::Pull {
+            self.requests.insert(id, State::Replied(frame.clone()));
+        }
     }
 
     /// Notes a reply; whether the request is still waited for.
@@ -103,7 +126,7 @@ mod tests {
     fn what_is_given_up_runs_on_and_counts() {
         let mut incoming = Incoming::default();
         // Each is given up before it is answered: the floor follows.
-        let taken = |incoming: &mut Incoming, id| incoming.take(Kind::Pull, id, id, WINDOW);
+        let taken = |incoming: &mut Incoming, id| incoming.take(Kind::Pull, id, id, WINDOW, |_| {});
         for id in 0..8 {
             assert_eq!(taken(&mut incoming, id), Taken::New);
         }
@@ -114,9 +137,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_rejected_for_want_of_room_is_not_done_later() {
+        let no = Frame::from(vec![1]);
+        for (kind, expected) in [
+            (Kind::Push, Taken::Replied(no.clone())),
+            (Kind::Call, Taken::Replied(no.clone())),
+            (Kind::Pull, Taken::New),
+        ] {
+            let mut incoming = Incoming::default();
+            for id in 0..8 {
+                assert_eq!(incoming.take(Kind::Call, id, id, WINDOW, |_| {}), Taken::New);
+            }
+            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), Taken::Busy);
+            incoming.reject(kind, 8, &no);
+            incoming.reply(0, &Frame::new());
+            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), expected);
+        }
+    }
+
+    #[test]
     fn what_changes_something_is_done_once() {
         let mut incoming = Incoming::default();
-        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW);
+        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
         assert_eq!(take(Kind::Push, 5, 5), Taken::New);
         assert_eq!(take(Kind::Push, 5, 5), Taken::Known);
         assert_eq!(take(Kind::Pull, 6, 5), Taken::New);
@@ -125,7 +167,7 @@ mod tests {
         let reply = Frame::from(vec![1]);
         assert!(incoming.reply(5, &reply) && incoming.reply(6, &reply));
         assert!(!incoming.reply(5, &reply) && !incoming.reply(99, &reply));
-        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW);
+        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
         assert_eq!(take(Kind::Push, 5, 5), Taken::Replied(reply.clone()));
         assert_eq!(take(Kind::Pull, 6, 5), Taken::New, "asked again, it is told again");
         assert_eq!(take(Kind::Call, 13, 6), Taken::New);

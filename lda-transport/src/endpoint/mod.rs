@@ -2,7 +2,7 @@
 //!
 //! An [`Endpoint`] is told what happens and at what [`Time`] ([`Event`]), and says what is to be done
 //! ([`Action`], [`transmit`](Endpoint::transmit)). The same code so runs over any
-//! [`Transport`](crate::Transport), and in a simulation by the thousand.
+//! [`Transport`](crate::Transport), and in a [simulation](crate::sim) by the thousand.
 //!
 //! # Requests
 //! | | does | done | where the answer is lost |
@@ -49,7 +49,8 @@ pub use collective::{
     BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
 };
 pub use draft::Draft;
-pub use wire::{Kind, Refusal};
+pub(crate) use peer::Session;
+pub use wire::{Kind, MessageKind, Refusal};
 
 use crate::frame::Frame;
 use crate::time::Time;
@@ -255,6 +256,8 @@ pub enum Why {
     Refused,
     /// The transport takes no frame so long.
     TooLong,
+    /// It was done, and the transport takes no frame as long as what came of it.
+    ReplyTooLong,
     /// The program does not want it any more.
     Cancelled,
     /// This node has closed.
@@ -303,6 +306,8 @@ pub struct Endpoint {
     /// As peers say them, not yet seen by the operations.
     fresh: VecDeque<Action>,
     collectives: Collectives,
+    /// Pieces that are not answered, and whose senders have given up.
+    abandoned: Vec<Ticket>,
     /// Whether requests end at once.
     closed: bool,
     /// Those that may have something to send, in turn.
@@ -338,6 +343,7 @@ impl Endpoint {
             actions: VecDeque::new(),
             fresh: VecDeque::new(),
             collectives: Collectives::default(),
+            abandoned: Vec::new(),
             closed: false,
             turn: VecDeque::new(),
             starved: VecDeque::new(),
@@ -539,6 +545,11 @@ impl Endpoint {
         self.peers.iter().filter(|(_, peer)| peer.is_joined()).map(|(id, _)| *id)
     }
 
+    /// How it stands with a peer.
+    pub(crate) fn session(&self, peer: NodeId) -> Session {
+        self.peers.get(&peer).map_or(Session::Away, Peer::session)
+    }
+
     /// Bytes of requests that are underway.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
@@ -558,6 +569,7 @@ impl Endpoint {
             now,
             in_flight: &mut self.in_flight,
             actions: &mut self.fresh,
+            abandoned: &mut self.abandoned,
             strays: &mut self.strays,
             waits: self.starved.front().is_some_and(|&first| first != id),
             starved: false,
@@ -608,6 +620,7 @@ struct Context<'a> {
     now: Time,
     in_flight: &'a mut u64,
     actions: &'a mut VecDeque<Action>,
+    abandoned: &'a mut Vec<Ticket>,
     strays: &'a mut u64,
     /// Whether another has waited longer to make a request.
     waits: bool,

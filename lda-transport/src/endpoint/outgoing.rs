@@ -186,6 +186,7 @@ impl Outgoing {
         Some(match status {
             Status::Done => Outcome::Done(body),
             Status::Rejected => Outcome::Rejected(body),
+            Status::Untold => Outcome::Unknown { why: Why::ReplyTooLong, sent: true },
         })
     }
 

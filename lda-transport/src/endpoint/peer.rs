@@ -46,7 +46,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Session {
+pub(crate) enum Session {
     /// It is not up.
     Away,
     /// Greeted at this time, and it has not answered.
@@ -84,6 +84,10 @@ impl Peer {
             timer: Time::NEVER,
             in_turn: false,
         }
+    }
+
+    pub fn session(&self) -> Session {
+        self.session
     }
 
     pub fn is_refused(&self) -> bool {
@@ -165,10 +169,15 @@ impl Peer {
                     self.ended(id, unsent(outcome), cx);
                 }
             }
-            Ok(Message::Reply { from, to, id, .. }) => {
-                let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
-                let words = Draft::from(&b"the reply is longer than the transport takes"[..]);
-                self.replies.insert(id, words.into_frame(&head));
+            Ok(Message::Reply { from, to, id, status, .. }) => {
+                let (status, words) = match status {
+                    Status::Rejected => {
+                        (Status::Rejected, &b"for a reason longer than the transport takes"[..])
+                    }
+                    Status::Done | Status::Untold => (Status::Untold, &[][..]),
+                };
+                let head = Head { from, to, id, ..wire::reply(status) };
+                self.replies.insert(id, Draft::from(words).into_frame(&head));
             }
             _ => {}
         }
@@ -365,7 +374,9 @@ impl Peer {
         while self.replies.first_key_value().is_some_and(|(&number, _)| number < floor) {
             self.replies.pop_first();
         }
-        match self.incoming.take(kind, id, floor, cx.config.window) {
+        let (peer, incarnation) = (self.id, self.known());
+        let parts = |number| cx.abandoned.push(Ticket { peer, incarnation, number });
+        match self.incoming.take(kind, id, floor, cx.config.window, parts) {
             Taken::New => {
                 let ticket = Ticket { peer: self.id, incarnation: self.known(), number: id };
                 cx.actions.push_back(Action::Asked { ticket, kind, body });
@@ -376,7 +387,9 @@ impl Peer {
                 let (from, to) = (cx.config.identity.incarnation, self.known());
                 let words = Draft::from(&b"too many requests are being done"[..]);
                 let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
-                self.replies.insert(id, words.into_frame(&head));
+                let frame = words.into_frame(&head);
+                self.incoming.reject(kind, id, &frame);
+                self.replies.insert(id, frame);
             }
             Taken::Beyond => {
                 let reason = format!("request {id} goes beyond its window");

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0  kind: 1 hello, 2 refusal, 3 request, 4 reply, 5 beat
-//!  1  request: 0 pull, 1 push, 2 call; reply: 0 done, 1 rejected; else 0
+//!  1  request: 0 pull, 1 push, 2 call, 3 piece; reply: 0 done, 1 rejected, 2 done and untold; else 0
 //!  2  0 0 0 0 0 0
 //!  8  incarnation of the sender
 //! 16  incarnation of the receiver, 0 where it is not known
@@ -53,6 +53,8 @@ pub enum Kind {
 pub enum Status {
     Done,
     Rejected,
+    /// Done, and what came of it is longer than the transport takes.
+    Untold,
 }
 
 /// Why a peer is not talked to.
@@ -94,6 +96,59 @@ pub enum Refusal {
     /// It has refused this node; its words.
     #[error("it refuses this node: {0}")]
     ByPeer(String),
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MessageKind {
+    /// Who its sender is.
+    Hello,
+    /// That its sender does not talk to the receiver.
+    Refusal,
+    /// A request, [`Kind::Pull`].
+    Pull,
+    /// A request, [`Kind::Push`].
+    Push,
+    /// A request, [`Kind::Call`].
+    Call,
+    /// A request, [`Kind::Part`].
+    Part,
+    /// A reply: it was done.
+    Done,
+    /// A reply: it was not.
+    Rejected,
+    /// A reply: it was done, and what came of it is longer than the transport takes.
+    Untold,
+    /// That its sender is there.
+    Beat,
+}
+
+impl MessageKind {
+    /// All of them, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Hello,
+        Self::Refusal,
+        Self::Pull,
+        Self::Push,
+        Self::Call,
+        Self::Part,
+        Self::Done,
+        Self::Rejected,
+        Self::Untold,
+        Self::Beat,
+    ];
+
+    /// What a frame's first bytes say that it is; none where it is no message. The rest may be wrong.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        match frame {
+            [1, ..] => Some(Self::Hello),
+            [2, ..] => Some(Self::Refusal),
+            [3, kind @ 0..=3, ..] => Some(Self::ALL[2 + usize::from(*kind)]),
+            [4, status @ 0..=2, ..] => Some(Self::ALL[6 + usize::from(*status)]),
+            [5, ..] => Some(Self::Beat),
+            _ => None,
+        }
+    }
 }
 
 /// Bytes that are no message.
@@ -228,8 +283,8 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             let kind = [Kind::Pull, Kind::Push, Kind::Call, Kind::Part][usize::from(detail)];
             Ok(Message::Request { from, to, kind, id, floor, body: frame.slice_from(HEAD) })
         }
-        (4, 0..=1) => {
-            let status = [Status::Done, Status::Rejected][usize::from(detail)];
+        (4, 0..=2) => {
+            let status = [Status::Done, Status::Rejected, Status::Untold][usize::from(detail)];
             Ok(Message::Reply { from, to, status, id, body: frame.slice_from(HEAD) })
         }
         (5, _) if frame.len() == HEAD => Ok(Message::Beat { from, to }),
@@ -267,14 +322,20 @@ mod tests {
             Head { from: 1, to: 2, id: 3, floor: 2, ..request(kind) }.write(&mut bytes);
             let body = Frame::from(vec![1, 2, 3]);
             let expected = Message::Request { from: 1, to: 2, kind, id: 3, floor: 2, body };
+            assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[2 + kind as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
-        for status in [Status::Done, Status::Rejected] {
+        for status in [Status::Done, Status::Rejected, Status::Untold] {
             let mut bytes = vec![0; HEAD];
             Head { from: 1, to: 2, id: 3, ..reply(status) }.write(&mut bytes);
             let expected = Message::Reply { from: 1, to: 2, status, id: 3, body: Frame::new() };
+            assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[6 + status as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
+        let kinds = [super::hello(&IDENTITY, WINDOW, 5), refusal(1, 2, &no), beat(1, 2)]
+            .map(|frame| MessageKind::of(&frame));
+        assert_eq!(kinds, [MessageKind::Hello, MessageKind::Refusal, MessageKind::Beat].map(Some));
+        assert!([&[][..], &[0], &[3], &[3, 4], &[4, 3], &[6]].map(MessageKind::of) == [None; 6]);
     }
 
     #[test]

@@ -42,10 +42,15 @@ impl Endpoint {
                 self.perform(deed, now);
                 continue;
             }
+            if let Some(ticket) = self.abandoned.pop() {
+                self.collectives.forget(ticket);
+                continue;
+            }
             let Some(action) = self.fresh.pop_front() else { break };
             match action {
                 Action::Asked { ticket, kind: Kind::Part, body } => {
-                    self.collectives.piece(ticket, &body);
+                    let window = self.config.window;
+                    self.collectives.piece(ticket, &body, window);
                 }
                 Action::Ended { request, outcome } => {
                     let outcome = self.collectives.ended(request, outcome);
@@ -71,7 +76,12 @@ impl Endpoint {
                 // They have a bound of their own.
                 let request = self.add(to, Kind::Part, draft, deadline, usize::MAX);
                 let request = request.expect("that many never wait");
-                self.collectives.sent(request, operation);
+                self.collectives.sent(request, Some(operation));
+            }
+            Deed::Notify { to, draft } => {
+                let deadline = now + self.config.silence * 2;
+                let request = self.add(to, Kind::Part, draft, deadline, usize::MAX);
+                self.collectives.sent(request.expect("that many never wait"), None);
             }
             Deed::Answer { ticket, refusal } => {
                 let status = if refusal.is_some() { Status::Rejected } else { Status::Done };

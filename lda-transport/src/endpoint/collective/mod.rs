@@ -1,8 +1,8 @@
 //! Operations that all members of a group do together: a barrier, a broadcast, sums, a gathering.
 //!
 //! Every member [begins](super::Endpoint::begin) the same operations of a [`Group`] in the same order; several may
-//! run at once. An operation has ended at a member when the member has all that it gets and everything that
-//! it sends was taken. So a broadcast ends at its root when its children in the tree have begun it too.
+//! run at once. An operation has ended at a member when it has all that it gets, and its peers have all that it
+//! sends; they may not have begun yet.
 //!
 //! | operation | every member gets | messages of a member, in pieces | way |
 //! |---|---|---|---|
@@ -19,14 +19,14 @@
 //! # Pieces
 //! Contents travel in pieces of [`Config::piece`](super::Config::piece) bytes, each a request of its own that is
 //! taken at most once; so a long content is on all of its way at once. Of one operation at most eight pieces are
-//! underway to a peer. Pieces of an operation that a member has not begun yet wait there without an answer, which
-//! bounds them by the window.
+//! underway to a peer. A member that has not begun an operation keeps its pieces, up to a window of each peer; more of
+//! them wait without an answer.
 //!
 //! # When something fails
 //! An operation ends with [`CollectiveError`] when its deadline comes, when a member is refused or starts anew,
-//! or when members do not do the same. Its other members hear of that when they send to one that has ended, or by
-//! their own deadlines. The numbers of the operations are then no more the same everywhere: go on in a group with
-//! another id.
+//! or when members do not do the same. The group is broken then, as its operations are no more the same ones
+//! everywhere: all that runs of it ends, nothing of it begins any more, and the other members are told, who do the same.
+//! Go on in a group with another id.
 
 mod deeds;
 mod operation;
@@ -179,6 +179,14 @@ pub enum BeginError {
     /// Content, and it is not the root.
     #[error("content of a broadcast is the root's alone to give: this node has {}", if *.0 { "some" } else { "none" })]
     Content(bool),
+    /// An operation of the group has failed.
+    #[error("group {group} is broken, go on in one with another id: {why}")]
+    Broken {
+        /// Which.
+        group: u64,
+        /// How the first that failed did.
+        why: String,
+    },
     /// Bytes that are not whole numbers.
     #[error("{bytes} bytes are not a vector of numbers of {element} bytes")]
     Values {
@@ -252,6 +260,7 @@ fn reason(why: Why) -> &'static str {
         Why::NewIncarnation => "it has started anew",
         Why::Refused => "one of the two refuses the other",
         Why::TooLong => "the transport takes no frame so long: make pieces shorter",
+        Why::ReplyTooLong => "the transport takes no frame as long as its reply",
         Why::Cancelled => "this node has given it up",
         Why::Closed => "this node has closed",
     }

@@ -14,6 +14,8 @@
 //! 56  the piece
 //! ```
 //!
+//! A kind of 5, and zeros from there to the piece, say that the group is broken, and words why.
+//!
 //! The whole is the content that it is a piece of, or the vector that is added. The origin is the rank of whose content
 //! it is, or that gets these sums; at a barrier 0 goes up the tree, and 1 down.
 
@@ -94,6 +96,26 @@ pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> Draft {
     draft
 }
 
+/// Kind of a notice.
+const NOTICE: u8 = 5;
+
+/// Says that the group of an operation is broken: a tag of nothing else, and words.
+pub(super) fn notice(id: OperationId, words: &str) -> Draft {
+    let shape = Shape { kind: NOTICE, element: 0, root: 0, vector: 0, piece: 0, members: 0 };
+    let payload = Frame::from(words.as_bytes().to_vec());
+    encode(id, &shape, &Part { origin: 0, index: 0, straight: false, length: 0, payload })
+}
+
+pub(super) fn read_notice(body: &Frame) -> Option<(OperationId, String)> {
+    let tag = body.first_chunk::<TAG>()?;
+    let [group, number] = [0, 8].map(|place| tag[place..].first_chunk().copied());
+    if tag[16] != NOTICE || tag[17..] != [0; TAG - 17] {
+        return None;
+    }
+    let id = OperationId { group: u64::from_le_bytes(group?), number: u64::from_le_bytes(number?) };
+    Some((id, String::from_utf8_lossy(&body[TAG..]).into_owned()))
+}
+
 pub(super) fn decode(body: &Frame) -> Option<(OperationId, Shape, Part)> {
     let tag = body.first_chunk::<TAG>()?;
     let u64_at = |place: usize| tag[place..].first_chunk().copied().map(u64::from_le_bytes);
@@ -128,7 +150,11 @@ mod tests {
         assert_eq!(decode(&body), Some((id, shape, part)));
         for len in 0..TAG {
             assert_eq!(decode(&Frame::from(body[..len].to_vec())), None);
+            assert_eq!(read_notice(&Frame::from(body[..len].to_vec())), None);
         }
+        let told = Frame::from(notice(id, "why").body().to_vec());
+        assert_eq!(read_notice(&told), Some((id, "why".to_owned())));
+        assert_eq!((decode(&told), read_notice(&body)), (None, None));
         for (place, value) in [(16, 0), (16, 5), (18, 2), (19, 1), (44, 1)] {
             let mut other = body.to_vec();
             other[place] = value;

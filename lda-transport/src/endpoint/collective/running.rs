@@ -7,21 +7,39 @@ use super::operation::{Operation, Out};
 use super::part::{self, Part, Shape};
 use super::{BeginError, Collective, CollectiveError, Group, OperationId};
 use crate::endpoint::draft::Draft;
-use crate::endpoint::{Outcome, RequestId, Ticket, Why};
+use crate::endpoint::{Outcome, RequestId, Ticket, Why, Window};
 use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::NodeId;
 
 /// Pieces of an operation that are underway to a peer.
 const UNDERWAY: usize = 8;
+/// Letters of the reason that members are told.
+const LONGEST_WORDS: usize = 500;
 
 /// What the endpoint is to do.
 #[derive(Debug)]
 pub(in crate::endpoint) enum Deed {
-    Request { operation: OperationId, to: NodeId, draft: Draft, deadline: Time },
-    Answer { ticket: Ticket, refusal: Option<String> },
+    Request {
+        operation: OperationId,
+        to: NodeId,
+        draft: Draft,
+        deadline: Time,
+    },
+    Answer {
+        ticket: Ticket,
+        refusal: Option<String>,
+    },
+    /// To tell a member that a group is broken.
+    Notify {
+        to: NodeId,
+        draft: Draft,
+    },
     Cancel(RequestId),
-    Report { operation: OperationId, result: Result<Vec<Frame>, CollectiveError> },
+    Report {
+        operation: OperationId,
+        result: Result<Vec<Frame>, CollectiveError>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -29,10 +47,12 @@ pub(in crate::endpoint) struct Collectives {
     groups: BTreeMap<u64, Numbers>,
     running: BTreeMap<OperationId, Running>,
     timers: BTreeSet<(Time, OperationId)>,
-    /// Of which operation a request is; it may have ended meanwhile.
-    requests: BTreeMap<RequestId, OperationId>,
+    /// Of which operation a request is, if of one; it may have ended meanwhile.
+    requests: BTreeMap<RequestId, Option<OperationId>>,
     /// Pieces of operations that have not begun here.
     early: BTreeMap<OperationId, Vec<Piece>>,
+    /// Of each peer what of these was answered.
+    held: BTreeMap<NodeId, Held>,
     deeds: VecDeque<Deed>,
 }
 
@@ -46,9 +66,18 @@ struct Numbers {
 
 #[derive(Debug)]
 struct Piece {
-    ticket: Ticket,
+    /// None once answered.
+    ticket: Option<Ticket>,
+    peer: NodeId,
+    incarnation: u64,
     shape: Shape,
     part: Part,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    pieces: u32,
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -56,6 +85,8 @@ struct Running {
     operation: Operation,
     shape: Shape,
     members: Arc<[NodeId]>,
+    /// This node's rank.
+    own: usize,
     deadline: Time,
     /// By rank.
     peers: Vec<Peer>,
@@ -112,6 +143,9 @@ impl Collectives {
     ) -> Result<OperationId, BeginError> {
         let shape = shape_of(group, &collective, piece, longest)?;
         let numbers = self.groups.entry(group.id).or_default();
+        if let Some(why) = &numbers.failure {
+            return Err(BeginError::Broken { group: group.id, why: why.clone() });
+        }
         let id = OperationId { group: group.id, number: numbers.next };
         numbers.next += 1;
         let (members, place) = (Arc::clone(&group.members), (group.rank, group.members.len()));
@@ -120,46 +154,77 @@ impl Collectives {
         let operation = Operation::new(collective, root, place, piece, longest, &mut out);
         let peer = |&member: &NodeId| Peer { incarnation: incarnation(member), ..Peer::default() };
         let peers = members.iter().map(peer).collect();
-        let mut running = Running { operation, shape, members, deadline, peers };
+        let mut running = Running { operation, shape, members, own: group.rank, deadline, peers };
         running.queue(out);
         self.running.insert(id, running);
         self.timers.insert((deadline, id));
-        for Piece { ticket, shape, part } in self.early.remove(&id).unwrap_or_default() {
-            self.take(id, ticket, &shape, part);
+        for piece in self.early.remove(&id).unwrap_or_default() {
+            self.release(&piece);
+            self.take(id, piece);
         }
         self.go_on(id);
         Ok(id)
     }
 
     /// Takes a piece that a peer has sent.
-    pub fn piece(&mut self, ticket: Ticket, body: &Frame) {
+    pub fn piece(&mut self, ticket: Ticket, body: &Frame, window: Window) {
+        if let Some((id, words)) = part::read_notice(body) {
+            self.answer(ticket, None);
+            let peer = ticket.peer;
+            return self.break_group(id, CollectiveError::Rejected { peer, words });
+        }
         let Some((id, shape, part)) = part::decode(body) else {
             return self.answer(ticket, Some("bytes that are no piece of an operation".to_owned()));
         };
+        let Ticket { peer, incarnation, .. } = ticket;
+        let mut piece = Piece { ticket: Some(ticket), peer, incarnation, shape, part };
         if self.running.contains_key(&id) {
-            self.take(id, ticket, &shape, part);
+            self.take(id, piece);
             return self.go_on(id);
         }
         match self.groups.get(&id.group) {
-            Some(Numbers { next, failure }) if id.number < *next => {
-                let why = failure.as_deref().unwrap_or("everything of it was here");
-                let words =
-                    format!("operation {} of group {} has ended: {why}", id.number, id.group);
-                self.answer(ticket, Some(words));
+            Some(Numbers { failure: Some(why), .. }) => {
+                self.answer(ticket, Some(format!("group {} is broken: {why}", id.group)));
             }
-            _ => self.early.entry(id).or_default().push(Piece { ticket, shape, part }),
+            Some(Numbers { next, .. }) if id.number < *next => {
+                let OperationId { group, number } = id;
+                self.answer(ticket, Some(format!("operation {number} of group {group} has ended")));
+            }
+            _ => {
+                // An answer, as far as there is room: what waits for one keeps other requests of the peer waiting.
+                let held = self.held.entry(peer).or_default();
+                let bytes = held.bytes + piece.part.payload.len() as u64;
+                if held.pieces < window.requests && bytes <= window.bytes {
+                    *held = Held { pieces: held.pieces + 1, bytes };
+                    piece.ticket = None;
+                    self.answer(ticket, None);
+                }
+                self.early.entry(id).or_default().push(piece);
+            }
+        }
+    }
+
+    /// A piece that came early is so no more.
+    fn release(&mut self, piece: &Piece) {
+        if piece.ticket.is_none()
+            && let Some(held) = self.held.get_mut(&piece.peer)
+        {
+            held.pieces -= 1;
+            held.bytes -= piece.part.payload.len() as u64;
         }
     }
 
     /// Takes a piece of an operation, which may have failed by the one before.
-    fn take(&mut self, id: OperationId, ticket: Ticket, shape: &Shape, part: Part) {
+    fn take(&mut self, id: OperationId, piece: Piece) {
+        let Piece { ticket, peer, incarnation, shape, part } = piece;
         let Some(running) = self.running.get_mut(&id) else {
-            return self.answer(ticket, Some(format!("operation {} has failed", id.number)));
+            let words = format!("operation {} has failed", id.number);
+            return ticket.into_iter().for_each(|ticket| self.answer(ticket, Some(words.clone())));
         };
         let mut out = Vec::new();
-        let rank = running.rank_of(ticket.peer).ok_or("it is not in the group".to_owned());
+        let rank = running.rank_of(peer).ok_or("it is not in the group".to_owned());
         let same = |rank| {
-            if *shape == running.shape {
+            if shape == running.shape {
                 return Ok(rank);
             }
             Err(format!(
@@ -168,16 +233,20 @@ impl Collectives {
                 id.number, id.group, running.shape
             ))
         };
-        let taken =
-            rank.and_then(same).and_then(|rank| running.operation.take(rank, part, &mut out));
+        let taken = rank.and_then(same).and_then(|rank| {
+            // It may have come before the operation began, of one who is away now.
+            let known = &mut running.peers[rank].incarnation;
+            *known = if *known == 0 { incarnation } else { *known };
+            running.operation.take(rank, part, &mut out)
+        });
         match taken {
             Ok(()) => {
                 running.queue(out);
-                self.answer(ticket, None);
+                ticket.into_iter().for_each(|ticket| self.answer(ticket, None));
             }
             Err(words) => {
-                self.answer(ticket, Some(words.clone()));
-                self.fail(id, CollectiveError::Mismatch { peer: ticket.peer, words });
+                ticket.into_iter().for_each(|ticket| self.answer(ticket, Some(words.clone())));
+                self.fail(id, CollectiveError::Mismatch { peer, words });
             }
         }
     }
@@ -186,14 +255,15 @@ impl Collectives {
         self.deeds.push_back(Deed::Answer { ticket, refusal });
     }
 
-    /// Notes which request a piece has become.
-    pub fn sent(&mut self, request: RequestId, operation: OperationId) {
+    /// Notes which request a piece has become; a notice is of no operation.
+    pub fn sent(&mut self, request: RequestId, operation: Option<OperationId>) {
         self.requests.insert(request, operation);
     }
 
     /// Takes the end of a request, where it is of a piece; else gives it back.
     pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> Option<Outcome> {
         let Some(id) = self.requests.remove(&request) else { return Some(outcome) };
+        let id = id?;
         let running = self.running.get_mut(&id)?;
         let peer = request.peer;
         let rank = running.rank_of(peer).expect("it was sent to a member");
@@ -241,16 +311,48 @@ impl Collectives {
         Some(running)
     }
 
-    /// Ends an operation that has not ended.
+    /// Ends an operation that has not ended, and tells the other members.
     pub fn fail(&mut self, id: OperationId, error: CollectiveError) {
-        if self.remove(id).is_none() {
-            return;
+        let Some(running) = self.running.get(&id) else { return };
+        let told_by = match &error {
+            CollectiveError::Rejected { peer, .. } => Some(*peer),
+            _ => None,
+        };
+        let words: String = error.to_string().chars().take(LONGEST_WORDS).collect();
+        let members = Arc::clone(&running.members);
+        let own = running.own;
+        for (rank, &to) in members.iter().enumerate() {
+            if rank != own && Some(to) != told_by {
+                let draft = part::notice(id, &words);
+                self.deeds.push_back(Deed::Notify { to, draft });
+            }
         }
+        self.break_group(id, error);
+    }
+
+    /// Ends what runs of a group, and refuses what comes of it from now on.
+    fn break_group(&mut self, id: OperationId, error: CollectiveError) {
+        let why = error.to_string();
         let numbers = self.groups.entry(id.group).or_default();
-        numbers.failure.get_or_insert_with(|| error.to_string());
-        let requests = self.requests.iter().filter(|(_, operation)| **operation == id);
-        self.deeds.extend(requests.map(|(&request, _)| Deed::Cancel(request)));
-        self.deeds.push_back(Deed::Report { operation: id, result: Err(error) });
+        let why = numbers.failure.get_or_insert(why).clone();
+        let all = OperationId { number: 0, ..id }..=OperationId { number: u64::MAX, ..id };
+        let running: Vec<OperationId> =
+            self.running.range(all.clone()).map(|(id, _)| *id).collect();
+        for id in running {
+            self.remove(id);
+            let requests = self.requests.iter().filter(|(_, operation)| **operation == Some(id));
+            self.deeds.extend(requests.map(|(&request, _)| Deed::Cancel(request)));
+            self.deeds.push_back(Deed::Report { operation: id, result: Err(error.clone()) });
+        }
+        let early: Vec<OperationId> = self.early.range(all).map(|(id, _)| *id).collect();
+        for id in early {
+            for piece in self.early.remove(&id).unwrap_or_default() {
+                self.release(&piece);
+                if let Some(ticket) = piece.ticket {
+                    self.answer(ticket, Some(format!("group {} is broken: {why}", id.group)));
+                }
+            }
+        }
     }
 
     /// Ends those whose deadline has come.
@@ -261,14 +363,29 @@ impl Collectives {
         }
     }
 
+    /// Forgets a piece whose sender does not wait for it any more.
+    pub fn forget(&mut self, ticket: Ticket) {
+        let mut found = false;
+        self.early.retain(|_, pieces| {
+            let before = pieces.len();
+            pieces.retain(|piece| piece.ticket != Some(ticket));
+            found |= pieces.len() < before;
+            !pieces.is_empty()
+        });
+        if found {
+            self.answer(ticket, None);
+        }
+    }
+
     /// Takes note of a peer's incarnation: what another has begun it does not know.
     pub fn met(&mut self, peer: NodeId, incarnation: u64) {
-        for pieces in self.early.values_mut() {
-            pieces.retain(|piece| {
-                piece.ticket.peer != peer || piece.ticket.incarnation == incarnation
-            });
+        for mut pieces in std::mem::take(&mut self.early) {
+            let old = |piece: &mut Piece| piece.peer == peer && piece.incarnation != incarnation;
+            pieces.1.extract_if(.., old).for_each(|piece| self.release(&piece));
+            if !pieces.1.is_empty() {
+                self.early.insert(pieces.0, pieces.1);
+            }
         }
-        self.early.retain(|_, pieces| !pieces.is_empty());
         let mut lost = Vec::new();
         for (&id, running) in &mut self.running {
             let Some(rank) = running.rank_of(peer) else { continue };

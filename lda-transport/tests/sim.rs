@@ -1,0 +1,417 @@
+//! The simulator does what it says: each fault by hand, and what nodes hear of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use lda_transport::endpoint::{
+    Action, Config, Draft, Identity, Kind, Left, MessageKind, Outcome, Why,
+};
+use lda_transport::sim::{Chaos, Context, Fate, Network, Options, Program, Spell, State, World};
+use lda_transport::{Frame, NodeId, Time};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const NEVER: Duration = Duration::MAX;
+
+/// What programs were told, and when; it stays when they crash.
+type Heard = Rc<RefCell<Vec<(Time, NodeId, Action)>>>;
+
+/// Answers at once, and writes down what it is told.
+struct Recorder {
+    heard: Heard,
+    timers: Rc<RefCell<Vec<(Time, u64)>>>,
+}
+
+impl Program for Recorder {
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        if let Action::Asked { ticket, .. } = action {
+            cx.reply(ticket, Draft::new());
+        }
+        self.heard.borrow_mut().push((cx.now(), cx.id(), action));
+    }
+
+    fn timer(&mut self, timer: u64, cx: &mut Context<'_>) {
+        self.timers.borrow_mut().push((cx.now(), timer));
+    }
+}
+
+struct Nodes {
+    world: World<Recorder>,
+    heard: Heard,
+    timers: Rc<RefCell<Vec<(Time, u64)>>>,
+}
+
+fn id(id: u32) -> NodeId {
+    NodeId(id)
+}
+
+/// Nodes that say nothing for ten seconds if nobody asks, and that have joined, if they can in a second.
+fn nodes(count: u32, options: &Options) -> Nodes {
+    let (heard, timers) = (Heard::default(), Rc::default());
+    let mut nodes = Nodes { world: World::new(options), heard, timers };
+    for node in 0..count {
+        let (heard, timers) = (nodes.heard.clone(), nodes.timers.clone());
+        nodes.world.add(id(node), move |birth| {
+            let incarnation = birth.incarnation;
+            let identity = Identity { incarnation, role: 0, run: 1, configuration: 1 };
+            let config = Config {
+                greet_every: SECOND,
+                beat_every: SECOND * 10,
+                silence: SECOND * 25,
+                ..Config::new(identity)
+            };
+            (config, Recorder { heard: heard.clone(), timers: timers.clone() })
+        });
+    }
+    nodes.world.run_for(SECOND);
+    nodes
+}
+
+impl Nodes {
+    /// What was heard since this was last asked, by one node, or all.
+    fn heard(&self, by: Option<u32>) -> Vec<(Time, Action)> {
+        let all = self.heard.take().into_iter();
+        let these = all.filter(|(_, node, _)| by.is_none_or(|by| *node == id(by)));
+        these.map(|(time, _, action)| (time, action)).collect()
+    }
+
+    fn push(&mut self, from: u32, to: u32, len: usize) {
+        let mut draft = Draft::new();
+        draft.resize(len, 1);
+        let made = self.world.with(id(from), |_, cx| cx.request(id(to), Kind::Push, draft, NEVER));
+        made.expect("it runs").expect("it takes so many");
+    }
+
+    fn joined(&self, node: u32) -> Vec<NodeId> {
+        self.world.endpoint(id(node)).unwrap().joined().collect()
+    }
+}
+
+fn is_asked(heard: &(Time, Action)) -> bool {
+    matches!(heard.1, Action::Asked { .. })
+}
+
+fn is_done(heard: &(Time, Action)) -> bool {
+    matches!(heard.1, Action::Ended { outcome: Outcome::Done(_), .. })
+}
+
+fn has_left(heard: &(Time, Action), silent: bool) -> bool {
+    matches!(&heard.1, Action::Left { why, .. } if (*why == Left::Silent) == silent)
+}
+
+#[test]
+fn a_frame_takes_its_time() {
+    let latency = MILLISECOND * 10;
+    let network = Network { latency, bandwidth: 10_000, ..Network::default() };
+    let mut nodes = nodes(2, &Options { network, ..Options::default() });
+    nodes.heard(None);
+    let begun = nodes.world.now();
+    // Heads have 40 bytes.
+    nodes.push(0, 1, 960);
+    nodes.push(0, 1, 60);
+    nodes.world.run_for(SECOND);
+    let came: Vec<Duration> =
+        nodes.heard(Some(1)).iter().map(|heard| heard.0.since(begun)).collect();
+    assert_eq!(came, [MILLISECOND * 110, MILLISECOND * 120]);
+    // One direction of one link may be slower.
+    nodes.world.change_way(id(1), id(0), |network| network.latency = SECOND);
+    let begun = nodes.world.now();
+    nodes.push(0, 1, 60);
+    nodes.world.run_for(SECOND * 2);
+    let came: Vec<Duration> = nodes.heard(None).iter().map(|heard| heard.0.since(begun)).collect();
+    assert_eq!(came, [MILLISECOND * 20, MILLISECOND * 1024]);
+}
+
+#[test]
+fn a_full_queue_is_felt_and_has_room_again() {
+    let network = Network { queue_bytes: 500, bandwidth: 100_000, ..Network::default() };
+    let mut nodes = nodes(2, &Options { network, ..Options::default() });
+    nodes.heard(None);
+    (0..50).for_each(|_| nodes.push(0, 1, 100));
+    nodes.world.run_for(SECOND);
+    assert_eq!(nodes.heard(Some(0)).iter().filter(|heard| is_done(heard)).count(), 50);
+    let count = |fate| nodes.world.coverage().count(MessageKind::Push, fate, State::Joined);
+    assert!(count(Fate::Full) > 10, "{}", nodes.world.coverage());
+    assert_eq!(count(Fate::Arrived), 50);
+    // What is longer than any frame may be never goes.
+    nodes.world.change(|network| network.longest_frame = 100);
+    nodes.push(0, 1, 100);
+    let heard = nodes.heard(None);
+    let outcome = Outcome::Unknown { why: Why::TooLong, sent: false };
+    assert!(matches!(&heard[0].1, Action::Ended { outcome: ended, .. } if *ended == outcome));
+}
+
+#[test]
+fn a_cut_is_heard_of_within_its_notice() {
+    for notice in [Duration::ZERO, SECOND] {
+        let network = Network { notice, latency: SECOND / 10, ..Network::default() };
+        let mut nodes = nodes(3, &Options { network, ..Options::default() });
+        nodes.heard(None);
+        nodes.push(0, 1, 10);
+        let begun = nodes.world.now();
+        nodes.world.cut(id(0), id(1));
+        nodes.world.run_for(SECOND);
+        let heard = nodes.heard(None);
+        assert!(heard.iter().all(|heard| has_left(heard, false)) && heard.len() == 2, "{heard:?}");
+        assert!(heard.iter().all(|heard| heard.0.since(begun) <= notice));
+        assert_eq!((nodes.joined(0), nodes.joined(2)), (vec![id(2)], vec![id(0), id(1)]));
+        let cut = nodes.world.coverage().count(MessageKind::Push, Fate::Cut, State::Away);
+        assert!(cut == 1 || notice > Duration::ZERO, "{}", nodes.world.coverage());
+        // Mended, what was underway goes on.
+        nodes.world.mend(id(0), id(1));
+        nodes.world.run_for(SECOND);
+        let heard = nodes.heard(None);
+        assert_eq!(heard.iter().filter(|heard| is_asked(heard)).count(), 1);
+        assert_eq!(heard.iter().filter(|heard| is_done(heard)).count(), 1);
+        // A cut that ends before it is noticed is heard of all the same.
+        nodes.world.cut(id(0), id(1));
+        nodes.world.mend(id(0), id(1));
+        assert_eq!(nodes.heard(None).iter().filter(|heard| has_left(heard, false)).count(), 2);
+    }
+}
+
+#[test]
+fn a_silence_is_not_heard_of() {
+    let mut nodes = nodes(2, &Options::default());
+    nodes.heard(None);
+    nodes.world.silence(id(0), id(1));
+    nodes.push(0, 1, 10);
+    nodes.push(1, 0, 10);
+    nodes.world.run_for(SECOND * 20);
+    // The request from the second has come; nothing from the first has.
+    let heard = nodes.heard(None);
+    assert!(heard.len() == 1 && is_asked(&heard[0]), "{heard:?}");
+    nodes.world.run_for(SECOND * 20);
+    let heard = nodes.heard(None);
+    assert!(heard.iter().all(|heard| has_left(heard, true)) && heard.len() == 1, "{heard:?}");
+    assert_eq!(nodes.world.faults(), 1);
+    nodes.world.unsilence(id(0), id(1));
+    nodes.world.run_for(SECOND * 20);
+    assert_eq!((nodes.joined(0), nodes.joined(1)), (vec![id(1)], vec![id(0)]));
+}
+
+#[test]
+fn parts_talk_among_themselves() {
+    for silently in [false, true] {
+        let mut nodes = nodes(4, &Options::default());
+        if silently {
+            nodes.world.partition_silently(&[id(0), id(3)]);
+        } else {
+            nodes.world.partition(&[id(0), id(3)]);
+        }
+        assert_eq!(nodes.world.faults(), if silently { 8 } else { 4 });
+        nodes.world.run_for(SECOND * 60);
+        let joined = [0, 1, 2, 3].map(|node| nodes.joined(node));
+        assert_eq!(joined, [vec![id(3)], vec![id(2)], vec![id(1)], vec![id(0)]]);
+        nodes.world.heal();
+        nodes.world.run_for(SECOND * 10);
+        assert!((0..4).all(|node| nodes.joined(node).len() == 3));
+    }
+}
+
+#[test]
+fn a_crash_leaves_what_is_outside() {
+    let mut nodes = nodes(2, &Options::default());
+    let set = |_: &mut Recorder, cx: &mut Context<'_>| {
+        (1..3).for_each(|timer| cx.set_timer(SECOND * timer as u32, timer));
+        cx.incarnation()
+    };
+    let begun = nodes.world.now();
+    assert_eq!(nodes.world.with(id(1), set), Some(2));
+    nodes.world.run_for(MILLISECOND * 1500);
+    nodes.heard(None);
+    nodes.world.crash(id(1));
+    nodes.world.run_for(SECOND);
+    assert_eq!(nodes.world.with(id(1), set), None);
+    assert!(nodes.world.program(id(1)).is_none() && nodes.world.endpoint(id(1)).is_none());
+    let (living, crashed) = (nodes.world.living(), nodes.world.crashed());
+    assert_eq!((living.collect(), crashed.collect()), (vec![id(0)], vec![id(1)]));
+    assert_eq!(*nodes.timers.borrow(), [(begun + SECOND, 1)], "timers end with their program");
+    nodes.world.restart(id(1));
+    nodes.world.run_for(SECOND);
+    let heard: Vec<Action> = nodes.heard(Some(0)).into_iter().map(|heard| heard.1).collect();
+    let reborn = Action::Joined { peer: id(1), role: 0, incarnation: 3, reborn: true };
+    assert!(matches!(heard[0], Action::Left { .. }) && heard[1..] == [reborn], "{heard:?}");
+    // One that runs crashes first.
+    nodes.world.restart(id(1));
+    assert_eq!((nodes.world.with(id(1), set), nodes.world.faults()), (Some(4), 2));
+}
+
+#[test]
+fn what_is_changed_on_its_way_is_refused() {
+    let mut nodes = nodes(2, &Options { keep: 1000, ..Options::default() });
+    nodes.heard(None);
+    nodes.world.rewrite(|from, to, frame| {
+        assert_eq!((from, to), (id(0), id(1)));
+        Frame::from(vec![7; frame.len()])
+    });
+    nodes.push(0, 1, 10);
+    nodes.world.step();
+    let heard = nodes.heard(None);
+    assert!(matches!(heard[..], [(_, Action::Refused { .. })]), "{heard:?}");
+    let text = nodes.world.trace().to_string();
+    assert!(text.contains("node 0: sends node 1 a Push of 50 bytes"), "{text}");
+    assert!(text.contains("node 1: of node 0 a Push of 50 bytes: Arrived, Joined"), "{text}");
+    assert!(text.contains("node 1: Refused"), "{text}");
+    nodes.world.silence(id(0), id(1));
+    nodes.world.unsilence(id(0), id(1));
+    nodes.world.cut(id(0), id(1));
+    let last = nodes.world.trace().lines().map(|line| &line.text[..]).collect::<Vec<_>>();
+    let expected = [
+        "nothing reaches node 1 any more",
+        "frames reach node 1 again",
+        "the link to node 1 is cut",
+    ];
+    assert_eq!(last[last.len() - 3..], expected);
+}
+
+#[test]
+fn shares_are_what_they_say() {
+    let network = Network { loss: 0.3, doubling: 0.2, reordering: 0.1, ..Network::default() };
+    let mut nodes = nodes(8, &Options { seed: 5, network, ..Options::default() });
+    nodes.world.run_for(SECOND * 3600);
+    let sum = |fate| {
+        let cells = nodes.world.coverage().cells().filter(|cell| cell.1 == fate);
+        cells.map(|cell| cell.3 as f64).sum::<f64>()
+    };
+    let all: f64 = Fate::ALL.map(sum).iter().sum();
+    let share = |fate| sum(fate) / all;
+    assert!(all > 20_000.0 && (share(Fate::Lost) - 0.3).abs() < 0.02, "{}", nodes.world.coverage());
+    // Of six frames one is a second copy, and 0.7 of them arrive.
+    assert!((share(Fate::Doubled) - 0.7 / 6.0).abs() < 0.02, "{}", nodes.world.coverage());
+}
+
+#[test]
+fn chaos_is_as_often_as_it_says() {
+    let spell = Some(Spell { every: SECOND * 10, lasting: SECOND * 5 });
+    for (chaos, least, most) in [
+        (Chaos { crashes: spell, ..Chaos::default() }, 300, 420),
+        // One in four is of up to four links.
+        (Chaos { cuts: spell, ..Chaos::default() }, 400, 700),
+        (Chaos { silences: spell, ..Chaos::default() }, 400, 700),
+    ] {
+        let mut nodes = nodes(4, &Options { seed: 3, chaos, ..Options::default() });
+        nodes.world.run_for(SECOND * 3600);
+        let faults = nodes.world.faults();
+        assert!((least..most).contains(&faults), "{faults} with {chaos:?}");
+        nodes.world.heal();
+        nodes.world.run_for(SECOND * 30);
+        assert!((0..4).all(|node| nodes.joined(node).len() == 3));
+        nodes.world.run_for(SECOND * 3600);
+        assert_eq!(nodes.world.faults(), faults, "healed");
+    }
+}
+
+#[test]
+fn a_note_is_a_part_of_what_has_happened() {
+    let run = |note: &'static str| {
+        let mut nodes = nodes(2, &Options { keep: 1, ..Options::default() });
+        nodes.world.with(id(1), |_, cx| cx.note(note));
+        (nodes.world.trace().fingerprint(), nodes.world.trace().to_string())
+    };
+    assert_eq!(run("one").1, "1.000000 s node 1: one\n");
+    assert_eq!(run("one"), run("one"));
+    assert_ne!(run("one").0, run("two").0);
+}
+
+/// Asks node 0 each second what the time is, and remembers the answers.
+struct Asks(Rc<RefCell<Vec<Frame>>>);
+
+impl Program for Asks {
+    fn start(&mut self, cx: &mut Context<'_>) {
+        cx.set_timer(SECOND, 0);
+    }
+
+    fn act(&mut self, action: Action, _: &mut Context<'_>) {
+        if let Action::Ended { outcome: Outcome::Done(body), .. } = action {
+            self.0.borrow_mut().push(body);
+        }
+    }
+
+    fn timer(&mut self, _: u64, cx: &mut Context<'_>) {
+        cx.request(id(0), Kind::Pull, Draft::new(), SECOND).expect("few wait");
+        cx.set_timer(SECOND, 0);
+    }
+}
+
+struct Tells;
+
+impl Program for Tells {
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        if let Action::Asked { ticket, .. } = action {
+            let seconds = cx.now().since(Time::ZERO).as_secs() as u8;
+            cx.reply(ticket, Draft::from(&[seconds][..]));
+        }
+    }
+}
+
+#[test]
+fn programs_of_several_kinds_share_a_world() {
+    let mut world: World<Box<dyn Program>> = World::new(&Options::default());
+    let identity = |incarnation| Identity { incarnation, role: 0, run: 1, configuration: 1 };
+    world.add(id(0), move |birth| (Config::new(identity(birth.incarnation)), Box::new(Tells)));
+    let answers: Rc<RefCell<Vec<Frame>>> = Rc::default();
+    let kept = Rc::clone(&answers);
+    world.add(id(9), move |birth| {
+        (Config::new(identity(birth.incarnation)), Box::new(Asks(kept.clone())))
+    });
+    world.run_for(MILLISECOND * 3500);
+    assert_eq!(*answers.borrow(), [1, 2, 3].map(|second| Frame::from(vec![second])));
+}
+
+/// Waits for no time, again and again.
+struct Spins;
+
+impl Program for Spins {
+    fn start(&mut self, cx: &mut Context<'_>) {
+        cx.set_timer(Duration::ZERO, 0);
+    }
+
+    fn act(&mut self, _: Action, _: &mut Context<'_>) {}
+
+    fn timer(&mut self, _: u64, cx: &mut Context<'_>) {
+        self.start(cx);
+    }
+}
+
+#[test]
+#[should_panic(expected = "things go round in circles")]
+fn time_that_does_not_go_on_is_told() {
+    let mut world = World::new(&Options::default());
+    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 1 };
+    world.add(id(0), move |_| (Config::new(identity), Spins));
+    world.run_for(SECOND);
+}
+
+/// Asks again at once, whatever comes of it.
+struct Insists;
+
+impl Program for Insists {
+    fn start(&mut self, cx: &mut Context<'_>) {
+        cx.request(id(0), Kind::Pull, Draft::new(), SECOND).expect("none waits");
+    }
+
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        if let Action::Ended { .. } = action {
+            self.start(cx);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "things go round in circles")]
+fn a_program_that_does_not_end_is_told() {
+    let mut world: World<Box<dyn Program>> = World::new(&Options::default());
+    // Of two runs, and so they refuse each other.
+    let config = |run| Config::new(Identity { incarnation: 1, role: 0, run, configuration: 1 });
+    world.add(id(0), move |_| (config(1), Box::new(Tells)));
+    world.add(id(1), move |_| (config(2), Box::new(Insists)));
+    world.run_for(SECOND);
+}
+
+#[test]
+#[should_panic(expected = "there is no node 5")]
+fn a_node_that_is_not_there_is_told() {
+    nodes(2, &Options::default()).world.crash(id(5));
+}
