@@ -93,7 +93,7 @@ fn histories(seeds: Range<u64>) -> Sum {
     });
     assert!(all.fewest_faults >= Some(5), "{:?}", all.fewest_faults);
     // A fraction of what a request may take: nothing hangs until it ends by its deadline.
-    assert!(all.slowest < SECOND * 10, "{:?}", all.slowest);
+    assert!(all.slowest < SECOND * 20, "{:?}", all.slowest);
     all
 }
 

@@ -32,6 +32,8 @@ pub struct Peer {
     pub times: [u32; 5],
     /// A mistake made on purpose: what a new incarnation does not know of is asked again.
     pub resends: bool,
+    /// Whether a new incarnation knows in which group the others are; else it finds out, group by group.
+    pub is_told: bool,
     open: BTreeMap<RequestId, Vec<u8>>,
     /// Those to come, and whether it was done.
     answers: BTreeMap<u64, (Ticket, bool, Vec<u8>)>,
@@ -51,6 +53,7 @@ impl Peer {
             patience,
             times: [0; 5],
             resends: false,
+            is_told: false,
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
             answered: ASK,
@@ -159,6 +162,9 @@ impl Peer {
 impl Program for Peer {
     fn start(&mut self, cx: &mut Context<'_>) {
         self.ask_later(cx);
+        if self.is_told {
+            self.together.start_after(self.log.borrow().last_begun.0);
+        }
         self.gather(cx);
     }
 

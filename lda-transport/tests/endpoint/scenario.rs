@@ -34,6 +34,8 @@ pub struct Scenario {
     /// Frames that are no message when they arrive.
     pub garbled: f64,
     pub bug: Option<Bug>,
+    /// Whether a new incarnation knows which group of nodes is the last.
+    pub is_told: bool,
 }
 
 /// What came of it.
@@ -73,6 +75,7 @@ impl Scenario {
             misfits: 0.0,
             garbled: 0.0,
             bug: None,
+            is_told: false,
         }
     }
 
@@ -167,6 +170,7 @@ impl Scenario {
                 let (gap, patience) = (scenario.gap, scenario.patience);
                 let mut peer = Peer::new(log.clone(), scenario.nodes, gap, patience);
                 peer.times = scenario.answers;
+                peer.is_told = scenario.is_told;
                 peer.resends = scenario.bug == Some(Bug::Resends);
                 (scenario.config(identity), peer)
             });
@@ -283,6 +287,7 @@ impl Scenario {
             gap: MILLISECOND * 200,
             misfits: 0.05,
             garbled: 0.0001,
+            is_told: true,
             ..Self::calm(seed)
         }
     }

@@ -106,13 +106,18 @@ impl Together {
             Ok(begun) => begun,
             Err(BeginError::Broken { .. }) => {
                 // Others have said so.
-                (self.group, self.number) = (self.group + 1, 0);
+                self.start_after(self.group);
                 return self.begin(nodes, patience, cx);
             }
             Err(error) => return Err(error.to_string()),
         };
         self.running = Some(begun);
         if begun == id { Ok(()) } else { Err(format!("{begun:?} was begun, not {id:?}")) }
+    }
+
+    /// Goes on in the group after this one.
+    pub fn start_after(&mut self, group: u64) {
+        (self.group, self.number) = (group + 1, 0);
     }
 
     /// Takes the end of an operation; whether all was got.
@@ -139,7 +144,7 @@ impl Together {
             }
             Err(error) => {
                 // The group is broken.
-                (self.group, self.number) = (self.group + 1, 0);
+                self.start_after(self.group);
                 if matches!(error, CollectiveError::Mismatch { .. }) {
                     return Err(format!("{id:?} at {rank}: {error}, and all do the same"));
                 }
