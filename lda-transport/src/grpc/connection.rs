@@ -1,0 +1,165 @@
+//! A connection from its hello to its end, the same on both sides.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio_stream::Stream;
+use tonic::{Code, Status, Streaming};
+
+use super::error::Trouble;
+use super::io::{End, Party};
+use super::node::{Claim, Item, Link, Node, Phase};
+use super::wire::Hello;
+use crate::inbox::Slot;
+use crate::transport::{Loss, NodeId};
+
+/// What goes out, as tonic asks for it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub link: Arc<Link>,
+    pub inbox: Slot<Item>,
+}
+
+impl Stream for Outgoing {
+    type Item = Bytes;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let taken = ready!(self.link.outbox.poll(cx));
+        Poll::Ready(taken.map(|taken| {
+            if taken.room {
+                // A node that has closed has nobody to tell.
+                let _ = self.inbox.put(Item::Room(Arc::clone(&self.link)));
+            }
+            taken.frame
+        }))
+    }
+}
+
+impl Node {
+    /// Whether what a peer says of itself is what this node can live with. `dialed` is who was looked for, by
+    /// the side that looked.
+    pub fn check(&self, hello: &Hello, dialed: Option<NodeId>) -> Result<(), Trouble> {
+        let (here, peer) = (self.id, hello.from);
+        let uninvited = |why| Err(Trouble::Uninvited { here, peer, why });
+        if hello.to != here {
+            return Err(Trouble::WrongNode { expected: hello.to, found: here });
+        }
+        match dialed {
+            Some(expected) if expected != peer => {
+                return Err(Trouble::WrongNode { expected, found: peer });
+            }
+            None if peer == here => return uninvited("it has the same number"),
+            None if peer < here => return uninvited("of two, the one with the larger number does"),
+            None if self.options.known_only && !self.options.peers.contains_key(&peer) => {
+                return uninvited("it is not among the peers");
+            }
+            _ => {}
+        }
+        let ours = self.options.longest_frame as u64;
+        if hello.longest_frame != ours {
+            return Err(Trouble::LongestFrame { ours, theirs: hello.longest_frame });
+        }
+        Ok(())
+    }
+
+    /// Keeps a peer up until its end, and says what that was. `None` where it never came to be up.
+    pub async fn attend(
+        &self,
+        link: &Arc<Link>,
+        party: &Party,
+        mut frames: Streaming<Bytes>,
+    ) -> Option<Loss> {
+        let mut claim = link.seat.claim();
+        let mut phase = self.phase.clone();
+        let turn = tokio::select! {
+            turn = Arc::clone(&link.seat.turn).acquire_owned() => turn.expect("nobody closes it"),
+            () = claim.lost() => {
+                link.outbox.cut();
+                return None;
+            }
+            () = reaches(&mut phase, Phase::Closing) => {
+                link.outbox.cut();
+                return None;
+            }
+        };
+        self.note(link.peer, None);
+        tracing::info!(node = self.id.0, peer = link.peer.0, address = %party.address, "up");
+        // A node that has closed has nobody to tell.
+        let _ = self.inbox.put(Item::Up(Arc::clone(link)));
+        let loss = self.read(link, party, &mut claim, &mut frames).await;
+        link.outbox.cut();
+        tracing::info!(node = self.id.0, peer = link.peer.0, ?loss, "down");
+        let _ = self.inbox.put(Item::Down(Arc::clone(link), loss.clone(), turn));
+        Some(loss)
+    }
+
+    /// Puts frames into the inbox, as far as there is room, until there are no more.
+    async fn read(
+        &self,
+        link: &Arc<Link>,
+        party: &Party,
+        claim: &mut Claim,
+        frames: &mut Streaming<Bytes>,
+    ) -> Loss {
+        let mut phase = self.phase.clone();
+        let replaced = || Loss::Broken("the peer has connected anew".to_owned());
+        loop {
+            let message = tokio::select! {
+                biased;
+                message = frames.message() => message,
+                () = claim.lost() => return replaced(),
+                () = reaches(&mut phase, Phase::Closing) => break,
+            };
+            let frame = match message {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Loss::Closed,
+                Err(status) => return loss(party, &status),
+            };
+            tokio::select! {
+                biased;
+                () = link.seat.take_room(frame.len()) => {}
+                () = claim.lost() => return replaced(),
+                () = reaches(&mut phase, Phase::Closing) => break,
+            }
+            let _ = self.inbox.put(Item::Frame(Arc::clone(link), frame.into()));
+        }
+        // What comes now nobody takes; the end is that the peer has taken what it was sent.
+        link.outbox.finish();
+        loop {
+            tokio::select! {
+                message = frames.message() => match message {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Loss::Closed,
+                    Err(status) => return loss(party, &status),
+                },
+                () = reaches(&mut phase, Phase::Leaving) => return Loss::Closed,
+            }
+        }
+    }
+}
+
+/// Until a node is so near its end.
+pub(super) async fn reaches(phase: &mut tokio::sync::watch::Receiver<Phase>, least: Phase) {
+    // A node that is gone is at its end.
+    let _ = phase.wait_for(|&phase| phase >= least).await;
+}
+
+/// Why there is nothing more to read.
+fn loss(party: &Party, status: &Status) -> Loss {
+    match party.end() {
+        Some(End::Over) => Loss::Closed,
+        Some(End::Failed(trouble)) => Loss::Broken(trouble.to_string()),
+        None if status.code() == Code::Cancelled => Loss::Closed,
+        None => Loss::Broken(words(status)),
+    }
+}
+
+/// What a status says, for a person.
+pub(super) fn words(status: &Status) -> String {
+    match status.message() {
+        "" => status.code().to_string(),
+        message => message.to_owned(),
+    }
+}
