@@ -1,8 +1,9 @@
 //! A connection from its hello to its end, the same on both sides.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_stream::Stream;
@@ -10,10 +11,13 @@ use tonic::{Code, Status, Streaming};
 
 use super::error::Trouble;
 use super::io::{End, Party};
-use super::node::{Claim, Item, Link, Node, Phase};
+use super::node::{Item, Link, Node, Phase};
 use super::wire::Hello;
 use crate::inbox::Slot;
 use crate::transport::{Loss, NodeId};
+
+/// How long the rest of a connection may take to go, when a part of it has.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// What goes out, as tonic asks for it.
 #[derive(Debug)]
@@ -35,6 +39,15 @@ impl Stream for Outgoing {
             taken.frame
         }))
     }
+}
+
+/// Why a connection stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// The peer has a later one.
+    Replaced,
+    /// This node closes.
+    Closing,
 }
 
 impl Node {
@@ -64,35 +77,37 @@ impl Node {
         Ok(())
     }
 
-    /// Keeps a peer up until its end, and says what that was. `None` where it never came to be up.
-    pub async fn attend(
-        &self,
-        link: &Arc<Link>,
-        party: &Party,
-        mut frames: Streaming<Bytes>,
-    ) -> Option<Loss> {
-        let mut claim = link.seat.claim();
-        let mut phase = self.phase.clone();
+    /// Keeps a peer up until its end, from when the program has heard of the end of the one before.
+    pub async fn attend(&self, link: &Arc<Link>, party: &Party, mut frames: Streaming<Bytes>) {
+        let mut stop = pin!(self.stop(link));
         let turn = tokio::select! {
-            turn = Arc::clone(&link.seat.turn).acquire_owned() => turn.expect("nobody closes it"),
-            () = claim.lost() => {
-                link.outbox.cut();
-                return None;
+            biased;
+            _ = &mut stop => None,
+            turn = Arc::clone(&link.seat.turn).acquire_owned() => {
+                Some(turn.expect("nobody closes it"))
             }
-            () = reaches(&mut phase, Phase::Closing) => {
-                link.outbox.cut();
-                return None;
-            }
+        };
+        let Some(turn) = turn else {
+            link.outbox.cut();
+            return;
         };
         self.note(link.peer, None);
         tracing::info!(node = self.id.0, peer = link.peer.0, address = %party.address, "up");
         // A node that has closed has nobody to tell.
         let _ = self.inbox.put(Item::Up(Arc::clone(link)));
-        let loss = self.read(link, party, &mut claim, &mut frames).await;
+        let loss = self.read(link, party, stop, &mut frames).await;
         link.outbox.cut();
         tracing::info!(node = self.id.0, peer = link.peer.0, ?loss, "down");
-        let _ = self.inbox.put(Item::Down(Arc::clone(link), loss.clone(), turn));
-        Some(loss)
+        let _ = self.inbox.put(Item::Down(Arc::clone(link), loss, turn));
+    }
+
+    /// Until a connection has to stop.
+    async fn stop(&self, link: &Link) -> Stop {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            () = link.replaced() => Stop::Replaced,
+            () = reaches(&mut phase, Phase::Closing) => Stop::Closing,
+        }
     }
 
     /// Puts frames into the inbox, as far as there is room, until there are no more.
@@ -100,38 +115,38 @@ impl Node {
         &self,
         link: &Arc<Link>,
         party: &Party,
-        claim: &mut Claim,
+        mut stop: Pin<&mut impl Future<Output = Stop>>,
         frames: &mut Streaming<Bytes>,
     ) -> Loss {
-        let mut phase = self.phase.clone();
-        let replaced = || Loss::Broken("the peer has connected anew".to_owned());
-        loop {
+        let stop = loop {
             let message = tokio::select! {
                 biased;
+                stop = &mut stop => break stop,
                 message = frames.message() => message,
-                () = claim.lost() => return replaced(),
-                () = reaches(&mut phase, Phase::Closing) => break,
             };
             let frame = match message {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Loss::Closed,
+                Ok(None) => return end(party, self.options.ping).await,
                 Err(status) => return loss(party, &status),
             };
             tokio::select! {
                 biased;
+                stop = &mut stop => break stop,
                 () = link.seat.take_room(frame.len()) => {}
-                () = claim.lost() => return replaced(),
-                () = reaches(&mut phase, Phase::Closing) => break,
             }
             let _ = self.inbox.put(Item::Frame(Arc::clone(link), frame.into()));
+        };
+        if stop == Stop::Replaced {
+            return Loss::Broken("the peer has connected anew".to_owned());
         }
+        let mut phase = self.phase.clone();
         // What comes now nobody takes; the end is that the peer has taken what it was sent.
         link.outbox.finish();
         loop {
             tokio::select! {
                 message = frames.message() => match message {
                     Ok(Some(_)) => {}
-                    Ok(None) => return Loss::Closed,
+                    Ok(None) => return end(party, self.options.ping).await,
                     Err(status) => return loss(party, &status),
                 },
                 () = reaches(&mut phase, Phase::Leaving) => return Loss::Closed,
@@ -146,7 +161,20 @@ pub(super) async fn reaches(phase: &mut tokio::sync::watch::Receiver<Phase>, lea
     let _ = phase.wait_for(|&phase| phase >= least).await;
 }
 
-/// Why there is nothing more to read.
+/// Why a stream has come to its end, as it seems. To tonic's server a call that the other has broken off is
+/// the same as a connection that hyper has given up, because nothing answers; then nothing was read for long,
+/// and the stream of bytes is gone, or about to be.
+async fn end(party: &Party, ping: Duration) -> Loss {
+    let silent = party.silence() >= ping;
+    let gone = silent && tokio::time::timeout(MOMENT, party.left()).await.is_ok();
+    match party.end() {
+        Some(End::Failed(trouble)) => Loss::Broken(trouble.to_string()),
+        None if gone => Loss::Broken("it does not answer".to_owned()),
+        Some(End::Over) | None => Loss::Closed,
+    }
+}
+
+/// Why nothing more can be read.
 fn loss(party: &Party, status: &Status) -> Loss {
     match party.end() {
         Some(End::Over) => Loss::Closed,

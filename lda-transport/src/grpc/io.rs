@@ -7,10 +7,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
@@ -26,10 +26,14 @@ pub(super) struct Party {
     pub address: SocketAddr,
     rank: AtomicU8,
     gone: AtomicBool,
+    left: Notify,
     refused: AtomicBool,
     certificate: Mutex<Option<CertificateDer<'static>>>,
     end: Mutex<Option<End>>,
     dismissed: Notify,
+    since: Instant,
+    /// When something was last read, in ms since then.
+    heard: AtomicU64,
 }
 
 /// What it has come to.
@@ -47,7 +51,7 @@ pub(super) enum Rank {
 /// How a stream of bytes ended.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    /// In order, or by the end of the other's program.
+    /// By the other's system, in order or not: its program has closed the connection, or ended.
     Over,
     Failed(Trouble),
 }
@@ -58,10 +62,13 @@ impl Party {
             address,
             rank: AtomicU8::new(rank as u8),
             gone: AtomicBool::new(false),
+            left: Notify::new(),
             refused: AtomicBool::new(false),
             certificate: Mutex::default(),
             end: Mutex::default(),
             dismissed: Notify::new(),
+            since: Instant::now(),
+            heard: AtomicU64::new(0),
         })
     }
 
@@ -81,6 +88,16 @@ impl Party {
 
     pub fn leave(&self) {
         self.gone.store(true, SeqCst);
+        self.left.notify_waiters();
+    }
+
+    /// Until the connection is no more.
+    pub async fn left(&self) {
+        // First asked to be told, then looked: one that leaves in between is not missed.
+        let told = self.left.notified();
+        if !self.gone.load(SeqCst) {
+            told.await;
+        }
     }
 
     /// Whether this is the first time that it is turned away.
@@ -104,6 +121,16 @@ impl Party {
     /// The first end is the one that says why.
     pub fn note(&self, end: End) {
         lock(&self.end).get_or_insert(end);
+    }
+
+    /// Notes that something was read.
+    fn hear(&self) {
+        self.heard.store(self.since.elapsed().as_millis() as u64, SeqCst);
+    }
+
+    /// For how long nothing was read.
+    pub fn silence(&self) -> Duration {
+        self.since.elapsed().saturating_sub(Duration::from_millis(self.heard.load(SeqCst)))
     }
 
     /// Ends the connection, unless it is a peer's.
@@ -148,6 +175,8 @@ pub(super) struct Watched<S> {
     verdict: Option<Verdict>,
     /// Whether the first byte, of a stream without TLS, is still to be looked at.
     looks: bool,
+    /// Why nothing can be written any more, until it is read why.
+    unwritten: Option<io::Error>,
 }
 
 /// What the first byte is of what is no HTTP/2: a record of TLS, of a hello or an alert. A frame of HTTP/2
@@ -157,22 +186,33 @@ const TLS_RECORDS: std::ops::RangeInclusive<u8> = 0x14..=0x17;
 impl<S> Watched<S> {
     /// One that was looked for.
     pub fn dialed(stream: S, party: Arc<Party>, encrypted: bool) -> Self {
-        Self { stream, party, host: None, verdict: None, looks: !encrypted }
+        Self { stream, party, host: None, verdict: None, looks: !encrypted, unwritten: None }
     }
 
     /// One that has come to `host`.
     pub fn accepted(stream: S, party: Arc<Party>, host: Arc<Node>, verdict: Verdict) -> Self {
         let looks = host.tls.is_none();
-        Self { stream, party, host: Some(host), verdict: Some(verdict), looks }
+        Self { stream, party, host: Some(host), verdict: Some(verdict), looks, unwritten: None }
     }
 
-    fn failed(&self, error: io::Error) -> io::Error {
-        self.party.note(match error.kind() {
-            // Of TLS, when the other's program has ended without a word.
-            io::ErrorKind::UnexpectedEof => End::Over,
-            _ => End::Failed(Trouble::of(&error)),
-        });
-        error
+    /// Takes note of what was read.
+    fn read(&mut self, read: &io::Result<()>, bytes: &[u8]) {
+        match (read, bytes.first()) {
+            (Err(error), _) => self.party.note(match error.kind() {
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe => End::Over,
+                _ => End::Failed(Trouble::of(error)),
+            }),
+            (Ok(()), None) => self.party.note(End::Over),
+            (Ok(()), Some(first)) => {
+                self.party.hear();
+                if std::mem::take(&mut self.looks) && TLS_RECORDS.contains(first) {
+                    self.party.note(End::Failed(Trouble::SpeaksTls));
+                }
+            }
+        }
     }
 
     /// Whether it may go on.
@@ -190,6 +230,38 @@ impl<S> Watched<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Reads on when nothing can be written any more: why, as an alert of TLS, may come still. Where the
+    /// other's system has ended the connection there is an end to read too.
+    fn poll_why(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [0; 1 << 10];
+        loop {
+            let mut buf = ReadBuf::new(&mut bytes);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
+            self.read(&read, buf.filled());
+            if read.is_err() || buf.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// What came of writing, where it failed as soon as it is known why.
+    fn poll_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.unwritten.is_none() {
+            match ready!(write(Pin::new(&mut self.stream), cx)) {
+                Ok(written) => return Poll::Ready(Ok(written)),
+                Err(error) => self.unwritten = Some(error),
+            }
+        }
+        ready!(self.poll_why(cx));
+        Poll::Ready(Err(self.unwritten.take().expect("it was put there")))
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -198,33 +270,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         this.poll_verdict(cx)?;
-        let filled = buf.filled().len();
+        let (filled, room) = (buf.filled().len(), buf.remaining());
         let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buf));
-        if let Err(error) = read {
-            return Poll::Ready(Err(this.failed(error)));
+        if room > 0 {
+            this.read(&read, &buf.filled()[filled..]);
         }
-        match buf.filled().get(filled) {
-            None if buf.remaining() > 0 => this.party.note(End::Over),
-            Some(first) if this.looks => {
-                this.looks = false;
-                if TLS_RECORDS.contains(first) {
-                    this.party.note(End::Failed(Trouble::SpeaksTls));
-                }
-            }
-            _ => {}
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(read)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // What is wrong is read, not written: an alert may lie there when writing fails already.
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        self.poll_written(cx, |stream, cx| stream.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -232,7 +293,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        self.poll_written(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {

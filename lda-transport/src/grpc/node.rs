@@ -63,6 +63,17 @@ pub(super) struct Link {
     pub peer: NodeId,
     pub outbox: Outbox,
     pub seat: Arc<Seat>,
+    /// Which one of the peer it is.
+    number: u64,
+}
+
+impl Link {
+    /// Until the peer has a later one. Then this one goes.
+    pub async fn replaced(&self) {
+        let mut newest = self.seat.newest.subscribe();
+        // The seat has the sender.
+        let _ = newest.wait_for(|&newest| newest > self.number).await;
+    }
 }
 
 /// A peer, over all its connections: so a peer that comes again and again has no more room than one that
@@ -74,7 +85,7 @@ pub(super) struct Seat {
     /// Bytes of room in the inbox.
     room: Semaphore,
     most: usize,
-    /// The connection that came last. Those before it go.
+    /// Number of the connection that came last.
     newest: watch::Sender<u64>,
 }
 
@@ -83,16 +94,6 @@ impl Seat {
         let most = options.inbox_bytes as usize;
         let (turn, room) = (Arc::new(Semaphore::new(1)), Semaphore::new(most));
         Self { turn, room, most, newest: watch::Sender::new(0) }
-    }
-
-    /// Ends earlier connections, and tells when there is a later one.
-    pub fn claim(&self) -> Claim {
-        let mut mine = 0;
-        self.newest.send_modify(|newest| {
-            *newest += 1;
-            mine = *newest;
-        });
-        Claim { mine, newest: self.newest.subscribe() }
     }
 
     fn cost(&self, frame: usize) -> u32 {
@@ -108,22 +109,6 @@ impl Seat {
 
     pub fn give_room(&self, frame: usize) {
         self.room.add_permits(self.cost(frame) as usize);
-    }
-}
-
-/// To be the connection of a peer.
-#[derive(Debug)]
-pub(super) struct Claim {
-    mine: u64,
-    newest: watch::Receiver<u64>,
-}
-
-impl Claim {
-    /// Until there is a later one.
-    pub async fn lost(&mut self) {
-        let mine = self.mine;
-        // The seat has the sender, and whoever claims it has the seat.
-        let _ = self.newest.wait_for(|&newest| newest > mine).await;
     }
 }
 
@@ -167,12 +152,17 @@ impl Node {
         self.options.longest_frame + HEAD
     }
 
-    /// A connection to `peer`, of which nobody has heard yet.
+    /// A connection to `peer`, of which nobody has heard yet. It takes the place of earlier ones.
     pub fn link(&self, peer: NodeId) -> Result<Arc<Link>, Trouble> {
         let seat = self.seat(peer)?;
         let Options { queue_frames, queue_bytes, .. } = self.options;
         let outbox = Outbox::new(queue_frames, queue_bytes, self.hello(peer));
-        Ok(Arc::new(Link { peer, outbox, seat }))
+        let mut number = 0;
+        seat.newest.send_modify(|newest| {
+            *newest += 1;
+            number = *newest;
+        });
+        Ok(Arc::new(Link { peer, outbox, seat, number }))
     }
 
     fn seat(&self, peer: NodeId) -> Result<Arc<Seat>, Trouble> {

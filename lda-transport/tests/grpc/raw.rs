@@ -89,8 +89,9 @@ impl Raw {
         Ok(raw)
     }
 
+    /// Says it, if anybody hears it still.
     pub fn say(&self, message: impl Into<Bytes>) {
-        self.out.as_ref().expect("it has not ended").send(message.into()).unwrap();
+        let _ = self.out.as_ref().expect("it has not ended").send(message.into());
     }
 
     /// Ends its side of the stream.
