@@ -21,7 +21,7 @@ use super::error::Trouble;
 use super::io::{Bytestream, End, Party, Rank, Watched};
 use super::node::{Link, Node, Phase};
 use super::options::{Peer, endpoint, host};
-use super::server::{BEYOND, WINDOW};
+use super::server::{BEYOND, PIECE, WINDOW};
 use super::wire::{Hello, METHOD};
 use crate::transport::NodeId;
 
@@ -88,6 +88,7 @@ async fn greet(node: &Node, peer: NodeId, at: &Peer) -> Result<Greeted, Trouble>
     let channel = endpoint
         .initial_stream_window_size(options.window)
         .initial_connection_window_size(options.window.saturating_add(BEYOND).min(WINDOW))
+        .max_frame_size(PIECE)
         .http2_keep_alive_interval(options.ping)
         .keep_alive_timeout(options.pong)
         .keep_alive_while_idle(true)

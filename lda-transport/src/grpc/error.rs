@@ -118,13 +118,15 @@ pub enum Trouble {
         why: String,
     },
     /// It did not come to a hello in time.
-    #[error("no hello came in time: is it a node, and not a thousand that start at once?")]
+    #[error("no hello came in time: see that it is a node, and that it is not overloaded")]
     NoHello,
     /// It waited with too many others, of which it was the first.
-    #[error("too many connections without a hello: is somebody trying doors?")]
+    #[error(
+        "too many connections have said no hello: see who they are, or raise the option `strangers`"
+    )]
     Crowded,
     /// There are as many peers as may be.
-    #[error("there are {most} peers already, which is the most: raise the option")]
+    #[error("there are {most} peers already, which is the most: raise the option `most_peers`")]
     TooMany {
         /// The option.
         most: usize,

@@ -40,6 +40,11 @@ const HEADERS: u32 = 16 << 10;
 /// What the connection's window has beyond the stream's, so that a peer that is not read leaves room for
 /// other streams.
 pub(super) const BEYOND: u32 = 1 << 20;
+/// The largest window of HTTP/2.
+pub(super) const WINDOW: u32 = (1 << 31) - 1;
+/// Longest piece of HTTP/2. A frame of 64 KiB is one piece, which takes a third less of a processor's time than
+/// the four that it would be otherwise.
+pub(super) const PIECE: u32 = 128 << 10;
 /// How long to wait when the system gives no connection, as for want of files.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -85,6 +90,7 @@ pub(super) async fn serve(node: Arc<Node>, listener: TcpListener) {
     let server = Server::builder()
         .initial_stream_window_size(options.window)
         .initial_connection_window_size(options.window.saturating_add(BEYOND).min(WINDOW))
+        .max_frame_size(PIECE)
         .max_concurrent_streams(STREAMS)
         .http2_max_header_list_size(HEADERS)
         .http2_keepalive_interval(Some(options.ping))
@@ -108,9 +114,6 @@ pub(super) async fn serve(node: Arc<Node>, listener: TcpListener) {
         reporter.set_service_status(service, ServingStatus::NotServing).await;
     }
 }
-
-/// The largest window of HTTP/2.
-pub(super) const WINDOW: u32 = (1 << 31) - 1;
 
 async fn accept(
     node: &Arc<Node>,

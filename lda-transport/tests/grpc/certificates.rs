@@ -18,7 +18,8 @@ pub struct Authority {
 impl Authority {
     /// With a folder of this name, which no other test has.
     pub fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("grpc").join(name);
+        let run = format!("grpc-{}-{name}", std::process::id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(run);
         fs::create_dir_all(&folder).unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -59,6 +60,12 @@ impl Authority {
 
     fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
