@@ -143,7 +143,7 @@ async fn connect(
     address: &str,
     name: Option<&str>,
 ) -> Result<(Dialed, Arc<Party>), Trouble> {
-    let stream = reach(address).await?;
+    let stream = reach(address, node.options.hello).await?;
     // It is a matter of speed.
     let _ = stream.set_nodelay(true);
     let to = stream.peer_addr().map_err(|error| Trouble::of(&error))?;
@@ -163,20 +163,22 @@ async fn connect(
     Ok((Watched::dialed(stream, Arc::clone(&party), node.tls.is_some()), party))
 }
 
-/// The first of the addresses of a name at which somebody is.
-async fn reach(address: &str) -> Result<TcpStream, Trouble> {
+/// The first of the addresses of a name at which somebody is. Each has its share of the time, so that one
+/// that swallows everything does not hide the next.
+async fn reach(address: &str, patience: Duration) -> Result<TcpStream, Trouble> {
     let unresolved = |why: String| Trouble::Resolve { address: address.to_owned(), why };
     let resolved = tokio::net::lookup_host(address).await;
     let resolved: Vec<SocketAddr> =
         resolved.map_err(|error| unresolved(error.to_string()))?.collect();
+    let share = patience / u32::try_from(resolved.len().max(1)).unwrap_or(u32::MAX);
     let mut failed = unresolved("no address has that name".to_owned());
     for at in resolved {
-        match TcpStream::connect(at).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => {
-                failed = Trouble::Connect { address: at.to_string(), why: error.to_string() };
-            }
-        }
+        let why = match tokio::time::timeout(share, TcpStream::connect(at)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => error.to_string(),
+            Err(late) => late.to_string(),
+        };
+        failed = Trouble::Connect { address: at.to_string(), why };
     }
     Err(failed)
 }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::Stream;
 use tonic::{Code, Status, Streaming};
 
@@ -38,6 +39,28 @@ impl Stream for Outgoing {
             }
             taken.frame
         }))
+    }
+}
+
+/// That a peer is up. Its end is heard however it comes, even by a panic: tonic has some for peers that break
+/// its rules.
+#[derive(Debug)]
+struct Presence<'a> {
+    node: &'a Node,
+    link: &'a Arc<Link>,
+    loss: Loss,
+    /// There until the end.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        self.link.outbox.cut();
+        let (node, peer, loss) = (self.node.id.0, self.link.peer.0, self.loss.clone());
+        tracing::info!(node, peer, ?loss, "down");
+        if let Some(turn) = self.turn.take() {
+            let _ = self.node.inbox.put(Item::Down(Arc::clone(self.link), loss, turn));
+        }
     }
 }
 
@@ -95,10 +118,9 @@ impl Node {
         tracing::info!(node = self.id.0, peer = link.peer.0, address = %party.address, "up");
         // A node that has closed has nobody to tell.
         let _ = self.inbox.put(Item::Up(Arc::clone(link)));
-        let loss = self.read(link, party, stop, &mut frames).await;
-        link.outbox.cut();
-        tracing::info!(node = self.id.0, peer = link.peer.0, ?loss, "down");
-        let _ = self.inbox.put(Item::Down(Arc::clone(link), loss, turn));
+        let loss = Loss::Broken("what it said made the connection panic".to_owned());
+        let mut presence = Presence { node: self, link, loss, turn: Some(turn) };
+        presence.loss = self.read(link, party, stop, &mut frames).await;
     }
 
     /// Until a connection has to stop.

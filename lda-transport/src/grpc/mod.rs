@@ -43,6 +43,8 @@
 //! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the receiver,
 //!   out of the pieces of HTTP/2; what the program gets is part of that buffer. The room of a sent frame
 //!   comes back by [`spare`](Transport::spare).
+//! - A frame that is kept keeps the buffer that it is part of, which may be longer: of a short one that is kept
+//!   for long, keep a copy.
 //! - 6 bytes a frame of protobuf at most, 5 of gRPC, 9 for each 128 KiB of HTTP/2.
 //! - Memory: what is underway to a peer is at most [`Capabilities::queue_bytes`], on both sides together. It
 //!   is had when it is used; a quiet peer costs some tens of KiB.

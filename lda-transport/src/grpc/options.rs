@@ -195,8 +195,8 @@ impl Options {
                        a peer with a smaller number";
             return wrong("listen", why);
         }
-        if self.peers.contains_key(&id) && self.known_only && self.peers.len() == 1 {
-            return wrong("peers", "only this node itself is known: give it others");
+        if self.known_only && self.peers.keys().all(|&peer| peer == id) {
+            return wrong("known_only", "no others are known: give `peers`, or let all come");
         }
         for (peer, Peer { address, name }) in &self.peers {
             if let Some(address) = address
@@ -268,6 +268,7 @@ mod tests {
         assert_eq!(refused(|options| options.longest_frame = 1 << 32), "longest_frame");
         assert_eq!(refused(|options| options.window = 1000), "window");
         assert_eq!(refused(|options| options.listen = None), "listen");
+        assert_eq!(refused(|options| options.known_only = true), "known_only");
         let peer = |options: &mut Options, peer| drop(options.peers.insert(NodeId(0), peer));
         for bad in ["here", "a b:1", "a/b:1"] {
             let mut options = Options::default();

@@ -1,10 +1,11 @@
 //! The contract, and what a program sees of it here.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lda_transport::conformance::{self, Effort, Outcome, Subject};
 use lda_transport::grpc::{Grpc, Options, Peer};
-use lda_transport::{Frame, Loss, NodeId, SendError, Transport};
+use lda_transport::{Arrival, Frame, Loss, NodeId, SendError, Transport};
 
 use crate::certificates::Authority;
 use crate::common::*;
@@ -126,16 +127,48 @@ fn an_end_is_heard_behind_a_full_queue() {
         let mut taken = 0;
         let loss = loop {
             match heard(&mut stalled) {
-                lda_transport::Arrival::Frame { frame: found, .. } => {
+                Arrival::Frame { frame: found, .. } => {
                     assert_eq!(found, frame);
                     taken += 1;
                 }
-                lda_transport::Arrival::Down { peer, loss } if peer.0 == from => break loss,
+                Arrival::Down { peer, loss } if peer.0 == from => break loss,
                 other => panic!("{other:?}"),
             }
         };
         assert!(taken < sent, "what was not handed on was lost, and not more came than was sent");
         assert_eq!(loss, Loss::Closed);
+    }
+}
+
+/// Whichever side closes, to a peer that takes its time.
+#[test]
+fn what_was_taken_is_handed_on_by_either_side() {
+    for closing in [0, 1] {
+        let (first, second) = pair(options(), options());
+        let (mut closing, mut other) = if closing == 0 { (first, second) } else { (second, first) };
+        let (from, to) = (closing.id(), other.id());
+        let frame = |number: u8| Frame::from(vec![number; 1 << 18]);
+        // More than windows and inboxes have.
+        let frames = 200;
+        let sent = thread::spawn(move || {
+            for number in 0..frames {
+                while let Err(unsent) = closing.send(to, frame(number)) {
+                    assert_eq!(unsent.error, SendError::Full);
+                    closing.receive(lda_transport::Wait::For(PATIENCE)).unwrap();
+                }
+            }
+            closing.close(PATIENCE);
+        });
+        thread::sleep(Duration::from_millis(100));
+        // What it has said nobody hears, and that holds nothing up.
+        other.send(from, frame(0)).unwrap();
+        for number in 0..frames {
+            let expected = Arrival::Frame { peer: from, frame: frame(number) };
+            let found = heard(&mut other);
+            assert!(found == expected, "{found:?} for frame {number}");
+        }
+        assert_eq!(hears_down(&mut other, from.0), Loss::Closed);
+        sent.join().unwrap();
     }
 }
 

@@ -1,14 +1,23 @@
 //! Those who say what no node says: each is told, or shown the door, and nobody else feels it.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lda_transport::grpc::wire::WireError;
+use http_body_util::{BodyExt, Full};
+use lda_transport::grpc::wire::{SERVICE, WireError};
 use lda_transport::grpc::{Grpc, StartError, Trouble};
-use lda_transport::{Loss, NodeId, Transport};
+use lda_transport::{Arrival, Loss, NodeId, Transport};
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Status};
 
 use crate::common::*;
@@ -193,9 +202,9 @@ fn a_peer_that_comes_again_and_again_is_heard_once() {
     let start = Instant::now();
     loop {
         match heard(&mut node) {
-            lda_transport::Arrival::Up { .. } => ups += 1,
-            lda_transport::Arrival::Frame { frame, .. } => bytes += frame.len(),
-            lda_transport::Arrival::Down { .. } => {
+            Arrival::Up { .. } => ups += 1,
+            Arrival::Frame { frame, .. } => bytes += frame.len(),
+            Arrival::Down { .. } => {
                 assert!(bytes <= 17 << 20, "{bytes} bytes lay there");
                 break;
             }
@@ -209,7 +218,7 @@ fn a_peer_that_comes_again_and_again_is_heard_once() {
     let mut frames = 0;
     while frames < 48 {
         match heard(&mut node) {
-            lda_transport::Arrival::Frame { .. } => frames += 1,
+            Arrival::Frame { .. } => frames += 1,
             other => panic!("{other:?} after {frames} frames"),
         }
     }
@@ -345,4 +354,61 @@ fn a_server_that_is_none_is_told() {
     let node = start(1, with_peer(options(), 0, at));
     let trouble = until("trouble", || node.trouble(NodeId(0)));
     assert!(matches!(trouble, Trouble::Broken { .. }), "{trouble:?}");
+}
+
+/// A server that greets, and ends with a status that tonic panics at.
+#[derive(Clone)]
+struct Rogue;
+
+impl NamedService for Rogue {
+    const NAME: &'static str = SERVICE;
+}
+
+impl Service<http::Request<Body>> for Rogue {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<Body>) -> Self::Future {
+        let hello = message(&hello(0, 1).encode());
+        let framed = [&[0, 0, 0, 0, hello.len() as u8], &hello[..]].concat();
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("grpc-status", http::HeaderValue::from_static("13"));
+        trailers.insert("grpc-status-details-bin", http::HeaderValue::from_static("?"));
+        let body = Full::new(Bytes::from(framed)).with_trailers(ready(Some(Ok(trailers))));
+        let response = http::Response::builder().header("content-type", "application/grpc");
+        ready(Ok(response.body(Body::new(body)).unwrap()))
+    }
+}
+
+#[test]
+fn a_server_that_makes_tonic_panic_ends_its_connection_alone() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let at = listener.local_addr().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.unwrap();
+    runtime.spawn(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        let incoming = TcpIncoming::from(listener);
+        Server::builder().add_service(Rogue).serve_with_incoming(incoming).await.unwrap();
+    });
+    let mut node = start(1, with_peer(options(), 0, at));
+    for _ in 0..3 {
+        hears_up(&mut node, 0);
+        let why = hears_broken(&mut node, 0);
+        assert!(why.contains("panic"), "{why}");
+    }
+    // Others come and talk.
+    let mut third = start(2, with_peer(options(), 1, address(&node)));
+    hears_up(&mut third, 1);
+    let up = |node: &mut Grpc| heard(node) == Arrival::Up { peer: NodeId(2) };
+    while !up(&mut node) {}
+    send(&mut node, 2, b"there");
+    hears_frame(&mut third, 1, b"there");
 }
