@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::transport::Wait;
+use crate::transport::{Arrival, ReceiveError, Wait};
 
 /// What comes out of an inbox.
 #[derive(Debug)]
-pub(crate) enum Next<T> {
+enum Next<T> {
     Item(T),
     /// The bell was rung.
     Woken,
@@ -34,9 +34,34 @@ struct Bell<T> {
     slot: Slot<T>,
 }
 
+/// A node that receives by an inbox.
+pub(crate) trait Receiving<T: Send + 'static> {
+    /// The inbox; none once closed.
+    fn inbox(&self) -> Option<&Inbox<T>>;
+
+    /// Takes an item as it comes out of the inbox; none where it says nothing to the program.
+    fn arrival(&mut self, item: T) -> Option<Arrival>;
+
+    /// As [`Transport::receive`](crate::Transport::receive).
+    fn next_arrival(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        let until = Until::from(wait);
+        loop {
+            match self.inbox().ok_or(ReceiveError::Closed)?.next(until) {
+                None => return Ok(None),
+                Some(Next::Woken) => return Ok(Some(Arrival::Woken)),
+                Some(Next::Item(item)) => {
+                    if let Some(arrival) = self.arrival(item) {
+                        return Ok(Some(arrival));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// When a wait is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Until {
+enum Until {
     Now,
     Instant(Instant),
     Forever,
@@ -65,7 +90,7 @@ pub(crate) fn inbox<T: Send + 'static>() -> (Slot<T>, Inbox<T>) {
 
 impl<T: Send + 'static> Inbox<T> {
     /// The next; none in time.
-    pub fn next(&self, until: Until) -> Option<Next<T>> {
+    fn next(&self, until: Until) -> Option<Next<T>> {
         // The bell has a slot, so that the channel is never cut off.
         let next = match until {
             Until::Now => self.items.try_recv().ok(),

@@ -16,7 +16,7 @@ use crossbeam_queue::ArrayQueue;
 use thiserror::Error;
 
 use crate::frame::Frame;
-use crate::inbox::{Inbox, Next, Slot, Until, inbox};
+use crate::inbox::{Inbox, Receiving, Slot, inbox};
 use crate::transport::{
     Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
@@ -145,8 +145,11 @@ struct Peer {
     inbox: Slot<Item>,
 }
 
-impl Local {
-    /// Takes an item as it comes out of the inbox; none where it says nothing to the program.
+impl Receiving<Item> for Local {
+    fn inbox(&self) -> Option<&Inbox<Item>> {
+        self.inbox.as_ref()
+    }
+
     fn arrival(&mut self, item: Item) -> Option<Arrival> {
         match item {
             Item::Up { peer, link, inbox } => {
@@ -212,19 +215,7 @@ impl Transport for Local {
     }
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
-        let until = Until::from(wait);
-        loop {
-            let Some(inbox) = &self.inbox else { return Err(ReceiveError::Closed) };
-            match inbox.next(until) {
-                None => return Ok(None),
-                Some(Next::Woken) => return Ok(Some(Arrival::Woken)),
-                Some(Next::Item(item)) => {
-                    if let Some(arrival) = self.arrival(item) {
-                        return Ok(Some(arrival));
-                    }
-                }
-            }
-        }
+        self.next_arrival(wait)
     }
 
     fn waker(&self) -> Waker {

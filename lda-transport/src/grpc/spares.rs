@@ -27,14 +27,21 @@ impl Spares {
 
     /// Keeps the room of a frame, if nobody else has it and there are not too many.
     pub fn put(&self, frame: Frame) {
+        // First looked: to make room of a frame that has come costs a copy.
+        if !self.has_place(&self.lock(), frame.len()) {
+            return;
+        }
         let Ok(mut room) = frame.into_vec() else { return };
         room.clear();
         let mut kept = self.lock();
-        let bytes = kept.bytes + room.capacity();
-        if room.capacity() > 0 && bytes <= self.bytes && kept.rooms.len() < ROOMS {
-            kept.bytes = bytes;
+        if room.capacity() > 0 && self.has_place(&kept, room.capacity()) {
+            kept.bytes += room.capacity();
             kept.rooms.push(room);
         }
+    }
+
+    fn has_place(&self, kept: &Kept, bytes: usize) -> bool {
+        kept.rooms.len() < ROOMS && kept.bytes.saturating_add(bytes) <= self.bytes
     }
 
     /// The last that was kept, as what is likely to be in a cache still.
