@@ -246,11 +246,11 @@ impl<S: AsyncRead + Unpin> Watched<S> {
     }
 
     /// What came of writing, where it failed as soon as it is known why.
-    fn poll_written(
+    fn poll_written<T>(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if self.unwritten.is_none() {
             match ready!(write(Pin::new(&mut self.stream), cx)) {
                 Ok(written) => return Poll::Ready(Ok(written)),
@@ -301,7 +301,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        self.poll_written(cx, |stream, cx| stream.poll_flush(cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -58,7 +58,7 @@ pub struct Options {
     pub longest_backoff: Duration,
     /// Bytes of released frames that are kept for use again, at most.
     pub spare_bytes: usize,
-    /// Threads of the node's own. One serves a few GB a second without TLS.
+    /// Threads of the node's own. One moves about a GB a second, or half of it with TLS.
     pub threads: usize,
 }
 
