@@ -7,6 +7,7 @@
 //! | transport | between | for |
 //! |---|---|---|
 //! | [`local`] | threads of a process | tests, one machine, embedding |
+//! | `grpc` (feature) | machines, encrypted or not | clusters, where gRPC and HTTP/2 are known |
 //!
 //! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
 //! state machine without threads or clocks. [`sim`] runs nodes of them in a network and a time of its own, by
@@ -37,6 +38,9 @@ pub mod bootstrap;
 pub mod conformance;
 pub mod endpoint;
 mod frame;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+mod inbox;
 pub mod local;
 pub mod node;
 mod numbers;

@@ -8,16 +8,15 @@
 //! number of one that has left is the same peer to the others, up again.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use crossbeam_queue::ArrayQueue;
 use thiserror::Error;
 
 use crate::frame::Frame;
+use crate::inbox::{Inbox, Receiving, Slot, inbox};
 use crate::transport::{
     Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
@@ -68,18 +67,17 @@ pub struct Hub(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    members: Mutex<BTreeMap<NodeId, Sender<Item>>>,
+    members: Mutex<BTreeMap<NodeId, Slot<Item>>>,
     spares: ArrayQueue<Vec<u8>>,
 }
 
 /// What lies in an inbox.
 #[derive(Debug)]
 enum Item {
-    Up { peer: NodeId, link: Arc<Link>, inbox: Sender<Item> },
+    Up { peer: NodeId, link: Arc<Link>, inbox: Slot<Item> },
     Frame { peer: NodeId, frame: Frame, link: Arc<Link> },
     Room { peer: NodeId, link: Arc<Link> },
     Down { peer: NodeId },
-    Wake,
 }
 
 impl Hub {
@@ -107,23 +105,23 @@ impl Hub {
         if members.contains_key(&id) {
             return Err(Taken(id));
         }
-        let (sender, inbox) = unbounded();
+        let (slot, inbox) = inbox();
         for (&peer, theirs) in members.iter() {
             let (there, back) = (Arc::new(Link::default()), Arc::new(Link::default()));
             // The new one first: a member may send to it as soon as it hears of it, whoever holds the lock.
-            let _ = sender.send(Item::Up { peer, link: there, inbox: theirs.clone() });
+            let _ = slot.put(Item::Up { peer, link: there, inbox: theirs.clone() });
             // Nobody leaves while the lock is held.
-            let _ = theirs.send(Item::Up { peer: id, link: back, inbox: sender.clone() });
+            let _ = theirs.put(Item::Up { peer: id, link: back, inbox: slot.clone() });
         }
-        members.insert(id, sender.clone());
+        members.insert(id, slot);
         drop(members);
-        let bell = Arc::new(Bell { rung: AtomicBool::new(false), inbox: sender });
-        Ok(Local { id, hub: self.clone(), inbox: Some(inbox), bell, peers: BTreeMap::new() })
+        let (waker, peers) = (inbox.waker(), BTreeMap::new());
+        Ok(Local { id, hub: self.clone(), inbox: Some(inbox), waker, peers })
     }
 }
 
 impl Shared {
-    fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, Sender<Item>>> {
+    fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, Slot<Item>>> {
         // Nothing is left half done under this lock.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,8 +133,8 @@ pub struct Local {
     id: NodeId,
     hub: Hub,
     /// None once closed.
-    inbox: Option<Receiver<Item>>,
-    bell: Arc<Bell>,
+    inbox: Option<Inbox<Item>>,
+    waker: Waker,
     /// Those that are up.
     peers: BTreeMap<NodeId, Peer>,
 }
@@ -144,31 +142,14 @@ pub struct Local {
 #[derive(Debug)]
 struct Peer {
     link: Arc<Link>,
-    inbox: Sender<Item>,
+    inbox: Slot<Item>,
 }
 
-#[derive(Debug)]
-struct Bell {
-    /// Whether a `Wake` lies in the inbox.
-    rung: AtomicBool,
-    inbox: Sender<Item>,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+impl Receiving<Item> for Local {
+    fn inbox(&self) -> Option<&Inbox<Item>> {
+        self.inbox.as_ref()
     }
 
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            // A node that has closed has nobody to wake.
-            let _ = self.inbox.send(Item::Wake);
-        }
-    }
-}
-
-impl Local {
-    /// Takes an item as it comes out of the inbox; none where it says nothing to the program.
     fn arrival(&mut self, item: Item) -> Option<Arrival> {
         match item {
             Item::Up { peer, link, inbox } => {
@@ -179,7 +160,7 @@ impl Local {
                 if link.take(frame.len(), &self.hub.0.options)
                     && let Some(back) = self.peers.get(&peer)
                 {
-                    let _ = back.inbox.send(Item::Room { peer: self.id, link });
+                    let _ = back.inbox.put(Item::Room { peer: self.id, link });
                 }
                 Some(Arrival::Frame { peer, frame })
             }
@@ -191,11 +172,6 @@ impl Local {
             Item::Down { peer } => {
                 self.peers.remove(&peer)?;
                 Some(Arrival::Down { peer, loss: Loss::Closed })
-            }
-            Item::Wake => {
-                // Before it is reported: who rings from now on means the next time.
-                self.bell.rung.store(false, Ordering::SeqCst);
-                Some(Arrival::Woken)
             }
         }
     }
@@ -231,42 +207,19 @@ impl Transport for Local {
             return refuse(frame, SendError::Full);
         }
         let link = Arc::clone(&peer.link);
-        match peer.inbox.send(Item::Frame { peer: self.id, frame, link }) {
+        match peer.inbox.put(Item::Frame { peer: self.id, frame, link }) {
             Ok(()) => Ok(()),
-            Err(unsent) => {
-                let Item::Frame { frame, .. } = unsent.into_inner() else {
-                    unreachable!("what was sent comes back")
-                };
-                refuse(frame, SendError::NotUp)
-            }
+            Err(Item::Frame { frame, .. }) => refuse(frame, SendError::NotUp),
+            Err(_) => unreachable!("what was sent comes back"),
         }
     }
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
-        loop {
-            let Some(inbox) = &self.inbox else { return Err(ReceiveError::Closed) };
-            // This node has a sender of its own inbox, so that it is never cut off.
-            let item = match wait {
-                Wait::No => match inbox.try_recv() {
-                    Ok(item) => item,
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(None),
-                },
-                Wait::For(time) => match inbox.recv_timeout(time) {
-                    Ok(item) => item,
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                        return Ok(None);
-                    }
-                },
-                Wait::Forever => inbox.recv().map_err(|_| ReceiveError::Closed)?,
-            };
-            if let Some(arrival) = self.arrival(item) {
-                return Ok(Some(arrival));
-            }
-        }
+        self.next_arrival(wait)
     }
 
     fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bell))
+        self.waker.clone()
     }
 
     fn spare(&mut self) -> Vec<u8> {
@@ -287,7 +240,7 @@ impl Transport for Local {
         let mut members = self.hub.0.members();
         members.remove(&self.id);
         for peer in members.values() {
-            let _ = peer.send(Item::Down { peer: self.id });
+            let _ = peer.put(Item::Down { peer: self.id });
         }
         drop(members);
         // After the lock: frames may be long, and take time to be freed.

@@ -275,7 +275,6 @@ impl Scenario {
             full: 0.02,
             longest_frame: 1500,
             notice: MILLISECOND * 20,
-            ..Network::default()
         };
         let spell = |every| Some(Spell { every: SECOND * every, lasting: SECOND * 5 });
         let chaos = Chaos { cuts: spell(2), silences: spell(3), crashes: spell(1) };

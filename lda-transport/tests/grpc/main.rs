@@ -1,0 +1,9 @@
+//! Nodes over gRPC: the contract, and what is theirs alone.
+
+mod certificates;
+mod common;
+mod contract;
+mod health;
+mod lines;
+mod raw;
+mod strangers;

@@ -1,0 +1,131 @@
+//! A peer that says anything: gRPC without the transport.
+
+use std::net::SocketAddr;
+
+use bytes::{Buf, BufMut, Bytes};
+use lda_transport::NodeId;
+use lda_transport::grpc::Options;
+use lda_transport::grpc::wire::{Hello, METHOD};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Endpoint;
+use tonic::{Request, Status, Streaming};
+
+use crate::common::PATIENCE;
+
+/// Messages as they are.
+#[derive(Clone, Copy)]
+struct Bare;
+
+impl Codec for Bare {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Bare {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buf.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Bare {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buf.copy_to_bytes(buf.remaining())))
+    }
+}
+
+pub struct Raw {
+    runtime: Runtime,
+    out: Option<mpsc::UnboundedSender<Bytes>>,
+    back: Option<Streaming<Bytes>>,
+}
+
+impl Raw {
+    /// Connects and says a first message; or what it was told instead.
+    pub fn call(at: SocketAddr, first: Bytes) -> Result<Self, Status> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let (out, messages) = mpsc::unbounded_channel();
+        out.send(first).unwrap();
+        let back = runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(format!("http://{at}")).unwrap();
+            let mut grpc = Grpc::new(endpoint.connect().await.unwrap());
+            grpc.ready().await.unwrap();
+            let request = Request::new(UnboundedReceiverStream::new(messages));
+            let path = PathAndQuery::from_static(METHOD);
+            let answer = grpc.streaming(request, path, Bare).await?;
+            Ok::<_, Status>(answer.into_inner())
+        })?;
+        Ok(Self { runtime, out: Some(out), back: Some(back) })
+    }
+
+    /// As a node of the default options.
+    pub fn peer(at: SocketAddr, from: u32, to: u32) -> Result<Self, Status> {
+        let mut raw = Self::call(at, message(&hello(from, to).encode()))?;
+        let answer = raw.next()?.expect("a hello");
+        assert_eq!(answer, message(&hello(to, from).encode()));
+        Ok(raw)
+    }
+
+    /// Says it, if anybody hears it still.
+    pub fn say(&self, message: impl Into<Bytes>) {
+        let _ = self.out.as_ref().expect("it has not ended").send(message.into());
+    }
+
+    /// Ends its side of the stream.
+    pub fn end(&mut self) {
+        self.out = None;
+    }
+
+    pub fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        let back = self.back.as_mut().expect("it is read");
+        let next = async { tokio::time::timeout(PATIENCE, back.message()).await };
+        self.runtime.block_on(next).expect("something comes")
+    }
+
+    /// Breaks the call off.
+    pub fn cancel(&mut self) {
+        self.back = None;
+        self.out = None;
+    }
+}
+
+pub fn hello(from: u32, to: u32) -> Hello {
+    let longest_frame = Options::default().longest_frame as u64;
+    Hello { from: NodeId(from), to: NodeId(to), longest_frame }
+}
+
+/// Data as a message, with a length in as many bytes as any takes.
+pub fn message(data: &[u8]) -> Bytes {
+    let mut message = vec![0x0a];
+    let mut len = data.len();
+    while len >= 0x80 {
+        message.push(len as u8 | 0x80);
+        len >>= 7;
+    }
+    message.push(len as u8);
+    message.extend_from_slice(data);
+    message.into()
+}
