@@ -83,6 +83,40 @@ pub trait Transport: fmt::Debug + Send {
     fn close(&mut self, patience: Duration);
 }
 
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn id(&self) -> NodeId {
+        (**self).id()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+        (**self).send(to, frame)
+    }
+
+    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+        (**self).receive(wait)
+    }
+
+    fn waker(&self) -> Waker {
+        (**self).waker()
+    }
+
+    fn spare(&mut self) -> Vec<u8> {
+        (**self).spare()
+    }
+
+    fn release(&mut self, frame: Frame) {
+        (**self).release(frame);
+    }
+
+    fn close(&mut self, patience: Duration) {
+        (**self).close(patience);
+    }
+}
+
 /// How long to wait for an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {

@@ -2,7 +2,7 @@
 //!
 //! A [`Subject`] makes nodes; [`run`] puts them through everything that a transport promises and gives a
 //! [`Report`]: what passed, what failed and why, and what was left out because the transport does not claim
-//! it. Nothing is timed, but everything has to come within [`Effort::patience`].
+//! it. Where all of that passes, [endpoints](crate::endpoint) over it are checked too. Nothing is timed, but everything has to come within [`Effort::patience`].
 //!
 //! ```
 //! use lda_transport::conformance::{self, Effort, Subject};
@@ -31,6 +31,7 @@ mod basics;
 mod closing;
 mod flow;
 mod node;
+mod requests;
 mod traffic;
 
 use std::fmt;
@@ -110,6 +111,7 @@ impl fmt::Display for Report {
 
 type Check = fn(&mut dyn Subject, &Effort) -> Result<Outcome, String>;
 
+/// Of the transport itself.
 const CHECKS: [(&str, Check); 10] = [
     ("peers are introduced", basics::introductions),
     ("waiting ends in time", basics::waiting),
@@ -123,11 +125,23 @@ const CHECKS: [(&str, Check); 10] = [
     ("a peer comes again", closing::rejoining),
 ];
 
+/// Of endpoints over it.
+const REQUESTS: [(&str, Check); 4] = [
+    ("requests have their own answers", requests::answers),
+    ("a deadline ends a request", requests::deadlines),
+    ("what is lost, comes twice or is cut off is done once", requests::once),
+    ("one to seventeen nodes do operations together", requests::together),
+];
+
 /// Puts a transport through all of it.
 pub fn run(subject: &mut dyn Subject, effort: &Effort) -> Report {
-    let checks = CHECKS.map(|(name, check)| {
-        let outcome = check(subject, effort).unwrap_or_else(Outcome::Failed);
-        (name, outcome)
-    });
-    Report { checks: checks.to_vec() }
+    let mut of = |check: Check| check(subject, effort).unwrap_or_else(Outcome::Failed);
+    let checks = CHECKS.map(|(name, check)| (name, of(check)));
+    let mut report = Report { checks: checks.to_vec() };
+    // An endpoint may wait for ever where the transport does not do as it should.
+    let sound = report.passed();
+    let lack = || Outcome::Skipped("a transport that does the above");
+    let requests = REQUESTS.map(|(name, check)| (name, if sound { of(check) } else { lack() }));
+    report.checks.extend(requests);
+    report
 }
