@@ -37,14 +37,18 @@ pub mod conformance;
 pub mod endpoint;
 mod frame;
 pub mod local;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod node;
 mod numbers;
 mod time;
+mod together;
 mod transport;
 pub mod wrap;
 
 pub use frame::Frame;
 pub use time::Time;
+pub use together::Together;
 pub use transport::{
     Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
