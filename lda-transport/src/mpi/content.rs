@@ -60,7 +60,12 @@ impl<'a, 's> Content<'a, 's> {
     ) -> Self {
         let (this, count) = (ranks.rank() as usize, ranks.size() as usize);
         let Room { bytes, own, short, long } = room;
+        // Nothing does not move. Besides, the place of no bytes may be the one by which MPI knows other things.
         match (work, collective) {
+            (Work::Broadcast { length: 0, .. } | Work::Sum { length: 0, .. }, _) => {
+                Self::Known(vec![Frame::new()])
+            }
+            (Work::GatherEqual { each: 0, .. }, _) => Self::Known(vec![Frame::new(); count]),
             (Work::Broadcast { root, length }, Collective::Broadcast { content, .. }) => {
                 // MPI wants room that it may write to of the root too.
                 *bytes = content.as_ref().map_or_else(|| vec![0; length], |own| own.to_vec());
@@ -105,9 +110,6 @@ impl<'a, 's> Content<'a, 's> {
             (Work::Sum { element, length }, Collective::ReduceScatter { values, .. }) => {
                 let numbers = length / element.bytes();
                 let (each, own) = (numbers.div_ceil(count), part(this, numbers, count).len());
-                if each == 0 {
-                    return Self::Known(vec![Frame::new()]);
-                }
                 // As many for each rank, so that one of MPI's operations does.
                 let sum = SystemOperation::sum();
                 if element == Element::I64 {
@@ -122,7 +124,7 @@ impl<'a, 's> Content<'a, 's> {
                     Self::Short { asked, numbers: own }
                 }
             }
-            // A barrier: nothing moves.
+            // A barrier.
             _ => Self::Known(Vec::new()),
         }
     }

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::slice::IterMut;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use ::mpi::request::{LocalScope, Request, scope};
@@ -19,10 +20,10 @@ use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::CommunicatorCollectives;
 use crossbeam_channel::Sender;
 
-use super::Shared;
 use super::agree::{ROW, Row, Work, agree};
 use super::content::{Content, Room};
 use super::wire::{Halt, Small};
+use super::{Item, Shared};
 use crate::endpoint::{Collective, CollectiveError, OperationId};
 use crate::frame::Frame;
 use crate::transport::{Arrival, NodeId};
@@ -49,13 +50,15 @@ pub(super) struct Operations {
     /// Those that were given up and have not been seen to.
     abandoned: Vec<OperationId>,
     this: usize,
-    inbox: Sender<Result<Arrival, String>>,
+    shared: Arc<Shared>,
+    inbox: Sender<Item>,
 }
 
 impl Operations {
-    pub fn new(this: usize, ranks: usize, inbox: Sender<Result<Arrival, String>>) -> Self {
-        let (waiting, abandoned, halts) = (VecDeque::new(), Vec::new(), vec![None; ranks]);
-        Self { waiting, rows: 0, halts, abandoned, this, inbox }
+    pub fn new(this: usize, shared: Arc<Shared>, inbox: Sender<Item>) -> Self {
+        let halts = vec![None; shared.links.len()];
+        let (waiting, abandoned) = Default::default();
+        Self { waiting, rows: 0, halts, abandoned, this, shared, inbox }
     }
 
     pub fn begin(&mut self, begun: Begun) {
@@ -71,11 +74,11 @@ impl Operations {
     }
 
     /// Ends this rank's part; what the others are to be told, the first time.
-    pub fn halt(&mut self, why: Halt, shared: &Shared) -> Option<Small> {
+    pub fn halt(&mut self, why: Halt) -> Option<Small> {
         if self.halts[self.this].is_some() {
             return None;
         }
-        shared.halted.store(true, SeqCst);
+        self.shared.halted.store(true, SeqCst);
         self.halts[self.this] = Some((self.rows, why));
         Some(Small::Halt { begun: self.rows, why })
     }
@@ -190,6 +193,8 @@ impl Round<'_, '_> {
                         match agree(rows, operations.this, why) {
                             Ok(work) => Stage::Agreed(work, room),
                             Err(error) => {
+                                // Before the program hears of it and begins others.
+                                operations.shared.halted.store(true, SeqCst);
                                 halt = halt.or(Some(Halt::Mismatch));
                                 running.tell(operations, Err(error));
                                 Stage::Ended

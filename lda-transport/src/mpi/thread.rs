@@ -171,7 +171,7 @@ impl Thread {
         ranks: usize,
     ) -> Self {
         let Ends { options, orders, inbox, handed } = ends;
-        let operations = Operations::new(this, ranks, inbox.clone());
+        let operations = Operations::new(this, Arc::clone(&shared), inbox.clone());
         Self {
             idle: Idle::new(options.spin, options.sleep),
             options,
@@ -238,7 +238,7 @@ impl Thread {
     }
 
     fn halt(&mut self, why: Halt) {
-        if let Some(small) = self.operations.halt(why, &self.shared) {
+        if let Some(small) = self.operations.halt(why) {
             self.tell(small);
         }
     }
