@@ -1,5 +1,6 @@
 //! How fast frames go between two ranks of MPI: `mpirun -n 2 target/release/examples/mpi`. With `bare` after it, how
-//! fast the same goes by calls of MPI alone.
+//! fast the same goes by calls of MPI alone; with `together`, on any number of ranks, how long operations take by MPI
+//! and over frames.
 
 use std::env;
 use std::error::Error;
@@ -7,7 +8,9 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use lda_transport::endpoint::{Config, Group, Identity};
 use lda_transport::mpi::{Mpi, Options, start};
+use lda_transport::node::{Node, Silent};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 use mpi::request::multiple_scope;
 use mpi::traits::{Communicator, Destination, Source};
@@ -24,7 +27,11 @@ const SHORT: usize = 64;
 const ROUNDS: u32 = 5_000;
 
 fn main() -> Result<()> {
-    if env::args().nth(1).as_deref() == Some("bare") { bare() } else { frames() }
+    match env::args().nth(1).as_deref() {
+        Some("bare") => bare(),
+        Some("together") => together(),
+        _ => frames(),
+    }
 }
 
 fn tell(what: &str, long: Duration, short: Duration) -> Result<()> {
@@ -65,15 +72,15 @@ fn frames() -> Result<()> {
     node.receive(Wait::Forever)?;
     let first = node.id() == NodeId(0);
     let mut spent = Vec::new();
+    let whole = Frame::from(vec![1; LONG]);
     for _ in 0..2 {
         // The first time is for warming up.
         spent.clear();
         let began = Instant::now();
         for _ in 0..WINDOWS * WINDOW {
             if first {
-                let mut room = node.spare();
-                room.resize(LONG, 1);
-                send(&mut node, peer, room.into())?;
+                // The same again and again, as below.
+                send(&mut node, peer, whole.clone())?;
             } else {
                 let frame = frame(&mut node)?;
                 black_box(&frame[..]);
@@ -106,6 +113,47 @@ fn frames() -> Result<()> {
         tell("frames", spent[0], spent[1])?;
     }
     node.close(Duration::from_secs(10));
+    Ok(())
+}
+
+fn together() -> Result<()> {
+    let minute = Duration::from_secs(60);
+    let transport = start(&Options::default())?;
+    let all = transport.all();
+    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
+    let node = Node::start(Box::new(transport), Config::new(identity), Silent)?;
+    let others: Vec<NodeId> = all.iter().copied().filter(|&it| it != node.id()).collect();
+    node.wait_for(&others, minute)?;
+    // In another order than that of their ranks, operations are not MPI's.
+    let turned = all.iter().rev().copied().collect();
+    let ways = [("by MPI", all.clone()), ("over frames", turned)];
+    for (number, (way, members)) in ways.into_iter().enumerate() {
+        let group = Group::new(number as u64, members, node.id())?;
+        let timed = |rounds: u32, operation: &dyn Fn() -> Result<()>| {
+            // The first time is for warming up.
+            operation()?;
+            let began = Instant::now();
+            (0..rounds).try_for_each(|_| operation())?;
+            Ok::<_, Box<dyn Error>>(began.elapsed() / rounds)
+        };
+        let barrier = timed(300, &|| Ok(node.barrier(&group, minute)?))?;
+        let terms = vec![node.id().0; 1 << 20];
+        let sums = timed(10, &|| Ok(drop(black_box(node.all_reduce(&group, &terms, minute)?))))?;
+        let whole = Frame::from(vec![1; 64 << 20]);
+        let broadcast = timed(5, &|| {
+            let content = (group.rank() == 0).then(|| whole.clone());
+            Ok(drop(black_box(node.broadcast(&group, group.members()[0], content, minute)?)))
+        })?;
+        if group.rank() == 0 {
+            let ranks = all.len();
+            writeln!(
+                io::stdout(),
+                "{way}, {ranks} ranks: a barrier {barrier:.0?}; sums of 2^20 numbers of 32 bits {sums:.1?}; a \
+                 broadcast of 64 MiB {broadcast:.1?}"
+            )?;
+        }
+    }
+    node.close(minute)?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 use super::agree::Work;
+use super::rooms::Rooms;
 use crate::endpoint::{Collective, Element};
 use crate::frame::Frame;
 
@@ -16,6 +17,14 @@ pub(super) struct Room {
     own: Frame,
     short: (Vec<u32>, Vec<u32>),
     long: (Vec<u64>, Vec<u64>),
+}
+
+impl Room {
+    /// Gives it back when MPI is done with it.
+    pub fn end(self, rooms: &Rooms) {
+        rooms.keep(self.bytes);
+        rooms.give(self.own);
+    }
 }
 
 type Asked<'a, 's, D> = Request<'a, D, &'s LocalScope<'a>>;
@@ -57,6 +66,7 @@ impl<'a, 's> Content<'a, 's> {
         room: &'a mut Room,
         scope: &'s LocalScope<'a>,
         ranks: &SimpleCommunicator,
+        rooms: &Rooms,
     ) -> Self {
         let (this, count) = (ranks.rank() as usize, ranks.size() as usize);
         let Room { bytes, own, short, long } = room;
@@ -68,7 +78,7 @@ impl<'a, 's> Content<'a, 's> {
             (Work::GatherEqual { each: 0, .. }, _) => Self::Known(vec![Frame::new(); count]),
             (Work::Broadcast { root, length }, Collective::Broadcast { content, .. }) => {
                 // MPI wants room that it may write to of the root too.
-                *bytes = content.as_ref().map_or_else(|| vec![0; length], |own| own.to_vec());
+                *bytes = content.as_ref().map_or_else(|| rooms.take(length), |own| rooms.copy(own));
                 let root = ranks.process_at_rank(root as i32);
                 let asked = root.immediate_broadcast_into(scope, &mut bytes[..]);
                 match content {
@@ -77,7 +87,7 @@ impl<'a, 's> Content<'a, 's> {
                 }
             }
             (Work::GatherEqual { lengths, each }, Collective::AllGather { content }) => {
-                *bytes = vec![0; each * count];
+                *bytes = rooms.take(each * count);
                 *own = content;
                 if own.len() < each {
                     let mut padded = own.to_vec();
@@ -89,7 +99,7 @@ impl<'a, 's> Content<'a, 's> {
                 Self::GatherEqual { asked, lengths, each }
             }
             (Work::GatherEach { lengths }, Collective::AllGather { content }) => {
-                *bytes = vec![0; lengths.iter().sum()];
+                *bytes = rooms.take(lengths.iter().sum());
                 let mut rest: &'a mut [u8] = &mut bytes[..];
                 let mut asked = Vec::new();
                 for (rank, &len) in lengths.iter().enumerate() {
@@ -130,7 +140,7 @@ impl<'a, 's> Content<'a, 's> {
     }
 
     /// What this rank gets, or the operation as it is yet.
-    pub fn test(self) -> Result<Vec<Frame>, Self> {
+    pub fn test(self, rooms: &Rooms) -> Result<Vec<Frame>, Self> {
         match self {
             Self::Known(frames) => Ok(frames),
             Self::Rooted { asked, own } => match asked.test() {
@@ -138,12 +148,12 @@ impl<'a, 's> Content<'a, 's> {
                 Err(asked) => Err(Self::Rooted { asked, own }),
             },
             Self::Broadcast(asked) => match asked.test_with_data() {
-                Ok((_, bytes)) => Ok(vec![Frame::from(bytes.to_vec())]),
+                Ok((_, bytes)) => Ok(vec![Frame::from(rooms.copy(bytes))]),
                 Err(asked) => Err(Self::Broadcast(asked)),
             },
             Self::GatherEqual { asked, lengths, each } => match asked.test_with_data() {
                 Ok((_, bytes)) => {
-                    let all = Frame::from(bytes.to_vec());
+                    let all = Frame::from(rooms.copy(bytes));
                     let part = |(rank, len)| all.slice(rank * each..rank * each + len);
                     Ok(lengths.into_iter().enumerate().map(part).collect())
                 }
@@ -155,7 +165,7 @@ impl<'a, 's> Content<'a, 's> {
                         Ok(frame) => return Ok(frame),
                         Err(asked) => asked,
                     };
-                    asked.test_with_data().map(|(_, bytes)| Frame::from(bytes.to_vec()))
+                    asked.test_with_data().map(|(_, bytes)| Frame::from(rooms.copy(bytes)))
                 };
                 let asked: Vec<_> = asked.into_iter().map(test).collect();
                 if asked.iter().all(Result::is_ok) {
@@ -164,17 +174,11 @@ impl<'a, 's> Content<'a, 's> {
                 Err(Self::GatherEach { asked })
             }
             Self::Short { asked, numbers } => match asked.test_with_data() {
-                Ok((_, sums)) => {
-                    let bytes = sums[..numbers].iter().flat_map(|sum| sum.to_le_bytes());
-                    Ok(vec![Frame::from(bytes.collect::<Vec<u8>>())])
-                }
+                Ok((_, sums)) => Ok(vec![gather(&sums[..numbers], u32::to_le_bytes, rooms)]),
                 Err(asked) => Err(Self::Short { asked, numbers }),
             },
             Self::Long { asked, numbers } => match asked.test_with_data() {
-                Ok((_, sums)) => {
-                    let bytes = sums[..numbers].iter().flat_map(|sum| sum.to_le_bytes());
-                    Ok(vec![Frame::from(bytes.collect::<Vec<u8>>())])
-                }
+                Ok((_, sums)) => Ok(vec![gather(&sums[..numbers], u64::to_le_bytes, rooms)]),
                 Err(asked) => Err(Self::Long { asked, numbers }),
             },
         }
@@ -202,6 +206,18 @@ fn spread<N: Copy + Default, const B: usize>(
         all.resize((rank + 1) * each, N::default());
     }
     all
+}
+
+/// Numbers as they travel.
+fn gather<N: Copy, const B: usize>(
+    numbers: &[N],
+    write: impl Fn(N) -> [u8; B],
+    rooms: &Rooms,
+) -> Frame {
+    let mut bytes = rooms.take(size_of_val(numbers));
+    let places = bytes.as_chunks_mut().0.iter_mut();
+    places.zip(numbers).for_each(|(place, number)| *place = write(*number));
+    Frame::from(bytes)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use super::wire::{CLOSE, FRAME, GRANT, HALT, NEXT, START, Small};
 pub(super) struct Incoming {
     /// A long frame, and how many of its bytes have come.
     begun: Option<(Vec<u8>, usize)>,
+    /// Whether something has come that cannot: then nothing more is taken of it.
+    pub lost: bool,
     /// Nothing comes after that.
     pub closed: bool,
 }

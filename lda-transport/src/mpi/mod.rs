@@ -25,8 +25,10 @@
 //! ```
 //!
 //! # Starting
-//! - Open MPI: `mpirun -n 4 ./program`; `--oversubscribe` for more ranks than cores.
-//! - Slurm: `srun --mpi=pmix -n 4 ./program`, where Slurm knows PMIx; `srun --mpi=list` says so.
+//! - Open MPI: `mpirun -n 4 --bind-to none ./program`; `--oversubscribe` for more ranks than cores. Where ranks are
+//!   bound to cores, as they are unless told otherwise, all threads of a rank share one: give each as many as it has
+//!   threads (`--map-by slot:pe=8`), or do not bind.
+//! - Slurm: `srun --mpi=pmix -n 4 -c 8 ./program`, where Slurm knows PMIx; `srun --mpi=list` says so.
 //!
 //! A program that neither has started is refused, unless [`Options::alone`] allows a job of one. All ranks give
 //! the same bounds.
@@ -223,7 +225,14 @@ pub fn start(options: &Options) -> Result<Mpi, Error> {
     let ends = Ends { options: options.clone(), orders: taking, inbox: giving, handed };
     let thread = std::thread::Builder::new().name("lda mpi".to_owned());
     let thread = thread.spawn(move || thread::run(ends, expected.flatten(), &begun))?;
-    let (shared, this) = begins.recv().unwrap_or(Err(Error::Failed))?;
+    let (shared, this) = match begins.recv().unwrap_or(Err(Error::Failed)) {
+        Ok(begun) => begun,
+        Err(error) => {
+            // A program that ends while MPI does may keep others from it. One that has panicked has said so.
+            let _ = thread.join();
+            return Err(error);
+        }
+    };
     Ok(Mpi {
         options: options.clone(),
         members: (0..shared.links.len()).map(|rank| NodeId(rank as u32)).collect(),

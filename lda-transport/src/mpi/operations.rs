@@ -22,6 +22,7 @@ use crossbeam_channel::Sender;
 
 use super::agree::{ROW, Row, Work, agree};
 use super::content::{Content, Room};
+use super::rooms::Rooms;
 use super::wire::{Halt, Small};
 use super::{Item, Shared};
 use crate::endpoint::{Collective, CollectiveError, OperationId};
@@ -148,7 +149,7 @@ pub(super) struct Round<'a, 's> {
 }
 
 /// Runs `passes` until it says that it has ended, with a round of operations after the other.
-pub(super) fn rounds(mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
+pub(super) fn rounds(rooms: &Rooms, mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
     loop {
         let mut slots: Vec<Slot> = (0..AT_ONCE).map(|_| Slot::default()).collect();
         let ended = scope(|scope| {
@@ -162,6 +163,7 @@ pub(super) fn rounds(mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
                 }
             }
         });
+        slots.into_iter().for_each(|slot| slot.room.end(rooms));
         if ended {
             return;
         }
@@ -169,11 +171,18 @@ pub(super) fn rounds(mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
 }
 
 impl Round<'_, '_> {
+    /// Whether all ranks are there in one, so that it goes on whatever their programs do.
+    pub fn moves_content(&self) -> bool {
+        self.running.iter().any(|running| matches!(running.stage, Stage::Content(_)))
+    }
+
     /// Takes all operations as far as they go now; whether any did. Where a halt is due it is given.
     pub fn advance(&mut self, operations: &mut Operations, ways: &Ways) -> (bool, Option<Halt>) {
         let mut halt = self.give_up(operations);
         let mut moved = self.start(operations, ways);
         let mut in_order = true;
+        let shared = Arc::clone(&operations.shared);
+        let rooms = &shared.rooms;
         for running in &mut self.running {
             if !running.told
                 && matches!(running.stage, Stage::Row(..))
@@ -210,13 +219,13 @@ impl Round<'_, '_> {
                 (Stage::Agreed(work, room), Some(begun)) if in_order => {
                     let collective = std::mem::replace(&mut begun.collective, Collective::Barrier);
                     let ranks = &ways.contents;
-                    Stage::Content(Content::begin(work, collective, room, self.scope, ranks))
+                    Stage::Content(Content::begin(work, collective, room, self.scope, ranks, rooms))
                 }
                 (stage, _) => stage,
             };
             let stage = std::mem::replace(&mut running.stage, Stage::Ended);
             running.stage = match stage {
-                Stage::Content(content) => match content.test() {
+                Stage::Content(content) => match content.test(rooms) {
                     Ok(frames) => {
                         running.tell(operations, Ok(frames));
                         Stage::Ended

@@ -1,11 +1,10 @@
 //! Room for frames, used again.
 //!
 //! MPI writes into bytes that are there, so that room has to be filled before; what was used is, and is taken
-//! as it is. Long rooms are kept apart, lest short frames take their bytes from them.
+//! as it is. Long rooms are kept apart, lest short frames take their bytes from them. The last that was used is the
+//! first to be taken, as it may be near the processor yet.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-use crossbeam_queue::ArrayQueue;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::frame::Frame;
 
@@ -16,30 +15,41 @@ const KEPT: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Rooms {
-    short: ArrayQueue<Vec<u8>>,
-    long: ArrayQueue<Vec<u8>>,
-    /// Of what is kept, and at most.
-    bytes: AtomicUsize,
+    kept: Mutex<Kept>,
+    /// Bytes that are kept, at most.
     most: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Short ones and long ones.
+    rooms: [Vec<Vec<u8>>; 2],
+    bytes: usize,
+}
+
+impl Kept {
+    fn pop(&mut self, long: bool) -> Option<Vec<u8>> {
+        let room = self.rooms[usize::from(long)].pop()?;
+        self.bytes -= room.capacity();
+        Some(room)
+    }
 }
 
 impl Rooms {
     /// Keeps at most so many bytes.
     pub fn new(most: usize) -> Self {
-        let (short, long) = (ArrayQueue::new(KEPT), ArrayQueue::new(KEPT));
-        Self { short, long, bytes: AtomicUsize::new(0), most }
+        Self { kept: Mutex::default(), most }
     }
 
-    fn pop(&self, from: &ArrayQueue<Vec<u8>>) -> Option<Vec<u8>> {
-        let room = from.pop()?;
-        self.bytes.fetch_sub(room.capacity(), Relaxed);
-        Some(room)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing is left half done under this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// So many bytes, whatever they are.
     pub fn take(&self, len: usize) -> Vec<u8> {
-        let from = if len < LONG { &self.short } else { &self.long };
-        match self.pop(from) {
+        let room = self.kept().pop(len >= LONG);
+        match room {
             Some(mut room) if room.capacity() >= len => {
                 room.resize(len, 0);
                 room
@@ -48,25 +58,35 @@ impl Rooms {
         }
     }
 
+    /// These bytes once more.
+    pub fn copy(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut room = self.take(bytes.len());
+        room.copy_from_slice(bytes);
+        room
+    }
+
     /// An empty one.
     pub fn spare(&self) -> Vec<u8> {
-        let room = self.pop(&self.short).or_else(|| self.pop(&self.long));
-        let mut room = room.unwrap_or_default();
+        let mut kept = self.kept();
+        let mut room = kept.pop(false).or_else(|| kept.pop(true)).unwrap_or_default();
         room.clear();
         room
     }
 
     /// Keeps the room of a frame that nobody else has.
     pub fn give(&self, frame: Frame) {
-        let Ok(room) = frame.into_vec() else { return };
-        let bytes = room.capacity();
-        if bytes == 0 || self.bytes.load(Relaxed) + bytes > self.most {
-            return;
+        if let Ok(room) = frame.into_vec() {
+            self.keep(room);
         }
-        self.bytes.fetch_add(bytes, Relaxed);
-        let to = if bytes < LONG { &self.short } else { &self.long };
-        if to.push(room).is_err() {
-            self.bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Keeps a room, unless there are enough.
+    pub fn keep(&self, room: Vec<u8>) {
+        let mut kept = self.kept();
+        let (bytes, long) = (room.capacity(), usize::from(room.capacity() >= LONG));
+        if bytes > 0 && kept.bytes + bytes <= self.most && kept.rooms[long].len() < KEPT {
+            kept.bytes += bytes;
+            kept.rooms[long].push(room);
         }
     }
 }
@@ -84,11 +104,11 @@ mod tests {
         rooms.give(Frame::from(vec![1; 90 << 10])); // One too many.
         rooms.give(Frame::from(vec![1; 1000]));
         assert_eq!(rooms.take(10), [1; 10]);
-        let long = rooms.take(70 << 10);
-        assert_eq!((long.as_ptr(), long.len()), (place, 70 << 10));
-        assert_eq!(rooms.bytes.load(Relaxed), 0);
+        let long = rooms.copy(&[7; 70 << 10]);
+        assert_eq!((long.as_ptr(), &long[..]), (place, &[7; 70 << 10][..]));
+        assert_eq!(rooms.kept().bytes, 0);
         assert_eq!(rooms.spare().capacity(), 0);
-        rooms.give(Frame::from(long));
+        rooms.keep(long);
         let spare = rooms.spare();
         assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
     }

@@ -103,18 +103,19 @@ pub(super) fn run(ends: Ends, expected: Option<usize>, begun: &mpsc::Sender<Begi
     for peer in (0..ranks).filter(|&rank| rank != this) {
         thread.arrive(Arrival::Up { peer: NodeId(peer as u32) });
     }
-    if begun.send(Ok((shared, this))).is_err() {
+    if begun.send(Ok((Arc::clone(&shared), this))).is_err() {
         // Nobody is there any more. The others hear of that.
         thread.close();
     }
     let ways = Ways { rows, contents };
-    rounds(|round| {
+    rounds(&shared.rooms, |round| {
         let busy = thread.pass();
         let (moved, halt) = round.advance(&mut thread.operations, &ways);
+        let moves = round.moves_content();
         if let Some(why) = halt {
             thread.halt(why);
         }
-        thread.rest(busy || moved);
+        thread.rest(busy || moved, moves);
         thread.has_ended() && thread.operations.have_ended()
     });
 }
@@ -211,9 +212,16 @@ impl Thread {
     }
 
     /// Waits until another look is worth it.
-    fn rest(&mut self, busy: bool) {
+    fn rest(&mut self, busy: bool, moves: bool) {
+        if busy || moves {
+            self.idle.reset();
+        }
+        if moves {
+            // MPI moves contents in many steps, each when it is asked how far it is.
+            return self.idle.go_round();
+        }
         if busy {
-            return self.idle.reset();
+            return;
         }
         let Some(sleep) = self.idle.pass() else { return };
         match self.orders.recv_timeout(sleep) {
@@ -330,25 +338,31 @@ impl Thread {
             &self.shared.rooms,
             |room| receive_into(message, room, idle),
         );
+        let lost = self.incoming[from].lost;
         match come {
+            Ok(Come::Small(Small::Halt { begun, why })) => {
+                self.operations.halted(from, begun, why);
+                // What has ended at one has ended at all.
+                self.halt(why);
+            }
+            // The program has heard that it is down.
+            _ if lost => {}
             Ok(Come::Frame(frame)) => {
-                self.arrive(Arrival::Frame { peer, frame: Frame::from(frame) })
+                self.arrive(Arrival::Frame { peer, frame: Frame::from(frame) });
             }
             Ok(Come::Small(Small::Grant(taken))) => {
                 if self.shared.links[from].grant(taken, &self.options) {
                     self.arrive(Arrival::Room { peer });
                 }
             }
-            Ok(Come::Small(Small::Halt { begun, why })) => {
-                self.operations.halted(from, begun, why);
-                // What has ended at one has ended at all.
-                self.halt(why);
-            }
             Ok(Come::Small(Small::Close)) => {
                 self.arrive(Arrival::Down { peer, loss: Loss::Closed });
             }
             Ok(Come::Small(Small::Start { .. }) | Come::Nothing) => {}
-            Err(words) => self.arrive(Arrival::Down { peer, loss: Loss::Broken(words) }),
+            Err(words) => {
+                self.incoming[from].lost = true;
+                self.arrive(Arrival::Down { peer, loss: Loss::Broken(words) });
+            }
         }
     }
 }

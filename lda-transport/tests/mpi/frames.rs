@@ -120,6 +120,24 @@ pub fn twice() {
     assert!(matches!(error, Error::Initialised), "{error}");
 }
 
+pub fn differ() {
+    let rank: u32 = std::env::var("OMPI_COMM_WORLD_RANK").unwrap().parse().unwrap();
+    let mut options = Options::default();
+    options.queue_bytes += usize::from(rank == 1);
+    let error = mpi::start(&options).unwrap_err();
+    assert!(matches!(error, Error::Differ { rank: NodeId(1) }), "{error}");
+}
+
+/// A job of one.
+pub fn alone() {
+    let mut options = Options::default();
+    options.alone = true;
+    let mut node = mpi::start(&options).unwrap();
+    assert_eq!((node.id(), node.all().len()), (NodeId(0), 1));
+    assert_eq!(node.receive(Wait::For(Duration::from_millis(10))), Ok(None));
+    node.close(PATIENCE);
+}
+
 /// The others would wait for ever.
 pub fn leaving() {
     let mut node = start();

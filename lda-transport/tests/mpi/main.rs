@@ -3,6 +3,8 @@
 
 use std::env;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use lda_transport::conformance::{self, Effort, Outcome};
 
@@ -12,6 +14,8 @@ mod remote;
 
 /// Names the part of a rank.
 const PART: &str = "LDA_MPI_PART";
+/// For a job: more than mpirun gives it.
+const LONGEST: Duration = Duration::from_secs(150);
 /// Set where a machine without MPI is a failure.
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
@@ -28,6 +32,7 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
+        .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("MPIEXEC_TIMEOUT", "120")
@@ -43,9 +48,24 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
     }
 }
 
+/// How a job ends, which it does before long.
+fn end(mut mpirun: Child) -> ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = mpirun.try_wait().unwrap() {
+            return status;
+        }
+        if began.elapsed() > LONGEST {
+            mpirun.kill().unwrap();
+            panic!("a job has not ended");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Has ranks do a part; how the job ended, where there is an `mpirun`.
 fn run(ranks: u32, part: &str) -> Option<ExitStatus> {
-    Some(launch(ranks, part, &[])?.wait().unwrap())
+    Some(end(launch(ranks, part, &[])?))
 }
 
 fn passes(ranks: u32, part: &str) {
@@ -62,6 +82,8 @@ fn a_rank() {
         "lengths" => frames::lengths(),
         "crowd" => frames::crowd(),
         "twice" => frames::twice(),
+        "differ" => frames::differ(),
+        "alone" => frames::alone(),
         "leaving" => frames::leaving(),
         "requests" => frames::requests(),
         "collectives" => collectives::same_by_either_way(),
@@ -97,6 +119,23 @@ fn seventeen_ranks_on_few_cores_talk() {
 #[test]
 fn a_process_begins_mpi_once() {
     passes(1, "twice");
+}
+
+#[test]
+fn bounds_are_the_same_everywhere() {
+    passes(3, "differ");
+}
+
+#[test]
+fn who_asks_for_it_is_alone() {
+    // Where there is no `mpirun`, there may be nothing that a rank of its own needs either.
+    if let Some(status) = run(1, "alone") {
+        assert!(status.success(), "with mpirun: {status}");
+        let mut alone = Command::new(env::current_exe().unwrap());
+        let alone = alone.args(["a_rank", "--exact", "--ignored"]).env(PART, "alone");
+        let output = alone.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 #[test]

@@ -268,8 +268,8 @@ impl Ranks {
 
     /// All ranks have been let go, and so their job has to end well.
     pub fn end(&mut self) {
-        if let Some(mut job) = self.job.take() {
-            let status = job.wait().unwrap();
+        if let Some(job) = self.job.take() {
+            let status = crate::end(job);
             assert!(status.success(), "{status}");
         }
     }
