@@ -7,6 +7,14 @@
 //! | transport | between | for |
 //! |---|---|---|
 //! | [`local`] | threads of a process | tests, one machine, embedding |
+#![cfg_attr(
+    feature = "mpi",
+    doc = "| [`mpi`] | ranks of a job of MPI | clusters whose network MPI knows best |"
+)]
+#![cfg_attr(
+    not(feature = "mpi"),
+    doc = "| `mpi` (feature `mpi`) | ranks of a job of MPI | clusters whose network MPI knows best |"
+)]
 //!
 //! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
 //! state machine without threads or clocks.

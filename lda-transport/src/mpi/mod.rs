@@ -204,7 +204,7 @@ impl Shared {
 /// What goes wrong within MPI ends the program, and with it the job.
 ///
 /// # Errors
-/// [`Error`].
+/// [`Error`](enum@Error).
 pub fn start(options: &Options) -> Result<Mpi, Error> {
     for (name, bound) in [
         ("longest_frame", options.longest_frame),
@@ -247,8 +247,7 @@ pub fn start(options: &Options) -> Result<Mpi, Error> {
     })
 }
 
-/// Whether a launcher has started this process, and how many it says it has.
-#[expect(clippy::option_option, reason = "one that does not say how many is one all the same")]
+/// Of a launcher that has started this process: how many it has, where it says so.
 fn launched(environment: Environment<'_>) -> Option<Option<usize>> {
     let counts = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
     let count = counts.iter().find_map(|name| environment(name)?.trim().parse().ok());

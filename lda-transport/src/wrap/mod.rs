@@ -17,7 +17,7 @@
 //! | [`Failing`] | loses, doubles, changes, cuts off, by a seed | no: that is what it is for |
 //! | [`Recording`] | writes down all that happens, for [`Replaying`] | yes |
 //!
-//! What a transport does [together](Transport::together) by its own means goes past all of them but [`Delaying`], which
+//! What a transport does [together](crate::Transport::together) by its own means goes past all of them but [`Delaying`], which
 //! hands it on; around it the others have none, so that operations go over frames, which they see.
 //!
 //! ```

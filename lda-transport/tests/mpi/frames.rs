@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lda_transport::bootstrap;
 use lda_transport::endpoint::{Config, Draft, Identity, Kind, Outcome};
 use lda_transport::mpi::{self, Error, Mpi, Options};
 use lda_transport::node::{Asked, Node, Service};
@@ -121,7 +122,9 @@ pub fn twice() {
 }
 
 pub fn differ() {
-    let rank: u32 = std::env::var("OMPI_COMM_WORLD_RANK").unwrap().parse().unwrap();
+    // Of Open MPI, or of MPICH.
+    let rank = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].into_iter().find_map(bootstrap::system);
+    let rank: usize = rank.unwrap().parse().unwrap();
     let mut options = Options::default();
     options.queue_bytes += usize::from(rank == 1);
     let error = mpi::start(&options).unwrap_err();

@@ -20,6 +20,7 @@ const LONGEST: Duration = Duration::from_secs(150);
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
 /// Starts ranks with a part; none where there is no `mpirun`.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
     let mut mpirun = Command::new("mpirun");
     mpirun
