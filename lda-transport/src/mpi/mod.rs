@@ -58,11 +58,12 @@
 //! [`Rejected`](crate::endpoint::CollectiveError::Rejected). A group with another id then works, over frames.
 //!
 //! # Cost
-//! The thread looks for messages without rest for [`Options::spin`] after the last, and then sleeps for
-//! [`Options::sleep`] in between. So what comes first after a pause may come as much later, and a little more as systems
-//! wake threads late; what is sent wakes it at once. An idle rank takes a few percent of a core for this. Where there
-//! are fewer cores than ranks, shorter spins leave more to others. A long frame goes in pieces of 1 MiB; frames are not
-//! copied but by MPI.
+//! The thread looks for messages without rest for [`Options::spin`] after the last, and then sleeps in between, for a
+//! quarter of the pause so far and at most for [`Options::sleep`]. So what ends a pause may come as much later, and a
+//! little more as systems wake threads late; what is sent wakes the thread at once. An idle rank takes a few percent of a
+//! core for this. Where there are fewer cores than threads, shorter spins leave more to others. Long frames go in
+//! pieces of 1 MiB; frames are not copied but by MPI. There and back a frame wakes four threads.
+//! `examples/mpi.rs` measures all this, beside MPI alone.
 //!
 //! There is no encryption: this is for a network of one's own.
 
@@ -115,7 +116,7 @@ pub struct Options {
     pub spare_bytes: usize,
     /// How long the thread looks for messages without rest.
     pub spin: Duration,
-    /// How long it then sleeps before it looks again.
+    /// How long it then sleeps, at most, before it looks again: a quarter of the time in which nothing has come.
     pub sleep: Duration,
     /// Whether a program that no launcher has started is a job of one rank. Else it is an error, lest one who forgets
     /// `mpirun` has many jobs of one.
@@ -123,7 +124,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 1 GiB a frame; 256 frames and 16 MiB a pair; 128 MiB to spare; spins of 200 µs and sleeps of 50 µs; not alone.
+    /// 1 GiB a frame; 256 frames and 16 MiB a pair; 128 MiB to spare; spins of 200 µs and sleeps of 500 µs; not alone.
     fn default() -> Self {
         Self {
             longest_frame: 1 << 30,
@@ -131,7 +132,7 @@ impl Default for Options {
             queue_bytes: 16 << 20,
             spare_bytes: 128 << 20,
             spin: Duration::from_micros(200),
-            sleep: Duration::from_micros(50),
+            sleep: Duration::from_micros(500),
             alone: false,
         }
     }
