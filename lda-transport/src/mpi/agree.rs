@@ -5,7 +5,7 @@ use crate::endpoint::{Collective, CollectiveError, Element, OperationId};
 use crate::transport::NodeId;
 
 /// Numbers of a row.
-pub(super) const ROW: usize = 7;
+pub(super) const ROW: usize = 6;
 
 /// A gathering goes as one of MPI's, in which all have as much, if that moves at most twice the bytes or is
 /// at most so short.
@@ -69,12 +69,11 @@ impl Row {
     }
 
     pub fn numbers(self) -> [u64; ROW] {
-        // The last is told so that a row is never all zeroes, as room is that nobody has written to.
-        [self.kind, self.group, self.number, self.detail, self.length, self.longest, 1]
+        [self.kind, self.group, self.number, self.detail, self.length, self.longest]
     }
 
     fn read(numbers: &[u64; ROW]) -> Self {
-        let [kind, group, number, detail, length, longest, _] = *numbers;
+        let [kind, group, number, detail, length, longest] = *numbers;
         Self { kind, group, number, detail, length, longest }
     }
 

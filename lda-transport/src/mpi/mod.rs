@@ -49,7 +49,7 @@
 //! # Operations
 //! Those of a [`Group`](crate::endpoint::Group) that is all ranks in order are MPI's own: barriers, broadcasts,
 //! gatherings, and sums of integers. Sums of `f32` go over frames, as their bits should not depend on the order in
-//! which MPI adds. Before an operation moves anything its ranks tell each other what it is, by a gathering of 56 bytes
+//! which MPI adds. Before an operation moves anything its ranks tell each other what it is, by a gathering of 48 bytes
 //! each. So one that is not the same everywhere ends as
 //! [`Mismatch`](crate::endpoint::CollectiveError::Mismatch) and does not confuse MPI.
 //!
