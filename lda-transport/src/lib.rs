@@ -8,6 +8,14 @@
 //! |---|---|---|
 //! | [`local`] | threads of a process | tests, one machine, embedding |
 //! | `grpc` (feature) | machines, encrypted or not | clusters, where gRPC and HTTP/2 are known |
+#![cfg_attr(
+    feature = "mpi",
+    doc = "| [`mpi`] | ranks of a job of MPI | clusters whose network MPI knows best |"
+)]
+#![cfg_attr(
+    not(feature = "mpi"),
+    doc = "| `mpi` (feature `mpi`) | ranks of a job of MPI | clusters whose network MPI knows best |"
+)]
 //!
 //! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
 //! state machine without threads or clocks. [`sim`] runs nodes of them in a network and a time of its own, by
@@ -42,16 +50,20 @@ mod frame;
 pub mod grpc;
 mod inbox;
 pub mod local;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod node;
 mod numbers;
 pub mod sim;
 mod sync;
 mod time;
+mod together;
 mod transport;
 pub mod wrap;
 
 pub use frame::Frame;
 pub use time::Time;
+pub use together::Together;
 pub use transport::{
     Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::endpoint::{CollectiveError, OperationId};
 use crate::frame::Frame;
+use crate::together::Together;
 
 /// A node's number. Numbers are given by whoever starts the nodes; they need not be dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +80,11 @@ pub trait Transport: fmt::Debug + Send {
         drop(frame);
     }
 
+    /// Operations of all nodes together by the transport's own means, where it has any that are in order.
+    fn together(&mut self) -> Option<&mut dyn Together> {
+        None
+    }
+
     /// Hands on what was taken, for at most `patience`; then this node is gone. What it has not received by
     /// then it never will.
     fn close(&mut self, patience: Duration);
@@ -110,6 +117,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn release(&mut self, frame: Frame) {
         (**self).release(frame);
+    }
+
+    fn together(&mut self) -> Option<&mut dyn Together> {
+        (**self).together()
     }
 
     fn close(&mut self, patience: Duration) {
@@ -155,6 +166,13 @@ pub enum Arrival {
         peer: NodeId,
         /// Why.
         loss: Loss,
+    },
+    /// What was begun [together](Together::begin) has ended.
+    Together {
+        /// Which.
+        operation: OperationId,
+        /// What this node gets.
+        result: Result<Vec<Frame>, CollectiveError>,
     },
     /// The [waker](Transport::waker) was used.
     Woken,

@@ -36,7 +36,7 @@ const LONGEST: u64 = 64 << 20;
 /// ```
 ///
 /// # Errors
-/// [`Error`], with the file and the line.
+/// [`enum@Error`], with the file and the line.
 pub fn parse(text: &str, path: &Path, this: NodeId) -> Result<Started, Error> {
     let mut nodes = Vec::new();
     let mut seen = BTreeSet::new();
@@ -73,7 +73,7 @@ pub fn parse(text: &str, path: &Path, this: NodeId) -> Result<Started, Error> {
 /// Reads a list from a file.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn started(path: &Path, this: NodeId) -> Result<Started, Error> {
     let read = || {
         let len = fs::metadata(path)?.len();

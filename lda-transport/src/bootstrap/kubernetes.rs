@@ -32,7 +32,7 @@ pub fn addresses(name: &str, service: &str, count: u32, port: u16, first: u32) -
 /// Name and number of this pod.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn pod(environment: Environment<'_>) -> Result<(String, u32), Error> {
     let host =
         required(environment, "HOSTNAME", "run in a pod of an indexed Job or a StatefulSet")?;
@@ -58,7 +58,7 @@ pub fn pod(environment: Environment<'_>) -> Result<(String, u32), Error> {
 /// What the pod's name says: it is one of `count`, which are under this headless service.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn started(
     environment: Environment<'_>,
     service: &str,

@@ -9,7 +9,7 @@ use crate::transport::NodeId;
 /// What `mpirun` says.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn started(environment: Environment<'_>) -> Result<Started, Error> {
     let names = ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"];
     let (this, count) = rank_and_size(environment, names, "start the program with mpirun")?;

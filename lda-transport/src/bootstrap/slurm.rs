@@ -12,7 +12,7 @@ const REMEDY: &str = "start the program with srun";
 /// What `srun` says. The first task of a host has this port.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn started(environment: Environment<'_>, port: u16) -> Result<Started, Error> {
     let (this, count) = rank_and_size(environment, ["SLURM_PROCID", "SLURM_NTASKS"], REMEDY)?;
     let (name, list) = first(environment, ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"])?;
@@ -53,7 +53,7 @@ pub fn started(environment: Environment<'_>, port: u16) -> Result<Started, Error
 /// How often Slurm has started this job again; 0 where it has not.
 ///
 /// # Errors
-/// [`Error`].
+/// [`enum@Error`].
 pub fn restarts(environment: Environment<'_>) -> Result<u32, Error> {
     let name = "SLURM_RESTART_COUNT";
     environment(name).map_or(Ok(0), |text| number(name, &text))

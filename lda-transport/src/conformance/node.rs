@@ -78,6 +78,9 @@ impl Node {
                 self.frames.push_back((peer, frame));
             }
             Arrival::Room { peer } => self.rooms.push(peer),
+            Arrival::Together { operation, .. } => {
+                return Err(format!("{id}: {operation:?} has ended, and nobody has begun it"));
+            }
             Arrival::Woken => return Err(format!("{id} is woken, and nobody has")),
         }
         Ok(true)

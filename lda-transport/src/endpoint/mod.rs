@@ -56,6 +56,7 @@ use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{Loss, NodeId, SendError};
 use collective::Collectives;
+pub(crate) use collective::check;
 use peer::Peer;
 
 /// Who a node is. Peers compare it.

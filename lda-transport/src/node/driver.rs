@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
+use super::joint::Joint;
 use super::pending::Promise;
 use super::{Asked, Command, Failed, Gathered, Handle, Member, Service, Shared};
 use crate::endpoint::{
@@ -26,6 +27,8 @@ pub(super) struct Driver {
     commands: Receiver<Command>,
     requests: HashMap<RequestId, Promise<Outcome>>,
     operations: HashMap<OperationId, Promise<Gathered>>,
+    joint: Joint,
+    longest_content: u64,
     /// Until when what is open may end.
     closing: Option<Instant>,
 }
@@ -38,9 +41,20 @@ impl Driver {
         shared: Arc<Shared>,
         commands: Receiver<Command>,
     ) -> Self {
-        let (requests, operations) = Default::default();
-        let endpoint = Endpoint::new(config);
-        Self { transport, endpoint, service, shared, commands, requests, operations, closing: None }
+        let (requests, operations, joint) = Default::default();
+        let longest_content = config.longest_content;
+        Self {
+            transport,
+            endpoint: Endpoint::new(config),
+            service,
+            shared,
+            commands,
+            requests,
+            operations,
+            joint,
+            longest_content,
+            closing: None,
+        }
     }
 
     pub fn run(mut self) -> Result<(), Failed> {
@@ -50,7 +64,7 @@ impl Driver {
             self.see_to_commands();
             self.transmit();
             if let Some(until) = self.closing
-                && (Instant::now() >= until || self.endpoint.is_idle())
+                && (Instant::now() >= until || self.is_idle())
             {
                 self.close(until);
                 return Ok(());
@@ -61,11 +75,16 @@ impl Driver {
                 return Ok(());
             }
             let now = self.now();
+            self.joint.due(&mut *self.transport, now);
             if now >= self.endpoint.next_timer() {
                 self.endpoint.handle(Event::Tick, now);
                 self.act();
             }
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.endpoint.is_idle() && self.joint.is_idle()
     }
 
     fn now(&self) -> Time {
@@ -100,10 +119,14 @@ impl Driver {
                     }
                     self.transport.release(spent);
                 }
-                Command::Begin { group, collective, deadline, mut promise } => {
+                Command::Begin { group, collective, deadline, promise } => {
                     if self.closing.is_some() {
                         continue;
                     }
+                    let (transport, longest) = (&mut *self.transport, self.longest_content);
+                    let work = (&group, collective);
+                    let left = self.joint.begin(transport, work, longest, deadline, promise);
+                    let Some((collective, mut promise)) = left else { continue };
                     match self.endpoint.begin(&group, collective, deadline, now) {
                         Ok(operation) => {
                             promise.handed = true;
@@ -192,7 +215,7 @@ impl Driver {
             return Wait::No;
         }
         let until = self.closing.map_or(Time::NEVER, |until| self.shared.at(until));
-        match self.endpoint.next_timer().min(until) {
+        match self.endpoint.next_timer().min(self.joint.next_timer()).min(until) {
             Time::NEVER => Wait::Forever,
             time => Wait::For(time.since(self.now())),
         }
@@ -216,6 +239,10 @@ impl Driver {
                     // It may come again as one that fits.
                     self.shared.members.forget_refusal(peer, &loss);
                     Event::Down { peer, loss }
+                }
+                Arrival::Together { operation, result } => {
+                    self.joint.end(operation, result);
+                    continue;
                 }
                 Arrival::Woken => continue,
             };

@@ -42,6 +42,7 @@
 //! sleep. `cargo bench -p lda-transport` measures it.
 
 mod driver;
+mod joint;
 mod members;
 mod number;
 mod pending;

@@ -121,7 +121,7 @@ impl<T: Transport> Transport for Counting<T> {
             Some(Arrival::Frame { peer, frame }) => {
                 self.counts.note(*peer, |traffic| traffic.received.add(frame));
             }
-            Some(Arrival::Room { .. } | Arrival::Woken) | None => {}
+            Some(Arrival::Room { .. } | Arrival::Together { .. } | Arrival::Woken) | None => {}
         }
         Ok(arrival)
     }

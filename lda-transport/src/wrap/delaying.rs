@@ -5,6 +5,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
+use crate::together::Together;
 use crate::transport::{Arrival, Capabilities, NodeId, ReceiveError, Transport, Unsent, Wait};
 
 /// Hands on everything that comes so much later, in order. Between two nodes that both have it, it takes twice as long
@@ -113,6 +114,10 @@ impl<T: Transport> Transport for Delaying<T> {
 
     fn release(&mut self, frame: Frame) {
         self.inner.release(frame);
+    }
+
+    fn together(&mut self) -> Option<&mut dyn Together> {
+        self.inner.together()
     }
 
     fn close(&mut self, patience: Duration) {

@@ -60,7 +60,7 @@ impl<T: Transport> Transport for Logging<T> {
             Ok(Some(Arrival::Down { peer, loss: Loss::Broken(why) })) => {
                 warn!(node, peer = peer.0, %why, "lost");
             }
-            Ok(Some(Arrival::Woken) | None) => {}
+            Ok(Some(Arrival::Together { .. } | Arrival::Woken) | None) => {}
             Err(ReceiveError::Closed) => info!(node, "this node has closed"),
             Err(ReceiveError::Failed(why)) => warn!(node, %why, "the transport has failed"),
         }

@@ -17,6 +17,9 @@
 //! | [`Failing`] | loses, doubles, changes, cuts off, by a seed | no: that is what it is for |
 //! | [`Recording`] | writes down all that happens, for [`Replaying`] | yes |
 //!
+//! What a transport does [together](crate::Transport::together) by its own means goes past all of them but [`Delaying`], which
+//! hands it on; around it the others have none, so that operations go over frames, which they see.
+//!
 //! ```
 //! use lda_transport::wrap::Counting;
 //! use lda_transport::{NodeId, Transport, Wait, local};

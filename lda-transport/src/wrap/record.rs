@@ -296,6 +296,9 @@ pub(super) fn write(to: &mut impl Write, entry: &Entry) -> io::Result<()> {
             put(6, Some(*peer), Some(words.as_bytes()))
         }
         Happened::Arrived(Arrival::Woken) => put(7, None, None),
+        Happened::Arrived(Arrival::Together { .. }) => {
+            Err(io::Error::other("operations by a transport's own means are not recorded"))
+        }
         Happened::Nothing => put(8, None, None),
         Happened::Ended(error) => {
             let words = if let ReceiveError::Failed(words) = error { words.as_str() } else { "" };

@@ -79,6 +79,9 @@ fn again(arrival: &Arrival) -> Arrival {
         Arrival::Frame { peer, frame } => Arrival::Frame { peer: *peer, frame: frame.clone() },
         Arrival::Room { peer } => Arrival::Room { peer: *peer },
         Arrival::Down { peer, loss } => Arrival::Down { peer: *peer, loss: loss.clone() },
+        Arrival::Together { operation, result } => {
+            Arrival::Together { operation: *operation, result: result.clone() }
+        }
         Arrival::Woken => Arrival::Woken,
     }
 }

@@ -42,6 +42,7 @@ use crate::frame::Frame;
 use crate::transport::NodeId;
 
 use super::Why;
+pub(crate) use running::check;
 pub(super) use running::{Collectives, Deed};
 
 /// Nodes that do operations together.
@@ -212,9 +213,10 @@ pub enum BeginError {
 #[non_exhaustive]
 pub enum CollectiveError {
     /// Its deadline came first.
-    #[error("it has not ended by its deadline; missing are {}", list(.missing))]
+    #[error("it has not ended by its deadline{}", list(.missing))]
     Deadline {
-        /// Those that have not sent what they have to, or not taken what they get.
+        /// Those that have not sent what they have to, or not taken what they get. None are known where the
+        /// transport does it by [its own means](crate::Transport::together).
         missing: Vec<NodeId>,
     },
     /// A member is not what it was, or cannot be reached.
@@ -251,7 +253,7 @@ pub enum CollectiveError {
 
 fn list(nodes: &[NodeId]) -> String {
     let names: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
-    names.join(", ")
+    if names.is_empty() { String::new() } else { format!("; missing are {}", names.join(", ")) }
 }
 
 fn reason(why: Why) -> &'static str {

@@ -415,6 +415,15 @@ impl Collectives {
     }
 }
 
+/// Checks what this member gives.
+pub(crate) fn check(
+    group: &Group,
+    collective: &Collective,
+    longest: u64,
+) -> Result<(), BeginError> {
+    shape_of(group, collective, 0, longest).map(drop)
+}
+
 /// What must be the same everywhere; checks what this member gives.
 fn shape_of(
     group: &Group,
