@@ -1,6 +1,6 @@
 //! Transports around transports: to count, to log, to slow down, to break, to record.
 //!
-//! Each takes any [`Transport`] and is one, so that they can be put around each other.
+//! Each takes any [`Transport`](crate::Transport) and is one, so that they can be put around each other.
 //!
 //! | wrapper | does | keeps the contract |
 //! |---|---|---|
