@@ -44,7 +44,7 @@ pub(super) struct Variational {
     weights: Vec<f64>,
     /// Σ_w n_w excess_kw / Σ_j weight_j φ_jw.
     shares: Vec<f64>,
-    /// Entries of the words, of topics at these places.
+    /// Entries of the words, of topics at these places; behind them what is left of others.
     entries: Vec<(u32, f32)>,
     /// How many entries each word has.
     lengths: Vec<u32>,
@@ -242,17 +242,22 @@ impl Variational {
     /// Copies the words' entries of the topics that are left.
     fn gather<T: TopicIndex, V: Value>(&mut self, fixed: &Fixed, rows: &Rows<'_, T, V>) {
         let Self { pairs, entries, lengths, places, .. } = self;
-        entries.clear();
         lengths.clear();
+        let mut to = 0;
         for &(word, _) in pairs.iter() {
-            let before = entries.len();
             let (topics, values) = rows.word(word);
-            entries.extend(topics.iter().zip(values).filter_map(|(topic, value)| {
+            // Each is written and most are written over: which stay cannot be foretold.
+            if entries.len() < to + topics.len() {
+                entries.resize(to + topics.len(), (OUT, 0.0));
+            }
+            let before = to;
+            for (topic, value) in topics.iter().zip(values) {
                 let k = topic.get() as usize;
                 let place = places[k];
-                (place != OUT).then(|| (place, value.excess(fixed.scales[k]) as f32))
-            }));
-            lengths.push((entries.len() - before) as u32);
+                entries[to] = (place, value.excess(fixed.scales[k]) as f32);
+                to += usize::from(place != OUT);
+            }
+            lengths.push((to - before) as u32);
         }
     }
 
@@ -271,7 +276,6 @@ impl Variational {
             }
             *len = (to - before) as u32;
         }
-        entries.truncate(to);
     }
 
     pub fn memory(&self) -> usize {
