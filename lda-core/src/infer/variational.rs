@@ -115,7 +115,8 @@ impl Variational {
 
     /// ψ of the largest γ.
     fn most(&self) -> f64 {
-        digamma(self.gamma.iter().copied().fold(0.0, f64::max))
+        // `f64::max` looks for what is no number; here all are.
+        digamma(self.gamma.iter().fold(0.0, |most, &gamma| if gamma > most { gamma } else { most }))
     }
 
     /// exp(ψ(γ_k)) of each topic.
@@ -225,14 +226,13 @@ impl Variational {
         places.clear();
         let mut left = 0;
         for at in 0..topics.len() {
-            let k = topics[at] as usize;
-            if gamma[at] - fixed.alpha[k] < SMALL && fixed.faint[k] < least {
-                places.push(OUT);
-            } else {
-                places.push(left as u32);
-                (topics[left], gamma[left]) = (topics[at], gamma[at]);
-                left += 1;
-            }
+            let (topic, value) = (topics[at], gamma[at]);
+            let k = topic as usize;
+            let out = (value - fixed.alpha[k] < SMALL) & (fixed.faint[k] < least);
+            // All are written, without a branch: which are left cannot be foretold.
+            places.push(if out { OUT } else { left as u32 });
+            (topics[left], gamma[left]) = (topic, value);
+            left += usize::from(!out);
         }
         topics.truncate(left);
         gamma.truncate(left);
