@@ -17,6 +17,8 @@
     doc = "| `mpi` (feature `mpi`) | ranks of a job of MPI | clusters whose network MPI knows best |"
 )]
 //!
+//! [`guide`] helps to choose, and to write one.
+//!
 //! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
 //! state machine without threads or clocks. [`sim`] runs nodes of them in a network and a time of its own, by
 //! seed: what a seed does once it does again.
@@ -48,6 +50,7 @@ pub mod endpoint;
 mod frame;
 #[cfg(feature = "grpc")]
 pub mod grpc;
+pub mod guide;
 mod inbox;
 pub mod local;
 #[cfg(feature = "mpi")]
