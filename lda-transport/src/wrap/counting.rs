@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
-use std::time::Duration;
 
 use crate::frame::Frame;
-use crate::transport::{
-    Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
-};
+use crate::transport::{Arrival, NodeId, ReceiveError, SendError, Transport, Unsent, Wait};
 
 /// Counts what goes and comes.
 #[derive(Debug)]
@@ -86,13 +82,7 @@ impl<T: Transport> Counting<T> {
 }
 
 impl<T: Transport> Transport for Counting<T> {
-    fn id(&self) -> NodeId {
-        self.inner.id()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    inner_does!(id, capabilities, waker, spare, release, close);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         let mut count = Count::default();
@@ -124,21 +114,5 @@ impl<T: Transport> Transport for Counting<T> {
             Some(Arrival::Room { .. } | Arrival::Together { .. } | Arrival::Woken) | None => {}
         }
         Ok(arrival)
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn spare(&mut self) -> Vec<u8> {
-        self.inner.spare()
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.inner.release(frame);
-    }
-
-    fn close(&mut self, patience: Duration) {
-        self.inner.close(patience);
     }
 }

@@ -1,7 +1,6 @@
 //! What has come, later.
 
 use std::collections::VecDeque;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
@@ -52,9 +51,7 @@ fn len(arrival: &Arrival) -> usize {
 }
 
 impl<T: Transport> Transport for Delaying<T> {
-    fn id(&self) -> NodeId {
-        self.inner.id()
-    }
+    inner_does!(id, waker, spare, release);
 
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
@@ -102,18 +99,6 @@ impl<T: Transport> Transport for Delaying<T> {
                 return Ok(None);
             }
         }
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn spare(&mut self) -> Vec<u8> {
-        self.inner.spare()
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.inner.release(frame);
     }
 
     fn together(&mut self) -> Option<&mut dyn Together> {

@@ -1,7 +1,6 @@
 //! What goes wrong, by a seed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
@@ -103,9 +102,7 @@ impl<T: Transport> Failing<T> {
 }
 
 impl<T: Transport> Transport for Failing<T> {
-    fn id(&self) -> NodeId {
-        self.inner.id()
-    }
+    inner_does!(id, waker, spare, release);
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { reconnects: true, ..self.inner.capabilities() }
@@ -146,18 +143,6 @@ impl<T: Transport> Transport for Failing<T> {
                 None => {}
             }
         }
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn spare(&mut self) -> Vec<u8> {
-        self.inner.spare()
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.inner.release(frame);
     }
 
     fn close(&mut self, patience: Duration) {

@@ -1,14 +1,9 @@
 //! What goes and comes, as events of `tracing`.
 
-use std::task::Waker;
-use std::time::Duration;
-
 use tracing::{debug, info, trace, warn};
 
 use crate::frame::Frame;
-use crate::transport::{
-    Arrival, Capabilities, Loss, NodeId, ReceiveError, Transport, Unsent, Wait,
-};
+use crate::transport::{Arrival, Loss, NodeId, ReceiveError, Transport, Unsent, Wait};
 
 /// Says what goes and comes: frames at level trace, full queues at debug, peers that come and go at info, and those
 /// that are lost by an error at warn. Every event has the number of the node, and of the peer.
@@ -27,13 +22,7 @@ impl<T: Transport> Logging<T> {
 }
 
 impl<T: Transport> Transport for Logging<T> {
-    fn id(&self) -> NodeId {
-        self.inner.id()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    inner_does!(id, capabilities, waker, spare, release, close);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         let (node, bytes) = (self.node, frame.len());
@@ -65,21 +54,5 @@ impl<T: Transport> Transport for Logging<T> {
             Err(ReceiveError::Failed(why)) => warn!(node, %why, "the transport has failed"),
         }
         arrival
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn spare(&mut self) -> Vec<u8> {
-        self.inner.spare()
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.inner.release(frame);
-    }
-
-    fn close(&mut self, patience: Duration) {
-        self.inner.close(patience);
     }
 }

@@ -34,6 +34,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+/// Methods of a transport that a wrapper leaves to the one it is around.
+macro_rules! inner_does {
+    ($($name:ident),*) => { $(inner_does!(@ $name);)* };
+    (@ id) => {
+        fn id(&self) -> $crate::transport::NodeId {
+            self.inner.id()
+        }
+    };
+    (@ capabilities) => {
+        fn capabilities(&self) -> $crate::transport::Capabilities {
+            self.inner.capabilities()
+        }
+    };
+    (@ waker) => {
+        fn waker(&self) -> std::task::Waker {
+            self.inner.waker()
+        }
+    };
+    (@ spare) => {
+        fn spare(&mut self) -> Vec<u8> {
+            self.inner.spare()
+        }
+    };
+    (@ release) => {
+        fn release(&mut self, frame: $crate::frame::Frame) {
+            self.inner.release(frame);
+        }
+    };
+    (@ close) => {
+        fn close(&mut self, patience: std::time::Duration) {
+            self.inner.close(patience);
+        }
+    };
+}
+
 mod counting;
 mod delaying;
 mod failing;

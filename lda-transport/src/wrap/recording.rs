@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use super::record::{self, Entry, Happened};
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Arrival, Capabilities, NodeId, ReceiveError, Transport, Unsent, Wait};
+use crate::transport::{Arrival, NodeId, ReceiveError, Transport, Unsent, Wait};
 
 /// Writes down what goes and comes, to be read as a [`Log`](super::Log) and to be [replayed](super::Replaying).
 ///
@@ -87,13 +86,7 @@ fn again(arrival: &Arrival) -> Arrival {
 }
 
 impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
-    fn id(&self) -> NodeId {
-        self.inner.id()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    inner_does!(id, capabilities, waker, spare, release);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         // Shared for as long as it is written.
@@ -113,18 +106,6 @@ impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
             Err(error) => Happened::Ended(error.clone()),
         });
         arrival
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn spare(&mut self) -> Vec<u8> {
-        self.inner.spare()
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.inner.release(frame);
     }
 
     fn close(&mut self, patience: Duration) {
