@@ -63,11 +63,7 @@ impl<T: Transport> Transport for Delaying<T> {
     }
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
-        let until = match wait {
-            Wait::No => Some(Instant::now()),
-            Wait::For(time) => Instant::now().checked_add(time),
-            Wait::Forever => None,
-        };
+        let until = super::end_of(wait);
         loop {
             let now = Instant::now();
             if let Some((due, _)) = self.held.front()

@@ -116,11 +116,7 @@ impl<T: Transport> Transport for Failing<T> {
     }
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
-        let until = match wait {
-            Wait::No => Some(Instant::now()),
-            Wait::For(time) => Instant::now().checked_add(time),
-            Wait::Forever => None,
-        };
+        let until = super::end_of(wait);
         loop {
             let next = self.come_again();
             if let Some(arrival) = self.ready.pop_front() {

@@ -78,6 +78,16 @@ mod record;
 mod recording;
 mod replaying;
 
+/// When a wait is over; never, or too far off to be a time.
+fn end_of(wait: crate::Wait) -> Option<std::time::Instant> {
+    let now = std::time::Instant::now();
+    match wait {
+        crate::Wait::No => Some(now),
+        crate::Wait::For(time) => now.checked_add(time),
+        crate::Wait::Forever => None,
+    }
+}
+
 pub use counting::{Count, Counting, Counts, Traffic};
 pub use delaying::Delaying;
 pub use failing::{Failing, Faults};
