@@ -124,7 +124,10 @@ fn plain_variational(model: &TopicModel, words: &[u32], iterations: u32) -> Vec<
 
 #[test]
 fn variational_is_the_e_step() {
-    for model in [counts(5, 30, 1), counts(40, 30, 2), weights(6, 30, 3)] {
+    // With the last nearly all topics are left out on the way.
+    let many = counts(40, 30, 4);
+    let sparse = TopicModel::from_counts(many.counts().unwrap(), Alpha::Symmetric(0.02), 0.01);
+    for model in [counts(5, 30, 1), counts(40, 30, 2), weights(6, 30, 3), sparse] {
         let words = [1, 2, 2, 5, 7, 7, 7, 29, 3];
         let expected = plain_variational(&model, &words, 500);
         let method = Method::Variational { iterations: 500, tolerance: 0.0 };
