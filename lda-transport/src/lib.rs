@@ -58,6 +58,7 @@ pub mod mpi;
 pub mod node;
 mod numbers;
 pub mod sim;
+mod spares;
 mod sync;
 mod time;
 mod together;

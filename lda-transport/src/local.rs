@@ -8,6 +8,7 @@
 //! number of one that has left is the same peer to the others, up again.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -37,12 +38,20 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Released frames that are kept for use again, at most, by all nodes together.
     pub spares: usize,
+    /// Their bytes, at most.
+    pub spare_bytes: usize,
 }
 
 impl Default for Options {
-    /// 1 GiB a frame; 256 frames and 64 MiB a pair; 1,024 spare frames.
+    /// 1 GiB a frame; 256 frames and 64 MiB a pair; 1,024 spare frames of 256 MiB.
     fn default() -> Self {
-        Self { longest_frame: 1 << 30, queue_frames: 256, queue_bytes: 64 << 20, spares: 1 << 10 }
+        Self {
+            longest_frame: 1 << 30,
+            queue_frames: 256,
+            queue_bytes: 64 << 20,
+            spares: 1 << 10,
+            spare_bytes: 256 << 20,
+        }
     }
 }
 
@@ -69,6 +78,7 @@ struct Shared {
     options: Options,
     members: Mutex<BTreeMap<NodeId, Slot<Item>>>,
     spares: ArrayQueue<Vec<u8>>,
+    spare_bytes: AtomicUsize,
 }
 
 /// What lies in an inbox.
@@ -86,13 +96,15 @@ impl Hub {
     /// # Panics
     /// If an option is 0.
     pub fn new(options: &Options) -> Self {
-        let Options { longest_frame, queue_frames, queue_bytes, spares } = *options;
-        let least = longest_frame.min(queue_frames).min(queue_bytes).min(spares);
+        let Options { longest_frame, queue_frames, queue_bytes, spares, spare_bytes } = *options;
+        let bounds = [longest_frame, queue_frames, queue_bytes, spares, spare_bytes];
+        let least = bounds.into_iter().min().unwrap_or_default();
         assert!(least > 0, "an option is 0: {options:?}");
         Self(Arc::new(Shared {
             options: options.clone(),
             members: Mutex::default(),
             spares: ArrayQueue::new(spares),
+            spare_bytes: AtomicUsize::new(0),
         }))
     }
 
@@ -223,14 +235,21 @@ impl Transport for Local {
     }
 
     fn spare(&mut self) -> Vec<u8> {
-        self.hub.0.spares.pop().unwrap_or_default()
+        let shared = &self.hub.0;
+        let room = shared.spares.pop().unwrap_or_default();
+        shared.spare_bytes.fetch_sub(room.capacity(), Relaxed);
+        room
     }
 
     fn release(&mut self, frame: Frame) {
-        if let Ok(mut room) = frame.into_vec() {
-            room.clear();
-            // One too many is freed.
-            let _ = self.hub.0.spares.push(room);
+        let Ok(mut room) = frame.into_vec() else { return };
+        room.clear();
+        let (shared, bytes) = (&self.hub.0, room.capacity());
+        // Counted before it is there, so that nobody counts it out before. One too many is freed.
+        let before = shared.spare_bytes.fetch_add(bytes, Relaxed);
+        let fits = before.saturating_add(bytes) <= shared.options.spare_bytes;
+        if !fits || shared.spares.push(room).is_err() {
+            shared.spare_bytes.fetch_sub(bytes, Relaxed);
         }
     }
 

@@ -48,6 +48,14 @@ fn the_contract_holds() {
 }
 
 #[test]
+#[ignore = "20 GB: .ci/extended runs it"]
+fn the_contract_holds_for_twenty_gigabytes() {
+    let effort = Effort { bytes: 20_000_000_000, longest_frame: 64 << 20, ..Effort::default() };
+    let report = conformance::run(&mut Nodes { options: Options::default(), hub: None }, &effort);
+    assert!(report.passed(), "{report}");
+}
+
+#[test]
 fn frames_are_not_copied() {
     let mut nodes = mesh(2, &Options::default());
     let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());

@@ -5,6 +5,11 @@ use std::io;
 use super::wire::{HEAD, Head};
 use crate::frame::Frame;
 
+/// Of so many times its length a message does not keep the room.
+const ROOMY: usize = 4;
+/// Nor is less than so many times that worth a copy, in bytes.
+const SHORT: usize = 256;
+
 /// Bytes of a request or a reply, as they are written: behind room for the message's head, so that nothing
 /// has to be moved when it is sent.
 ///
@@ -61,8 +66,20 @@ impl Draft {
         self.0.len()
     }
 
-    pub(super) fn into_frame(mut self, head: &Head) -> Frame {
+    /// As it is sent. Room that is much too long for it is spent.
+    pub(super) fn into_frame(mut self, head: &Head, spent: &mut Vec<Frame>) -> Frame {
         head.write(&mut self.0);
+        if self.0.capacity() / ROOMY <= self.0.len().max(SHORT) {
+            return Frame::from(self.0);
+        }
+        let fitted = Frame::from(self.0.as_slice().to_vec());
+        spent.push(self.into_room());
+        fitted
+    }
+
+    /// The room without what was written.
+    pub(super) fn into_room(mut self) -> Frame {
+        self.0.clear();
         Frame::from(self.0)
     }
 
@@ -94,5 +111,34 @@ impl io::Write for Draft {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_keeps_no_more_room_than_it_is_worth() {
+        let head = Head { from: 1, ..Head::default() };
+        for (len, keeps) in [(0, false), (100_000, false), (300_000, true)] {
+            let mut draft = Draft::in_room(Vec::with_capacity(1 << 20));
+            draft.resize(len, 1);
+            let (place, mut spent) = (draft.body().as_ptr(), Vec::new());
+            let frame = draft.into_frame(&head, &mut spent);
+            assert_eq!(&frame[HEAD..], vec![1; len]);
+            assert_eq!(
+                (frame[HEAD..].as_ptr() == place, spent.len()),
+                (keeps, usize::from(!keeps))
+            );
+            if let Some(room) = spent.pop() {
+                let room = room.into_vec().unwrap();
+                assert_eq!((room.len(), room.capacity()), (0, 1 << 20));
+                assert!(frame.into_vec().unwrap().capacity() < len + 100);
+            }
+        }
+        let mut spent = Vec::new();
+        Draft::in_room(Vec::with_capacity(1000)).into_frame(&head, &mut spent);
+        assert!(spent.is_empty(), "it is not worth a copy");
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Incoming {
     /// Running, though the peer does not wait for them any more.
     abandoned: BTreeSet<u64>,
     running: usize,
+    /// Replies that nobody can ask for any more, and room of others.
+    pub spent: Vec<Frame>,
 }
 
 #[derive(Debug)]
@@ -59,11 +61,14 @@ impl Incoming {
             self.floor = floor;
             let kept = self.requests.split_off(&floor);
             for (id, state) in std::mem::replace(&mut self.requests, kept) {
-                if let State::Running(kind) = state {
-                    self.abandoned.insert(id);
-                    if kind == Kind::Part {
-                        parts(id);
+                match state {
+                    State::Running(kind) => {
+                        self.abandoned.insert(id);
+                        if kind == Kind::Part {
+                            parts(id);
+                        }
                     }
+                    State::Replied(frame) => self.spent.push(frame),
                 }
             }
         }
@@ -173,5 +178,6 @@ mod tests {
         assert_eq!(take(Kind::Call, 13, 6), Taken::New);
         assert_eq!(take(Kind::Push, 5, 5), Taken::Known, "a copy that comes late");
         assert!(incoming.reply(12, &reply));
+        assert_eq!(incoming.spent, [reply], "the peer has heard it");
     }
 }

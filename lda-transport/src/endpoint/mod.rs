@@ -31,9 +31,13 @@
 //!
 //! # Cost
 //! 40 bytes a request and a reply. A request is kept, until it has ended, by sharing the frame that is sent;
-//! it is copied only to ask a new incarnation what the one before was asked.
+//! it is copied only to ask a new incarnation what the one before was asked. Frames come back from it when they are
+//! [spent](Endpoint::spent). A message of less than a quarter of the room that it was written in is moved into room of
+//! its own, so that what is kept, as replies are, takes the memory that it seems to take.
 
+mod action;
 mod collective;
+mod config;
 mod draft;
 mod incoming;
 mod outgoing;
@@ -41,259 +45,22 @@ mod peer;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
-use thiserror::Error;
-
+pub use action::{Action, Busy, Event, Left, Outcome, RequestId, Ticket, Why};
 pub use collective::{
     BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
 };
+pub use config::{Config, Identity, Window};
 pub use draft::Draft;
 pub(crate) use peer::Session;
 pub use wire::{Kind, MessageKind, Refusal};
 
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Loss, NodeId, SendError};
+use crate::transport::{NodeId, SendError};
 use collective::Collectives;
 pub(crate) use collective::check;
 use peer::Peer;
-
-/// Who a node is. Peers compare it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// A larger number each time the node starts, and never 0: the time of day will do. What comes late of an
-    /// incarnation before is told by its smaller number.
-    pub incarnation: u64,
-    /// What it is to the others; theirs to read.
-    pub role: u8,
-    /// The same for all nodes of a run.
-    pub run: u128,
-    /// Fingerprint of what must be the same at all nodes.
-    pub configuration: u64,
-}
-
-/// What a peer may have underway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// Requests.
-    pub requests: u32,
-    /// Their bytes; one alone may have more.
-    pub bytes: u64,
-}
-
-/// Who a node is, and its bounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Who it is.
-    pub identity: Identity,
-    /// What each peer may have underway to it.
-    pub window: Window,
-    /// Bytes of requests that it may have underway to all peers together; one alone may have more.
-    pub in_flight: u64,
-    /// Requests to a peer that may wait to be sent.
-    pub queue: usize,
-    /// How often to greet a peer that does not answer.
-    pub greet_every: Duration,
-    /// How long to be silent at most.
-    pub beat_every: Duration,
-    /// How long a peer may be silent.
-    pub silence: Duration,
-    /// How long to wait for a reply before a request is sent again, longer each time; none where the
-    /// transport loses nothing without saying so.
-    pub retry: Option<Duration>,
-    /// Bytes of a piece of a [`Collective`], the same at all nodes; no frame of the transport may be shorter. A
-    /// multiple of 8.
-    pub piece: usize,
-    /// Bytes of a member's content in a [`Collective`], at most.
-    pub longest_content: u64,
-}
-
-impl Config {
-    /// 64 requests and 64 MiB from each peer; 256 MiB underway; 64 waiting for each. A beat a second, silence
-    /// of five, no retries. Pieces of 256 KiB of contents of up to 1 GiB.
-    pub fn new(identity: Identity) -> Self {
-        Self {
-            identity,
-            window: Window { requests: 64, bytes: 64 << 20 },
-            in_flight: 256 << 20,
-            queue: 64,
-            greet_every: Duration::from_secs(1),
-            beat_every: Duration::from_secs(1),
-            silence: Duration::from_secs(5),
-            retry: None,
-            piece: 256 << 10,
-            longest_content: 1 << 30,
-        }
-    }
-}
-
-/// What happens to a node.
-#[derive(Debug)]
-pub enum Event {
-    /// A peer can be sent to.
-    Up {
-        /// Who.
-        peer: NodeId,
-    },
-    /// A peer cannot be sent to any more.
-    Down {
-        /// Who.
-        peer: NodeId,
-        /// Why.
-        loss: Loss,
-    },
-    /// A frame has come.
-    Frame {
-        /// Of whom.
-        peer: NodeId,
-        /// What.
-        frame: Frame,
-    },
-    /// A peer that was full takes frames again.
-    Room {
-        /// Who.
-        peer: NodeId,
-    },
-    /// Time has passed.
-    Tick,
-}
-
-/// What a node's program is to know or to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
-    /// A peer fits, and takes requests.
-    Joined {
-        /// Who.
-        peer: NodeId,
-        /// What it is.
-        role: u8,
-        /// Which start of it.
-        incarnation: u64,
-        /// Whether it has lost what the one before knew; not so at the first time.
-        reborn: bool,
-    },
-    /// A peer that had joined is away. Requests to it wait until it comes again.
-    Left {
-        /// Who.
-        peer: NodeId,
-        /// Why.
-        why: Left,
-    },
-    /// A peer does not fit. Requests to it have ended.
-    Refused {
-        /// Who.
-        peer: NodeId,
-        /// Why.
-        why: Refusal,
-    },
-    /// A peer asks; [`reply`](Endpoint::reply) or [`reject`](Endpoint::reject).
-    Asked {
-        /// For the reply.
-        ticket: Ticket,
-        /// What kind of request it is.
-        kind: Kind,
-        /// What it says.
-        body: Frame,
-    },
-    /// A request of this node has ended.
-    Ended {
-        /// Which.
-        request: RequestId,
-        /// How.
-        outcome: Outcome,
-    },
-    /// An operation that this node has [begun](Endpoint::begin) has ended here.
-    Collected {
-        /// Which.
-        operation: OperationId,
-        /// What this member gets: nothing at a barrier, one frame of a broadcast or a sum, one a member of a gathering.
-        result: Result<Vec<Frame>, CollectiveError>,
-    },
-    /// After [`Busy`]: there is room again for requests to this peer.
-    Ready {
-        /// Who.
-        peer: NodeId,
-    },
-}
-
-/// Why a peer has left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Left {
-    /// The transport has lost it.
-    Lost(Loss),
-    /// Nothing was heard of it for too long.
-    Silent,
-}
-
-/// How a request has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Outcome {
-    /// It was done; what the peer said.
-    Done(Frame),
-    /// The peer has not done it; what it said.
-    Rejected(Frame),
-    /// Nobody knows, or it was not sent.
-    Unknown {
-        /// Why nothing better is known.
-        why: Why,
-        /// Whether it was ever sent to this incarnation of the peer: if not, it was not done.
-        sent: bool,
-    },
-}
-
-/// Why nothing is known of a request's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Why {
-    /// Its deadline came first.
-    Deadline,
-    /// The peer started anew.
-    NewIncarnation,
-    /// The peer was refused, or has refused this node.
-    Refused,
-    /// The transport takes no frame so long.
-    TooLong,
-    /// It was done, and the transport takes no frame as long as what came of it.
-    ReplyTooLong,
-    /// The program does not want it any more.
-    Cancelled,
-    /// This node has closed.
-    Closed,
-}
-
-/// A request of this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RequestId {
-    /// To whom.
-    pub peer: NodeId,
-    /// Which.
-    pub number: u64,
-}
-
-/// A request of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket {
-    /// Of whom.
-    pub peer: NodeId,
-    /// Of which incarnation.
-    pub incarnation: u64,
-    /// Which.
-    pub number: u64,
-}
-
-/// Too many requests to a peer wait already.
-#[derive(Debug, Error)]
-#[error("{peer} has too many requests waiting: make this one again when it is ready")]
-pub struct Busy {
-    /// To whom.
-    pub peer: NodeId,
-    /// What was to be sent.
-    pub draft: Draft,
-}
 
 /// The state machine of one node.
 #[derive(Debug)]
@@ -317,6 +84,8 @@ pub struct Endpoint {
     starved: VecDeque<NodeId>,
     /// When each of them has something to do.
     timers: BTreeSet<(Time, NodeId)>,
+    /// Frames that nothing here needs any more.
+    spent: Vec<Frame>,
     strays: u64,
 }
 
@@ -326,17 +95,7 @@ impl Endpoint {
     /// # Panics
     /// If the incarnation is 0, or a bound or a time is; if pieces are no multiple of 8 or longer than 1 GiB.
     pub fn new(config: Config) -> Self {
-        let Config { identity, window, queue, .. } = &config;
-        let bounds = [u64::from(window.requests), window.bytes, config.in_flight, *queue as u64];
-        let times = [config.greet_every, config.beat_every, config.silence];
-        let times = times.iter().chain(&config.retry).all(|time| !time.is_zero());
-        let bounds = bounds.iter().all(|&bound| bound > 0);
-        assert!(identity.incarnation > 0 && bounds && times, "something is 0 in {config:?}");
-        let piece = config.piece;
-        assert!(
-            (8..=1 << 30).contains(&piece) && piece.is_multiple_of(8),
-            "pieces of {piece} bytes"
-        );
+        config.check();
         Self {
             config,
             peers: BTreeMap::new(),
@@ -349,6 +108,7 @@ impl Endpoint {
             turn: VecDeque::new(),
             starved: VecDeque::new(),
             timers: BTreeSet::new(),
+            spent: Vec::new(),
             strays: 0,
         }
     }
@@ -360,6 +120,8 @@ impl Endpoint {
 
     /// Takes what has happened.
     pub fn handle(&mut self, event: Event, now: Time) {
+        // Who does not want them gets no more of them than one event leaves.
+        self.spent.clear();
         match event {
             Event::Up { peer } => self.with(peer, now, |peer, cx| peer.up(cx)),
             Event::Down { peer, loss } => self.with(peer, now, |peer, cx| peer.down(loss, cx)),
@@ -383,6 +145,13 @@ impl Endpoint {
     /// What the program is to know or to do.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
+    }
+
+    /// A frame that was sent and is not needed here any more, or room for one: for
+    /// [`release`](crate::Transport::release), so that frames are not allocated anew. There are some until the next
+    /// [event](Self::handle).
+    pub fn spent(&mut self) -> Option<Frame> {
+        self.spent.pop()
     }
 
     /// When to say that time has passed.
@@ -577,6 +346,7 @@ impl Endpoint {
         };
         act(peer, &mut cx);
         let starved = cx.starved;
+        peer.give_spent(&mut self.spent);
         if peer.outgoing.is_ready(self.config.queue) {
             self.fresh.push_back(Action::Ready { peer: id });
         }

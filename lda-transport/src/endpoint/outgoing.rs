@@ -29,6 +29,8 @@ pub(super) struct Outgoing {
     underway_bytes: u64,
     /// Whether somebody was told that there is no room.
     refused: bool,
+    /// What was sent for requests that have ended.
+    pub spent: Vec<Frame>,
 }
 
 #[derive(Debug)]
@@ -156,7 +158,7 @@ impl Outgoing {
         let head = Head { from, to, id, floor, ..wire::request(request.kind) };
         let frame = match &mut request.content {
             Content::Frame(frame) => frame.clone(),
-            Content::Draft(draft) => std::mem::take(draft).into_frame(&head),
+            Content::Draft(draft) => std::mem::take(draft).into_frame(&head, &mut self.spent),
         };
         request.content = Content::Frame(frame.clone());
         (request.sent, request.underway) = (true, true);
@@ -192,11 +194,12 @@ impl Outgoing {
 
     /// Ends a request from this side.
     pub fn give_up(&mut self, id: u64, why: Why, in_flight: &mut u64) -> Option<Outcome> {
-        let request = self.end(id, in_flight)?;
-        Some(Outcome::Unknown { why, sent: request.sent })
+        let sent = self.end(id, in_flight)?;
+        Some(Outcome::Unknown { why, sent })
     }
 
-    fn end(&mut self, id: u64, in_flight: &mut u64) -> Option<Request> {
+    /// Takes a request out; whether it was ever sent.
+    fn end(&mut self, id: u64, in_flight: &mut u64) -> Option<bool> {
         let request = self.requests.remove(&id)?;
         self.timers.remove(&(request.timer(), id));
         if request.underway {
@@ -204,7 +207,11 @@ impl Outgoing {
         } else if let Ok(at) = self.waiting.binary_search(&id) {
             self.waiting.remove(at);
         }
-        Some(request)
+        self.spent.push(match request.content {
+            Content::Frame(frame) => frame,
+            Content::Draft(draft) => draft.into_room(),
+        });
+        Some(request.sent)
     }
 
     fn halt(&mut self, len: u64, in_flight: &mut u64) {

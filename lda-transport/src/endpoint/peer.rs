@@ -177,7 +177,8 @@ impl Peer {
                     Status::Done | Status::Untold => (Status::Untold, &[][..]),
                 };
                 let head = Head { from, to, id, ..wire::reply(status) };
-                self.replies.insert(id, Draft::from(words).into_frame(&head));
+                let reply = Draft::from(words).into_frame(&head, &mut self.incoming.spent);
+                self.replies.insert(id, reply);
             }
             _ => {}
         }
@@ -387,7 +388,7 @@ impl Peer {
                 let (from, to) = (cx.config.identity.incarnation, self.known());
                 let words = Draft::from(&b"too many requests are being done"[..]);
                 let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
-                let frame = words.into_frame(&head);
+                let frame = words.into_frame(&head, &mut self.incoming.spent);
                 self.incoming.reject(kind, id, &frame);
                 self.replies.insert(id, frame);
             }
@@ -409,7 +410,8 @@ impl Peer {
             return false;
         }
         let (from, to) = (cx.config.identity.incarnation, ticket.incarnation);
-        let frame = draft.into_frame(&Head { from, to, id: ticket.number, ..wire::reply(status) });
+        let head = Head { from, to, id: ticket.number, ..wire::reply(status) };
+        let frame = draft.into_frame(&head, &mut self.incoming.spent);
         let awaited = self.incoming.reply(ticket.number, &frame);
         // To one who is away it is sent when he asks again.
         if awaited && self.up {
@@ -429,6 +431,12 @@ impl Peer {
         let mut ended = Vec::new();
         self.outgoing.abandon(why, cx.in_flight, &mut ended);
         self.all_ended(ended, cx);
+    }
+
+    /// Gives away what it needs no more.
+    pub fn give_spent(&mut self, to: &mut Vec<Frame>) {
+        to.append(&mut self.outgoing.spent);
+        to.append(&mut self.incoming.spent);
     }
 
     /// Whether nothing is open to and fro, as far as it can be seen to now.

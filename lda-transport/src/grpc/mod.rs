@@ -82,7 +82,6 @@ mod node;
 mod options;
 mod outbox;
 mod server;
-mod spares;
 mod tls;
 pub mod wire;
 
@@ -277,7 +276,7 @@ impl Transport for Grpc {
     }
 
     fn release(&mut self, frame: Frame) {
-        self.node.spares.put(frame);
+        self.node.spares.release(frame);
     }
 
     fn close(&mut self, patience: Duration) {

@@ -10,11 +10,11 @@ use super::error::{StartError, Strangers, Trouble};
 use super::io::{End, Party};
 use super::options::Options;
 use super::outbox::Outbox;
-use super::spares::Spares;
 use super::tls::Store;
 use super::wire::{Frames, HEAD, Hello};
 use crate::frame::Frame;
 use crate::inbox::Slot;
+use crate::spares::Spares;
 use crate::transport::{Loss, NodeId};
 
 /// What an inbox counts of a frame beyond its bytes, so that empty ones are bounded too.

@@ -23,7 +23,7 @@ use thiserror::Error;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use super::spares::Spares;
+use crate::spares::Spares;
 use crate::transport::NodeId;
 
 /// Name of the service.
@@ -215,7 +215,7 @@ impl Encoder for Frames {
         buf.reserve(len + frame.len());
         buf.put_slice(&head[..len]);
         buf.put_slice(&frame);
-        self.spares.put(frame.into());
+        self.spares.release(frame.into());
         Ok(())
     }
 }

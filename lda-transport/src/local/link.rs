@@ -57,8 +57,13 @@ impl Link {
 mod tests {
     use super::*;
 
-    const BOUNDS: Options =
-        Options { longest_frame: 1000, queue_frames: 4, queue_bytes: 100, spares: 1 };
+    const BOUNDS: Options = Options {
+        longest_frame: 1000,
+        queue_frames: 4,
+        queue_bytes: 100,
+        spares: 1,
+        spare_bytes: 1,
+    };
 
     #[test]
     fn both_bounds_hold_and_room_is_said_once() {
@@ -115,15 +120,25 @@ mod loom_tests {
 
     #[test]
     fn loom_room_among_frames() {
-        const BOUNDS: Options =
-            Options { longest_frame: 9, queue_frames: 1, queue_bytes: 9, spares: 1 };
+        const BOUNDS: Options = Options {
+            longest_frame: 9,
+            queue_frames: 1,
+            queue_bytes: 9,
+            spares: 1,
+            spare_bytes: 1,
+        };
         room_is_said(&BOUNDS, 1, 2);
     }
 
     #[test]
     fn loom_room_among_bytes() {
-        const BOUNDS: Options =
-            Options { longest_frame: 9, queue_frames: 9, queue_bytes: 2, spares: 1 };
+        const BOUNDS: Options = Options {
+            longest_frame: 9,
+            queue_frames: 9,
+            queue_bytes: 2,
+            spares: 1,
+            spare_bytes: 1,
+        };
         room_is_said(&BOUNDS, 2, 1);
     }
 }

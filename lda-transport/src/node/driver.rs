@@ -13,6 +13,7 @@ use super::{Asked, Command, Failed, Gathered, Handle, Member, Service, Shared};
 use crate::endpoint::{
     Action, CollectiveError, Config, Draft, Endpoint, Event, OperationId, Outcome, RequestId,
 };
+use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{Arrival, ReceiveError, Transport, Wait};
 
@@ -148,6 +149,8 @@ impl Driver {
 
     /// Tells the program and those who wait what has come of it.
     fn act(&mut self) {
+        // First, so that who makes the next request finds the room of this one.
+        self.recycle();
         while let Some(action) = self.endpoint.poll() {
             match action {
                 Action::Asked { ticket, kind, body } => {
@@ -188,6 +191,17 @@ impl Driver {
         }
     }
 
+    /// Gives back what the endpoint needs no more, to this node's own drafts first.
+    fn recycle(&mut self) {
+        while let Some(frame) = self.endpoint.spent() {
+            if self.shared.spares.takes_more() {
+                self.shared.spares.release(frame);
+            } else {
+                self.transport.release(frame);
+            }
+        }
+    }
+
     fn transmit(&mut self) {
         let now = self.now();
         while let Some((to, frame)) = self.endpoint.transmit(now) {
@@ -200,13 +214,15 @@ impl Driver {
 
     /// Keeps room at hand for drafts of other threads.
     fn top_up(&mut self) {
-        while !self.shared.spares.is_full() {
+        while self.shared.spares.takes_more() {
             let room = self.transport.spare();
             if room.capacity() == 0 {
                 break;
             }
-            // There is room: this thread alone adds.
-            let _ = self.shared.spares.push(room);
+            if let Err(room) = self.shared.spares.put(room) {
+                self.transport.release(Frame::from(room));
+                break;
+            }
         }
     }
 

@@ -59,7 +59,6 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use crossbeam_channel::Sender;
-use crossbeam_queue::ArrayQueue;
 use thiserror::Error;
 
 use crate::batch::{self, Items, Malformed};
@@ -67,6 +66,7 @@ use crate::endpoint::{
     Collective, CollectiveError, Config, Draft, Group, Kind, Outcome, Ticket, Why,
 };
 use crate::frame::Frame;
+use crate::spares::Spares;
 use crate::time::Time;
 use crate::transport::{NodeId, Transport};
 
@@ -80,8 +80,8 @@ pub use number::Number;
 pub use pending::{End, Pending};
 pub use service::{Asked, Service, Silent};
 
-/// Released frames that a node keeps for drafts.
-const SPARES: usize = 64;
+/// Room that a node keeps for drafts, in bytes.
+const SPARE_BYTES: usize = 16 << 20;
 
 /// A node with a thread of its own. Dropping it closes it without patience.
 ///
@@ -106,7 +106,7 @@ struct Shared {
     driver: OnceLock<ThreadId>,
     slots: Arc<Slots>,
     members: Members,
-    spares: ArrayQueue<Vec<u8>>,
+    spares: Spares,
 }
 
 /// What others have the thread of a node do.
@@ -224,7 +224,7 @@ impl Shared {
     }
 
     fn draft(&self) -> Draft {
-        self.spares.pop().map_or_else(Draft::new, Draft::in_room)
+        Draft::in_room(self.spares.take())
     }
 }
 
@@ -250,7 +250,7 @@ impl Node {
             driver: OnceLock::new(),
             slots: Slots::new(config.queue),
             members: Members::default(),
-            spares: ArrayQueue::new(SPARES),
+            spares: Spares::new(SPARE_BYTES),
         });
         let driver = Driver::new(transport, config, Box::new(service), Arc::clone(&shared), inbox);
         let name = format!("lda {}", shared.id);
@@ -293,6 +293,11 @@ impl Handle {
     /// An empty draft, in room that was used before.
     pub fn draft(&self) -> Draft {
         self.shared.draft()
+    }
+
+    /// Takes a frame that is done with, as the answer of a peer, so that its room can be used again.
+    pub fn release(&self, frame: Frame) {
+        self.shared.spares.release(frame);
     }
 
     /// Asks a peer for something that changes nothing.

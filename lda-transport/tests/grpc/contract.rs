@@ -44,8 +44,12 @@ impl Subject for Loopback {
 }
 
 fn holds(options: Options, bytes: u64) {
+    holds_by(options, &Effort { bytes, ..Effort::default() });
+}
+
+fn holds_by(options: Options, effort: &Effort) {
     let mut subject = Loopback { options, addresses: Vec::new() };
-    let report = conformance::run(&mut subject, &Effort { bytes, ..Effort::default() });
+    let report = conformance::run(&mut subject, effort);
     assert!(report.passed(), "{report}");
     let skipped = |(_, outcome): &(_, Outcome)| matches!(outcome, Outcome::Skipped(_));
     assert!(!report.checks.iter().any(skipped), "{report}");
@@ -54,6 +58,15 @@ fn holds(options: Options, bytes: u64) {
 #[test]
 fn the_contract_holds() {
     holds(options(), 16 << 20);
+}
+
+#[test]
+#[ignore = "20 GB: .ci/extended runs it"]
+fn the_contract_holds_for_twenty_gigabytes() {
+    let mut options = options();
+    options.longest_frame = 64 << 20;
+    let effort = Effort { bytes: 20_000_000_000, longest_frame: 64 << 20, ..Effort::default() };
+    holds_by(options, &effort);
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod common;
 mod contract;
 mod health;
 mod lines;
+mod many;
 mod raw;
 mod strangers;

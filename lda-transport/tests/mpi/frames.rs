@@ -1,5 +1,6 @@
 //! What ranks do with frames and requests.
 
+use std::env;
 use std::time::Duration;
 
 use lda_transport::bootstrap;
@@ -8,6 +9,8 @@ use lda_transport::mpi::{self, Error, Mpi, Options};
 use lda_transport::node::{Asked, Node, Service};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 
+/// How often all lengths are sent.
+pub const TIMES: &str = "LDA_MPI_TIMES";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank to which all others are up.
@@ -57,7 +60,8 @@ fn all_lengths() -> Vec<usize> {
 pub fn lengths() {
     let mut node = start();
     let peer = NodeId(1 - node.id().0);
-    let lengths = all_lengths();
+    let times = env::var(TIMES).map_or(1, |times| times.parse().unwrap());
+    let lengths = all_lengths().repeat(times);
     let (mut sent, mut came) = (0, 0);
     let mut waits = false;
     while sent < lengths.len() || came < lengths.len() {

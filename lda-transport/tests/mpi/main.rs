@@ -113,6 +113,15 @@ fn frames_of_all_lengths_arrive() {
 }
 
 #[test]
+#[ignore = "20 GB: .ci/extended runs it"]
+fn twenty_gigabytes_arrive() {
+    // 716 MB each time, both ways together.
+    let Some(job) = launch(2, "lengths", &[(frames::TIMES, "28")]) else { return };
+    let status = end(job);
+    assert!(status.success(), "{status}");
+}
+
+#[test]
 fn seventeen_ranks_on_few_cores_talk() {
     passes(17, "crowd");
 }

@@ -9,7 +9,7 @@ const ROOMS: usize = 1 << 10;
 
 /// Vectors, of so many bytes together.
 #[derive(Debug)]
-pub(super) struct Spares {
+pub(crate) struct Spares {
     bytes: usize,
     kept: Mutex<Kept>,
 }
@@ -25,19 +25,32 @@ impl Spares {
         Self { bytes, kept: Mutex::default() }
     }
 
-    /// Keeps the room of a frame, if nobody else has it and there are not too many.
-    pub fn put(&self, frame: Frame) {
+    /// Keeps the room of a frame, if nobody else has it and there is not too much.
+    pub fn release(&self, frame: Frame) {
         // First looked: to make room of a frame that has come costs a copy.
-        if !self.has_place(&self.lock(), frame.len()) {
-            return;
+        if self.has_place(&self.lock(), frame.len())
+            && let Ok(room) = frame.into_vec()
+        {
+            // One too many is freed.
+            let _ = self.put(room);
         }
-        let Ok(mut room) = frame.into_vec() else { return };
+    }
+
+    /// Keeps a room, or gives it back where there is too much.
+    pub fn put(&self, mut room: Vec<u8>) -> Result<(), Vec<u8>> {
         room.clear();
         let mut kept = self.lock();
-        if room.capacity() > 0 && self.has_place(&kept, room.capacity()) {
-            kept.bytes += room.capacity();
-            kept.rooms.push(room);
+        if room.capacity() == 0 || !self.has_place(&kept, room.capacity()) {
+            return Err(room);
         }
+        kept.bytes += room.capacity();
+        kept.rooms.push(room);
+        Ok(())
+    }
+
+    /// Whether there is a place for any.
+    pub fn takes_more(&self) -> bool {
+        self.has_place(&self.lock(), 1)
     }
 
     fn has_place(&self, kept: &Kept, bytes: usize) -> bool {
@@ -67,15 +80,16 @@ mod tests {
         let spares = Spares::new(100);
         let frame = |len| Frame::from(vec![1; len]);
         let shared = frame(10);
-        spares.put(shared.clone());
+        spares.release(shared.clone());
         assert_eq!(spares.take().capacity(), 0, "somebody has it");
         for len in [0, 60, 41, 40] {
-            spares.put(frame(len));
+            spares.release(frame(len));
         }
         let rooms = [(); 3].map(|()| spares.take());
         assert_eq!(rooms.each_ref().map(Vec::capacity), [40, 60, 0]);
         assert!(rooms.iter().all(Vec::is_empty));
-        spares.put(frame(100));
+        assert_eq!(spares.put(vec![1; 101]).unwrap_err().capacity(), 101);
+        assert!(spares.takes_more() && spares.put(vec![1; 100]).is_ok() && !spares.takes_more());
         assert_eq!(spares.take().capacity(), 100);
     }
 }
