@@ -1,9 +1,10 @@
-//! How fast frames go between two ranks of MPI: `mpirun -n 2 target/release/examples/mpi`. With `bare` after it, how
-//! fast the same goes by calls of MPI alone; with `together`, on any number of ranks, how long operations take by MPI
-//! and over frames.
+//! How fast frames go between two ranks of MPI, and at what cost: `mpirun -n 2 target/release/examples/mpi`, which tells
+//! a row of the table of `examples/speed`. With `bare` after it, how fast the same goes by calls of MPI alone; with
+//! `together`, on any number of ranks, how long operations take by MPI and over frames.
 
 use std::env;
 use std::error::Error;
+use std::fs;
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -17,14 +18,16 @@ use mpi::traits::{Communicator, Destination, Source};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Bytes of a frame that shows bandwidth, and frames that are sent at once by MPI alone.
-const LONG: usize = 1 << 20;
+/// Bytes of frames that show bandwidth, how many in all, and frames that are sent at once by MPI alone.
+const LENGTHS: [usize; 2] = [64 << 10, 1 << 20];
+const BYTES: usize = 2 << 30;
 const WINDOW: usize = 32;
-const WINDOWS: usize = 64;
 
 /// Bytes of a frame that goes there and back, and how often it does.
 const SHORT: usize = 64;
-const ROUNDS: u32 = 5_000;
+const ROUNDS: usize = 5_000;
+/// Of which the median is told, after one for warming up.
+const RUNS: usize = 5;
 
 fn main() -> Result<()> {
     match env::args().nth(1).as_deref() {
@@ -34,14 +37,46 @@ fn main() -> Result<()> {
     }
 }
 
-fn tell(what: &str, long: Duration, short: Duration) -> Result<()> {
-    let bandwidth = (WINDOWS * WINDOW * LONG) as f64 / long.as_secs_f64() / 1e9;
-    let round = short.as_secs_f64() * 1e6 / f64::from(ROUNDS);
+/// What one run took: seconds for [`BYTES`] in frames of either length, of processors of both ranks, and of a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    took: [f64; 2],
+    spent: [f64; 2],
+    round: f64,
+}
+
+fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
+    let mut values: Vec<f64> = runs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A row of a table: GB/s of either length, seconds of processors a GB, µs there and back.
+fn tell(what: &str, runs: &[Run]) -> Result<()> {
+    let gigabytes = BYTES as f64 / 1e9;
+    let rates = [0, 1].map(|at| gigabytes / median(runs, |run| run.took[at]));
+    let spent = [0, 1].map(|at| median(runs, |run| run.spent[at]) / gigabytes);
+    let round = median(runs, |run| run.round) * 1e6;
     writeln!(
         io::stdout(),
-        "{what}: {bandwidth:.2} GB/s one way in frames of 1 MiB; {round:.1} µs there and back with {SHORT} bytes"
+        "| {what} | {:.2} | {:.2} | {:.2} | {:.2} | {round:.1} |",
+        rates[0],
+        rates[1],
+        spent[0],
+        spent[1]
     )?;
     Ok(())
+}
+
+/// Seconds of processors that the threads of this process have had, as Linux counts them.
+fn seconds() -> Result<f64> {
+    let mut nanoseconds = 0.0;
+    for thread in fs::read_dir("/proc/self/task")? {
+        // One that has ended meanwhile is none of those that send.
+        let Ok(counts) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        nanoseconds += counts.split_whitespace().next().unwrap_or("0").parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e9)
 }
 
 /// Sends a frame, and takes what comes until there is room for it.
@@ -71,28 +106,31 @@ fn frames() -> Result<()> {
     // The other is up.
     node.receive(Wait::Forever)?;
     let first = node.id() == NodeId(0);
-    let mut spent = Vec::new();
-    let whole = Frame::from(vec![1; LONG]);
-    for _ in 0..2 {
-        // The first time is for warming up.
-        spent.clear();
-        let began = Instant::now();
-        for _ in 0..WINDOWS * WINDOW {
+    let mut runs = Vec::new();
+    for _ in 0..=RUNS {
+        let mut run = Run::default();
+        for (at, len) in LENGTHS.into_iter().enumerate() {
+            let whole = Frame::from(vec![1; len]);
+            let (began, before) = (Instant::now(), seconds()?);
+            for _ in 0..BYTES / len {
+                if first {
+                    // The same again and again, as below.
+                    send(&mut node, peer, whole.clone())?;
+                } else {
+                    let frame = frame(&mut node)?;
+                    black_box(&frame[..]);
+                    node.release(frame);
+                }
+            }
             if first {
-                // The same again and again, as below.
-                send(&mut node, peer, whole.clone())?;
+                let theirs = frame(&mut node)?;
+                run.took[at] = began.elapsed().as_secs_f64();
+                run.spent[at] = seconds()? - before + f64::from_le_bytes(theirs[..].try_into()?);
             } else {
-                let frame = frame(&mut node)?;
-                black_box(&frame[..]);
-                node.release(frame);
+                let ours = seconds()? - before;
+                send(&mut node, peer, ours.to_le_bytes().to_vec().into())?;
             }
         }
-        if first {
-            frame(&mut node)?;
-        } else {
-            send(&mut node, peer, Frame::new())?;
-        }
-        spent.push(began.elapsed());
         let began = Instant::now();
         for _ in 0..ROUNDS {
             if first {
@@ -107,10 +145,11 @@ fn frames() -> Result<()> {
                 send(&mut node, peer, back)?;
             }
         }
-        spent.push(began.elapsed());
+        run.round = began.elapsed().as_secs_f64() / ROUNDS as f64;
+        runs.push(run);
     }
     if first {
-        tell("frames", spent[0], spent[1])?;
+        tell("mpi", &runs[1..])?;
     }
     node.close(Duration::from_secs(10));
     Ok(())
@@ -166,33 +205,36 @@ fn bare() -> Result<()> {
     let world = universe.world();
     let first = world.rank() == 0;
     let peer = world.process_at_rank(1 - world.rank());
-    let mut spent = Vec::new();
-    let sent = vec![1u8; LONG];
-    let mut rooms = vec![vec![0u8; LONG]; WINDOW];
-    for _ in 0..2 {
-        spent.clear();
-        let began = Instant::now();
-        for _ in 0..WINDOWS {
-            let mut done = Vec::new();
-            multiple_scope(WINDOW, |scope, requests| {
-                if first {
-                    (0..WINDOW).for_each(|_| {
-                        requests.add(peer.immediate_send(scope, &sent));
-                    });
-                } else {
-                    for room in &mut rooms {
-                        requests.add(peer.immediate_receive_into(scope, room));
+    let mut runs = Vec::new();
+    for _ in 0..=RUNS {
+        let mut run = Run::default();
+        for (at, len) in LENGTHS.into_iter().enumerate() {
+            let sent = vec![1u8; len];
+            let mut rooms = vec![vec![0u8; len]; WINDOW];
+            let (began, before) = (Instant::now(), seconds()?);
+            for _ in 0..BYTES / len / WINDOW {
+                let mut done = Vec::new();
+                multiple_scope(WINDOW, |scope, requests| {
+                    if first {
+                        (0..WINDOW).for_each(|_| {
+                            requests.add(peer.immediate_send(scope, &sent));
+                        });
+                    } else {
+                        for room in &mut rooms {
+                            requests.add(peer.immediate_receive_into(scope, room));
+                        }
                     }
-                }
-                requests.wait_all(&mut done);
-            });
+                    requests.wait_all(&mut done);
+                });
+            }
+            if first {
+                let (theirs, _) = peer.receive::<f64>();
+                run.took[at] = began.elapsed().as_secs_f64();
+                run.spent[at] = seconds()? - before + theirs;
+            } else {
+                peer.send(&(seconds()? - before));
+            }
         }
-        if first {
-            peer.receive::<u8>();
-        } else {
-            peer.send(&1u8);
-        }
-        spent.push(began.elapsed());
         let mut short = [1u8; SHORT];
         let began = Instant::now();
         for _ in 0..ROUNDS {
@@ -204,10 +246,11 @@ fn bare() -> Result<()> {
                 peer.send(&short);
             }
         }
-        spent.push(began.elapsed());
+        run.round = began.elapsed().as_secs_f64() / ROUNDS as f64;
+        runs.push(run);
     }
     if first {
-        tell("bare", spent[0], spent[1])?;
+        tell("bare rsmpi", &runs[1..])?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! How fast frames and requests go between two processes on one machine, and at what cost: `cargo run --release -p
-//! lda-transport --features grpc --example speed`. It takes three minutes and prints a table.
+//! lda-transport --features grpc --example speed`. It takes three minutes and prints a table; names of rows after it
+//! choose some.
 //!
 //! Each way is measured five times, in turn with the others, and told by its median. Rows:
 //!
@@ -86,17 +87,19 @@ pub trait Sender {
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments[..] {
-        [] => table(),
-        ["receive", name] => match WAYS.into_iter().find(|way| way.name() == name) {
-            Some(way) => receive(way),
-            None => Err(format!("there is no way {name}").into()),
-        },
-        _ => {
-            eprintln!("usage: speed");
-            process::exit(2)
-        }
+    match &arguments[..] {
+        [] => table(&WAYS),
+        ["receive", name] => receive(named(name)),
+        names => table(&names.iter().map(|name| named(name)).collect::<Vec<_>>()),
     }
+}
+
+fn named(name: &str) -> Way {
+    WAYS.into_iter().find(|way| way.name() == name).unwrap_or_else(|| {
+        let names = WAYS.map(Way::name).join("', '");
+        eprintln!("usage: speed [WAY]...\nthere is no way '{name}'; there are '{names}'");
+        process::exit(2)
+    })
 }
 
 /// The other process.
@@ -210,10 +213,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn table() -> Result<()> {
-    let mut runs = vec![Vec::new(); WAYS.len()];
+fn table(ways: &[Way]) -> Result<()> {
+    let mut runs = vec![Vec::new(); ways.len()];
     for number in 0..RUNS {
-        for (way, runs) in WAYS.into_iter().zip(&mut runs) {
+        for (&way, runs) in ways.iter().zip(&mut runs) {
             eprintln!("run {} of {RUNS}: {}", number + 1, way.name());
             runs.push(run(way)?);
         }
@@ -222,7 +225,7 @@ fn table() -> Result<()> {
         "| | GB/s, 64 KiB | GB/s, 1 MiB | CPU s a GB, 64 KiB | CPU s a GB, 1 MiB | µs there and back, {SHORT} B |"
     );
     println!("|---|--:|--:|--:|--:|--:|");
-    for (way, runs) in WAYS.into_iter().zip(&runs) {
+    for (way, runs) in ways.iter().zip(&runs) {
         let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
         let rate = |took: f64| BYTES as f64 / took / 1e9;
         let cost = |spent: f64| spent / (BYTES as f64 / 1e9);

@@ -10,6 +10,9 @@ use lda_transport::{NodeId, Transport};
 
 use super::{Result, Sender};
 
+/// Requests that are open at once, and their bytes: as much as a queue of [`lda_transport::grpc`] holds.
+const OPEN: usize = 256;
+const OPEN_BYTES: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn config() -> Config {
@@ -57,7 +60,7 @@ impl Pushes {
 impl Sender for Pushes {
     fn pour(&mut self, count: usize, len: usize) -> Result<()> {
         for _ in 0..count {
-            if self.open.len() == 48 {
+            if self.open.len() >= OPEN.min(OPEN_BYTES / len) {
                 self.end_one()?;
             }
             self.push(len);

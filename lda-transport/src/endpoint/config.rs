@@ -53,14 +53,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// 64 requests and 64 MiB from each peer; 256 MiB underway; 64 waiting for each. A beat a second, silence
+    /// 256 requests and 64 MiB from each peer; 256 MiB underway; 256 waiting for each. A beat a second, silence
     /// of five, no retries. Pieces of 256 KiB of contents of up to 1 GiB.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
-            window: Window { requests: 64, bytes: 64 << 20 },
+            window: Window { requests: 256, bytes: 64 << 20 },
             in_flight: 256 << 20,
-            queue: 64,
+            queue: 256,
             greet_every: Duration::from_secs(1),
             beat_every: Duration::from_secs(1),
             silence: Duration::from_secs(5),

@@ -14,7 +14,7 @@ use super::tls::Store;
 use super::wire::{Frames, HEAD, Hello};
 use crate::frame::Frame;
 use crate::inbox::Slot;
-use crate::spares::Spares;
+use crate::rooms::Rooms;
 use crate::transport::{Loss, NodeId};
 
 /// What an inbox counts of a frame beyond its bytes, so that empty ones are bounded too.
@@ -36,7 +36,7 @@ pub(super) struct Node {
     pub options: Options,
     pub tls: Option<Store>,
     pub inbox: Slot<Item>,
-    pub spares: Arc<Spares>,
+    pub rooms: Arc<Rooms>,
     pub phase: watch::Receiver<Phase>,
     /// Cloned by each connection, so that the other end hears when there are none.
     pub alive: mpsc::WeakSender<()>,
@@ -121,7 +121,7 @@ impl Node {
         alive: mpsc::WeakSender<()>,
     ) -> Result<Self, StartError> {
         let tls = options.tls.clone().map(Store::new).transpose()?;
-        let spares = Arc::new(Spares::new(options.spare_bytes));
+        let rooms = Arc::new(Rooms::new(options.spare_bytes));
         let (seats, troubles) = Default::default();
         let (strangers, waiting) = Default::default();
         Ok(Self {
@@ -129,7 +129,7 @@ impl Node {
             options,
             tls,
             inbox,
-            spares,
+            rooms,
             phase,
             alive,
             seats,
@@ -145,7 +145,7 @@ impl Node {
     }
 
     pub fn codec(&self) -> Frames {
-        Frames { longest: self.options.longest_frame, spares: Arc::clone(&self.spares) }
+        Frames { longest: self.options.longest_frame, rooms: Arc::clone(&self.rooms) }
     }
 
     pub fn longest_message(&self) -> usize {

@@ -23,7 +23,7 @@ use thiserror::Error;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::spares::Spares;
+use crate::rooms::Rooms;
 use crate::transport::NodeId;
 
 /// Name of the service.
@@ -188,7 +188,7 @@ fn head(len: usize) -> ([u8; HEAD], usize) {
 pub(super) struct Frames {
     pub longest: usize,
     /// Where the room of what is written goes.
-    pub spares: Arc<Spares>,
+    pub rooms: Arc<Rooms>,
 }
 
 impl Codec for Frames {
@@ -215,7 +215,7 @@ impl Encoder for Frames {
         buf.reserve(len + frame.len());
         buf.put_slice(&head[..len]);
         buf.put_slice(&frame);
-        self.spares.release(frame.into());
+        self.rooms.release(frame.into());
         Ok(())
     }
 }

@@ -6,9 +6,9 @@ use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 use super::agree::Work;
-use super::rooms::Rooms;
 use crate::endpoint::{Collective, Element};
 use crate::frame::Frame;
+use crate::rooms::Rooms;
 
 /// Room that MPI writes to and reads from, for as long as it may.
 #[derive(Debug, Default)]
@@ -22,8 +22,9 @@ pub(super) struct Room {
 impl Room {
     /// Gives it back when MPI is done with it.
     pub fn end(self, rooms: &Rooms) {
-        rooms.keep(self.bytes);
-        rooms.give(self.own);
+        // One too many is freed.
+        let _ = rooms.keep(self.bytes);
+        rooms.release(self.own);
     }
 }
 
@@ -78,7 +79,8 @@ impl<'a, 's> Content<'a, 's> {
             (Work::GatherEqual { each: 0, .. }, _) => Self::Known(vec![Frame::new(); count]),
             (Work::Broadcast { root, length }, Collective::Broadcast { content, .. }) => {
                 // MPI wants room that it may write to of the root too.
-                *bytes = content.as_ref().map_or_else(|| rooms.take(length), |own| rooms.copy(own));
+                *bytes =
+                    content.as_ref().map_or_else(|| rooms.filled(length), |own| rooms.copy(own));
                 let root = ranks.process_at_rank(root as i32);
                 let asked = root.immediate_broadcast_into(scope, &mut bytes[..]);
                 match content {
@@ -87,7 +89,7 @@ impl<'a, 's> Content<'a, 's> {
                 }
             }
             (Work::GatherEqual { lengths, each }, Collective::AllGather { content }) => {
-                *bytes = rooms.take(each * count);
+                *bytes = rooms.filled(each * count);
                 *own = content;
                 if own.len() < each {
                     let mut padded = own.to_vec();
@@ -99,7 +101,7 @@ impl<'a, 's> Content<'a, 's> {
                 Self::GatherEqual { asked, lengths, each }
             }
             (Work::GatherEach { lengths }, Collective::AllGather { content }) => {
-                *bytes = rooms.take(lengths.iter().sum());
+                *bytes = rooms.filled(lengths.iter().sum());
                 let mut rest: &'a mut [u8] = &mut bytes[..];
                 let mut asked = Vec::new();
                 for (rank, &len) in lengths.iter().enumerate() {
@@ -214,7 +216,7 @@ fn gather<N: Copy, const B: usize>(
     write: impl Fn(N) -> [u8; B],
     rooms: &Rooms,
 ) -> Frame {
-    let mut bytes = rooms.take(size_of_val(numbers));
+    let mut bytes = rooms.filled(size_of_val(numbers));
     let places = bytes.as_chunks_mut().0.iter_mut();
     places.zip(numbers).for_each(|(place, number)| *place = write(*number));
     Frame::from(bytes)

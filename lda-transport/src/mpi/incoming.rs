@@ -1,7 +1,7 @@
 //! What comes of one peer, until it is a frame.
 
-use super::rooms::Rooms;
 use super::wire::{CLOSE, FRAME, GRANT, HALT, NEXT, START, Small};
+use crate::rooms::Rooms;
 
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
@@ -48,13 +48,13 @@ impl Incoming {
             let frame = self.begun.take().map(|begun| begun.0);
             return Ok(Come::Frame(frame.unwrap_or_default()));
         }
-        let mut bytes = rooms.take(len);
+        let mut bytes = rooms.filled(len);
         receive(&mut bytes);
         match tag {
             FRAME if self.begun.is_none() && len <= longest => Ok(Come::Frame(bytes)),
             START | GRANT | HALT | CLOSE => match Small::decode(tag, &bytes) {
                 Some(Small::Start { len }) if self.begun.is_none() && len <= longest as u64 => {
-                    self.begun = Some((rooms.take(len as usize), 0));
+                    self.begun = Some((rooms.filled(len as usize), 0));
                     Ok(Come::Nothing)
                 }
                 Some(small @ (Small::Grant(_) | Small::Halt { .. })) => Ok(Come::Small(small)),

@@ -74,7 +74,6 @@ mod incoming;
 mod link;
 mod operations;
 mod outgoing;
-mod rooms;
 mod thread;
 mod wire;
 
@@ -97,9 +96,9 @@ use crate::transport::{
     Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
 
+use crate::rooms::Rooms;
 use link::{Link, Taken};
 use operations::Begun;
-use rooms::Rooms;
 use thread::{Ends, Order};
 
 /// Bounds, and how the thread waits.
@@ -385,7 +384,7 @@ impl Transport for Mpi {
     }
 
     fn release(&mut self, frame: Frame) {
-        self.shared.rooms.give(frame);
+        self.shared.rooms.release(frame);
     }
 
     fn together(&mut self) -> Option<&mut dyn Together> {

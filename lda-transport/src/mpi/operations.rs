@@ -22,11 +22,11 @@ use crossbeam_channel::Sender;
 
 use super::agree::{ROW, Row, Work, agree};
 use super::content::{Content, Room};
-use super::rooms::Rooms;
 use super::wire::{Halt, Small};
 use super::{Item, Shared};
 use crate::endpoint::{Collective, CollectiveError, OperationId};
 use crate::frame::Frame;
+use crate::rooms::Rooms;
 use crate::transport::{Arrival, NodeId};
 
 /// Operations that MPI is asked for at once.

@@ -312,7 +312,7 @@ impl Thread {
             }
         });
         for message in messages.into_iter().filter_map(OnceCell::into_inner) {
-            self.shared.rooms.give(message.bytes);
+            self.shared.rooms.release(message.bytes);
         }
     }
 

@@ -194,8 +194,8 @@ impl Driver {
     /// Gives back what the endpoint needs no more, to this node's own drafts first.
     fn recycle(&mut self) {
         while let Some(frame) = self.endpoint.spent() {
-            if self.shared.spares.takes_more() {
-                self.shared.spares.release(frame);
+            if self.shared.rooms.takes(1) {
+                self.shared.rooms.release(frame);
             } else {
                 self.transport.release(frame);
             }
@@ -214,12 +214,12 @@ impl Driver {
 
     /// Keeps room at hand for drafts of other threads.
     fn top_up(&mut self) {
-        while self.shared.spares.takes_more() {
+        while self.shared.rooms.takes(1) {
             let room = self.transport.spare();
             if room.capacity() == 0 {
                 break;
             }
-            if let Err(room) = self.shared.spares.put(room) {
+            if let Err(room) = self.shared.rooms.keep(room) {
                 self.transport.release(Frame::from(room));
                 break;
             }

@@ -66,7 +66,7 @@ use crate::endpoint::{
     Collective, CollectiveError, Config, Draft, Group, Kind, Outcome, Ticket, Why,
 };
 use crate::frame::Frame;
-use crate::spares::Spares;
+use crate::rooms::Rooms;
 use crate::time::Time;
 use crate::transport::{NodeId, Transport};
 
@@ -106,7 +106,7 @@ struct Shared {
     driver: OnceLock<ThreadId>,
     slots: Arc<Slots>,
     members: Members,
-    spares: Spares,
+    rooms: Rooms,
 }
 
 /// What others have the thread of a node do.
@@ -224,7 +224,7 @@ impl Shared {
     }
 
     fn draft(&self) -> Draft {
-        Draft::in_room(self.spares.take())
+        Draft::in_room(self.rooms.spare())
     }
 }
 
@@ -250,7 +250,7 @@ impl Node {
             driver: OnceLock::new(),
             slots: Slots::new(config.queue),
             members: Members::default(),
-            spares: Spares::new(SPARE_BYTES),
+            rooms: Rooms::new(SPARE_BYTES),
         });
         let driver = Driver::new(transport, config, Box::new(service), Arc::clone(&shared), inbox);
         let name = format!("lda {}", shared.id);
@@ -297,7 +297,7 @@ impl Handle {
 
     /// Takes a frame that is done with, as the answer of a peer, so that its room can be used again.
     pub fn release(&self, frame: Frame) {
-        self.shared.spares.release(frame);
+        self.shared.rooms.release(frame);
     }
 
     /// Asks a peer for something that changes nothing.
