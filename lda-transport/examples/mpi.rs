@@ -1,4 +1,4 @@
-//! How fast frames go between two ranks of MPI, and at what cost: `mpirun -n 2 target/release/examples/mpi`, which tells
+//! How fast frames go between two ranks of MPI, and at what cost: `mpirun --bind-to none -n 2 target/release/examples/mpi`, which tells
 //! a row of the table of `examples/speed`. With `bare` after it, how fast the same goes by calls of MPI alone; with
 //! `together`, on any number of ranks, how long operations take by MPI and over frames.
 

@@ -27,16 +27,22 @@
 //!
 //! | | GB/s, 64 KiB | GB/s, 1 MiB | CPU s a GB, 64 KiB | CPU s a GB, 1 MiB | µs there and back, 64 B |
 //! |---|--:|--:|--:|--:|--:|
-//! | bare tonic | 1.79 | 1.61 | 0.90 | 0.97 | 77.8 |
-//! | grpc | 1.89 | 2.32 | 0.86 | 0.70 | 96.7 |
-//! | grpc, mTLS | 1.25 | 1.45 | 1.32 | 1.17 | 101.9 |
-//! | pushes over grpc | 1.96 | 1.96 | 0.81 | 0.82 | 112.3 |
-//! | tcp | 1.73 | 2.97 | 0.90 | 0.54 | 86.5 |
-//! | local | 54.70 | 6.19 | 0.02 | 0.17 | 1.1 |
+//! | bare tonic | 1.80 | 1.58 | 0.91 | 0.99 | 79.1 |
+//! | grpc | 2.08 | 2.30 | 0.83 | 0.70 | 95.5 |
+//! | grpc, spinning | 2.22 | 2.31 | 0.80 | 0.66 | 65.4 |
+//! | grpc, mTLS | 1.45 | 1.56 | 1.15 | 1.08 | 114.4 |
+//! | pushes over grpc | 2.06 | 2.35 | 0.86 | 0.69 | 113.9 |
+//! | tcp | 1.75 | 3.70 | 0.94 | 0.41 | 86.7 |
+//! | local | 49.76 | 6.41 | 0.03 | 0.17 | 1.1 |
+//! | bare rsmpi | 9.63 | 9.11 | 0.21 | 0.22 | 0.3 |
+//! | mpi | 2.23 | 11.35 | 0.49 | 0.18 | 18.0 |
 //!
-//! The round trip of `bare tonic` is from a thread and back to it, as those below are. Pushes are requests of
-//! [`Node`](crate::node::Node)s, done at most once. `tcp` is the example, which does less than a transport should. MPI
-//! is measured by `examples/mpi`, under `mpirun`, beside calls of MPI alone.
+//! The round trip of `bare tonic` is from a thread and back to it, as those below are, but at the other end no thread is
+//! woken: that is what `grpc` takes longer. `spinning` is [`Spinning`](crate::wrap::Spinning) around it. Pushes are requests of
+//! [`Node`](crate::node::Node)s, done at most once. `tcp` is the example, which does less than a transport should. The
+//! two rows of MPI (Open MPI 4.1, shared memory) are of another program, `mpirun --bind-to none -n 2
+//! target/release/examples/mpi`, with and without `bare` after it: bandwidth is that of MPI, but short frames pay for
+//! the threads that hand them over, of which two look for messages without rest and leave the others no core.
 //!
 //! # Writing one
 //! 1. Read the contract of [`Transport`](crate::Transport). `examples/tcp` is one of under 200 lines, over plain TCP.

@@ -9,6 +9,7 @@ use lda_transport::endpoint::{Config, Draft, Identity, Outcome};
 use lda_transport::node::{Asked, Node, Silent};
 use lda_transport::wrap::{
     Broken, Count, Counting, Delaying, Entry, Failing, Faults, Happened, Log, Recording, Replaying,
+    Spinning,
 };
 use lda_transport::{Arrival, Loss, NodeId, ReceiveError, SendError, Time, Transport, Wait, local};
 
@@ -54,6 +55,59 @@ fn those_that_only_look_on_keep_the_contract() {
 #[test]
 fn one_that_delays_keeps_the_contract() {
     conforms(|inner| Box::new(Delaying::new(inner, Duration::from_micros(200))));
+}
+
+#[test]
+fn one_that_spins_keeps_the_contract() {
+    conforms(|inner| Box::new(Spinning::new(inner, Duration::from_micros(200))));
+}
+
+#[test]
+fn what_comes_while_one_spins_finds_it_awake() {
+    /// Gives what there is at the third look, and notes how it is asked.
+    #[derive(Debug)]
+    struct Third(local::Local, Arc<Mutex<Vec<Wait>>>);
+    impl Transport for Third {
+        fn id(&self) -> NodeId {
+            self.0.id()
+        }
+        fn capabilities(&self) -> lda_transport::Capabilities {
+            self.0.capabilities()
+        }
+        fn send(
+            &mut self,
+            to: NodeId,
+            frame: lda_transport::Frame,
+        ) -> Result<(), lda_transport::Unsent> {
+            self.0.send(to, frame)
+        }
+        fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+            let mut looks = self.1.lock().unwrap();
+            looks.push(wait);
+            if looks.len() == 3 { self.0.receive(wait) } else { Ok(None) }
+        }
+        fn waker(&self) -> std::task::Waker {
+            self.0.waker()
+        }
+        fn close(&mut self, patience: Duration) {
+            self.0.close(patience);
+        }
+    }
+    let (a, b) = pair();
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let looked = || looks.lock().unwrap().clone();
+    let mut spinning = Spinning::new(Third(b, Arc::clone(&looks)), Duration::MAX);
+    assert_eq!(spinning.receive(Wait::Forever), Ok(Some(Arrival::Up { peer: NodeId(0) })));
+    assert_eq!(looked(), [Wait::No; 3], "awake for as long as it takes");
+    // Nothing more comes: it sleeps for what is left.
+    let (_c, d) = pair();
+    looks.lock().unwrap().extend([Wait::No; 3]);
+    let mut spinning = Spinning::new(Third(d, Arc::clone(&looks)), Duration::from_millis(1));
+    assert_eq!(spinning.receive(Wait::For(SECOND)), Ok(None));
+    assert!(matches!(looked().last(), Some(Wait::For(left)) if *left < SECOND), "{:?}", looked());
+    assert_eq!(spinning.receive(Wait::For(Duration::ZERO)), Ok(None));
+    assert_eq!(looked().last(), Some(&Wait::For(Duration::ZERO)), "no longer than it is asked to");
+    drop(a);
 }
 
 fn pair() -> (local::Local, local::Local) {

@@ -6,7 +6,7 @@
 //!
 //! - `bare tonic`: one stream of messages by tonic alone, sent within its runtime; round trips begin and end on a thread
 //!   outside of it, as those of a program without a runtime do.
-//! - `grpc`, `grpc, mTLS`: frames by [`lda_transport::grpc`].
+//! - `grpc`, `grpc, mTLS`: frames by [`lda_transport::grpc`]; `grpc, spinning` by a [`Spinning`] around it, on both sides.
 //! - `pushes over grpc`: requests of a [`Node`](lda_transport::node::Node), done at most once, within windows.
 //! - `tcp`: the transport of `examples/tcp`.
 //! - `local`: two threads of one process.
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use lda_transport::local;
+use lda_transport::wrap::Spinning;
 use lda_transport::{NodeId, Transport};
 
 /// Whatever goes wrong ends the program.
@@ -41,13 +42,17 @@ const BYTES: usize = 1 << 30;
 const SHORT: usize = 64;
 const ROUNDS: usize = 5_000;
 const RUNS: usize = 5;
+/// How long [`Spinning`] waits awake: longer than a round trip takes.
+const SPIN: Duration = Duration::from_micros(150);
 
-const WAYS: [Way; 6] = [Way::Bare, Way::Grpc, Way::Mutual, Way::Pushes, Way::Tcp, Way::Local];
+const WAYS: [Way; 7] =
+    [Way::Bare, Way::Grpc, Way::Spinning, Way::Mutual, Way::Pushes, Way::Tcp, Way::Local];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Bare,
     Grpc,
+    Spinning,
     Mutual,
     Pushes,
     Tcp,
@@ -59,6 +64,7 @@ impl Way {
         match self {
             Self::Bare => "bare tonic",
             Self::Grpc => "grpc",
+            Self::Spinning => "grpc, spinning",
             Self::Mutual => "grpc, mTLS",
             Self::Pushes => "pushes over grpc",
             Self::Tcp => "tcp",
@@ -107,6 +113,9 @@ fn receive(way: Way) -> Result<()> {
     match way {
         Way::Bare => bare::receive(),
         Way::Grpc => frames::receive(Box::new(frames::grpc_receiver(None)?)),
+        Way::Spinning => {
+            frames::receive(Box::new(Spinning::new(frames::grpc_receiver(None)?, SPIN)))
+        }
         Way::Mutual => {
             frames::receive(Box::new(frames::grpc_receiver(Some(certificates::files()?))?))
         }
@@ -175,6 +184,10 @@ fn run(way: Way) -> Result<Run> {
         Way::Bare => Box::new(bare::Bare::connect(&address)?),
         Way::Grpc => {
             Box::new(frames::Frames::new(Box::new(frames::grpc(&address, None)?), NodeId(0))?)
+        }
+        Way::Spinning => {
+            let node = Spinning::new(frames::grpc(&address, None)?, SPIN);
+            Box::new(frames::Frames::new(Box::new(node), NodeId(0))?)
         }
         Way::Mutual => {
             let tls = Some(certificates::files()?);

@@ -1,4 +1,4 @@
-//! Transports around transports: to count, to log, to slow down, to break, to record.
+//! Transports around transports: to count, to log, to slow down, to break, to record, to hurry.
 //!
 //! Each takes any [`Transport`](crate::Transport) and is one, so that they can be put around each other.
 //!
@@ -16,9 +16,10 @@
 //! | [`Delaying`] | holds back what has come | yes |
 //! | [`Failing`] | loses, doubles, changes, cuts off, by a seed | no: that is what it is for |
 //! | [`Recording`] | writes down all that happens, for [`Replaying`] | yes |
+//! | [`Spinning`] | waits awake for a while | yes |
 //!
-//! What a transport does [together](crate::Transport::together) by its own means goes past all of them but [`Delaying`], which
-//! hands it on; around it the others have none, so that operations go over frames, which they see.
+//! What a transport does [together](crate::Transport::together) by its own means goes past [`Delaying`] and
+//! [`Spinning`], which hand it on; the others have none, so that operations go over frames, which they see.
 //!
 //! ```
 //! use lda_transport::wrap::Counting;
@@ -77,6 +78,7 @@ mod logging;
 mod record;
 mod recording;
 mod replaying;
+mod spinning;
 
 /// When a wait is over; never, or too far off to be a time.
 fn end_of(wait: crate::Wait) -> Option<std::time::Instant> {
@@ -96,3 +98,4 @@ pub use logging::Logging;
 pub use record::{Broken, Entry, Happened, Log};
 pub use recording::{Recording, Trouble};
 pub use replaying::{Differences, Replaying};
+pub use spinning::Spinning;
