@@ -1,6 +1,8 @@
-//! What the programs share: how documents are read and methods chosen from the command line, what matrices
-//! look like in files, and how files appear.
+//! What the programs share: how documents are read and methods chosen from the command line, how
+//! topics of documents are found, what matrices look like in files, and how files appear.
 
+#[cfg(feature = "common")]
+pub mod documents;
 #[cfg(feature = "common")]
 pub mod json;
 #[cfg(feature = "common")]
@@ -11,5 +13,7 @@ pub mod method;
 pub mod output;
 #[cfg(feature = "common")]
 pub mod parsers;
+#[cfg(feature = "common")]
+pub mod program;
 #[cfg(feature = "common")]
 pub mod reading;

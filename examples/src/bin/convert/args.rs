@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, ValueEnum};
 use lda_examples::method::MethodArgs;
 use lda_examples::parsers::positive;
+use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
@@ -42,9 +43,8 @@ pub struct Args {
     /// Document-topic prior of every topic, which a NumPy array does not tell [default: 50/K]
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha: Option<f64>,
-    /// Nothing on standard error but errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub program: ProgramArgs,
 
     #[command(flatten)]
     pub method: MethodArgs,

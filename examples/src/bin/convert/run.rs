@@ -1,17 +1,17 @@
 //! A run from the command line to the written files.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lda_core::corpus::{BuildError, ReadError};
-use lda_core::infer::{Inference, InferenceError, Translation, TranslationError};
+use lda_core::infer::Inference;
 use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
+use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::json::ascii_line;
 use lda_examples::matrix::{DenseError, Layout, Matrix};
 use lda_examples::output::{Output, OutputError};
-use lda_examples::reading::{self, ReadingError};
+use lda_examples::program::ThreadsError;
+use lda_examples::reading;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -49,23 +49,12 @@ pub enum ConvertError {
     /// The file would be too large.
     #[error(transparent)]
     Dense(#[from] DenseError),
-    /// The model cannot be asked so.
+    /// Topics of the documents cannot be had.
     #[error(transparent)]
-    Inference(#[from] InferenceError),
-    /// The documents cannot be read.
+    Documents(#[from] DocumentsError),
+    /// The thread pool could not be started.
     #[error(transparent)]
-    Reading(#[from] ReadingError),
-    /// Words of the documents are not the model's.
-    #[error("{model}: {source}", model = model.display())]
-    Words {
-        /// The model's file.
-        model: PathBuf,
-        /// Why not.
-        source: TranslationError,
-    },
-    /// The documents cannot be put together.
-    #[error(transparent)]
-    Build(#[from] BuildError),
+    Threads(#[from] ThreadsError),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -75,13 +64,8 @@ impl ConvertError {
     /// Exit status: 2 where the command line is to blame, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Usage(_)
-            | Self::Dense(_)
-            | Self::Inference(InferenceError::Option { .. })
-            | Self::Import(ImportError::Alpha(_))
-            | Self::Reading(
-                ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
-            ) => 2,
+            Self::Usage(_) | Self::Dense(_) | Self::Import(ImportError::Alpha(_)) => 2,
+            Self::Documents(error) if error.is_usage() => 2,
             _ => 1,
         }
     }
@@ -97,12 +81,8 @@ pub fn run(args: &Args) -> Result<(), ConvertError> {
         let usage = format!("{}: only .json has documents in it", path.display());
         return Err(ConvertError::Usage(usage));
     }
-    let note = |text: &str| {
-        if !args.quiet {
-            // Where standard error is gone, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "{text}");
-        }
-    };
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
     let model = import::import(args)?;
     let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());
     note(&format!("{name}: {topics} topics, {words} words"));
@@ -144,13 +124,13 @@ fn write_documents(
         return Err(ConvertError::TooLarge { topics, words });
     }
     let output = Output::create(&args.out)?;
-    let inference = Inference::new(model, args.method.method(), args.method.seed)?;
-    let corpus = reading::read(path, &args.reading, &mut |text| note(text))?.corpus;
-    let corpus = Translation::new(&corpus, model)
-        .map_err(|source| ConvertError::Words { model: args.model.clone(), source })?
-        .apply(&corpus)?;
-    let answers = inference.infer_corpus(&corpus);
-    Ok(output.fill(|out| pyldavis::write(&inference, &corpus, &answers, out))?)
+    let inference = Inference::new(model, args.method.method(), args.method.seed)
+        .map_err(DocumentsError::from)?;
+    let corpus = reading::read(path, &args.reading, &mut |text| note(text))
+        .map_err(DocumentsError::from)?
+        .corpus;
+    let Answered { documents, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
+    Ok(output.fill(|out| pyldavis::write(&inference, &documents, &answers, out))?)
 }
 
 /// Where a matrix comes from.

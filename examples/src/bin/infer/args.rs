@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, value_parser};
 use lda_examples::method::MethodArgs;
+use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
@@ -33,12 +34,8 @@ pub struct Args {
     /// Topics a line of JSON, the largest; all that have tokens unless given
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub top: Option<u32>,
-    /// Threads; all cores unless given. Never changes a result
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-    /// Nothing on standard error but errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub program: ProgramArgs,
 
     #[command(flatten)]
     pub method: MethodArgs,

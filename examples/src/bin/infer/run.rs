@@ -1,16 +1,16 @@
 //! A run from the command line to the last line.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::corpus::read::text;
-use lda_core::corpus::{BuildError, ReadError};
 use lda_core::file::FileError;
-use lda_core::infer::{Answer, Inference, InferenceError, Translation, TranslationError};
+use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
+use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::output::{Output, OutputError};
+use lda_examples::program::ThreadsError;
 use lda_examples::reading::{self, ReadingError};
 use thiserror::Error;
 
@@ -27,26 +27,9 @@ pub enum InferError {
     /// The model cannot be read.
     #[error("{0}")]
     Model(#[from] FileError),
-    /// The model cannot be asked so.
+    /// Topics of the documents cannot be had.
     #[error(transparent)]
-    Inference(#[from] InferenceError),
-    /// The documents cannot be read.
-    #[error(transparent)]
-    Reading(#[from] ReadingError),
-    /// Standard input cannot be read.
-    #[error("standard input: {0}")]
-    Input(io::Error),
-    /// Words of the documents are not the model's.
-    #[error("{model}: {source}", model = model.display())]
-    Words {
-        /// The model's file.
-        model: PathBuf,
-        /// Why not.
-        source: TranslationError,
-    },
-    /// The documents cannot be put together.
-    #[error(transparent)]
-    Build(#[from] BuildError),
+    Documents(#[from] DocumentsError),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -54,24 +37,16 @@ pub enum InferError {
     #[error("standard output: {0}")]
     Print(io::Error),
     /// The thread pool could not be started.
-    #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
-    Threads {
-        /// How many.
-        threads: u16,
-        /// What the system said.
-        reason: String,
-    },
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
 }
 
 impl InferError {
     /// Exit status: 2 where the command line is to blame, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Usage(_)
-            | Self::Inference(InferenceError::Option { .. })
-            | Self::Reading(
-                ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
-            ) => 2,
+            Self::Usage(_) => 2,
+            Self::Documents(error) if error.is_usage() => 2,
             _ => 1,
         }
     }
@@ -83,18 +58,8 @@ impl InferError {
 /// [`InferError`].
 pub fn run(args: &Args) -> Result<(), InferError> {
     let form = Form::of(args.out.as_deref()).map_err(InferError::Usage)?;
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .map_err(|error| InferError::Threads { threads, reason: error.to_string() })?;
-    }
-    let note = |text: &str| {
-        if !args.quiet {
-            // Where standard error is gone, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "{text}");
-        }
-    };
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
     // The file is somebody's, and may be anything.
     let model = TopicModel::map(&args.model, true)?;
@@ -105,17 +70,13 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_words()
     ));
     let method = args.method.method();
-    let inference = Inference::new(&model, method, args.method.seed)?;
+    let inference =
+        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
     let documents = documents(args, &note)?;
     let start = Instant::now();
     let answers = match documents {
         Documents::Empty(documents) => vec![Answer::default(); documents],
-        Documents::Some(corpus) => {
-            let translated = Translation::new(&corpus, &model)
-                .map_err(|source| InferError::Words { model: args.model.clone(), source })?
-                .apply(&corpus)?;
-            inference.infer_corpus(&translated)
-        }
+        Documents::Some(corpus) => Answered::new(&corpus, &inference, &args.model)?.answers,
     };
     let seconds = start.elapsed().as_secs_f64();
     match output {
@@ -151,13 +112,13 @@ enum Documents {
     Some(Box<Corpus>),
 }
 
-fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, InferError> {
+fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsError> {
     if let Some(path) = &args.path {
         let read = reading::read(path, &args.reading, &mut |text| note(text))?;
         return Ok(Documents::Some(Box::new(read.corpus)));
     }
     let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(InferError::Input)?;
+    io::stdin().lock().read_to_end(&mut bytes).map_err(DocumentsError::Input)?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, value_parser};
+use clap::Parser;
 use lda_examples::method::MethodArgs;
+use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
@@ -47,12 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub document_words: usize,
 
-    /// Threads; all cores unless given. Never changes the page
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-    /// Nothing on standard error but errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub program: ProgramArgs,
 
     #[command(flatten)]
     pub method: MethodArgs,

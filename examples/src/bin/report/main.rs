@@ -22,18 +22,11 @@ mod run;
 mod terms;
 mod time;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use lda_examples::program;
 
 fn main() -> ExitCode {
-    match run::run(&args::Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Where standard error is gone, the status still tells.
-            let _ = writeln!(io::stderr(), "error: {error}");
-            ExitCode::from(error.status())
-        }
-    }
+    program::end(run::run(&args::Args::parse()), run::ReportError::status)
 }

@@ -1,18 +1,18 @@
 //! A run from the command line to the page.
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
 
 use lda_core::Corpus;
 use lda_core::corpus::read::read_vocabulary;
-use lda_core::corpus::{BuildError, ReadError, Vocabulary};
+use lda_core::corpus::{ReadError, Vocabulary};
 use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, majorize_stress};
 use lda_core::file::FileError;
-use lda_core::infer::{Answer, Inference, InferenceError, Translation, TranslationError};
+use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
+use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::output::{Output, OutputError};
-use lda_examples::reading::{self, ReadingError};
+use lda_examples::program::ThreadsError;
+use lda_examples::reading;
 use thiserror::Error;
 
 use crate::about::Origin;
@@ -37,26 +37,12 @@ pub enum ReportError {
     /// The model cannot be read.
     #[error("{0}")]
     Model(#[from] FileError),
-    /// The model cannot be asked.
+    /// Topics of the documents cannot be had.
     #[error(transparent)]
-    Inference(#[from] InferenceError),
+    Documents(#[from] DocumentsError),
     /// The model's words cannot be ranked.
     #[error(transparent)]
     TopWords(#[from] TopWordsError),
-    /// The documents cannot be read.
-    #[error(transparent)]
-    Reading(#[from] ReadingError),
-    /// Words of the documents are not the model's.
-    #[error("{model}: {source}", model = model.display())]
-    Words {
-        /// The model's file.
-        model: PathBuf,
-        /// Why not.
-        source: TranslationError,
-    },
-    /// The documents cannot be put together.
-    #[error(transparent)]
-    Build(#[from] BuildError),
     /// A log cannot be read.
     #[error("--log: {0}")]
     Curve(#[from] CurveError),
@@ -67,23 +53,15 @@ pub enum ReportError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// The thread pool could not be started.
-    #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
-    Threads {
-        /// How many.
-        threads: u16,
-        /// What the system said.
-        reason: String,
-    },
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
 }
 
 impl ReportError {
     /// Exit status: 2 where the command line is to blame, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Inference(InferenceError::Option { .. })
-            | Self::Reading(
-                ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. }),
-            ) => 2,
+            Self::Documents(error) if error.is_usage() => 2,
             _ => 1,
         }
     }
@@ -94,30 +72,21 @@ impl ReportError {
 /// # Errors
 /// [`ReportError`].
 pub fn run(args: &Args) -> Result<(), ReportError> {
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .map_err(|error| ReportError::Threads { threads, reason: error.to_string() })?;
-    }
-    let note = |text: &str| {
-        if !args.quiet {
-            // Where standard error is gone, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "{text}");
-        }
-    };
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
     // The file is somebody's, and may be anything.
     let model = TopicModel::map(&args.model, true)?;
     let method = args.method.method();
-    let inference = Inference::new(&model, method, args.method.seed)?;
-    let corpus = reading::read_in_order(&args.path, &args.reading, &mut |text| note(text))?.corpus;
+    let inference =
+        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
+    let corpus = reading::read_in_order(&args.path, &args.reading, &mut |text| note(text))
+        .map_err(DocumentsError::from)?
+        .corpus;
     let titles = titles(args, &corpus)?;
-    let translation = Translation::new(&corpus, &model)
-        .map_err(|source| ReportError::Words { model: args.model.clone(), source })?;
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
-    let answers = inference.infer_corpus(&translation.apply(&corpus)?);
+    let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
 
     note(&format!("distances of {} topics", model.num_topics()));
     let distances = TopicDistances::jensen_shannon(&model);

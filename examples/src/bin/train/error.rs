@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use lda_examples::matrix::DenseError;
 use lda_examples::output::OutputError;
+use lda_examples::program::ThreadsError;
 use lda_examples::reading::ReadingError;
 
 /// Why a run failed.
@@ -69,13 +70,8 @@ pub enum TrainError {
     #[error("the last snapshot is missing: {0}; other files asked for are written")]
     Checkpoint(String),
     /// The thread pool could not be started.
-    #[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
-    Threads {
-        /// How many.
-        threads: u16,
-        /// What the system said.
-        reason: String,
-    },
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
     /// A matrix with its zeros would be too large.
     #[error(transparent)]
     Dense(#[from] DenseError),

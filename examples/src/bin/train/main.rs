@@ -24,18 +24,13 @@ mod run;
 mod sources;
 mod table;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
+use lda_examples::program;
+
 use crate::args::Args;
+use crate::error::TrainError;
 
 fn main() -> ExitCode {
-    match run::run(&Args::from_command_line()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Where standard error is gone, the status still tells.
-            let _ = writeln!(io::stderr(), "error: {error}");
-            ExitCode::from(error.status())
-        }
-    }
+    program::end(run::run(&Args::from_command_line()), TrainError::status)
 }

@@ -18,6 +18,7 @@ use crate::provenance::{Basis, Input, Provenance};
 use crate::results::{Outcome, Results};
 use crate::{basis, held_out, input, interrupt, table};
 use lda_examples::matrix::Layout;
+use lda_examples::program;
 
 /// Reads, trains, writes, prints.
 ///
@@ -27,7 +28,8 @@ use lda_examples::matrix::Layout;
 pub fn run(args: &Args) -> Result<(), TrainError> {
     args.check()?;
     interrupt::listen()?;
-    start_threads(args)?;
+    // The pool that everything runs on.
+    args.machine.threads.map_or(Ok(()), program::start_threads)?;
     let mut results = Results::create(&args.results)?;
     let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
     let progress = Progress::new(args.results.quiet, goal);
@@ -131,15 +133,6 @@ fn resumed(args: &Args, progress: &Progress) -> Result<Option<Snapshot>, TrainEr
     let (path, epochs) = (latest.path.display(), latest.snapshot.epochs());
     progress.note(&format!("going on from {path} after {epochs} epochs"));
     Ok(Some(latest.snapshot))
-}
-
-/// The pool that everything runs on.
-fn start_threads(args: &Args) -> Result<(), TrainError> {
-    let Some(threads) = args.machine.threads else { return Ok(()) };
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(usize::from(threads))
-        .build_global()
-        .map_err(|error| TrainError::Threads { threads, reason: error.to_string() })
 }
 
 fn hold_out(
