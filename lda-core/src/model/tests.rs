@@ -154,6 +154,28 @@ fn weights_are_shares_over_a_floor() {
     assert!(Weights::from_rows(&[[f64::MAX, f64::MAX]]).is_err());
 }
 
+/// Of 500 words each of 30 topics has 3; what the others have of it is smoothing, rounded in every way.
+#[test]
+fn smoothed_weights_are_held_as_sparsely_as_their_counts() {
+    let counts = |topic: usize| {
+        let mut row = vec![0.0; 500];
+        (0..3).for_each(|i| row[(topic * 37 + i * 91) % 500] = (topic + 5 * i + 1) as f64);
+        row
+    };
+    for (times, single) in [(1.0, false), (1.0 / 3.0, false), (1e-3, true)] {
+        let row = |topic| {
+            let smoothed: Vec<f64> = counts(topic).iter().map(|count| count + 0.013).collect();
+            let sum: f64 = smoothed.iter().sum();
+            let share = |value: &f64| value / sum * times * (topic + 1) as f64;
+            let single = |value: f64| if single { f64::from(value as f32) } else { value };
+            smoothed.iter().map(share).map(single).collect::<Vec<f64>>()
+        };
+        let rows: Vec<Vec<f64>> = (0..30).map(row).collect();
+        let weights = Weights::from_rows(&rows).unwrap();
+        assert_eq!(weights.num_entries(), 90, "{times}");
+    }
+}
+
 #[test]
 fn every_damage_is_seen() {
     for model in [trained(3), imported()] {

@@ -44,6 +44,9 @@ pub enum WeightsError {
     },
 }
 
+/// Of a floor: what is above it by less is at it, up to rounding in single precision and in sums.
+const ROUNDING: f64 = 1e-6;
+
 /// φ over a floor: φ_kw = floor_k + excess_kw, where only excesses above zero are held.
 ///
 /// Memory: 6 bytes an excess (8 above 65,536 topics), 8 bytes a word and a topic. An excess has 24
@@ -58,7 +61,7 @@ pub struct Weights {
 impl Weights {
     /// φ_kw ∝ `rows[k][w]`: weights of any scale, one row a topic. The least of a row becomes its
     /// floor, so that a smoothed model, whose topics give most words the same, is held as sparsely as
-    /// it is.
+    /// it is. What is above its floor by less than a millionth of it, as by rounding, is at the floor.
     ///
     /// ```
     /// use lda_core::model::Weights;
@@ -89,7 +92,8 @@ impl Weights {
             if !(sum > 0.0 && sum.is_finite() && sum.recip().is_finite()) {
                 return Err(WeightsError::NoShare { topic, sum });
             }
-            floors.push(row.iter().copied().fold(f64::INFINITY, f64::min) / sum);
+            // As the values below are scaled: what is at the floor is no hair above it.
+            floors.push(row.iter().copied().fold(f64::INFINITY, f64::min) * sum.recip());
             scales.push(sum.recip());
         }
         let mut offsets = vec![0];
@@ -97,10 +101,11 @@ impl Weights {
         let mut excesses: Vec<f32> = Vec::new();
         for word in 0..words {
             for (topic, row) in rows.iter().enumerate() {
-                let excess = (row.as_ref()[word] * scales[topic] - floors[topic]) as f32;
-                if excess > 0.0 {
+                let excess = row.as_ref()[word] * scales[topic] - floors[topic];
+                // In single precision it may be nothing.
+                if excess > ROUNDING * floors[topic] && excess as f32 > 0.0 {
                     topics.push(topic as u32);
-                    excesses.push(excess);
+                    excesses.push(excess as f32);
                 }
             }
             offsets.push(excesses.len() as u64);
