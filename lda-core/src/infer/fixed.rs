@@ -3,10 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::variational::SMALL;
 use crate::counts::TopicIndex;
 use crate::model::{Rows, TopicModel, Value};
-use crate::special::digamma;
+use crate::simd::Isa;
 
 /// No sum of weights has these bits.
 const UNKNOWN: u64 = u64::MAX;
@@ -22,13 +21,13 @@ pub(super) struct Fixed {
     pub scales: Vec<f64>,
     /// α_k, where all are the same.
     pub even: Option<f64>,
-    /// ψ(α_k + [`SMALL`]).
-    pub faint: Vec<f64>,
     /// Σ_{j≤k} α_j floor_j.
     prior_sums: Vec<f64>,
     /// Σ_k α_k excess_kw of each word, computed when it is first asked for; bits of `f64`.
     word_sums: Vec<AtomicU64>,
     has_floor: bool,
+    /// Never affects a result.
+    pub isa: Isa,
 }
 
 impl Fixed {
@@ -51,12 +50,12 @@ impl Fixed {
         Self {
             prior_sums: prior_sums.collect(),
             even: alpha.first().copied().filter(|first| alpha.iter().all(|alpha| alpha == first)),
-            faint: alpha.iter().map(|alpha| digamma(alpha + SMALL)).collect(),
             has_floor: floors.iter().any(|&floor| floor > 0.0),
             word_sums: (0..model.num_words()).map(|_| AtomicU64::new(UNKNOWN)).collect(),
             alpha,
             floors,
             scales,
+            isa: Isa::detect(),
         }
     }
 
@@ -129,6 +128,6 @@ impl Fixed {
 
     /// Bytes.
     pub fn memory(&self) -> usize {
-        8 * (self.alpha.len() * 5 + self.word_sums.len())
+        8 * (self.alpha.len() * 4 + self.word_sums.len())
     }
 }

@@ -185,6 +185,14 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         Ok(Self { model, method, seed, prepared, alpha_sum })
     }
 
+    #[cfg(test)]
+    pub(super) fn with_isa(mut self, isa: crate::simd::Isa) -> Self {
+        if let Prepared::Fixed(fixed) = &mut self.prepared {
+            fixed.isa = isa;
+        }
+        self
+    }
+
     /// The model.
     pub fn model(&self) -> &TopicModel {
         &self.model

@@ -8,6 +8,7 @@ use crate::Corpus;
 use crate::model::{TopicModel, Weights};
 use crate::prior::Alpha;
 use crate::random::Xoshiro256PlusPlus;
+use crate::simd::Isa;
 use crate::special::digamma;
 
 fn counts(topics: usize, words: usize, seed: u64) -> TopicModel {
@@ -144,6 +145,27 @@ fn variational_is_the_e_step() {
         assert!(left_out < 1e-4 * model.num_topics() as f64, "{left_out}");
         let sum: f64 = answer.counts.iter().map(|&(_, count)| count).sum();
         assert!((sum - 9.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_e_step_has_the_same_bits_by_all_instructions() {
+    let many = counts(300, 60, 6);
+    let uneven: Vec<f64> = (1..=300).map(|k| 0.01 * f64::from(k % 7 + 1)).collect();
+    let models = [
+        TopicModel::from_counts(many.counts().unwrap(), Alpha::Symmetric(0.02), 0.01),
+        TopicModel::from_counts(many.counts().unwrap(), Alpha::from(uneven), 0.01),
+        weights(60, 60, 4),
+    ];
+    let mut rng = Xoshiro256PlusPlus::from_seed(5);
+    let words: Vec<u32> = (0..150).map(|_| rng.below(60)).collect();
+    for model in models {
+        let answers = Isa::available().map(|isa| {
+            let inference = Inference::new(&model, Method::VARIATIONAL, 0).unwrap().with_isa(isa);
+            inference.session().infer(words.iter().copied())
+        });
+        let answers: Vec<Answer> = answers.collect();
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     }
 }
 
