@@ -1,28 +1,14 @@
 //! Real corpora, where they are at hand: `LDA_CORPORA`, or the folder beside the repository.
 
-use std::path::PathBuf;
-
 use lda_core::Corpus;
 use lda_core::corpus::{ReadError, ReadOptions, read, write_uci};
 
-#[allow(clippy::print_stderr)] // a test that skips should say so
-/// The file, or `None`, said aloud, where it is not on this machine.
-fn corpus_file(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("LDA_CORPORA").map_or_else(
-        || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora").into(),
-        PathBuf::from,
-    );
-    let path = folder.join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is not here; set LDA_CORPORA", path.display());
-        return None;
-    }
-    Some(path)
-}
+#[path = "common/real.rs"]
+mod real;
 
 #[test]
 fn kos_is_as_published() {
-    let Some(path) = corpus_file("docword.kos.txt.gz") else { return };
+    let Some(path) = real::file("docword.kos.txt.gz") else { return };
     let (corpus, report) =
         Corpus::read_with_report(path, &ReadOptions::default()).expect("a published file");
     assert_eq!((corpus.num_documents(), corpus.num_words()), (3430, 6906));
@@ -37,7 +23,7 @@ fn kos_is_as_published() {
     assert_eq!(repaired, 0, "{report:?}");
     assert_eq!(corpus.fingerprint(), 0xba15_c14b_de63_75bf);
 
-    let vocabulary = corpus_file("vocab.kos.txt.gz").expect("it lies beside the corpus");
+    let vocabulary = real::file("vocab.kos.txt.gz").expect("it lies beside the corpus");
     let corpus = corpus.with_vocabulary(vocabulary).expect("a word a line");
     assert_eq!(corpus.vocabulary().expect("just given").id("aarp"), Some(0));
 
@@ -49,20 +35,20 @@ fn kos_is_as_published() {
 
 #[test]
 fn files_of_another_corpus_are_refused() {
-    let Some(path) = corpus_file("docword.kos.txt.gz") else { return };
+    let Some(path) = real::file("docword.kos.txt.gz") else { return };
     let corpus = Corpus::read(path).expect("a published file");
-    let nips = corpus_file("vocab.nips.txt.gz").expect("the corpora lie together");
+    let nips = real::file("vocab.nips.txt.gz").expect("the corpora lie together");
     let error = corpus.clone().with_vocabulary(nips).expect_err("15,283 words for 6,906");
     assert!(matches!(error, ReadError::Length { found: 15_283, expected: 6906, .. }), "{error}");
-    let times = corpus_file("times.nips.txt.gz").expect("the corpora lie together");
+    let times = real::file("times.nips.txt.gz").expect("the corpora lie together");
     let error = corpus.with_dates(times).expect_err("1,740 dates for 3,430 documents");
     assert!(matches!(error, ReadError::Length { found: 1740, expected: 3430, .. }), "{error}");
 }
 
 #[test]
 fn dates_go_with_documents() {
-    let Some(path) = corpus_file("docword.nips.txt.gz") else { return };
-    let times = corpus_file("times.nips.txt.gz").expect("it lies beside the corpus");
+    let Some(path) = real::file("docword.nips.txt.gz") else { return };
+    let times = real::file("times.nips.txt.gz").expect("it lies beside the corpus");
     let corpus =
         Corpus::read(path).expect("a sound file").with_dates(times).expect("a date a line");
     let dates = corpus.dates().expect("just given");

@@ -18,18 +18,11 @@ use lda_core::train::{Options, SamplerKind, Trainer};
 /// What the program itself takes: code, stacks, the pool, the corpus reader's buffers.
 const PROCESS: u64 = 16 << 20;
 
-#[allow(clippy::print_stderr)] // a test that skips should say so
+#[path = "common/real.rs"]
+mod real;
+
 fn corpus(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("LDA_CORPORA").map_or_else(
-        || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora").into(),
-        PathBuf::from,
-    );
-    let path = folder.join(format!("docword.{name}.txt.gz"));
-    if !path.exists() {
-        eprintln!("skipped: {} is not here; set LDA_CORPORA", path.display());
-        return None;
-    }
-    Some(path)
+    real::file(&format!("docword.{name}.txt.gz"))
 }
 
 /// Largest resident size of this process, in bytes.

@@ -144,13 +144,23 @@ impl<T: TopicIndex> Rows<T> {
         tokens: impl Iterator<Item = u64>,
         density: Density,
     ) -> Result<(), RowsTooLarge> {
+        Self::place(topics, tokens, density, |_| ()).map(|_| ())
+    }
+
+    /// Tells `each` where every row begins; how many lines there are.
+    fn place(
+        topics: usize,
+        tokens: impl Iterator<Item = u64>,
+        density: Density,
+        mut each: impl FnMut(Place),
+    ) -> Result<usize, RowsTooLarge> {
         let mut line = 0;
         for tokens in tokens {
             let (form, lines) = Self::lines_of(topics, tokens, density);
-            Place::new(form, line).ok_or(RowsTooLarge)?;
+            each(Place::new(form, line).ok_or(RowsTooLarge)?);
             line += lines;
         }
-        Ok(())
+        Ok(line)
     }
 
     /// Empty rows; row i can hold up to `tokens[i]` tokens.
@@ -163,13 +173,8 @@ impl<T: TopicIndex> Rows<T> {
         density: Density,
     ) -> Result<Self, RowsTooLarge> {
         let mut places = Vec::with_capacity(tokens.size_hint().0);
-        let mut line = 0;
-        for tokens in tokens {
-            let (form, lines) = Self::lines_of(topics, tokens, density);
-            places.push(Place::new(form, line).ok_or(RowsTooLarge)?);
-            line += lines;
-        }
-        let lines = vec![Line::default(); line];
+        let lines = Self::place(topics, tokens, density, |place| places.push(place))?;
+        let lines = vec![Line::default(); lines];
         Ok(Self { places, lines, topics, density, topic_index: PhantomData })
     }
 

@@ -1,23 +1,14 @@
 //! Corpora for tests: real ones where they are at hand, made ones with known topics everywhere.
 
-use std::path::PathBuf;
-
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 
-/// The corpus of that name, or `None`, said aloud, where it is not on this machine: `LDA_CORPORA`,
-/// or the folder beside the repository.
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[path = "../common/real.rs"]
+mod at_hand;
+
+/// The corpus of that name, where it is on this machine.
 pub(crate) fn real(name: &str) -> Option<Corpus> {
-    let folder = std::env::var_os("LDA_CORPORA").map_or_else(
-        || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora").into(),
-        PathBuf::from,
-    );
-    let path = folder.join(format!("docword.{name}.txt.gz"));
-    if !path.exists() {
-        eprintln!("skipped: {} is not here; set LDA_CORPORA", path.display());
-        return None;
-    }
+    let path = at_hand::file(&format!("docword.{name}.txt.gz"))?;
     Some(Corpus::read(path).expect("a published file"))
 }
 

@@ -68,7 +68,7 @@ pub enum Action {
         /// Why.
         why: Refusal,
     },
-    /// A peer asks; [`reply`](Endpoint::reply) or [`reject`](Endpoint::reject).
+    /// A peer asks; [`reply`](super::Endpoint::reply) or [`reject`](super::Endpoint::reject).
     Asked {
         /// For the reply.
         ticket: Ticket,
@@ -84,7 +84,7 @@ pub enum Action {
         /// How.
         outcome: Outcome,
     },
-    /// An operation that this node has [begun](Endpoint::begin) has ended here.
+    /// An operation that this node has [begun](super::Endpoint::begin) has ended here.
     Collected {
         /// Which.
         operation: OperationId,
