@@ -94,10 +94,11 @@ impl RowCode {
         u64::from(self.topics) - entries + 1
     }
 
-    /// The shortest form, and its bits behind the number of entries.
+    /// The shortest form, and its bits behind the first byte.
     fn form<V: Value>(self, row: &[(u32, V)]) -> (Form, u64) {
         let Some(&(last, _)) = row.last() else { return (Form::Empty, 0) };
         let entries = row.len() as u64;
+        let number = if row.len() > FEW { u64::from(entries.ilog2()) / 7 + 1 } else { 0 };
         let (mut sparse, mut dense) = ([0; ORDERS], [0; ORDERS]);
         for &(_, value) in row {
             let code = value.code();
@@ -109,8 +110,9 @@ impl RowCode {
         let low = low_bits(entries, self.room(entries));
         let of_topics = entries * u64::from(low + 1) + ((u64::from(last) - (entries - 1)) >> low);
         let without = u64::from(self.topics) - entries;
-        let sparse = (0..ORDERS)
-            .map(|order| (sparse[order] + of_topics, Form::Sparse { order: order as u32 }));
+        let sparse = (0..ORDERS).map(|order| {
+            (sparse[order] + of_topics + number * 8, Form::Sparse { order: order as u32 })
+        });
         let dense = (0..ORDERS).map(|order| {
             (dense[order] + without * (order as u64 + 1), Form::Dense { order: order as u32 })
         });
@@ -125,12 +127,7 @@ impl RowCode {
     /// As [`encode`](Self::encode).
     pub fn size<V: Value>(self, row: &[(u32, V)]) -> usize {
         self.check(row);
-        let (form, bits) = self.form(row);
-        let number = match form {
-            Form::Sparse { .. } if row.len() > FEW => (row.len() as u64).ilog2() as usize / 7 + 1,
-            _ => 0,
-        };
-        1 + number + bits.div_ceil(8) as usize
+        1 + self.form(row).1.div_ceil(8) as usize
     }
 
     fn check<V: Value>(self, row: &[(u32, V)]) {
