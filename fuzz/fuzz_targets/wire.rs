@@ -1,7 +1,8 @@
-//! Rows of counts and of deltas: any bytes are read or refused, and what is read is written in no more bytes.
+//! Rows of counts and of deltas, documents that are pushed, answers: any bytes are read or refused, and what is read
+//! is written again, rows in no more bytes.
 #![no_main]
 
-use lda_dist::wire::{RowCode, Value};
+use lda_dist::wire::{Document, PushCode, RowCode, Value};
 
 fn rows<V: Value + PartialEq + std::fmt::Debug>(code: RowCode, mut bytes: &[u8]) {
     let (mut row, mut again) = (Vec::new(), Vec::new());
@@ -21,9 +22,30 @@ fn rows<V: Value + PartialEq + std::fmt::Debug>(code: RowCode, mut bytes: &[u8])
     }
 }
 
+fn pushed(code: PushCode, mut bytes: &[u8]) {
+    let (mut document, mut again) = (Document::default(), Document::default());
+    let (mut documents, mut topics) = (Vec::new(), Vec::new());
+    while code.decode(&mut bytes, &mut document).is_ok() {
+        let mut written = Vec::new();
+        code.encode(&document, &mut written);
+        let mut rest = &written[..];
+        assert_eq!(code.decode(&mut rest, &mut again), Ok(()));
+        assert_eq!((&again, rest.len()), (&document, 0));
+        documents.push(document.clone());
+    }
+    // What is no document may be an answer.
+    if code.decode_answer(&documents, bytes, &mut topics).is_ok() {
+        let (mut written, mut read) = (Vec::new(), Vec::new());
+        code.encode_answer(&documents, &topics, &mut written);
+        assert_eq!(code.decode_answer(&documents, &written, &mut read), Ok(()));
+        assert_eq!(read, topics);
+    }
+}
+
 libfuzzer_sys::fuzz_target!(|input: (u16, &[u8])| {
     let (topics, bytes) = input;
     let code = RowCode::new(u32::from(topics) + 1);
     rows::<u32>(code, bytes);
     rows::<i32>(code, bytes);
+    pushed(PushCode::new(u32::from(topics) + 1, 500, 200), bytes);
 });

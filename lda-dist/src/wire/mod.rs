@@ -1,4 +1,4 @@
-//! Counts as bytes: rows of C_w and C_d, and what is added to them.
+//! Counts as bytes: rows of C_w and C_d, what is added to them, and tokens that are [pushed](PushCode).
 //!
 //! Of a few hundred bytes a row and millions of rows an epoch, so each is written in as few bits as it takes, the form
 //! chosen a row at a time by exact sizes. LDA* (section 5.1) writes a byte or more a count and two a topic; here
@@ -46,10 +46,12 @@
 //! ```
 
 mod bits;
+mod push;
 mod row;
 
 use thiserror::Error;
 
+pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};
 
 /// Bytes that are no rows.
@@ -83,6 +85,23 @@ pub enum WireError {
         topic: u64,
         /// K.
         topics: u32,
+    },
+    /// A word beyond the last.
+    #[error("word {word} in a request, with {words} words")]
+    Word {
+        /// Which.
+        word: u64,
+        /// How many there are.
+        words: u32,
+    },
+    /// A token of a topic that its document has not.
+    #[error("a token of a topic that its document has not")]
+    NotInRow,
+    /// More tokens of a document than may be pushed.
+    #[error("more than {longest} tokens of a document")]
+    Length {
+        /// How many may be.
+        longest: u32,
     },
     /// A number beyond 32 bits.
     #[error("a number in a row is too large")]

@@ -306,7 +306,7 @@ impl RowCode {
 
 /// Writes a number's code.
 #[inline(always)]
-fn put(writer: &mut Writer<'_>, number: u32, order: u32) {
+pub(super) fn put(writer: &mut Writer<'_>, number: u32, order: u32) {
     let q = u64::from(number >> order) + 1;
     let length = q.ilog2();
     writer.unary(u64::from(length));
@@ -316,7 +316,7 @@ fn put(writer: &mut Writer<'_>, number: u32, order: u32) {
 
 /// Reads a number's code.
 #[inline(always)]
-fn get(bits: Reader<'_>, at: &mut u64, order: u32) -> Result<u32, WireError> {
+pub(super) fn get(bits: Reader<'_>, at: &mut u64, order: u32) -> Result<u32, WireError> {
     let mut window = bits.window(*at);
     let length = window.trailing_zeros();
     if length > MOST_ZEROS {

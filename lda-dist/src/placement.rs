@@ -1,0 +1,407 @@
+//! Which server has which words.
+//!
+//! Words are cut into **partitions**, which are what is pulled, sampled and brought up to date at a time, and each
+//! partition lies on one server. LDA* (section 4.2) takes two steps, for rows of a few frequent words cost more than those
+//! of all others: partitions are ranges of words of about equal cost, so of unequal width, and each goes to the server
+//! that has least so far. Hashing and equal ranges are here to be compared with.
+//!
+//! | by | a partition is | servers differ by | when one server more comes |
+//! |---|---|---|---|
+//! | [`Partitioner::SkewAware`] | a range of words of about equal cost | one partition's cost | all is placed anew |
+//! | [`Partitioner::Range`] | a range of equally many words | what frequent words bring together | all is placed anew |
+//! | [`Partitioner::Hash`] | words of all kinds | the frequent words that meet | all is placed anew |
+//! | [`Partitioner::Rendezvous`] | words of all kinds | the frequent words that meet | only what it gets moves (Yahoo!LDA, section 3.2) |
+//!
+//! ```
+//! use lda_dist::placement::{Partitioner, Placement, PlacementError};
+//!
+//! // One word costs as much as all others together.
+//! let costs = [8, 1, 1, 1, 1, 1, 1, 1, 1];
+//! let placement = Placement::new(Partitioner::SkewAware, &costs, 4, 2)?;
+//! assert_eq!(placement.loads(&costs), [8, 8]);
+//! let server = placement.server(placement.partition(0));
+//! assert!((1..9).all(|word| placement.server(placement.partition(word)) != server));
+//! # Ok::<(), PlacementError>(())
+//! ```
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+/// How words find their servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Partitioner {
+    /// Ranges of about equal cost, each to the server that has least.
+    SkewAware,
+    /// Ranges of equally many words, in turn.
+    Range,
+    /// Words and partitions by a hash.
+    Hash,
+    /// Words by a hash; each partition to the server that is first for it.
+    Rendezvous,
+}
+
+/// What a word costs before anything is known of its topics (LDA*, section 4.2): the lesser of pulling its row to every
+/// data partition that has it, and of pushing a row of the document with each token.
+///
+/// `tokens` are the word's, `topics` K, `data_partitions` P, and `document` the mean of documents' tokens.
+pub fn estimated_cost(tokens: u64, topics: u32, data_partitions: u32, document: u64) -> u64 {
+    let pulled = tokens.min(u64::from(topics)).saturating_mul(tokens.min(data_partitions.into()));
+    pulled.min(tokens.saturating_mul(document))
+}
+
+/// Why words cannot be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// Too few words.
+    #[error("{words} words for {servers} servers: give at most a server a word")]
+    Words {
+        /// Words.
+        words: usize,
+        /// Servers.
+        servers: u32,
+    },
+    /// Too few partitions.
+    #[error(
+        "{partitions} partitions for {servers} servers: give each one at least, some to balance them"
+    )]
+    Partitions {
+        /// Partitions.
+        partitions: u32,
+        /// Servers.
+        servers: u32,
+    },
+    /// Nobody to have the words.
+    #[error("no servers: give one at least")]
+    Servers,
+}
+
+/// Where every word is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Words by partition, ascending in each; none where partitions are ranges, as these are in order.
+    grouped: Option<Grouped>,
+    /// Where each partition begins, and the number of words.
+    starts: Vec<u32>,
+    /// By partition.
+    servers: Vec<u32>,
+    num_servers: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Grouped {
+    words: Vec<u32>,
+    /// By word.
+    partitions: Vec<u32>,
+}
+
+impl Placement {
+    /// Places words of these costs. Where there are more partitions than words there are as many as words; ranges of
+    /// equal cost may be fewer, as a word is not divided.
+    ///
+    /// # Errors
+    /// [`PlacementError`].
+    pub fn new(
+        by: Partitioner,
+        costs: &[u64],
+        partitions: u32,
+        servers: u32,
+    ) -> Result<Self, PlacementError> {
+        let words = costs.len();
+        if servers == 0 {
+            return Err(PlacementError::Servers);
+        }
+        if words < servers as usize || u32::try_from(words).is_err() {
+            return Err(PlacementError::Words { words, servers });
+        }
+        if partitions < servers {
+            return Err(PlacementError::Partitions { partitions, servers });
+        }
+        let partitions = partitions.min(words as u32);
+        let in_turn =
+            |starts: &[u32]| (0..starts.len() as u32 - 1).map(|it| it % servers).collect();
+        let (grouped, starts, homes) = match by {
+            Partitioner::SkewAware => {
+                let starts = equal_costs(costs, partitions, servers);
+                let homes = least_first(&loads_of(costs, &starts), servers);
+                (None, starts, homes)
+            }
+            Partitioner::Range => {
+                let start = |at| (u64::from(at) * words as u64 / u64::from(partitions)) as u32;
+                let starts: Vec<u32> = (0..=partitions).map(start).collect();
+                let homes = in_turn(&starts);
+                (None, starts, homes)
+            }
+            Partitioner::Hash | Partitioner::Rendezvous => {
+                let (grouped, starts) = group(words as u32, partitions);
+                let homes = match by {
+                    Partitioner::Hash => in_turn(&starts),
+                    _ => (0..partitions).map(|partition| first_of(partition, servers)).collect(),
+                };
+                (Some(grouped), starts, homes)
+            }
+        };
+        Ok(Self { grouped, starts, servers: homes, num_servers: servers })
+    }
+
+    /// Words V.
+    pub fn num_words(&self) -> usize {
+        self.starts.last().map_or(0, |&words| words as usize)
+    }
+
+    /// Partitions.
+    pub fn num_partitions(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Servers.
+    pub fn num_servers(&self) -> u32 {
+        self.num_servers
+    }
+
+    /// The partition of a word.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn partition(&self, word: u32) -> u32 {
+        match &self.grouped {
+            Some(grouped) => grouped.partitions[word as usize],
+            None => {
+                assert!((word as usize) < self.num_words(), "no word {word}");
+                self.starts.partition_point(|&start| start <= word) as u32 - 1
+            }
+        }
+    }
+
+    /// The server of a partition.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn server(&self, partition: u32) -> u32 {
+        self.servers[partition as usize]
+    }
+
+    /// Words of a partition, ascending.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn words(&self, partition: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let at = partition as usize;
+        let range = self.starts[at]..self.starts[at + 1];
+        range.map(|place| self.grouped.as_ref().map_or(place, |it| it.words[place as usize]))
+    }
+
+    /// What each server has of these costs, by word.
+    ///
+    /// # Panics
+    /// If there are not as many as words.
+    pub fn loads(&self, costs: &[u64]) -> Vec<u64> {
+        assert_eq!(costs.len(), self.num_words(), "a cost a word");
+        let mut loads = vec![0; self.num_servers as usize];
+        for partition in 0..self.num_partitions() as u32 {
+            let cost: u64 = self.words(partition).map(|word| costs[word as usize]).sum();
+            loads[self.server(partition) as usize] += cost;
+        }
+        loads
+    }
+}
+
+/// Cuts words into ranges of about equal cost: each takes words until it has its share of what is left, or would be
+/// further from it with one more.
+fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32> {
+    let words = costs.len();
+    let mut left: u64 = costs.iter().sum();
+    let mut starts = vec![0];
+    let mut begin = 0;
+    for open in (1..=partitions as usize).rev() {
+        if begin == words {
+            break;
+        }
+        // Each server is to have one.
+        let needed = (least as usize).saturating_sub(starts.len());
+        let share = left / open as u64;
+        let (mut end, mut cost) = (begin, 0);
+        while end < words - needed.min(words - begin - 1) {
+            let more = cost + costs[end];
+            let over = more.saturating_sub(share);
+            if open > 1 && end > begin && over > share.saturating_sub(cost) {
+                break;
+            }
+            (cost, end) = (more, end + 1);
+            if open > 1 && cost >= share && share > 0 {
+                break;
+            }
+        }
+        left -= cost;
+        begin = end;
+        starts.push(end as u32);
+    }
+    *starts.last_mut().expect("there is a first") = words as u32;
+    starts
+}
+
+fn loads_of(costs: &[u64], starts: &[u32]) -> Vec<u64> {
+    let load = |range: &[u32]| costs[range[0] as usize..range[1] as usize].iter().sum();
+    starts.windows(2).map(load).collect()
+}
+
+/// The costliest first, each to the server that has least; of equals the one with the lowest number.
+fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..loads.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(loads[at]), at));
+    // Who has fewer partitions is taken before one that has as little by more.
+    let mut free: BTreeSet<(u64, u32, u32)> = (0..servers).map(|server| (0, 0, server)).collect();
+    let mut homes = vec![0; loads.len()];
+    for at in order {
+        let (load, count, server) = free.pop_first().expect("there are servers");
+        homes[at] = server;
+        free.insert((load + loads[at], count + 1, server));
+    }
+    homes
+}
+
+/// Words by the hash of each.
+fn group(words: u32, partitions: u32) -> (Grouped, Vec<u32>) {
+    let of_word: Vec<u32> =
+        (0..words).map(|word| (mix(u64::from(word)) % u64::from(partitions)) as u32).collect();
+    let mut starts = vec![0u32; partitions as usize + 1];
+    of_word.iter().for_each(|&partition| starts[partition as usize + 1] += 1);
+    for at in 0..partitions as usize {
+        starts[at + 1] += starts[at];
+    }
+    let mut next = starts.clone();
+    let mut grouped = vec![0; words as usize];
+    for (word, &partition) in (0..).zip(&of_word) {
+        let place = &mut next[partition as usize];
+        grouped[*place as usize] = word;
+        *place += 1;
+    }
+    (Grouped { words: grouped, partitions: of_word }, starts)
+}
+
+/// The server whose hash with a partition is least; of equals the one with the lowest number.
+fn first_of(partition: u32, servers: u32) -> u32 {
+    let hash = |server: u32| mix(u64::from(partition) << 32 | u64::from(server) ^ 0x5eed);
+    (0..servers).min_by_key(|&server| (hash(server), server)).expect("there are servers")
+}
+
+/// A bijection of which every bit depends on every bit (Stafford 2011, "Better bit mixing", variant 13).
+const fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Partitioner; 4] =
+        [Partitioner::SkewAware, Partitioner::Range, Partitioner::Hash, Partitioner::Rendezvous];
+
+    fn place(by: Partitioner, costs: &[u64], partitions: u32, servers: u32) -> Placement {
+        Placement::new(by, costs, partitions, servers).unwrap()
+    }
+
+    /// Heaviest server over the mean.
+    fn skew(by: Partitioner, costs: &[u64], partitions: u32, servers: u32) -> f64 {
+        let loads = place(by, costs, partitions, servers).loads(costs);
+        let total: u64 = loads.iter().sum();
+        *loads.iter().max().unwrap() as f64 * f64::from(servers) / total as f64
+    }
+
+    proptest! {
+        #[test]
+        fn every_word_has_one_place(
+            costs in prop::collection::vec(0..1000u64, 1..200),
+            servers in 1..20u32,
+            more in 0..300u32,
+        ) {
+            prop_assume!(costs.len() >= servers as usize);
+            for by in ALL {
+                let placement = place(by, &costs, servers + more, servers);
+                prop_assert_eq!(placement.num_words(), costs.len());
+                let mut seen = vec![0; costs.len()];
+                for partition in 0..placement.num_partitions() as u32 {
+                    let words: Vec<u32> = placement.words(partition).collect();
+                    prop_assert!(words.is_sorted() && placement.server(partition) < servers);
+                    for word in words {
+                        seen[word as usize] += 1;
+                        prop_assert_eq!(placement.partition(word), partition);
+                    }
+                }
+                prop_assert!(seen.iter().all(|&times| times == 1));
+                let loads = placement.loads(&costs);
+                prop_assert_eq!(loads.iter().sum::<u64>(), costs.iter().sum::<u64>());
+                if by == Partitioner::SkewAware {
+                    let of = |partition| placement.server(partition);
+                    let used: BTreeSet<u32> = (0..placement.num_partitions() as u32).map(of).collect();
+                    prop_assert_eq!(used.len(), servers as usize, "each server has some");
+                }
+            }
+        }
+    }
+
+    /// Frequencies as Zipf has them: of 50,000 words the first costs a ninth of what a server should.
+    #[test]
+    fn skewed_words_are_balanced() {
+        let tokens = (1..=50_000u64).map(|rank| 2_000_000 / rank);
+        let costs: Vec<u64> = tokens.map(|tokens| estimated_cost(tokens, 1000, 100, 90)).collect();
+        let aware = skew(Partitioner::SkewAware, &costs, 400, 50);
+        let others = [Partitioner::Range, Partitioner::Hash, Partitioner::Rendezvous]
+            .map(|by| skew(by, &costs, 400, 50));
+        assert!(aware < 1.05, "{aware}");
+        assert!(others.iter().all(|other| *other > 1.15), "{others:?}");
+    }
+
+    #[test]
+    fn a_word_that_costs_more_than_a_share_is_alone() {
+        let mut costs = vec![1; 100];
+        costs[40] = 1000;
+        let placement = place(Partitioner::SkewAware, &costs, 10, 5);
+        let partition = placement.partition(40);
+        assert_eq!(placement.words(partition).len(), 1, "{placement:?}");
+        let loads = placement.loads(&costs);
+        assert_eq!(loads.iter().filter(|&&load| load >= 1000).count(), 1);
+    }
+
+    #[test]
+    fn a_new_server_gets_words_and_nothing_else_moves() {
+        let costs = vec![1; 10_000];
+        let before = place(Partitioner::Rendezvous, &costs, 1000, 7);
+        let after = place(Partitioner::Rendezvous, &costs, 1000, 8);
+        let moved = (0..1000).filter(|&it| before.server(it) != after.server(it));
+        let to: Vec<u32> = moved.map(|partition| after.server(partition)).collect();
+        assert!(to.iter().all(|&server| server == 7));
+        assert!((80..180).contains(&to.len()), "about an eighth: {}", to.len());
+    }
+
+    #[test]
+    fn what_cannot_be_placed_is_refused() {
+        let refused = |costs: &[u64], partitions, servers| {
+            Placement::new(Partitioner::SkewAware, costs, partitions, servers).unwrap_err()
+        };
+        assert_eq!(refused(&[1], 1, 0), PlacementError::Servers);
+        assert_eq!(refused(&[1, 1], 3, 3), PlacementError::Words { words: 2, servers: 3 });
+        let few = PlacementError::Partitions { partitions: 1, servers: 2 };
+        assert_eq!(refused(&[1, 1], 1, 2), few);
+        assert!(few.to_string().contains("1 partitions for 2 servers"));
+    }
+
+    #[test]
+    fn a_cost_is_that_of_the_cheaper_way() {
+        // 3 tokens: pulled to 3 partitions with 3 topics, or pushed with 90 each.
+        assert_eq!(estimated_cost(3, 1000, 100, 90), 9);
+        assert_eq!(estimated_cost(3, 1000, 100, 2), 6);
+        assert_eq!(estimated_cost(1_000_000, 1000, 100, 90), 100_000);
+        assert_eq!(
+            estimated_cost(u64::MAX, u32::MAX, u32::MAX, u64::MAX),
+            u64::from(u32::MAX).pow(2)
+        );
+    }
+}
