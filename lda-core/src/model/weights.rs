@@ -92,8 +92,7 @@ impl Weights {
             if !(sum > 0.0 && sum.is_finite() && sum.recip().is_finite()) {
                 return Err(WeightsError::NoShare { topic, sum });
             }
-            // As the values below are scaled: what is at the floor is no hair above it.
-            floors.push(row.iter().copied().fold(f64::INFINITY, f64::min) * sum.recip());
+            floors.push(row.iter().copied().fold(f64::INFINITY, f64::min) / sum);
             scales.push(sum.recip());
         }
         let mut offsets = vec![0];
