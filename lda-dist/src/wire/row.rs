@@ -395,6 +395,19 @@ mod tests {
         }
 
         #[test]
+        fn the_shortest_form_is_taken((topics, row) in rows()) {
+            prop_assume!(topics < 10_000 && !row.is_empty());
+            let code = RowCode::new(topics);
+            let forms = (0..ORDERS as u32).flat_map(|order| {
+                let (mut sparse, mut dense) = (Vec::new(), Vec::new());
+                code.encode_sparse(&row, order, &mut sparse);
+                code.encode_dense(&row, order, &mut dense);
+                [sparse.len(), dense.len()]
+            });
+            prop_assert_eq!(Some(code.size(&row)), forms.min());
+        }
+
+        #[test]
         fn deltas_come_back((topics, row) in rows(), signs: u64) {
             let code = RowCode::new(topics);
             let signed = |(i, &(topic, value)): (usize, &(u32, u32))| {
