@@ -6,13 +6,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Action, Draft, Kind, Outcome, RequestId, Ticket, Why};
+use lda_transport::endpoint::{
+    Action, CollectiveError, Draft, Kind, Outcome, RequestId, Ticket, Why,
+};
 use lda_transport::sim::{Context, Program};
 
 use crate::log::{Log, is_rejected, is_untold, serial_of};
 use crate::together::Together;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// Operations in a row that miss their deadline before a program asks where the others are.
+const MISSED: u32 = 3;
 const KINDS: [Kind; 3] = [Kind::Pull, Kind::Push, Kind::Call];
 /// The timer by which it asks; others are answers.
 const ASK: u64 = 0;
@@ -32,8 +36,11 @@ pub struct Peer {
     pub times: [u32; 5],
     /// A mistake made on purpose: what a new incarnation does not know of is asked again.
     pub resends: bool,
-    /// Whether a new incarnation knows in which group the others are; else it finds out, group by group.
+    /// Whether a new incarnation knows in which group the others are; else it finds out, group by group, and asks
+    /// when nobody has come to some of them.
     pub is_told: bool,
+    /// Operations in a row that have missed their deadline.
+    missed: u32,
     open: BTreeMap<RequestId, Vec<u8>>,
     /// Those to come, and whether it was done.
     answers: BTreeMap<u64, (Ticket, bool, Vec<u8>)>,
@@ -54,6 +61,7 @@ impl Peer {
             times: [0; 5],
             resends: false,
             is_told: false,
+            missed: 0,
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
             answered: ASK,
@@ -198,6 +206,12 @@ impl Program for Peer {
             Action::Collected { operation, result } => {
                 let ended = self.together.ended(operation, &result, self.nodes, cx.id().0);
                 let mut log = self.log.borrow_mut();
+                let missed = matches!(result, Err(CollectiveError::Deadline { .. }));
+                self.missed = if missed { self.missed + 1 } else { 0 };
+                // Those that were away for long would never catch up with others, who wait as long for them.
+                if self.missed == MISSED && self.together.next().0 < log.last_begun.0 {
+                    self.together.start_after(log.last_begun.0);
+                }
                 match ended {
                     Ok(got) => log.gathered(cx.id(), got),
                     Err(what) => log.blame(what),
