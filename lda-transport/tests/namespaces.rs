@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-/// The program of `examples/pushes`, which is built with the tests.
+/// The program of `examples/pushes`: `cargo build -p lda-transport --features grpc --example pushes`.
 fn program() -> PathBuf {
     let mut path = env::current_exe().expect("this is a program");
     path.pop();
