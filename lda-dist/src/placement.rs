@@ -360,6 +360,12 @@ mod tests {
     }
 
     #[test]
+    fn the_costliest_are_placed_first() {
+        assert_eq!(least_first(&[1, 1, 2], 2), [1, 1, 0]);
+        assert_eq!(least_first(&[0, 5, 0], 3), [1, 0, 2], "and each has one");
+    }
+
+    #[test]
     fn a_word_that_costs_more_than_a_share_is_alone() {
         let mut costs = vec![1; 100];
         costs[40] = 1000;

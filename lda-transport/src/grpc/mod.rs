@@ -50,8 +50,8 @@
 //!   `MALLOC_MMAP_THRESHOLD_` of 512 and 32 MiB keep them).
 //! - 6 bytes a frame of protobuf at most, 5 of gRPC, 9 for each 128 KiB of HTTP/2.
 //! - Memory: what is underway to a peer is at most [`Capabilities::queue_bytes`], on both sides together. It
-//!   is had when it is used: of a thousand quiet peers a node has some 35 KiB each, and after short frames
-//!   twice that.
+//!   is had when it is used: of a thousand quiet peers a node has some 36 KiB each, and after short frames
+//!   70 to 100.
 //! - Who has said no hello may fill a window, and there are at most as many of them as `strangers` says.
 //! - A peer whose program does not take frames is not read from beyond its inbox and its window. No other
 //!   peer waits for that, as each has a connection of its own.
