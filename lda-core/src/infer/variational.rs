@@ -14,7 +14,7 @@
 //! Most topics are soon out of the question. One whose exp(ψ(γ_k)) is less than about [`FAINT`] of the largest is
 //! left out of the iterations that follow, with its entries; what is left lies close together. On kos with K = 1,000
 //! and α of 0.002 to 0.3 that moved the perplexity of the other half of documents, and of documents of five words, by
-//! two in a hundred thousand at most (the same after 5 and 20 iterations; at 10⁻⁴ it moved by one in two hundred), and
+//! five in a hundred thousand at most, after 5 and after 20 iterations (at 10⁻⁴ by six in a thousand), and
 //! with α = 0.05 left 336, 82, 46, 36 of the topics. With α near 1 exp(ψ(α)) is large, no topic is left out, and
 //! every iteration costs as much as the first. That one is cheaper where α is symmetric: all topics weigh the same,
 //! and Σ_k φ_kw is kept from document to document.
