@@ -50,6 +50,21 @@ impl DocumentsError {
     }
 }
 
+/// Documents in words of a model, which is of the file `name`.
+///
+/// # Errors
+/// [`DocumentsError::Words`], or [`DocumentsError::Build`].
+pub fn translate(
+    corpus: &Corpus,
+    model: &TopicModel,
+    name: &Path,
+) -> Result<(Translation, Corpus), DocumentsError> {
+    let translation = Translation::new(corpus, model)
+        .map_err(|source| DocumentsError::Words { model: name.to_owned(), source })?;
+    let documents = translation.apply(corpus)?;
+    Ok((translation, documents))
+}
+
 /// Documents and their topics.
 #[derive(Debug)]
 pub struct Answered {
@@ -71,9 +86,7 @@ impl Answered {
         inference: &Inference<&TopicModel>,
         name: &Path,
     ) -> Result<Self, DocumentsError> {
-        let translation = Translation::new(corpus, inference.model())
-            .map_err(|source| DocumentsError::Words { model: name.to_owned(), source })?;
-        let documents = translation.apply(corpus)?;
+        let (translation, documents) = translate(corpus, inference.model(), name)?;
         let answers = inference.infer_corpus(&documents);
         Ok(Self { translation, documents, answers })
     }

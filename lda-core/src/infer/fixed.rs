@@ -26,8 +26,18 @@ pub(super) struct Fixed {
     /// Σ_k α_k excess_kw of each word, computed when it is first asked for; bits of `f64`.
     word_sums: Vec<AtomicU64>,
     has_floor: bool,
+    /// The same in single precision.
+    pub singles: Singles,
     /// Never affects a result.
     pub isa: Isa,
+}
+
+/// α_k, floors and scales of some topics.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Singles {
+    pub alpha: Vec<f32>,
+    pub floors: Vec<f32>,
+    pub scales: Vec<f32>,
 }
 
 impl Fixed {
@@ -42,6 +52,9 @@ impl Fixed {
             }
             None => vec![1.0; topics],
         };
+        let single = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
+        let singles =
+            Singles { alpha: single(&alpha), floors: single(&floors), scales: single(&scales) };
         let mut sum = 0.0;
         let prior_sums = alpha.iter().zip(&floors).map(|(alpha, floor)| {
             sum += alpha * floor;
@@ -55,6 +68,7 @@ impl Fixed {
             alpha,
             floors,
             scales,
+            singles,
             isa: Isa::detect(),
         }
     }
@@ -128,6 +142,6 @@ impl Fixed {
 
     /// Bytes.
     pub fn memory(&self) -> usize {
-        8 * (self.alpha.len() * 4 + self.word_sums.len())
+        8 * (self.alpha.len() * 4 + self.word_sums.len()) + 4 * (self.alpha.len() * 3)
     }
 }

@@ -1,6 +1,6 @@
 //! The face of inference: a model made ready for a method, sessions, answers.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -228,10 +228,50 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     where
         M: Sync,
     {
-        (0..corpus.num_documents())
-            .into_par_iter()
-            .map_init(|| self.session(), |session, d| session.infer_document(corpus.document(d)))
-            .collect()
+        let mut answers = Vec::new();
+        self.infer_documents(corpus, 0..corpus.num_documents(), &mut answers);
+        answers
+    }
+
+    /// Some documents of a corpus, into answers that may have been used before: who takes a large corpus a few
+    /// thousand documents at a time holds no more answers than that, and once these have grown their memory is
+    /// used again, which for short documents is half of the time.
+    ///
+    /// ```
+    /// # use lda_core::Corpus;
+    /// # use lda_core::infer::{Inference, Method};
+    /// # use lda_core::model::{TopicModel, Weights};
+    /// # let weights = Weights::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])?;
+    /// # let model = TopicModel::from_weights(weights, 0.1.into());
+    /// let corpus = Corpus::from_tokens([vec![0, 0, 1], vec![2, 2], vec![1, 2]])?;
+    /// let inference = Inference::new(&model, Method::VARIATIONAL, 0)?;
+    /// let mut answers = Vec::new();
+    /// for first in (0..corpus.num_documents()).step_by(2) {
+    ///     let last = corpus.num_documents().min(first + 2);
+    ///     inference.infer_documents(&corpus, first..last, &mut answers);
+    ///     for (document, answer) in (first..).zip(&answers) {
+    ///         println!("{document}: {:?}", inference.leading(answer));
+    ///     }
+    /// }
+    /// assert_eq!(answers.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If a document is not below the corpus' number.
+    pub fn infer_documents(
+        &self,
+        corpus: &Corpus,
+        documents: Range<usize>,
+        answers: &mut Vec<Answer>,
+    ) where
+        M: Sync,
+    {
+        answers.resize_with(documents.len(), Answer::default);
+        answers.par_iter_mut().zip(documents).for_each_init(
+            || self.session(),
+            |session, (answer, d)| session.infer_document_into(corpus.document(d), answer),
+        );
     }
 
     /// θ_k = (C_dk + α_k) / (L + ᾱ), the share of `topic`.
@@ -289,8 +329,15 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
 
     /// Topics of a document of a corpus over the model's words.
     pub fn infer_document(&mut self, document: Document<'_>) -> Answer {
+        let mut answer = Answer::default();
+        self.infer_document_into(document, &mut answer);
+        answer
+    }
+
+    /// The same into an answer that was used before.
+    pub fn infer_document_into(&mut self, document: Document<'_>, answer: &mut Answer) {
         let tokens = |(word, count)| std::iter::repeat_n(word, count as usize);
-        self.infer(document.iter().flat_map(tokens))
+        self.infer_into(document.iter().flat_map(tokens), answer);
     }
 
     /// The same into an answer that was used before: once it and scratch have grown, nothing is

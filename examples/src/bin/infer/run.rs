@@ -6,9 +6,9 @@ use std::time::Instant;
 use lda_core::Corpus;
 use lda_core::corpus::read::text;
 use lda_core::file::FileError;
-use lda_core::infer::{Answer, Inference};
+use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
-use lda_examples::documents::{Answered, DocumentsError};
+use lda_examples::documents::{DocumentsError, translate};
 use lda_examples::output::{Output, OutputError};
 use lda_examples::program::ThreadsError;
 use lda_examples::reading::{self, ReadingError};
@@ -16,6 +16,9 @@ use thiserror::Error;
 
 use crate::args::Args;
 use crate::write::Form;
+
+/// Documents whose answers are held at once.
+const BATCH: usize = 4096;
 
 /// Why a run failed.
 #[derive(Debug, Error)]
@@ -72,37 +75,90 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     let method = args.method.method();
     let inference =
         Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
-    let documents = documents(args, &note)?;
-    let start = Instant::now();
-    let answers = match documents {
-        Documents::Empty(documents) => vec![Answer::default(); documents],
-        Documents::Some(corpus) => Answered::new(&corpus, &inference, &args.model)?.answers,
-    };
-    let seconds = start.elapsed().as_secs_f64();
-    match output {
-        Some(output) => {
-            output.fill(|out| form.write(&inference, &answers, args.top, out))?;
+    let documents = match documents(args, &note)? {
+        Documents::Some(corpus) => {
+            Documents::Some(Box::new(translate(&corpus, &model, &args.model)?.1))
         }
+        empty => empty,
+    };
+    let mut work = Work { inference, documents, form, top: args.top, done: Done::default() };
+    match output {
+        Some(output) => output.fill(|out| work.write(out))?,
         None => {
             let mut out = io::BufWriter::new(io::stdout().lock());
-            let written = form.write(&inference, &answers, args.top, &mut out);
-            match written.and_then(|()| out.flush()) {
+            match work.write(&mut out).and_then(|()| out.flush()) {
                 // Who reads only the first lines, as `head` does, has what he wants.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 other => other.map_err(InferError::Print)?,
             }
         }
     }
-    let tokens: u64 = answers.iter().map(|answer| answer.tokens).sum();
-    let unknown: u64 = answers.iter().map(|answer| answer.unknown).sum();
-    note(&format!(
-        "{} documents, {tokens} tokens, {unknown} more of words that the model does not know; {:.0} \
-         documents/s by {}",
-        answers.len(),
-        answers.len() as f64 / seconds.max(1e-9),
-        method.name()
-    ));
+    note(&work.done.describe(method));
     Ok(())
+}
+
+/// What is to be answered, and how that is written.
+struct Work<'a> {
+    inference: Inference<&'a TopicModel>,
+    /// In words of the model.
+    documents: Documents,
+    form: Form,
+    top: Option<u32>,
+    done: Done,
+}
+
+/// What was answered.
+#[derive(Default)]
+struct Done {
+    documents: usize,
+    tokens: u64,
+    unknown: u64,
+    /// Of inference alone.
+    seconds: f64,
+}
+
+impl Work<'_> {
+    /// A batch at a time, so that answers of many documents take no room.
+    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let number = match &self.documents {
+            Documents::Empty(number) => *number,
+            Documents::Some(corpus) => corpus.num_documents(),
+        };
+        self.form.begin(&self.inference, number, out)?;
+        let mut answers = Vec::new();
+        for first in (0..number).step_by(BATCH) {
+            let documents = first..number.min(first + BATCH);
+            let start = Instant::now();
+            match &self.documents {
+                Documents::Empty(_) => answers.resize(documents.len(), Answer::default()),
+                Documents::Some(corpus) => {
+                    self.inference.infer_documents(corpus, documents, &mut answers);
+                }
+            }
+            self.done.add(&answers, start.elapsed().as_secs_f64());
+            self.form.write(&self.inference, first, &answers, self.top, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    fn add(&mut self, answers: &[Answer], seconds: f64) {
+        self.documents += answers.len();
+        self.tokens += answers.iter().map(|answer| answer.tokens).sum::<u64>();
+        self.unknown += answers.iter().map(|answer| answer.unknown).sum::<u64>();
+        self.seconds += seconds;
+    }
+
+    fn describe(&self, method: Method) -> String {
+        let Self { documents, tokens, unknown, seconds } = *self;
+        format!(
+            "{documents} documents, {tokens} tokens, {unknown} more of words that the model does not know; \
+             {:.0} documents/s by {}",
+            documents as f64 / seconds.max(1e-9),
+            method.name()
+        )
+    }
 }
 
 /// What there is to answer.

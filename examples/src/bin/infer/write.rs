@@ -48,21 +48,43 @@ impl Form {
         }
     }
 
-    /// Writes all answers.
+    /// Writes what comes before the answers, of which there will be `documents`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn begin(
+        self,
+        inference: &Inference<&TopicModel>,
+        documents: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let topics = inference.model().num_topics();
+        match self {
+            Self::JsonLines => Ok(()),
+            Self::Csv => {
+                write!(out, "document")?;
+                (0..topics).try_for_each(|topic| write!(out, ",{topic}"))?;
+                writeln!(out)
+            }
+            Self::Npy => npy::write_header(out, "<f8", &[documents, topics]),
+        }
+    }
+
+    /// Writes answers, the first of which is that of document `first`.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(
         self,
         inference: &Inference<&TopicModel>,
+        first: usize,
         answers: &[Answer],
         top: Option<u32>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let topics = inference.model().num_topics();
         match self {
             Self::JsonLines => {
-                for (document, answer) in answers.iter().enumerate() {
+                for (document, answer) in (first..).zip(answers) {
                     let mut topics = inference.leading(answer);
                     topics.truncate(top.map_or(usize::MAX, |top| top as usize));
                     let Answer { tokens, unknown, .. } = *answer;
@@ -71,16 +93,13 @@ impl Form {
                 }
             }
             Self::Csv => {
-                write!(out, "document")?;
-                (0..topics).try_for_each(|topic| write!(out, ",{topic}"))?;
-                for (document, answer) in answers.iter().enumerate() {
-                    write!(out, "\n{document}")?;
+                for (document, answer) in (first..).zip(answers) {
+                    write!(out, "{document}")?;
                     inference.distribution(answer).iter().try_for_each(|x| write!(out, ",{x}"))?;
+                    writeln!(out)?;
                 }
-                writeln!(out)?;
             }
             Self::Npy => {
-                npy::write_header(out, "<f8", &[answers.len(), topics])?;
                 for answer in answers {
                     for share in inference.distribution(answer) {
                         out.write_all(&share.to_le_bytes())?;
