@@ -28,8 +28,8 @@ import tomotopy
 BETA = 0.01
 ITERATIONS = 100
 RUNS = 5
-# A run of RT-LDA over so few documents is too short to be timed.
-COPIES = 10
+# A run over so few documents is too short to be timed.
+COPIES = 100
 
 
 def read(name):
@@ -99,12 +99,22 @@ def of_gensim(counts, alpha, known, phi, foretold):
     for document in known:
         ids, times = numpy.unique(document, return_counts=True)
         chunk.append([(int(word), int(count)) for word, count in zip(ids, times)])
-    for iterations in [5, 20, 50]:
+    for iterations in [2, 5, 50]:
         model.iterations = iterations
         (gamma, _), seconds = timed(lambda: model.inference(chunk))
         theta = gamma / gamma.sum(axis=1, keepdims=True)
         value = perplexity(phi, theta.astype(float), foretold)
         say("gensim", f"{iterations} iterations", len(known), seconds, value)
+
+
+def write(documents, words, path):
+    """As UCI's bag of words."""
+    pairs = []
+    for number, document in enumerate(documents):
+        ids, times = numpy.unique(document, return_counts=True)
+        pairs += [f"{number + 1} {word + 1} {count}\n" for word, count in zip(ids, times)]
+    with open(path, "w") as file:
+        file.writelines([f"{len(documents)}\n{words}\n{len(pairs)}\n"] + pairs)
 
 
 def of_this(programs, phi, alpha, known, foretold, scratch):
@@ -115,31 +125,31 @@ def of_this(programs, phi, alpha, known, foretold, scratch):
         file.writelines(f"{word}\n" for word in range(words))
     convert = [os.path.join(programs, "convert"), array, "--out", model, "--quiet"]
     subprocess.run(convert + ["--alpha", repr(alpha), "--names", names], check=True)
-    corpus, theta = os.path.join(scratch, "docword.txt"), os.path.join(scratch, "theta.npy")
-    pairs = []
-    for copy in range(COPIES):
-        for number, document in enumerate(known):
-            ids, times = numpy.unique(document, return_counts=True)
-            number += copy * len(known) + 1
-            pairs += [f"{number} {word + 1} {count}\n" for word, count in zip(ids, times)]
-    with open(corpus, "w") as file:
-        file.writelines([f"{COPIES * len(known)}\n{words}\n{len(pairs)}\n"] + pairs)
-    infer = [os.path.join(programs, "infer"), model, corpus, "--vocabulary", names]
-    infer += ["--threads", "1", "--out", theta]
+    once, often, theta, lines = (
+        os.path.join(scratch, name) for name in ["once.txt", "often.txt", "theta.npy", "top.jsonl"]
+    )
+    write(known, words, once)
+    write(known * COPIES, words, often)
+    infer = [os.path.join(programs, "infer"), model, "--vocabulary", names, "--threads", "1"]
     for options in [
         "--method fold-in --burn-in 5 --samples 5",
         "--method fold-in --burn-in 10 --samples 20",
         "--method rt --sweeps 2",
         "--method rt --sweeps 5",
+        "--method variational --iterations 2",
+        "--method variational --iterations 3",
         "--method variational --iterations 5",
         "--method variational --iterations 20",
         "--method variational --iterations 100",
     ]:
         rates = []
         for _ in range(RUNS):
-            said = subprocess.run(infer + options.split(), check=True, capture_output=True, text=True)
+            timed = infer + [often, "--out", lines, "--top", "1"] + options.split()
+            said = subprocess.run(timed, check=True, capture_output=True, text=True)
             rates.append(float(re.search(r"([0-9]+) documents/s", said.stderr).group(1)))
-        value = perplexity(phi, numpy.load(theta)[: len(known)], foretold)
+        judged = infer + [once, "--out", theta, "--quiet"] + options.split()
+        subprocess.run(judged, check=True)
+        value = perplexity(phi, numpy.load(theta), foretold)
         say("this library", options.replace("--method ", ""), 1, 1 / statistics.median(rates), value)
 
 

@@ -108,21 +108,22 @@ impl Variational {
         finished
     }
 
-    fn list(&self, tokens: f64, means: &mut Vec<(u32, f64)>) {
+    fn list(&mut self, tokens: f64, means: &mut Vec<(u32, f64)>) {
         let Left { topics, tokens: counts, .. } = &self.left;
-        let listed = counts.iter().filter(|&&count| count >= LEAST);
-        let (number, kept) =
-            listed.fold((0, 0.0), |(number, sum), &count| (number + 1, sum + f64::from(count)));
-        if number > 0 {
-            means.reserve(number);
-            let scale = tokens / kept;
-            for (place, &count) in counts.iter().enumerate() {
-                if count >= LEAST {
-                    let topic = topics.get(place).copied().unwrap_or(place as u32);
-                    means.push((topic, f64::from(count) * scale));
-                }
-            }
+        self.stay.resize(self.stay.len().max(counts.len()), 0);
+        let (mut number, mut kept) = (0, 0.0);
+        // Without a branch, which could not be foretold either.
+        let places = &mut self.stay[..counts.len()];
+        for (place, &count) in counts.iter().enumerate() {
+            places[number] = place as u32;
+            number += usize::from(count >= LEAST);
+            kept += if count >= LEAST { f64::from(count) } else { 0.0 };
         }
+        let scale = tokens / kept;
+        means.extend(places[..number].iter().map(|&place| {
+            let topic = topics.get(place as usize).copied().unwrap_or(place);
+            (topic, f64::from(counts[place as usize]) * scale)
+        }));
     }
 
     pub fn memory(&self) -> usize {
@@ -245,14 +246,19 @@ impl Variational {
         let Self { left, scaled, shares, pairs, .. } = self;
         shares.clear();
         shares.resize(left.gamma.len(), 0.0);
+        // Slices, not vectors, wherever a loop writes: else it would look up again where they are.
+        let (scaled, shares) = (&scaled[..], &mut shares[..]);
         let mut all = 0.0;
         for &(word, tokens) in pairs.iter() {
             let (topics, values) = rows.word(word);
-            let sum = match even {
-                Some(alpha) => ((fixed.prior_sum() + fixed.word_sum(rows, word)) / alpha) as f32,
-                None => floor + row_sum(topics, values, scaled),
+            let (tokens, sum) = match even {
+                Some(alpha) => {
+                    let sum = fixed.prior_sum() + fixed.word_sum(rows, word);
+                    ((f64::from(tokens) * alpha) as f32, sum as f32)
+                }
+                None => (tokens as f32, floor + row_sum(topics, values, scaled)),
             };
-            let share = tokens as f32 / sum.max(LITTLE);
+            let share = tokens / sum.max(LITTLE);
             for (topic, value) in topics.iter().zip(values) {
                 shares[topic.get() as usize] += share * value.excess(1.0) as f32;
             }
@@ -269,6 +275,7 @@ impl Variational {
         let floor = dot(weights, &left.of.floors);
         shares.clear();
         shares.resize(weights.len(), 0.0);
+        let (scaled, shares) = (&scaled[..], &mut shares[..]);
         let mut all = 0.0;
         let mut rest = &entries[..];
         for (&(_, tokens), &len) in pairs.iter().zip(lengths.iter()) {
@@ -325,6 +332,7 @@ impl Variational {
         let stay = &stay[..count];
         places.clear();
         places.resize(before, OUT);
+        let places = &mut places[..];
         for (to, &from) in stay.iter().enumerate() {
             places[from as usize] = to as u32;
         }
@@ -352,6 +360,7 @@ impl Variational {
     #[inline(always)]
     fn gather<T: TopicIndex, V: Value>(&mut self, rows: &Rows<'_, T, V>) {
         let Self { pairs, entries, lengths, places, .. } = self;
+        let places = &places[..];
         lengths.clear();
         let mut to = 0;
         for &(word, _) in pairs.iter() {
@@ -376,6 +385,7 @@ impl Variational {
     #[inline(always)]
     fn thin_out(&mut self) {
         let Self { entries, lengths, places, .. } = self;
+        let (entries, places) = (&mut entries[..], &places[..]);
         let (mut from, mut to) = (0, 0);
         for len in lengths {
             let (end, before) = (from + *len as usize, to);
@@ -394,8 +404,9 @@ impl Variational {
 /// Keeps the values at these places, which ascend.
 #[inline(always)]
 fn keep<X: Copy>(values: &mut Vec<X>, places: &[u32]) {
+    let all = &mut values[..];
     for (to, &from) in places.iter().enumerate() {
-        values[to] = values[from as usize];
+        all[to] = all[from as usize];
     }
     values.truncate(places.len());
 }
@@ -477,7 +488,8 @@ fn change(
 ) -> f64 {
     let all = all as f32;
     let priors = of.scales.iter().zip(&of.floors).zip(shares);
-    for ((tokens, weight), ((scale, floor), share)) in tokens.iter_mut().zip(&mut *weights).zip(priors)
+    for ((tokens, weight), ((scale, floor), share)) in
+        tokens.iter_mut().zip(&mut *weights).zip(priors)
     {
         let new = *weight * (share * scale + floor * all);
         *weight = (new - *tokens).abs();
