@@ -38,6 +38,9 @@ const SIDES: usize = 4;
 /// Of Σ_k weight_k φ_kw: a word with less is shared out as if it had this, so that nothing overflows.
 const LITTLE: f32 = 1e-30;
 
+/// Words ahead of which rows are asked for.
+const AHEAD: usize = 3;
+
 const IOTA: [u32; LANES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// One document's γ; scratch that outlives it.
@@ -163,7 +166,7 @@ impl<T: TopicIndex, V: Value> Kernel for Iterations<'_, '_, T, V> {
                 return false;
             }
             let change = if iteration < 2 {
-                let all = scratch.share_among_all(fixed, rows, iteration == 0);
+                let all = scratch.share_among_all(l, fixed, rows, iteration == 0);
                 scratch.change(&fixed.singles, all)
             } else {
                 let scale = Scale::of(&scratch.left.gamma);
@@ -222,8 +225,9 @@ impl Variational {
     /// Shares out the tokens among all topics, the faint ones left out but for the `first` time; returns
     /// Σ_w n_w / Σ_j weight_j φ_jw.
     #[inline(always)]
-    fn share_among_all<T: TopicIndex, V: Value>(
+    fn share_among_all<L: Lanes, T: TopicIndex, V: Value>(
         &mut self,
+        l: L,
         fixed: &Fixed,
         rows: &Rows<'_, T, V>,
         first: bool,
@@ -249,7 +253,13 @@ impl Variational {
         // Slices, not vectors, wherever a loop writes: else it would look up again where they are.
         let (scaled, shares) = (&scaled[..], &mut shares[..]);
         let mut all = 0.0;
-        for &(word, tokens) in pairs.iter() {
+        for (at, &(word, tokens)) in pairs.iter().enumerate() {
+            if first && let Some(&(next, _)) = pairs.get(at + AHEAD) {
+                let (topics, values) = rows.word(next);
+                l.prefetch(topics, 0);
+                l.prefetch(values, 0);
+                l.prefetch(values, LANES);
+            }
             let (topics, values) = rows.word(word);
             let (tokens, sum) = match even {
                 Some(alpha) => {
@@ -371,10 +381,20 @@ impl Variational {
             }
             let room = &mut entries[to..to + topics.len()];
             let mut len = 0;
-            for (topic, value) in topics.iter().zip(values) {
+            let mut keep = |topic: T, value: V| {
                 let place = places[topic.get() as usize];
                 room[len] = (place, value.excess(1.0) as f32);
                 len += usize::from(place != OUT);
+            };
+            let (four_topics, last_topics) = topics.as_chunks::<SIDES>();
+            let (four_values, last_values) = values.as_chunks::<SIDES>();
+            for (topics, values) in four_topics.iter().zip(four_values) {
+                for side in 0..SIDES {
+                    keep(topics[side], values[side]);
+                }
+            }
+            for (&topic, &value) in last_topics.iter().zip(last_values) {
+                keep(topic, value);
             }
             lengths.push(len as u32);
             to += len;
