@@ -1,10 +1,18 @@
 //! Latent Dirichlet allocation over many machines.
 //!
 //! What is here so far: what travels between them ([`wire`]), which server has which words
-//! ([`placement`]), and which words come to a worker or have their tokens sent to a server ([`route`]).
+//! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
+//! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), and rounds of them in one
+//! process ([`together`]).
 
 #![forbid(unsafe_code)]
 
+mod bench;
+pub mod job;
 pub mod placement;
 pub mod route;
+pub mod server;
+pub mod shard;
+pub mod store;
+pub mod together;
 pub mod wire;

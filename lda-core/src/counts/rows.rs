@@ -298,6 +298,27 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
+    /// Takes one token of `topic` from row `row`.
+    ///
+    /// # Panics
+    /// If the row has none.
+    pub fn decrement(&mut self, row: usize, topic: u32) {
+        match self.row_mut(row) {
+            RowMut::Sparse(mut sparse) => {
+                let at = (1..=sparse.len()).find(|&at| sparse.entry(at).0 == topic);
+                sparse.decrement_at(at.expect("a topic of the row"));
+            }
+            RowMut::Dense16(lines) => {
+                assert!(dense16(lines, topic as usize) > 0, "a topic of the row");
+                dense16_add(lines, topic as usize, u32::MAX);
+            }
+            RowMut::Dense32(lines) => {
+                let count = &mut lines[topic as usize / LANES].0[topic as usize % LANES];
+                *count = count.checked_sub(1).expect("a topic of the row");
+            }
+        }
+    }
+
     /// Adds one token of `topic`, which it has none of, to row `row`, a list.
     #[inline(always)]
     pub fn append(&mut self, row: usize, topic: u32) {

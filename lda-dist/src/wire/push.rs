@@ -61,6 +61,11 @@ impl PushCode {
         Self { rows: RowCode::new(topics), words, longest }
     }
 
+    /// Most tokens of a document.
+    pub fn longest(self) -> u32 {
+        self.longest
+    }
+
     /// Writes a document behind others.
     ///
     /// # Panics

@@ -1,0 +1,122 @@
+//! What every node of a run agrees on, and all that results follow from.
+
+use lda_core::prior::{Alpha, PriorError, check_beta};
+use lda_core::sampler::{Context, padded};
+use lda_core::simd::Isa;
+use thiserror::Error;
+
+/// Most topics: their numbers, and the bits that tell them apart, stay small everywhere on the wire.
+pub const MAX_TOPICS: u32 = 1 << 24;
+
+/// Why a job makes no sense.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// None, or too many.
+    #[error("{topics} topics: give 1 to {MAX_TOPICS}")]
+    Topics {
+        /// How many.
+        topics: u32,
+    },
+    /// No words.
+    #[error("a vocabulary without words")]
+    Words,
+    /// A prior that is none.
+    #[error(transparent)]
+    Prior(#[from] PriorError),
+}
+
+/// The model that is trained, and the seed of all chance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    topics: u32,
+    words: u32,
+    alpha: Alpha,
+    beta: f64,
+    seed: u64,
+    /// α_k, padded as samplers want it.
+    padded: Vec<f32>,
+    alpha_sum: f64,
+    isa: Isa,
+}
+
+/// When in a run: each round begins with the counts that the one before has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Round {
+    /// Counted from 1.
+    pub epoch: u32,
+    /// In its epoch, counted from 0.
+    pub number: u16,
+}
+
+impl Job {
+    /// Of K topics, V words, and these priors.
+    ///
+    /// # Errors
+    /// [`JobError`].
+    pub fn new(
+        topics: u32,
+        words: u32,
+        alpha: Alpha,
+        beta: f64,
+        seed: u64,
+    ) -> Result<Self, JobError> {
+        if !(1..=MAX_TOPICS).contains(&topics) {
+            return Err(JobError::Topics { topics });
+        }
+        if words == 0 {
+            return Err(JobError::Words);
+        }
+        alpha.check(topics as usize)?;
+        check_beta(beta, words as usize)?;
+        let mut values: Vec<f32> =
+            (0..topics as usize).map(|topic| alpha.get(topic) as f32).collect();
+        values.resize(padded(topics as usize), 0.0);
+        let alpha_sum = alpha.sum(topics as usize);
+        Ok(Self { topics, words, alpha, beta, seed, padded: values, alpha_sum, isa: Isa::detect() })
+    }
+
+    /// K.
+    pub fn topics(&self) -> u32 {
+        self.topics
+    }
+
+    /// V.
+    pub fn words(&self) -> u32 {
+        self.words
+    }
+
+    /// α.
+    pub fn alpha(&self) -> &Alpha {
+        &self.alpha
+    }
+
+    /// β.
+    pub fn beta(&self) -> f64 {
+        self.beta
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What a sampler is told. `totals` are C_k, padded; `wave` tells apart what scratch was used for.
+    pub(crate) fn context<'a>(&'a self, round: Round, totals: &'a [u32], wave: u64) -> Context<'a> {
+        Context {
+            topics: self.topics as usize,
+            alpha: &self.padded,
+            alpha_sum: self.alpha_sum,
+            alpha_symmetric: matches!(self.alpha, Alpha::Symmetric(_)),
+            beta: self.beta,
+            beta_bar: self.beta * f64::from(self.words),
+            totals,
+            wave,
+            seed: self.seed,
+            epoch: round.epoch,
+            round: round.number,
+            mh_steps: 0,
+            isa: self.isa,
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! Documents of a worker: their tokens, topics and rows of C_d.
+//!
+//! A job's documents are cut into **shards**, and how does not depend on who works on them: a worker has whole shards,
+//! one or many, and what becomes of a shard's tokens follows from the shard and from the round's start alone. So any
+//! number of workers gives the same bits.
+//!
+//! A shard's tokens lie by partition, in it by word and then by document. Of a partition some words are
+//! [pulled](crate::route::Route): their tokens are sampled here, by rows that have come. The others' tokens are written
+//! into a request, document by document, and their topics come back in an answer. What has been sampled here meanwhile
+//! stays: an answer moves one token at a time.
+//!
+//! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 8 bytes a word of the shard.
+
+use std::ops::Range;
+
+use lda_core::Corpus;
+use lda_core::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use lda_core::random::{Purpose, StreamKey};
+use lda_core::sampler::BlockKey;
+use thiserror::Error;
+
+use crate::bench::Bench;
+use crate::job::{Job, Round};
+use crate::placement::Placement;
+use crate::route::{self, Route};
+use crate::wire::{self, PushCode, RowCode, WireError};
+
+/// Why there is no such shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ShardError {
+    /// The corpus is not of the job's vocabulary.
+    #[error("a corpus of {found} words for a job of {expected}")]
+    Words {
+        /// Words of the corpus.
+        found: usize,
+        /// V.
+        expected: u32,
+    },
+    /// Numbers of topics are too narrow.
+    #[error("{topics} topics, of which {most} have numbers here: take wider ones")]
+    Topics {
+        /// K.
+        topics: u32,
+        /// Most that there may be.
+        most: u64,
+    },
+    /// Too many tokens of one partition.
+    #[error("{tokens} tokens of one partition in one shard: cut the documents into more shards")]
+    Tokens {
+        /// How many.
+        tokens: usize,
+    },
+    /// Too much for one shard.
+    #[error(transparent)]
+    Rows(#[from] RowsTooLarge),
+}
+
+/// An answer or rows that do not fit what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Bytes that are none.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// Bytes behind the last row.
+    #[error("{bytes} bytes behind the last row")]
+    Rest {
+        /// How many.
+        bytes: usize,
+    },
+    /// Totals that have not the tokens of this shard.
+    #[error("topic {topic} has fewer tokens than this shard has of it")]
+    Total {
+        /// Which.
+        topic: u32,
+    },
+    /// A row that has not the tokens of this shard.
+    #[error("the row of word {word} has not the tokens that this shard has of it")]
+    Row {
+        /// Which.
+        word: u32,
+    },
+}
+
+/// A part of the documents.
+#[derive(Debug)]
+pub struct Shard<T: TopicIndex> {
+    number: u16,
+    /// Tokens of each document.
+    lengths: Vec<u32>,
+    parts: Vec<Part<T>>,
+    rows: Rows<T>,
+    /// Bytes that each document's row takes, as of the epoch's start.
+    sizes: Vec<u32>,
+    /// Its share of C_k at the round's start, and what it has added since.
+    counts: Vec<u32>,
+    own: Vec<i32>,
+}
+
+/// Tokens of one partition.
+#[derive(Debug)]
+struct Part<T> {
+    /// Those of the partition that the shard has, ascending.
+    words: Vec<u32>,
+    /// Where each word's tokens begin, and the end.
+    starts: Vec<u32>,
+    /// Of each token.
+    documents: Vec<u32>,
+    topics: Vec<T>,
+}
+
+/// What a partition's tokens of a shard need of their server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// By the shard's words of the partition.
+    pub routes: Vec<Route>,
+    /// Documents with the tokens that the server is to sample; words by their place among the shard's.
+    pub pushed: Vec<wire::Document>,
+    /// Where these tokens are.
+    places: Vec<u32>,
+}
+
+impl<T: TopicIndex> Shard<T> {
+    /// Some documents of a corpus; `first` is the number of the corpus' first one in the whole job, which its first
+    /// topics follow from: the same as one process begins with.
+    ///
+    /// # Errors
+    /// [`ShardError`].
+    ///
+    /// # Panics
+    /// If documents are not the corpus', or if words were placed of another vocabulary.
+    pub fn new(
+        job: &Job,
+        placement: &Placement,
+        number: u16,
+        corpus: &Corpus,
+        documents: Range<usize>,
+        first: u64,
+    ) -> Result<Self, ShardError> {
+        if corpus.num_words() != job.words() as usize {
+            return Err(ShardError::Words { found: corpus.num_words(), expected: job.words() });
+        }
+        if u64::from(job.topics()) > T::MAX_TOPICS {
+            let (topics, most) = (job.topics(), T::MAX_TOPICS);
+            return Err(ShardError::Topics { topics, most });
+        }
+        assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
+        // (word, document, topic): documents in order, so that sorting by word leaves them so.
+        let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
+        let mut lengths = Vec::with_capacity(documents.len());
+        for (local, global) in documents.enumerate() {
+            let (purpose, block) = (Purpose::Initialise, first + global as u64);
+            let key = StreamKey { seed: job.seed(), epoch: 0, pass: 0, block, purpose };
+            let mut stream = key.stream();
+            let document = corpus.document(global);
+            lengths.push(document.len() as u32);
+            for (word, count) in document.iter() {
+                let part = &mut tokens[placement.partition(word) as usize];
+                part.extend(
+                    (0..count).map(|_| (word, local as u32, T::new(stream.below(job.topics())))),
+                );
+            }
+        }
+        let parts = tokens.into_iter().map(Part::new).collect::<Result<Vec<_>, _>>()?;
+        let each = lengths.iter().map(|&length| u64::from(length));
+        let topics = job.topics() as usize;
+        Rows::<T>::check(topics, each.clone(), Density::Auto)?;
+        let mut shard = Self {
+            number,
+            sizes: vec![0; lengths.len()],
+            rows: Rows::new(topics, each, Density::Auto)?,
+            counts: vec![0; topics],
+            own: vec![0; topics],
+            lengths,
+            parts,
+        };
+        for topic in shard.parts.iter().flat_map(|part| &part.topics) {
+            shard.counts[topic.get() as usize] += 1;
+        }
+        shard.begin_epoch(job);
+        Ok(shard)
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Documents.
+    pub fn num_documents(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Words of a partition that this shard has, ascending: by their places here both sides know them.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn words(&self, partition: u16) -> &[u32] {
+        &self.parts[partition as usize].words
+    }
+
+    /// Every token: `f(document, word, topic)`, by partition, word and document.
+    pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
+        for part in &self.parts {
+            for (at, &word) in part.words.iter().enumerate() {
+                for token in part.range(at) {
+                    f(part.documents[token], word, part.topics[token].get());
+                }
+            }
+        }
+    }
+
+    /// A document's row of C_d, topics ascending.
+    ///
+    /// # Panics
+    /// If there is no such document.
+    pub fn row(&self, document: usize, row: &mut Vec<(u32, u32)>) {
+        row.clear();
+        self.rows.for_each(document, |topic, count| row.push((topic, count)));
+        row.sort_unstable();
+    }
+
+    /// What this shard has of a partition's words, by their places: `f(place, row)`, rows ascending. What a server
+    /// begins with, or is rebuilt from.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn counts(&self, partition: u16, mut f: impl FnMut(u32, &[(u32, i32)])) {
+        let part = &self.parts[partition as usize];
+        let mut row: Vec<(u32, i32)> = Vec::new();
+        let mut topics = Vec::new();
+        for at in 0..part.words.len() {
+            topics.clear();
+            topics.extend_from_slice(&part.topics[part.range(at)]);
+            topics.sort_unstable();
+            row.clear();
+            let runs = topics.chunk_by(|a, b| a == b);
+            row.extend(runs.map(|run| (run[0].get(), run.len() as i32)));
+            f(at as u32, &row);
+        }
+    }
+
+    /// Begins a round with these C_k.
+    ///
+    /// # Errors
+    /// [`AnswerError::Total`].
+    ///
+    /// # Panics
+    /// If `totals` are not K.
+    pub fn begin_round(&mut self, totals: &[u32]) -> Result<(), AnswerError> {
+        assert_eq!(totals.len(), self.counts.len(), "a total a topic");
+        for (count, own) in self.counts.iter_mut().zip(&mut self.own) {
+            *count = count.checked_add_signed(*own).expect("as many as its tokens");
+            *own = 0;
+        }
+        match self.counts.iter().zip(totals).position(|(count, total)| count > total) {
+            Some(topic) => Err(AnswerError::Total { topic: topic as u32 }),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins an epoch: rows of C_d are made anew from the topics, in ascending order, so that what follows does not
+    /// depend on how they came about; and how many bytes they take is measured.
+    pub fn begin_epoch(&mut self, job: &Job) {
+        let mut of_documents: Vec<Vec<T>> =
+            self.lengths.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
+        for part in &self.parts {
+            for (&document, &topic) in part.documents.iter().zip(&part.topics) {
+                of_documents[document as usize].push(topic);
+            }
+        }
+        let code = RowCode::new(job.topics());
+        let mut row = Vec::new();
+        for (document, topics) in of_documents.iter_mut().enumerate() {
+            topics.sort_unstable();
+            row.clear();
+            let runs = topics.chunk_by(|a, b| a == b);
+            row.extend(runs.map(|run| (run[0].get(), run.len() as u32)));
+            self.rows.write(document, row.iter().copied());
+            self.sizes[document] = code.size(&row) as u32;
+        }
+        self.rows.adapt();
+    }
+
+    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `longest`
+    /// tokens are not pushed.
+    ///
+    /// # Panics
+    /// If there is no such partition, or not a size a word.
+    pub fn plan(&self, partition: u16, pulled: &[u32], longest: u32) -> Plan {
+        let part = &self.parts[partition as usize];
+        assert_eq!(pulled.len(), part.words.len(), "a size a word");
+        // What goes back of a row is no longer than it, and than a few bytes a token.
+        let both = |(at, &row): (usize, &u32)| row + row.min(2 * part.range(at).len() as u32);
+        let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
+        let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
+        for at in 0..part.words.len() {
+            for run in part.documents[part.range(at)].chunk_by(|a, b| a == b) {
+                of_words.push(run[0]);
+                tokens.push(run.len() as u32);
+            }
+            starts.push(of_words.len());
+        }
+        let documents: Vec<route::Document> = self
+            .lengths
+            .iter()
+            .zip(&self.sizes)
+            .map(|(&length, &row)| route::Document {
+                row,
+                token_bits: token_bits(length),
+                may_be_pushed: length <= longest,
+            })
+            .collect();
+        let words = route::Words {
+            starts: &starts,
+            documents: &of_words,
+            tokens: &tokens,
+            pulled: &pulled,
+        };
+        self.request(partition, route::route(&words, &documents))
+    }
+
+    /// The same with routes that were chosen elsewhere: all pulled in the symmetric mode.
+    ///
+    /// # Panics
+    /// If there is no such partition, or not a route a word.
+    pub fn request(&self, partition: u16, routes: Vec<Route>) -> Plan {
+        let part = &self.parts[partition as usize];
+        assert_eq!(routes.len(), part.words.len(), "a route a word");
+        // (document, place of the word, token): tokens of a word ascend, so that sorting is stable.
+        let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
+        for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
+            let tokens = part.range(at);
+            pushed.extend(tokens.map(|token| (part.documents[token], at as u32, token as u32)));
+        }
+        pushed.sort_unstable();
+        let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
+            let mut document = wire::Document::default();
+            self.row(run[0].0 as usize, &mut document.row);
+            let topic = |token: u32| part.topics[token as usize].get();
+            document.tokens.extend(run.iter().map(|&(_, word, token)| (word, topic(token))));
+            document
+        });
+        let documents = documents.collect();
+        let places = pushed.iter().map(|&(_, _, token)| token).collect();
+        Plan { routes, pushed: documents, places }
+    }
+
+    /// Samples the tokens of pulled words, whose `rows` have come one behind the other, as of the round's start;
+    /// `totals` are C_k of then. What each pulled word has gained is written behind `gained`, in the same order.
+    ///
+    /// # Errors
+    /// [`AnswerError`], and then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is not of this partition.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn sample(
+        &mut self,
+        bench: &mut Bench<T>,
+        job: &Job,
+        round: Round,
+        partition: u16,
+        plan: &Plan,
+        totals: &[u32],
+        mut rows: &[u8],
+        gained: &mut Vec<u8>,
+    ) -> Result<(), AnswerError> {
+        let part = &mut self.parts[partition as usize];
+        let pulled = || plan.routes.iter().enumerate().filter(|(_, route)| **route == Route::Pull);
+        let code = RowCode::new(job.topics());
+        let mut read: Vec<Vec<(u32, u32)>> = Vec::new();
+        let mut topics = Vec::new();
+        bench.clear();
+        for (at, _) in pulled() {
+            let mut row = Vec::new();
+            code.decode(&mut rows, &mut row)?;
+            topics.clear();
+            topics.extend_from_slice(&part.topics[part.range(at)]);
+            topics.sort_unstable();
+            if !has(&row, &topics) {
+                return Err(AnswerError::Row { word: part.words[at] });
+            }
+            for token in part.range(at) {
+                bench.push(read.len() as u32, part.documents[token], part.topics[token]);
+            }
+            read.push(row);
+        }
+        if !rows.is_empty() {
+            return Err(AnswerError::Rest { bytes: rows.len() });
+        }
+        let mut words = rows_of(job, &read);
+        let key = BlockKey { shard: self.number, documents: 0, words: partition };
+        bench.sample(job, round, key, totals, &mut self.own, &mut words, &mut self.rows);
+        let mut topics = bench.topics();
+        for (at, _) in pulled() {
+            let range = part.range(at);
+            let (of_word, rest) = topics.split_at(range.len());
+            part.topics[range].copy_from_slice(of_word);
+            topics = rest;
+        }
+        bench.gains(|_, gains| code.encode(gains, gained));
+        Ok(())
+    }
+
+    /// Takes the new topics of what was pushed.
+    ///
+    /// # Errors
+    /// [`AnswerError`], and then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is not of this partition.
+    pub fn answered(
+        &mut self,
+        code: PushCode,
+        partition: u16,
+        plan: &Plan,
+        answer: &[u8],
+    ) -> Result<(), AnswerError> {
+        let mut topics = Vec::new();
+        code.decode_answer(&plan.pushed, answer, &mut topics)?;
+        let part = &mut self.parts[partition as usize];
+        for (&token, &topic) in plan.places.iter().zip(&topics) {
+            let old = part.topics[token as usize].get();
+            if old != topic {
+                let document = part.documents[token as usize] as usize;
+                self.rows.decrement(document, old);
+                self.rows.increment(document, topic);
+                self.own[old as usize] -= 1;
+                self.own[topic as usize] += 1;
+                part.topics[token as usize] = T::new(topic);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: TopicIndex> Part<T> {
+    fn new(mut tokens: Vec<(u32, u32, T)>) -> Result<Self, ShardError> {
+        if u32::try_from(tokens.len()).is_err() {
+            return Err(ShardError::Tokens { tokens: tokens.len() });
+        }
+        tokens.sort_by_key(|token| token.0);
+        let (mut words, mut starts) = (Vec::new(), Vec::new());
+        for (at, &(word, _, _)) in tokens.iter().enumerate() {
+            if words.last() != Some(&word) {
+                words.push(word);
+                starts.push(at as u32);
+            }
+        }
+        starts.push(tokens.len() as u32);
+        let documents = tokens.iter().map(|token| token.1).collect();
+        Ok(Self { words, starts, documents, topics: tokens.iter().map(|token| token.2).collect() })
+    }
+
+    /// Tokens of a word.
+    fn range(&self, word: usize) -> Range<usize> {
+        self.starts[word] as usize..self.starts[word + 1] as usize
+    }
+}
+
+/// Rows as samplers want them.
+pub(crate) fn rows_of<T: TopicIndex>(job: &Job, read: &[Vec<(u32, u32)>]) -> Rows<T> {
+    let tokens = |row: &Vec<(u32, u32)>| row.iter().map(|entry| u64::from(entry.1)).sum();
+    let mut rows = Rows::new(job.topics() as usize, read.iter().map(tokens), Density::Auto)
+        .expect("rows that came in one message");
+    for (at, row) in read.iter().enumerate() {
+        rows.write(at, row.iter().copied());
+    }
+    rows
+}
+
+/// Whether a row, topics ascending, has these topics, which ascend.
+pub(crate) fn has<T: TopicIndex>(row: &[(u32, u32)], topics: &[T]) -> bool {
+    let mut row = row.iter();
+    topics.chunk_by(|a, b| a == b).all(|run| {
+        row.find(|entry| entry.0 >= run[0].get())
+            .is_some_and(|&(topic, count)| topic == run[0].get() && count as usize >= run.len())
+    })
+}
+
+/// About how many bits a token takes of a document of this length, there and back: which word, which of the
+/// document's topics, and whether it has changed.
+fn token_bits(length: u32) -> u32 {
+    let topic = u32::BITS - length.max(1).leading_zeros();
+    8 + topic + 2 + topic / 2
+}

@@ -1,0 +1,486 @@
+//! Shards and servers in one process, round by round: what every other way of running them has to come to.
+//!
+//! A round is **bulk-synchronous**: all that is pulled in it is as of its start, a shard sees its own changes and no
+//! others, and what all have changed comes in when it ends. So neither the order of shards matters nor who works on
+//! them, and any number of workers, over any transport, gives these bits.
+//!
+//! An epoch has R rounds and partitions are in R groups. In round r shard s of S has group (r + ⌊s R / S⌋) mod R: where
+//! there are as many rounds as shards no two shards sample the same word in a round, and all that is stale is C_k, by a
+//! round. That is what `lda_core` does with its waves. With one round all shards sample each word at once, by counts
+//! that are an epoch old (AD-LDA, Newman et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log
+//! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds, −8.33
+//! with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
+//!
+//! Of a shard's own tokens those that are sampled on a server are counted in C_d and C_w at once, and in C_k from the
+//! shard's next partition on.
+//!
+//! Everything that would travel is written and read as it would be, and counted ([`Bytes`]); nothing is sent.
+//!
+//! ```
+//! use lda_core::Corpus;
+//! use lda_core::eval::log_joint;
+//! use lda_dist::job::Job;
+//! use lda_dist::together::{Options, Together};
+//!
+//! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
+//! let job = Job::new(4, 8, 0.1.into(), 0.01, 42)?;
+//! let mut run = Together::<u16>::new(&job, &corpus, &Options { shards: 3, ..Options::default() })?;
+//! let before = log_joint(&run, job.alpha(), job.beta())?.total();
+//! for _ in 0..20 {
+//!     run.epoch()?;
+//! }
+//! assert!(log_joint(&run, job.alpha(), job.beta())?.total() > before);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ops::Range;
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_core::eval::{DocumentCounts, Visit, WordCounts};
+use thiserror::Error;
+
+use crate::bench::Bench;
+use crate::job::{Job, Round};
+use crate::placement::{Partitioner, Placement, PlacementError, estimated_cost};
+use crate::route::Route;
+use crate::server::{RequestError, Server};
+use crate::shard::{AnswerError, Shard, ShardError};
+use crate::wire::{PushCode, RowCode};
+
+/// Bytes of a row that nobody would pull.
+const DEAR: u32 = u32::MAX / 2;
+
+/// Why a run cannot be, or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TogetherError {
+    /// Words cannot be placed.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// A shard cannot be.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// No shards, or fewer documents.
+    #[error("{shards} shards of {documents} documents: give 1 to as many as there are")]
+    Shards {
+        /// Shards.
+        shards: u16,
+        /// Documents.
+        documents: usize,
+    },
+    /// Too many partitions.
+    #[error("{partitions} partitions: give 65,535 at most")]
+    Partitions {
+        /// How many.
+        partitions: u32,
+    },
+    /// No rounds, or more than partitions.
+    #[error("{rounds} rounds of {partitions} partitions: give 1 to as many as there are")]
+    Rounds {
+        /// Rounds.
+        rounds: u16,
+        /// Partitions.
+        partitions: usize,
+    },
+    /// A server has refused something.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A shard has.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// More tokens of a topic than 32 bits.
+    #[error("topic {topic} has {tokens} tokens, beyond 32 bits")]
+    Total {
+        /// Which.
+        topic: usize,
+        /// Tokens.
+        tokens: i64,
+    },
+}
+
+/// Which words are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Routing {
+    /// Those that cost less so ([`route`](crate::route)): LDA*'s asymmetric servers.
+    Cheapest,
+    /// All of them: the symmetric mode.
+    Pull,
+    /// None, but for those of documents that are not pushed.
+    Push,
+}
+
+/// How a job is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Parts of the documents, about equal in tokens.
+    pub shards: u16,
+    /// Partitions of the words.
+    pub partitions: u32,
+    /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
+    /// partitions.
+    pub rounds: u16,
+    /// Servers.
+    pub servers: u32,
+    /// How words find their servers.
+    pub partitioner: Partitioner,
+    /// Which words are pulled.
+    pub routing: Routing,
+    /// Documents of more tokens are not pushed.
+    pub longest: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let partitioner = Partitioner::SkewAware;
+        let routing = Routing::Cheapest;
+        let longest = 1 << 16;
+        Self { shards: 1, partitions: 1, rounds: 1, servers: 1, partitioner, routing, longest }
+    }
+}
+
+/// Bytes that would travel, without what a transport puts around them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// How long rows are, a byte a word.
+    pub sizes: u64,
+    /// Which words are pulled, a bit a word.
+    pub routes: u64,
+    /// Rows, to workers.
+    pub rows: u64,
+    /// What they have gained, to servers.
+    pub gained: u64,
+    /// Documents and their tokens, to servers.
+    pub pushed: u64,
+    /// Their topics, to workers.
+    pub answers: u64,
+    /// C_k: what each server's rows have gained, and to each shard and server.
+    pub totals: u64,
+}
+
+impl Bytes {
+    /// All.
+    pub fn total(&self) -> u64 {
+        let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;
+        sizes + routes + rows + gained + pushed + answers + totals
+    }
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Together<T: TopicIndex> {
+    job: Job,
+    options: Options,
+    placement: Placement,
+    shards: Vec<Shard<T>>,
+    /// First document of each shard, and the end.
+    firsts: Vec<usize>,
+    servers: Vec<Server<T>>,
+    bench: Bench<T>,
+    totals: Vec<u32>,
+    epoch: u32,
+}
+
+impl<T: TopicIndex> Together<T> {
+    /// Cuts documents and words, and counts the first topics.
+    ///
+    /// # Errors
+    /// [`TogetherError`].
+    pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
+        let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+        let documents = corpus.num_documents();
+        if shards == 0 || usize::from(shards) > documents {
+            return Err(TogetherError::Shards { shards, documents });
+        }
+        if u16::try_from(partitions).is_err() {
+            return Err(TogetherError::Partitions { partitions });
+        }
+        let mean = corpus.num_tokens().div_ceil(documents as u64);
+        let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
+        let costs: Vec<u64> = corpus.word_frequencies().iter().map(cost).collect();
+        let placement = Placement::new(partitioner, &costs, partitions, servers)?;
+        let partitions = placement.num_partitions();
+        if rounds == 0 || usize::from(rounds) > partitions {
+            return Err(TogetherError::Rounds { rounds, partitions });
+        }
+        let firsts = cut(corpus, shards);
+        let shards = (0..shards)
+            .zip(firsts.windows(2))
+            .map(|(number, ends)| Shard::new(job, &placement, number, corpus, ends[0]..ends[1], 0));
+        let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
+        let of_server = |server: u32| {
+            let partitions = 0..placement.num_partitions() as u32;
+            let own = partitions.filter(|&partition| placement.server(partition) == server);
+            Server::new(job, own.map(|number| (number as u16, placement.words(number).collect())))
+        };
+        let mut run = Self {
+            servers: (0..placement.num_servers()).map(of_server).collect(),
+            job: job.clone(),
+            options: *options,
+            shards,
+            firsts,
+            bench: Bench::new(job.topics()),
+            totals: vec![0; job.topics() as usize],
+            epoch: 0,
+            placement,
+        };
+        run.count()?;
+        Ok(run)
+    }
+
+    /// Partitions, and the server of each.
+    fn partitions(&self) -> Vec<(u16, usize)> {
+        let server = |partition: u32| self.placement.server(partition) as usize;
+        (0..self.placement.num_partitions() as u32).map(|p| (p as u16, server(p))).collect()
+    }
+
+    /// Brings the shards' first topics to the servers.
+    fn count(&mut self) -> Result<(), TogetherError> {
+        for (partition, server) in self.partitions() {
+            let server = &mut self.servers[server];
+            for shard in &self.shards {
+                let number = shard.number();
+                server.subscribe(number, partition, shard.words(partition))?;
+                let mut added = Ok(());
+                shard.counts(partition, |word, row| {
+                    if added.is_ok() {
+                        added = server.add(number, partition, word, row);
+                    }
+                });
+                added?;
+            }
+        }
+        self.end_round()?;
+        Ok(())
+    }
+
+    /// Ends a round; returns the bytes of C_k.
+    fn end_round(&mut self) -> Result<u64, TogetherError> {
+        let code = RowCode::new(self.job.topics());
+        let mut bytes = 0;
+        let mut all = vec![0i64; self.totals.len()];
+        let mut of_server = all.clone();
+        for server in &mut self.servers {
+            of_server.fill(0);
+            server.end_round(&mut of_server)?;
+            bytes += code.size(&sparse(&of_server)) as u64;
+            all.iter_mut().zip(&of_server).for_each(|(all, of_server)| *all += of_server);
+        }
+        for (topic, (total, change)) in self.totals.iter_mut().zip(&all).enumerate() {
+            let tokens = i64::from(*total) + change;
+            *total = u32::try_from(tokens).map_err(|_| TogetherError::Total { topic, tokens })?;
+        }
+        bytes += code.size(&sparse(&all)) as u64 * (self.servers.len() + self.shards.len()) as u64;
+        self.servers.iter_mut().for_each(|server| server.begin_round(&self.totals));
+        Ok(bytes)
+    }
+
+    /// Samples every token once; returns the bytes that this would take to move.
+    ///
+    /// # Errors
+    /// [`TogetherError`].
+    pub fn epoch(&mut self) -> Result<Bytes, TogetherError> {
+        let order: Vec<usize> = (0..self.shards.len()).collect();
+        self.epoch_in_order(&order)
+    }
+
+    /// The same, shards in this order, which does not matter.
+    ///
+    /// # Errors
+    /// [`TogetherError`].
+    ///
+    /// # Panics
+    /// If a number is not of a shard.
+    pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, TogetherError> {
+        self.epoch += 1;
+        let mut bytes = Bytes::default();
+        order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
+        let partitions = self.partitions();
+        let (rounds, shards) = (usize::from(self.options.rounds), self.shards.len());
+        for number in 0..rounds {
+            for &shard in order {
+                self.shards[shard].begin_round(&self.totals)?;
+                let group = (number + shard * rounds / shards) % rounds;
+                let first = |group: usize| group * partitions.len() / rounds;
+                for &(partition, server) in &partitions[first(group)..first(group + 1)] {
+                    let round = Round { epoch: self.epoch, number: number as u16 };
+                    self.exchange(shard, partition, server, round, &mut bytes)?;
+                }
+            }
+            bytes.totals += self.end_round()?;
+        }
+        Ok(bytes)
+    }
+
+    /// One partition of one shard.
+    fn exchange(
+        &mut self,
+        shard: usize,
+        partition: u16,
+        server: usize,
+        round: Round,
+        bytes: &mut Bytes,
+    ) -> Result<(), TogetherError> {
+        let Self { job, options, shards, servers, bench, totals, .. } = self;
+        let (shard, server) = (&mut shards[shard], &mut servers[server]);
+        let (number, words) = (shard.number(), shard.words(partition).len());
+        if words == 0 {
+            return Ok(());
+        }
+        let plan = match options.routing {
+            Routing::Pull => shard.request(partition, vec![Route::Pull; words]),
+            Routing::Push => {
+                bytes.routes += words.div_ceil(8) as u64;
+                shard.plan(partition, &vec![DEAR; words], options.longest)
+            }
+            Routing::Cheapest => {
+                let sizes = server.sizes(number, partition)?;
+                bytes.sizes += words as u64;
+                let sizes: Vec<u32> = sizes.into_iter().map(rounded).collect();
+                bytes.routes += words.div_ceil(8) as u64;
+                shard.plan(partition, &sizes, options.longest)
+            }
+        };
+        let (mut rows, mut gained) = (Vec::new(), Vec::new());
+        server.pull(number, partition, &plan.routes, &mut rows)?;
+        bytes.rows += rows.len() as u64;
+        let code = PushCode::new(job.topics(), words as u32, options.longest);
+        let (mut request, mut answer) = (Vec::new(), Vec::new());
+        plan.pushed.iter().for_each(|document| code.encode(document, &mut request));
+        if !request.is_empty() {
+            server.push(job, round, code, number, partition, &request, &mut answer)?;
+        }
+        bytes.pushed += request.len() as u64;
+        bytes.answers += answer.len() as u64;
+        shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut gained)?;
+        server.gained(job, number, partition, &plan.routes, &gained)?;
+        bytes.gained += gained.len() as u64;
+        shard.answered(code, partition, &plan, &answer)?;
+        Ok(())
+    }
+
+    /// Every token: `f(document, word, topic)`.
+    pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
+        for (shard, &first) in self.shards.iter().zip(&self.firsts) {
+            shard.for_each(|document, word, topic| f(document + first as u32, word, topic));
+        }
+    }
+
+    /// The shards.
+    pub fn shards(&self) -> &[Shard<T>] {
+        &self.shards
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &[Server<T>] {
+        &self.servers
+    }
+
+    /// C_k.
+    pub fn totals(&self) -> &[u32] {
+        &self.totals
+    }
+}
+
+/// Documents in as many parts, in order, about equal in tokens, none without a document.
+fn cut(corpus: &Corpus, shards: u16) -> Vec<usize> {
+    let (documents, shards) = (corpus.num_documents(), usize::from(shards));
+    let tokens = u128::from(corpus.num_tokens());
+    let (mut firsts, mut before) = (vec![0], 0u128);
+    for (document, length) in corpus.documents().map(|document| document.len()).enumerate() {
+        let number = firsts.len();
+        // As many documents must be left as shards.
+        let must = documents - document == shards - number;
+        let may =
+            document > firsts[number - 1] && before * shards as u128 >= tokens * number as u128;
+        if number < shards && (must || may) {
+            firsts.push(document);
+        }
+        before += u128::from(length);
+    }
+    firsts.push(documents);
+    firsts
+}
+
+/// What there is of numbers by topic.
+fn sparse(numbers: &[i64]) -> Vec<(u32, i32)> {
+    let there = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
+    // Sizes are all that is asked for; a change beyond 31 bits is written in as many as one of 31.
+    there
+        .map(|(topic, &by)| (topic as u32, by.clamp(-i64::from(i32::MAX), i32::MAX.into()) as i32))
+        .collect()
+}
+
+/// A size as a byte tells it: four leading bits, rounded up.
+fn rounded(size: u32) -> u32 {
+    let beyond = (u32::BITS - size.leading_zeros()).saturating_sub(4);
+    size.div_ceil(1 << beyond) << beyond
+}
+
+impl<T: TopicIndex> DocumentCounts for Together<T> {
+    fn num_topics(&self) -> usize {
+        self.job.topics() as usize
+    }
+
+    fn num_documents(&self) -> usize {
+        self.firsts[self.shards.len()]
+    }
+
+    fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+        let mut row = Vec::new();
+        for document in documents {
+            let shard = self.firsts.partition_point(|&first| first <= document) - 1;
+            self.shards[shard].row(document - self.firsts[shard], &mut row);
+            visit(document, &row);
+        }
+    }
+}
+
+impl<T: TopicIndex> WordCounts for Together<T> {
+    fn num_topics(&self) -> usize {
+        self.job.topics() as usize
+    }
+
+    fn num_words(&self) -> usize {
+        self.job.words() as usize
+    }
+
+    fn topic_total(&self, topic: usize) -> u64 {
+        self.totals[topic].into()
+    }
+
+    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        let mut row = Vec::new();
+        for word in words {
+            let partition = self.placement.partition(word as u32);
+            let server = self.placement.server(partition) as usize;
+            self.servers[server].row(partition as u16, word as u32, &mut row);
+            visit(word, &row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up_within_an_eighth() {
+        for size in 0..5000 {
+            let rounded = rounded(size);
+            assert!(rounded >= size && (rounded - size) * 8 <= size, "{rounded} for {size}");
+        }
+    }
+
+    #[test]
+    fn documents_are_cut_about_evenly() {
+        let lengths = [900, 1, 1, 1, 40, 30, 27];
+        let corpus = Corpus::from_tokens(lengths.map(|length| vec![0; length])).unwrap();
+        assert_eq!(cut(&corpus, 1), [0, 7]);
+        assert_eq!(cut(&corpus, 2), [0, 1, 7]);
+        assert_eq!(cut(&corpus, 7), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let even = Corpus::from_tokens(vec![vec![0; 10]; 12]).unwrap();
+        assert_eq!(cut(&even, 4), [0, 3, 6, 9, 12]);
+    }
+}

@@ -1,0 +1,289 @@
+//! Rounds in one process: counts are those of the topics, no order matters, and the law is the model's.
+
+use std::collections::BTreeMap;
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_core::eval::{DocumentCounts, WordCounts, log_joint};
+use lda_core::prior::Alpha;
+use lda_core::random::Xoshiro256PlusPlus;
+use lda_core::train::{Options as CoreOptions, SamplerKind, Trainer};
+use lda_dist::job::{Job, JobError};
+use lda_dist::placement::Partitioner;
+use lda_dist::together::{Options, Routing, Together, TogetherError};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+/// Documents of a few topics each, words of very different frequency.
+fn corpus(documents: usize, words: u32, mean: u32) -> Corpus {
+    let mut rng = Xoshiro256PlusPlus::from_seed(3);
+    let mut document = |_| {
+        let theme = rng.below(8);
+        let length = 1 + rng.below(2 * mean);
+        let mut word = |_| {
+            // Of two numbers the smaller: low words are frequent.
+            let word = rng.below(words).min(rng.below(words));
+            if rng.below(4) == 0 { word } else { (word / 8 * 8 + theme).min(words - 1) }
+        };
+        (0..length).map(&mut word).collect::<Vec<_>>()
+    };
+    Corpus::from_tokens((0..documents).map(&mut document).collect::<Vec<_>>()).unwrap()
+}
+
+fn job(corpus: &Corpus, topics: u32) -> Job {
+    Job::new(topics, corpus.num_words() as u32, 0.2.into(), 0.02, 9).unwrap()
+}
+
+/// The topics of all tokens, in an order of their own.
+fn topics<T: TopicIndex>(run: &Together<T>) -> Vec<(u32, u32, u32)> {
+    let mut tokens = Vec::new();
+    run.for_each(|document, word, topic| tokens.push((document, word, topic)));
+    tokens.sort_unstable();
+    tokens
+}
+
+/// Every row and total is that of the topics, and the tokens are the corpus'.
+fn check_counts<T: TopicIndex>(run: &Together<T>, corpus: &Corpus) {
+    let tokens = topics(run);
+    let (mut words, mut documents) = (BTreeMap::new(), BTreeMap::new());
+    let mut totals = vec![0u32; run.totals().len()];
+    let mut pairs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for &(document, word, topic) in &tokens {
+        *words.entry((word, topic)).or_insert(0u32) += 1;
+        *documents.entry((document, topic)).or_insert(0u32) += 1;
+        totals[topic as usize] += 1;
+        *pairs.entry((document, word)).or_default() += 1;
+    }
+    assert_eq!(run.totals(), totals);
+    let mut found = BTreeMap::new();
+    run.visit_words(0..corpus.num_words(), &mut |word, row| {
+        found.extend(row.iter().map(|&(topic, count)| ((word as u32, topic), count)));
+    });
+    assert_eq!(found, words);
+    let mut found = BTreeMap::new();
+    run.visit_documents(0..corpus.num_documents(), &mut |document, row| {
+        found.extend(row.iter().map(|&(topic, count)| ((document as u32, topic), count)));
+    });
+    assert_eq!(found, documents);
+    let of_corpus = (0..).zip(corpus.documents()).flat_map(|(document, words)| {
+        words.iter().map(move |(word, count)| ((document, word), count)).collect::<Vec<_>>()
+    });
+    assert!(pairs.into_iter().eq(of_corpus), "other tokens than the corpus has");
+}
+
+const PARTITIONERS: [Partitioner; 4] =
+    [Partitioner::SkewAware, Partitioner::Range, Partitioner::Hash, Partitioner::Rendezvous];
+
+#[test]
+fn counts_are_those_of_the_topics() {
+    let corpus = corpus(60, 50, 20);
+    let routings = [Routing::Cheapest, Routing::Pull, Routing::Push, Routing::Push];
+    let longest = [1000, 1000, 20, 1000];
+    for ((partitioner, routing), longest) in PARTITIONERS.into_iter().zip(routings).zip(longest) {
+        let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
+        let options = Options { partitioner, routing, longest, ..cut };
+        for topics in [3, 40, 300] {
+            let job = job(&corpus, topics);
+            let mut narrow = Together::<u16>::new(&job, &corpus, &options).unwrap();
+            let mut wide = Together::<u32>::new(&job, &corpus, &options).unwrap();
+            check_counts(&narrow, &corpus);
+            let start = self::topics(&narrow);
+            for _ in 0..4 {
+                let bytes = narrow.epoch().unwrap();
+                assert_eq!(bytes, wide.epoch().unwrap());
+                check_counts(&narrow, &corpus);
+                assert_eq!(self::topics(&narrow), self::topics(&wide));
+                let pulls = routing != Routing::Push || longest < 1000;
+                // Rows of few topics are cheap.
+                let pushes = routing == Routing::Push || routing != Routing::Pull && topics == 300;
+                let cheap = routing == Routing::Cheapest && topics < 300;
+                assert!(cheap || (bytes.pushed > 0) == pushes, "{routing:?} {bytes:?}");
+                assert_eq!((bytes.rows > 0, bytes.gained > 0), (pulls, pulls), "{bytes:?}");
+            }
+            assert_ne!(self::topics(&narrow), start);
+        }
+    }
+}
+
+#[test]
+fn no_order_of_shards_matters() {
+    let corpus = corpus(80, 40, 15);
+    let job = job(&corpus, 100);
+    let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
+    let run = |order: [usize; 5], rounds: u16| {
+        let options = Options { rounds, ..options };
+        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let bytes = [0; 3].map(|_| run.epoch_in_order(&order).unwrap());
+        (topics(&run), bytes)
+    };
+    for rounds in [1, 3, 5] {
+        let first = run([0, 1, 2, 3, 4], rounds);
+        assert!(first.1.iter().all(|bytes| bytes.pushed > 0 && bytes.rows > 0), "{:?}", first.1);
+        assert!(first == run([4, 3, 2, 1, 0], rounds) && first == run([2, 0, 4, 1, 3], rounds));
+    }
+}
+
+#[test]
+fn a_run_begins_as_one_process_does() {
+    let corpus = corpus(30, 40, 15);
+    let options = CoreOptions {
+        topics: 7,
+        seed: 9,
+        sampler: Some(SamplerKind::FPlus),
+        ..CoreOptions::default()
+    };
+    let trainer = Trainer::new(&corpus, &options).unwrap();
+    let options = Options { shards: 3, partitions: 4, servers: 2, ..Options::default() };
+    let run = Together::<u16>::new(&job(&corpus, 7), &corpus, &options).unwrap();
+    let assignments = trainer.assignments();
+    let mut expected = Vec::new();
+    for (document, words) in corpus.documents().enumerate() {
+        let words = words.iter().flat_map(|(word, count)| vec![word; count as usize]);
+        let topics = assignments.document(document);
+        expected.extend(words.zip(topics).map(|(word, &topic)| (document as u32, word, topic)));
+    }
+    expected.sort_unstable();
+    assert_eq!(topics(&run), expected);
+}
+
+/// How often each of all assignments occurs in a long run.
+fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
+    let alpha = Alpha::from(vec![0.5, 1.5]);
+    let job = Job::new(2, corpus.num_words() as u32, alpha, 0.3, 5).unwrap();
+    let mut run = Together::<u16>::new(&job, corpus, options).unwrap();
+    let mut seen = vec![0; 1 << corpus.num_tokens()];
+    for epoch in 0..epochs {
+        run.epoch().unwrap();
+        // Between what is counted others pass, so that they hardly know of each other.
+        if epoch % 6 == 5 {
+            let state = topics(&run).iter().fold(0, |code, &(_, _, topic)| code << 1 | topic);
+            seen[state as usize] += 1;
+        }
+    }
+    seen
+}
+
+/// p(z | w) of each, by the definition; tokens are by document and word, as `topics` has them.
+fn posterior(tokens: &[(usize, usize)], words: usize) -> Vec<f64> {
+    let (alpha, beta) = ([0.5, 1.5], 0.3);
+    let law = (0..1usize << tokens.len()).map(|code| {
+        let mut documents = [[0.0; 2]; 4];
+        let mut of_words = vec![[0.0; 2]; words];
+        let mut totals = [0.0; 2];
+        let mut weight = 1.0;
+        for (place, &(document, word)) in tokens.iter().enumerate() {
+            let k = code >> (tokens.len() - 1 - place) & 1;
+            weight *= (documents[document][k] + alpha[k]) * (of_words[word][k] + beta)
+                / (totals[k] + beta * words as f64);
+            documents[document][k] += 1.0;
+            of_words[word][k] += 1.0;
+            totals[k] += 1.0;
+        }
+        weight
+    });
+    let law: Vec<f64> = law.collect();
+    let sum: f64 = law.iter().sum();
+    law.iter().map(|weight| weight / sum).collect()
+}
+
+/// How probable a deviation as large as this is.
+fn p_value(seen: &[u64], law: &[f64]) -> f64 {
+    let all: u64 = seen.iter().sum();
+    let parts = seen.iter().zip(law).map(|(&seen, &share)| {
+        let expected = share * all as f64;
+        assert!(expected > 20.0, "too few for a test");
+        (seen as f64 - expected).powi(2) / expected
+    });
+    1.0 - ChiSquared::new((seen.len() - 1) as f64).unwrap().cdf(parts.sum())
+}
+
+#[test]
+fn with_one_shard_and_partition_the_law_is_the_posterior() {
+    let tokens = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)];
+    let corpus = Corpus::from_tokens([vec![0, 1], vec![0, 1, 2]]).unwrap();
+    let law = posterior(&tokens, 3);
+    for routing in [Routing::Pull, Routing::Push] {
+        let options = Options { routing, ..Options::default() };
+        let seen = observed(&corpus, &options, 120_000);
+        let p = p_value(&seen, &law);
+        assert!(p > 1e-6, "{routing:?}: p = {p}: {seen:?}");
+        // A law that is a little different is told apart.
+        let other = posterior(&[(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)], 3);
+        assert!(p_value(&seen, &other) < 1e-6);
+    }
+}
+
+#[test]
+fn shards_come_to_the_likelihood_of_one_process() {
+    let corpus = corpus(600, 300, 30);
+    let (topics, epochs, seeds) = (20, 60, 6);
+    // One run may end in a worse place than another by more than any way of running does.
+    let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
+    let of_seed = |seed| Job::new(topics, 300, 0.2.into(), 0.02, seed).unwrap();
+    let expected = mean(&|seed| {
+        let job = of_seed(seed);
+        let options = CoreOptions {
+            topics,
+            alpha: Some(job.alpha().clone()),
+            beta: job.beta(),
+            seed,
+            sampler: Some(SamplerKind::FPlus),
+            ranges: Some(1),
+            ..CoreOptions::default()
+        };
+        let mut trainer = Trainer::new(&corpus, &options).unwrap();
+        (0..epochs).for_each(|_| {
+            trainer.epoch();
+        });
+        trainer.log_joint().total()
+    });
+    let away = |shards, rounds, routing| {
+        let cut = Options { shards, partitions: 16, rounds, ..Options::default() };
+        let options = Options { servers: 2, routing, ..cut };
+        let found = mean(&|seed| {
+            let job = of_seed(seed);
+            let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+            (0..epochs).for_each(|_| {
+                run.epoch().unwrap();
+            });
+            log_joint(&run, job.alpha(), job.beta()).unwrap().total()
+        });
+        found / expected - 1.0
+    };
+    for (shards, routing) in
+        [(1, Routing::Pull), (4, Routing::Pull), (4, Routing::Push), (16, Routing::Cheapest)]
+    {
+        let away = away(shards, shards, routing);
+        assert!(away.abs() < 0.006, "{shards} shards, {routing:?}: {away}");
+    }
+    // What rounds are for.
+    let away = away(16, 1, Routing::Pull);
+    assert!(away > 0.012, "one round: {away}");
+}
+
+#[test]
+fn what_cannot_be_divided_is_refused() {
+    let corpus = Corpus::from_tokens((0..5).map(|d| vec![d, d + 5])).unwrap();
+    let job = job(&corpus, 4);
+    let refused =
+        |options: Options| Together::<u16>::new(&job, &corpus, &options).unwrap_err().to_string();
+    let options = Options::default();
+    assert_eq!(
+        refused(Options { shards: 6, ..options }),
+        "6 shards of 5 documents: give 1 to as many as there are"
+    );
+    assert_eq!(
+        refused(Options { servers: 11, partitions: 11, ..options }),
+        "10 words for 11 servers: give at most a server a word"
+    );
+    assert!(refused(Options { partitions: 1 << 16, ..options }).starts_with("65536 partitions"));
+    assert_eq!(
+        refused(Options { rounds: 4, partitions: 3, ..options }),
+        "4 rounds of 3 partitions: give 1 to as many as there are"
+    );
+    let other = Job::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
+    let refused = Together::<u16>::new(&other, &corpus, &options).unwrap_err();
+    assert!(matches!(refused, TogetherError::Shard(_)));
+    assert_eq!(refused.to_string(), "a corpus of 10 words for a job of 11");
+    assert_eq!(Job::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(), JobError::Topics { topics: 0 });
+    assert!(Job::new(2, 1, 0.1.into(), -1.0, 0).is_err());
+}
