@@ -2,14 +2,15 @@
 //!
 //! What is here so far: what travels between them ([`wire`]), which server has which words
 //! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
-//! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), and rounds of them in one
-//! process ([`together`]).
+//! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
+//! other ([`request`]), and rounds of them in one process ([`together`]).
 
 #![forbid(unsafe_code)]
 
 mod bench;
 pub mod job;
 pub mod placement;
+pub mod request;
 pub mod route;
 pub mod server;
 pub mod shard;

@@ -193,6 +193,19 @@ impl Placement {
         range.map(|place| self.grouped.as_ref().map_or(place, |it| it.words[place as usize]))
     }
 
+    /// Where a word is among those of its partition.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn place(&self, word: u32) -> u32 {
+        let at = self.partition(word) as usize;
+        let range = self.starts[at] as usize..self.starts[at + 1] as usize;
+        match &self.grouped {
+            Some(grouped) => grouped.words[range].partition_point(|&other| other < word) as u32,
+            None => word - self.starts[at],
+        }
+    }
+
     /// What each server has of these costs, by word.
     ///
     /// # Panics
@@ -329,6 +342,8 @@ mod tests {
                 let mut seen = vec![0; costs.len()];
                 for partition in 0..placement.num_partitions() as u32 {
                     let words: Vec<u32> = placement.words(partition).collect();
+                    let places: Vec<u32> = words.iter().map(|&word| placement.place(word)).collect();
+                    prop_assert!(places.into_iter().eq(0..words.len() as u32));
                     prop_assert!(words.is_sorted() && placement.server(partition) < servers);
                     for word in words {
                         seen[word as usize] += 1;

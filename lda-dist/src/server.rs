@@ -12,8 +12,9 @@ use thiserror::Error;
 
 use crate::bench::Bench;
 use crate::job::{Job, Round};
+use crate::request::{self, About, HeadError, Kind};
 use crate::route::Route;
-use crate::shard::rows_of;
+use crate::shard::{has, rows_of};
 use crate::store::{Store, StoreError};
 use crate::wire::{Document, PushCode, RowCode, WireError};
 
@@ -24,6 +25,17 @@ pub enum RequestError {
     /// Bytes that are no request.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// Bytes that are no request.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// Of another round than this one.
+    #[error("a request of epoch {}, round {}, in epoch {}, round {}", found.epoch, found.number, now.epoch, now.number)]
+    Round {
+        /// Of which.
+        found: Round,
+        /// In which.
+        now: Round,
+    },
     /// Bytes behind the last row or document.
     #[error("{bytes} bytes too many")]
     Rest {
@@ -36,6 +48,17 @@ pub enum RequestError {
         /// Which.
         partition: u16,
     },
+    /// A shard that has joined before.
+    #[error("shard {shard} has joined partition {partition} already")]
+    Joined {
+        /// Which.
+        shard: u16,
+        /// Which partition.
+        partition: u16,
+    },
+    /// No round has begun.
+    #[error("no round has begun")]
+    NotYet,
     /// A shard that has not said which words it has.
     #[error("shard {shard} has not said which words of partition {partition} it has")]
     Shard {
@@ -78,14 +101,6 @@ pub enum RequestError {
         /// How many.
         tokens: i64,
     },
-    /// Not as many routes as the shard has words.
-    #[error("{found} routes for {expected} words")]
-    Routes {
-        /// How many came.
-        found: usize,
-        /// How many words the shard has.
-        expected: usize,
-    },
     /// Counts that cannot be.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -94,7 +109,12 @@ pub enum RequestError {
 /// What a server has.
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
-    /// C_k of the round's start.
+    job: Job,
+    /// Most tokens of a document that is pushed.
+    longest: u32,
+    /// Which one is on; before the first there is none, and shards join.
+    round: Option<Round>,
+    /// C_k of its start.
     totals: Vec<u32>,
     partitions: HashMap<u16, Partition>,
     bench: Bench<T>,
@@ -109,191 +129,74 @@ struct Partition {
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// With these partitions, each with its words, which ascend; all counts are 0.
+    /// With these partitions, each with its words, which ascend; all counts are 0. Documents of more than `longest`
+    /// tokens may not be pushed.
     ///
     /// # Panics
     /// If topics have numbers too narrow for K.
-    pub fn new(job: &Job, partitions: impl IntoIterator<Item = (u16, Vec<u32>)>) -> Self {
+    pub fn new(
+        job: &Job,
+        longest: u32,
+        partitions: impl IntoIterator<Item = (u16, Vec<u32>)>,
+    ) -> Self {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
         let partition = |(number, words): (u16, Vec<u32>)| {
             let store = Store::new(job.topics(), words.len());
             (number, Partition { store, shards: HashMap::new(), words })
         };
         Self {
+            job: job.clone(),
+            longest,
+            round: None,
             totals: vec![0; job.topics() as usize],
             partitions: partitions.into_iter().map(partition).collect(),
             bench: Bench::new(job.topics()),
         }
     }
 
-    fn partition(&mut self, partition: u16) -> Result<&mut Partition, RequestError> {
-        self.partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })
-    }
-
-    /// A shard says which words of a partition it has.
+    /// Answers a [request](crate::request): writes the reply.
     ///
     /// # Errors
-    /// [`RequestError`], and then nothing has changed.
-    pub fn subscribe(
-        &mut self,
-        shard: u16,
-        partition: u16,
-        words: &[u32],
-    ) -> Result<(), RequestError> {
-        let of = self.partition(partition)?;
-        let wrong = RequestError::Words { shard, partition };
-        if !words.is_sorted_by(|a, b| a < b) {
-            return Err(wrong);
-        }
-        let place = |word: &u32| of.words.binary_search(word).map(|place| place as u32);
-        let places: Result<Vec<u32>, _> = words.iter().map(place).collect();
-        of.shards.insert(shard, places.map_err(|_| wrong)?);
-        Ok(())
-    }
-
-    /// Bytes of each row of the words that a shard has of a partition.
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    pub fn sizes(&mut self, shard: u16, partition: u16) -> Result<Vec<u32>, RequestError> {
-        let of = self.partition(partition)?;
-        let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
-        Ok(words.iter().map(|&word| of.store.encoded(word).len() as u32).collect())
-    }
-
-    /// Writes the rows of the words that a shard pulls, as of the round's start.
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    pub fn pull(
-        &mut self,
-        shard: u16,
-        partition: u16,
-        routes: &[Route],
-        rows: &mut Vec<u8>,
-    ) -> Result<(), RequestError> {
-        let of = self.partition(partition)?;
-        for word in of.pulled(shard, partition, routes)? {
-            rows.extend_from_slice(of.store.encoded(word));
-        }
-        Ok(())
-    }
-
-    /// Takes what the pulled words of a shard have gained.
-    ///
-    /// # Errors
-    /// [`RequestError`], and then nothing has changed.
-    pub fn gained(
-        &mut self,
-        job: &Job,
-        shard: u16,
-        partition: u16,
-        routes: &[Route],
-        mut gained: &[u8],
-    ) -> Result<(), RequestError> {
-        let of = self.partition(partition)?;
-        let code = RowCode::new(job.topics());
-        let mut read = Vec::new();
-        for word in of.pulled(shard, partition, routes)? {
-            let mut row: Vec<(u32, i32)> = Vec::new();
-            code.decode(&mut gained, &mut row)?;
-            let tokens: i64 = row.iter().map(|entry| i64::from(entry.1)).sum();
-            if tokens != 0 {
-                return Err(RequestError::Gained { tokens });
-            }
-            read.push((word, row));
-        }
-        if !gained.is_empty() {
-            return Err(RequestError::Rest { bytes: gained.len() });
-        }
-        for (word, row) in read {
-            of.store.add(word, &row)?;
-        }
-        Ok(())
-    }
-
-    /// Samples what a shard has pushed, and writes the answer.
-    ///
-    /// # Errors
-    /// [`RequestError`], and then nothing has changed.
-    #[allow(clippy::too_many_arguments)]
-    pub fn push(
-        &mut self,
-        job: &Job,
-        round: Round,
-        code: PushCode,
-        shard: u16,
-        partition: u16,
-        mut request: &[u8],
-        answer: &mut Vec<u8>,
-    ) -> Result<(), RequestError> {
-        let Self { totals, partitions, bench } = self;
+    /// [`RequestError`], and then nothing has changed; what is written is of no meaning.
+    pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
+        let (kind, about, body) = request::read(request)?;
+        let About { shard, partition, round } = about;
+        let Self { job, longest, round: now, totals, partitions, bench } = self;
         let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
+        if kind == Kind::Join {
+            return of.join(job, &about, body);
+        }
+        let now = now.ok_or(RequestError::NotYet)?;
+        if round != now {
+            return Err(RequestError::Round { found: round, now });
+        }
         let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
-        let mut pushed = Vec::new();
-        while !request.is_empty() {
-            let mut document = Document::default();
-            code.decode(&mut request, &mut document)?;
-            // What a row takes here follows from its tokens.
-            let tokens = document.row.iter().map(|entry| u64::from(entry.1)).sum();
-            if tokens > u64::from(code.longest()) {
-                return Err(RequestError::Length { tokens, longest: code.longest() });
+        let mut routes = Vec::new();
+        match kind {
+            Kind::Join => unreachable!("it is done"),
+            Kind::Sizes => {
+                at_end(body)?;
+                let size = |&word: &u32| request::size_byte(of.store.encoded(word).len() as u32);
+                reply.extend(words.iter().map(size));
+                Ok(())
             }
-            pushed.push(document);
-        }
-        // (word, document, place in the answer, topic)
-        let mut tokens: Vec<(u32, u32, u32, u32)> = Vec::new();
-        for (document, Document { tokens: of_document, .. }) in (0..).zip(&pushed) {
-            for &(word, topic) in of_document {
-                tokens.push((word, document, tokens.len() as u32, topic));
+            Kind::Pull => {
+                at_end(request::take_routes(words.len(), body, &mut routes)?)?;
+                for word in pulled(words, &routes) {
+                    reply.extend_from_slice(of.store.encoded(word));
+                }
+                Ok(())
+            }
+            Kind::Gained => {
+                let rows = request::take_routes(words.len(), body, &mut routes)?;
+                let read = read_gained(job, pulled(words, &routes), rows)?;
+                read.into_iter().try_for_each(|(word, row)| Ok(of.store.add(word, &row)?))
+            }
+            Kind::Push => {
+                let code = PushCode::new(job.topics(), words.len() as u32, *longest);
+                push(job, code, &about, totals, bench, of, body, reply)
             }
         }
-        tokens.sort_unstable();
-        let mut own = vec![0; totals.len()];
-        for &(_, _, _, topic) in &tokens {
-            own[topic as usize] += 1;
-            if own[topic as usize] as u32 > totals[topic as usize] {
-                return Err(RequestError::Topic { topic });
-            }
-        }
-        own.fill(0);
-        let (mut read, mut numbers, mut topics) = (Vec::new(), Vec::new(), Vec::new());
-        bench.clear();
-        for run in tokens.chunk_by(|a, b| a.0 == b.0) {
-            let word = run[0].0;
-            let place = words.get(word as usize).ok_or(RequestError::Tokens { word })?;
-            let mut row = Vec::new();
-            of.store.row(*place, &mut row);
-            topics.clear();
-            topics.extend(run.iter().map(|token| token.3));
-            topics.sort_unstable();
-            if !crate::shard::has(&row, &topics) {
-                return Err(RequestError::Tokens { word });
-            }
-            for &(_, document, _, topic) in run {
-                bench.push(read.len() as u32, document, T::new(topic));
-            }
-            read.push(row);
-            numbers.push(*place);
-        }
-        let mut rows = rows_of(job, &read);
-        let of_documents: Vec<Vec<(u32, u32)>> =
-            pushed.iter().map(|document| document.row.clone()).collect();
-        let mut documents = rows_of(job, &of_documents);
-        documents.adapt();
-        let key = BlockKey { shard, documents: 1, words: partition };
-        bench.sample(job, round, key, totals, &mut own, &mut rows, &mut documents);
-        let mut new = vec![0; tokens.len()];
-        for (token, topic) in tokens.iter().zip(bench.topics()) {
-            new[token.2 as usize] = topic.get();
-        }
-        code.encode_answer(&pushed, &new, answer);
-        let mut refused = Ok(());
-        bench.gains(|row, gains| {
-            let added = of.store.add(numbers[row as usize], gains);
-            refused = refused.and(added);
-        });
-        Ok(refused?)
     }
 
     /// Ends the round for all rows of this server. `changes` are what C_k gains by them, added to.
@@ -315,25 +218,9 @@ impl<T: TopicIndex> Server<T> {
     ///
     /// # Panics
     /// If they are not K.
-    pub fn begin_round(&mut self, totals: &[u32]) {
+    pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
         self.totals.copy_from_slice(totals);
-    }
-
-    /// Adds what a shard has of a partition's words: (place among the shard's, row).
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    pub fn add(
-        &mut self,
-        shard: u16,
-        partition: u16,
-        word: u32,
-        row: &[(u32, i32)],
-    ) -> Result<(), RequestError> {
-        let of = self.partition(partition)?;
-        let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
-        let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
-        Ok(of.store.add(place, row)?)
+        self.round = Some(round);
     }
 
     /// Every row: `f(word, row)`, topics ascending, as of the round's start; words in order within a partition.
@@ -368,19 +255,145 @@ impl<T: TopicIndex> Server<T> {
 }
 
 impl Partition {
-    /// Places of the words that a shard pulls.
-    fn pulled(
-        &self,
-        shard: u16,
-        partition: u16,
-        routes: &[Route],
-    ) -> Result<Vec<u32>, RequestError> {
-        let words = self.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
-        if routes.len() != words.len() {
-            let (found, expected) = (routes.len(), words.len());
-            return Err(RequestError::Routes { found, expected });
+    /// A shard's words, and what it has of them.
+    fn join(&mut self, job: &Job, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
+        let About { shard, partition, .. } = *about;
+        if self.shards.contains_key(&shard) {
+            return Err(RequestError::Joined { shard, partition });
         }
-        let pulled = words.iter().zip(routes).filter(|(_, route)| **route == Route::Pull);
-        Ok(pulled.map(|(&word, _)| word).collect())
+        let mut words: Vec<(u32, u32)> = Vec::new();
+        if let Ok(places @ 1..) = u32::try_from(self.words.len()) {
+            RowCode::new(places).decode(&mut body, &mut words)?;
+        }
+        if words.iter().any(|word| word.1 != 1) {
+            return Err(RequestError::Words { shard, partition });
+        }
+        let code = RowCode::new(job.topics());
+        let mut rows = Vec::new();
+        for &(word, _) in &words {
+            let mut row: Vec<(u32, u32)> = Vec::new();
+            code.decode(&mut body, &mut row)?;
+            let row: Result<Vec<(u32, i32)>, _> = row
+                .iter()
+                .map(|&(topic, count)| i32::try_from(count).map(|by| (topic, by)))
+                .collect();
+            rows.push((word, row.map_err(|_| RequestError::Wire(WireError::Number))?));
+        }
+        at_end(body)?;
+        for (word, row) in rows {
+            self.store.add(word, &row)?;
+        }
+        self.shards.insert(shard, words.into_iter().map(|word| word.0).collect());
+        Ok(())
     }
+}
+
+fn at_end(rest: &[u8]) -> Result<(), RequestError> {
+    if rest.is_empty() { Ok(()) } else { Err(RequestError::Rest { bytes: rest.len() }) }
+}
+
+/// Places of the words that a shard pulls.
+fn pulled<'a>(words: &'a [u32], routes: &'a [Route]) -> impl Iterator<Item = u32> + 'a {
+    let pulled = words.iter().zip(routes).filter(|(_, route)| **route == Route::Pull);
+    pulled.map(|(&word, _)| word)
+}
+
+type Gained = Vec<(u32, Vec<(u32, i32)>)>;
+
+fn read_gained(
+    job: &Job,
+    words: impl Iterator<Item = u32>,
+    mut rows: &[u8],
+) -> Result<Gained, RequestError> {
+    let code = RowCode::new(job.topics());
+    let mut read = Vec::new();
+    for word in words {
+        let mut row: Vec<(u32, i32)> = Vec::new();
+        code.decode(&mut rows, &mut row)?;
+        let tokens: i64 = row.iter().map(|entry| i64::from(entry.1)).sum();
+        if tokens != 0 {
+            return Err(RequestError::Gained { tokens });
+        }
+        read.push((word, row));
+    }
+    at_end(rows)?;
+    Ok(read)
+}
+
+/// Samples what a shard has pushed, and writes the answer.
+#[allow(clippy::too_many_arguments)]
+fn push<T: TopicIndex>(
+    job: &Job,
+    code: PushCode,
+    about: &About,
+    totals: &[u32],
+    bench: &mut Bench<T>,
+    of: &mut Partition,
+    mut body: &[u8],
+    answer: &mut Vec<u8>,
+) -> Result<(), RequestError> {
+    let words = &of.shards[&about.shard];
+    let mut pushed = Vec::new();
+    while !body.is_empty() {
+        let mut document = Document::default();
+        code.decode(&mut body, &mut document)?;
+        // What a row takes here follows from its tokens.
+        let tokens = document.row.iter().map(|entry| u64::from(entry.1)).sum();
+        if tokens > u64::from(code.longest()) {
+            return Err(RequestError::Length { tokens, longest: code.longest() });
+        }
+        pushed.push(document);
+    }
+    // (word, document, place in the answer, topic)
+    let mut tokens: Vec<(u32, u32, u32, u32)> = Vec::new();
+    for (document, Document { tokens: of_document, .. }) in (0..).zip(&pushed) {
+        for &(word, topic) in of_document {
+            tokens.push((word, document, tokens.len() as u32, topic));
+        }
+    }
+    tokens.sort_unstable();
+    let mut own = vec![0; totals.len()];
+    for &(_, _, _, topic) in &tokens {
+        own[topic as usize] += 1;
+        if own[topic as usize] as u32 > totals[topic as usize] {
+            return Err(RequestError::Topic { topic });
+        }
+    }
+    own.fill(0);
+    let (mut read, mut places, mut topics) = (Vec::new(), Vec::new(), Vec::new());
+    bench.clear();
+    for run in tokens.chunk_by(|a, b| a.0 == b.0) {
+        let word = run[0].0;
+        let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
+        let mut row = Vec::new();
+        of.store.row(place, &mut row);
+        topics.clear();
+        topics.extend(run.iter().map(|token| T::new(token.3)));
+        topics.sort_unstable();
+        if !has(&row, &topics) {
+            return Err(RequestError::Tokens { word });
+        }
+        for &(_, document, _, topic) in run {
+            bench.push(read.len() as u32, document, T::new(topic));
+        }
+        read.push(row);
+        places.push(place);
+    }
+    let mut rows = rows_of(job, &read);
+    let of_documents: Vec<Vec<(u32, u32)>> =
+        pushed.iter().map(|document| document.row.clone()).collect();
+    let mut documents = rows_of(job, &of_documents);
+    documents.adapt();
+    let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
+    bench.sample(job, about.round, key, totals, &mut own, &mut rows, &mut documents);
+    let mut new = vec![0; tokens.len()];
+    for (token, topic) in tokens.iter().zip(bench.topics()) {
+        new[token.2 as usize] = topic.get();
+    }
+    code.encode_answer(&pushed, &new, answer);
+    let mut added = Ok(());
+    bench.gains(|row, gains| {
+        added = added.and(of.store.add(places[row as usize], gains));
+    });
+    Ok(added?)
 }

@@ -22,6 +22,7 @@ use thiserror::Error;
 use crate::bench::Bench;
 use crate::job::{Job, Round};
 use crate::placement::Placement;
+use crate::request::{self, About, Kind};
 use crate::route::{self, Route};
 use crate::wire::{self, PushCode, RowCode, WireError};
 
@@ -226,9 +227,9 @@ impl<T: TopicIndex> Shard<T> {
     ///
     /// # Panics
     /// If there is no such partition.
-    pub fn counts(&self, partition: u16, mut f: impl FnMut(u32, &[(u32, i32)])) {
+    pub fn counts(&self, partition: u16, mut f: impl FnMut(u32, &[(u32, u32)])) {
         let part = &self.parts[partition as usize];
-        let mut row: Vec<(u32, i32)> = Vec::new();
+        let mut row = Vec::new();
         let mut topics = Vec::new();
         for at in 0..part.words.len() {
             topics.clear();
@@ -236,9 +237,32 @@ impl<T: TopicIndex> Shard<T> {
             topics.sort_unstable();
             row.clear();
             let runs = topics.chunk_by(|a, b| a == b);
-            row.extend(runs.map(|run| (run[0].get(), run.len() as i32)));
+            row.extend(runs.map(|run| (run[0].get(), run.len() as u32)));
             f(at as u32, &row);
         }
+    }
+
+    /// Writes what this shard joins a partition with: its words, and its rows of them.
+    ///
+    /// # Panics
+    /// If there is no such partition, or if it was placed elsewise.
+    pub fn join(&self, job: &Job, placement: &Placement, partition: u16, to: &mut Vec<u8>) {
+        let about = self.about(partition, Round { epoch: 0, number: 0 });
+        request::begin(Kind::Join, &about, to);
+        let words = self.words(partition);
+        let places: Vec<(u32, u32)> =
+            words.iter().map(|&word| (placement.place(word), 1)).collect();
+        let all = placement.words(partition.into()).len() as u32;
+        if all > 0 {
+            RowCode::new(all).encode(&places, to);
+        }
+        let code = RowCode::new(job.topics());
+        self.counts(partition, |_, row| code.encode(row, to));
+    }
+
+    /// What a request of this shard is about.
+    pub fn about(&self, partition: u16, round: Round) -> About {
+        About { shard: self.number, partition, round }
     }
 
     /// Begins a round with these C_k.

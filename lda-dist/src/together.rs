@@ -43,6 +43,7 @@ use thiserror::Error;
 use crate::bench::Bench;
 use crate::job::{Job, Round};
 use crate::placement::{Partitioner, Placement, PlacementError, estimated_cost};
+use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::{RequestError, Server};
 use crate::shard::{AnswerError, Shard, ShardError};
@@ -143,7 +144,7 @@ impl Default for Options {
 /// Bytes that would travel, without what a transport puts around them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
-    /// How long rows are, a byte a word.
+    /// How long rows are, a byte a word, and asking for it.
     pub sizes: u64,
     /// Which words are pulled, a bit a word.
     pub routes: u64,
@@ -212,7 +213,11 @@ impl<T: TopicIndex> Together<T> {
         let of_server = |server: u32| {
             let partitions = 0..placement.num_partitions() as u32;
             let own = partitions.filter(|&partition| placement.server(partition) == server);
-            Server::new(job, own.map(|number| (number as u16, placement.words(number).collect())))
+            Server::new(
+                job,
+                options.longest,
+                own.map(|number| (number as u16, placement.words(number).collect())),
+            )
         };
         let mut run = Self {
             servers: (0..placement.num_servers()).map(of_server).collect(),
@@ -237,18 +242,12 @@ impl<T: TopicIndex> Together<T> {
 
     /// Brings the shards' first topics to the servers.
     fn count(&mut self) -> Result<(), TogetherError> {
+        let mut request = Vec::new();
         for (partition, server) in self.partitions() {
-            let server = &mut self.servers[server];
             for shard in &self.shards {
-                let number = shard.number();
-                server.subscribe(number, partition, shard.words(partition))?;
-                let mut added = Ok(());
-                shard.counts(partition, |word, row| {
-                    if added.is_ok() {
-                        added = server.add(number, partition, word, row);
-                    }
-                });
-                added?;
+                request.clear();
+                shard.join(&self.job, &self.placement, partition, &mut request);
+                self.servers[server].serve(&request, &mut Vec::new())?;
             }
         }
         self.end_round()?;
@@ -272,7 +271,6 @@ impl<T: TopicIndex> Together<T> {
             *total = u32::try_from(tokens).map_err(|_| TogetherError::Total { topic, tokens })?;
         }
         bytes += code.size(&sparse(&all)) as u64 * (self.servers.len() + self.shards.len()) as u64;
-        self.servers.iter_mut().for_each(|server| server.begin_round(&self.totals));
         Ok(bytes)
     }
 
@@ -299,12 +297,13 @@ impl<T: TopicIndex> Together<T> {
         let partitions = self.partitions();
         let (rounds, shards) = (usize::from(self.options.rounds), self.shards.len());
         for number in 0..rounds {
+            let round = Round { epoch: self.epoch, number: number as u16 };
+            self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
             for &shard in order {
                 self.shards[shard].begin_round(&self.totals)?;
                 let group = (number + shard * rounds / shards) % rounds;
                 let first = |group: usize| group * partitions.len() / rounds;
                 for &(partition, server) in &partitions[first(group)..first(group + 1)] {
-                    let round = Round { epoch: self.epoch, number: number as u16 };
                     self.exchange(shard, partition, server, round, &mut bytes)?;
                 }
             }
@@ -324,38 +323,47 @@ impl<T: TopicIndex> Together<T> {
     ) -> Result<(), TogetherError> {
         let Self { job, options, shards, servers, bench, totals, .. } = self;
         let (shard, server) = (&mut shards[shard], &mut servers[server]);
-        let (number, words) = (shard.number(), shard.words(partition).len());
+        let about = shard.about(partition, round);
+        let words = shard.words(partition).len();
         if words == 0 {
             return Ok(());
         }
+        let mut ask = |kind: Kind, body: &[u8]| {
+            let (mut request, mut reply) = (Vec::new(), Vec::new());
+            request::begin(kind, &about, &mut request);
+            request.extend_from_slice(body);
+            server.serve(&request, &mut reply)?;
+            let (there, back) = (request.len() as u64, reply.len() as u64);
+            Ok::<_, TogetherError>((reply, there, back))
+        };
         let plan = match options.routing {
             Routing::Pull => shard.request(partition, vec![Route::Pull; words]),
-            Routing::Push => {
-                bytes.routes += words.div_ceil(8) as u64;
-                shard.plan(partition, &vec![DEAR; words], options.longest)
-            }
+            Routing::Push => shard.plan(partition, &vec![DEAR; words], options.longest),
             Routing::Cheapest => {
-                let sizes = server.sizes(number, partition)?;
-                bytes.sizes += words as u64;
-                let sizes: Vec<u32> = sizes.into_iter().map(rounded).collect();
-                bytes.routes += words.div_ceil(8) as u64;
+                let (sizes, there, back) = ask(Kind::Sizes, &[])?;
+                bytes.sizes += there + back;
+                let sizes: Vec<u32> = sizes.into_iter().map(size_of_byte).collect();
                 shard.plan(partition, &sizes, options.longest)
             }
         };
-        let (mut rows, mut gained) = (Vec::new(), Vec::new());
-        server.pull(number, partition, &plan.routes, &mut rows)?;
-        bytes.rows += rows.len() as u64;
         let code = PushCode::new(job.topics(), words as u32, options.longest);
-        let (mut request, mut answer) = (Vec::new(), Vec::new());
-        plan.pushed.iter().for_each(|document| code.encode(document, &mut request));
-        if !request.is_empty() {
-            server.push(job, round, code, number, partition, &request, &mut answer)?;
+        let (mut body, mut answer) = (Vec::new(), Vec::new());
+        plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
+        if !body.is_empty() {
+            let (reply, there, back) = ask(Kind::Push, &body)?;
+            answer = reply;
+            bytes.pushed += there;
+            bytes.answers += back;
         }
-        bytes.pushed += request.len() as u64;
-        bytes.answers += answer.len() as u64;
-        shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut gained)?;
-        server.gained(job, number, partition, &plan.routes, &gained)?;
-        bytes.gained += gained.len() as u64;
+        if plan.routes.contains(&Route::Pull) {
+            body.clear();
+            put_routes(&plan.routes, &mut body);
+            let (rows, there, back) = ask(Kind::Pull, &body)?;
+            bytes.routes += there;
+            bytes.rows += back;
+            shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
+            bytes.gained += ask(Kind::Gained, &body)?.1;
+        }
         shard.answered(code, partition, &plan, &answer)?;
         Ok(())
     }
@@ -412,12 +420,6 @@ fn sparse(numbers: &[i64]) -> Vec<(u32, i32)> {
         .collect()
 }
 
-/// A size as a byte tells it: four leading bits, rounded up.
-fn rounded(size: u32) -> u32 {
-    let beyond = (u32::BITS - size.leading_zeros()).saturating_sub(4);
-    size.div_ceil(1 << beyond) << beyond
-}
-
 impl<T: TopicIndex> DocumentCounts for Together<T> {
     fn num_topics(&self) -> usize {
         self.job.topics() as usize
@@ -464,14 +466,6 @@ impl<T: TopicIndex> WordCounts for Together<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_rounded_up_within_an_eighth() {
-        for size in 0..5000 {
-            let rounded = rounded(size);
-            assert!(rounded >= size && (rounded - size) * 8 <= size, "{rounded} for {size}");
-        }
-    }
 
     #[test]
     fn documents_are_cut_about_evenly() {

@@ -4,19 +4,25 @@ use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::job::{Job, Round};
 use lda_dist::placement::{Partitioner, Placement};
+use lda_dist::request::{self, About, HeadError, Kind, put_routes, size_of_byte};
 use lda_dist::route::Route;
 use lda_dist::server::{RequestError, Server};
 use lda_dist::shard::{AnswerError, Shard, ShardError};
 use lda_dist::store::StoreError;
-use lda_dist::wire::{PushCode, RowCode, WireError};
+use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;
 
 const TOPICS: u32 = 6;
 const LONGEST: u32 = 100;
 const ROUND: Round = Round { epoch: 1, number: 0 };
+/// Of the shard and its words.
+const ABOUT: About = About { shard: 3, partition: 0, round: ROUND };
+
+type Rows = Vec<(u32, Vec<(u32, u32)>)>;
 
 struct Both {
     job: Job,
+    placement: Placement,
     shard: Shard<u16>,
     server: Server<u16>,
     totals: Vec<u32>,
@@ -32,15 +38,28 @@ fn both() -> Both {
     let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
     let shard = Shard::new(&job, &placement, 3, &corpus, 0..12, 0).unwrap();
-    let mut server = Server::new(&job, [(0, (0..8).collect())]);
-    server.subscribe(3, 0, shard.words(0)).unwrap();
-    shard.counts(0, |word, row| server.add(3, 0, word, row).unwrap());
+    let mut server = Server::new(&job, LONGEST, [(0, (0..8).collect())]);
+    let mut join = Vec::new();
+    shard.join(&job, &placement, 0, &mut join);
+    assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut gained = vec![0; TOPICS as usize];
     server.end_round(&mut gained).unwrap();
     let totals: Vec<u32> = gained.iter().map(|&total| total as u32).collect();
-    server.begin_round(&totals);
+    server.begin_round(ROUND, &totals);
     let words = shard.words(0).len();
-    Both { job, shard, server, totals, words }
+    Both { job, placement, shard, server, totals, words }
+}
+
+fn ask(server: &mut Server<u16>, request: &[u8]) -> Result<Vec<u8>, RequestError> {
+    let mut reply = Vec::new();
+    server.serve(request, &mut reply).map(|()| reply)
+}
+
+fn request(kind: Kind, about: &About, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    request::begin(kind, about, &mut bytes);
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 impl Both {
@@ -48,30 +67,30 @@ impl Both {
         PushCode::new(TOPICS, self.words as u32, LONGEST)
     }
 
-    fn rows(&self) -> Vec<(u32, Vec<(u32, u32)>)> {
+    fn rows(&self) -> Rows {
         let mut rows = Vec::new();
         self.server.for_each(|word, row| rows.push((word, row.to_vec())));
         rows
     }
 
     /// All documents, with the tokens of every word.
-    fn request(&self) -> Vec<u8> {
-        let mut request = Vec::new();
+    fn documents(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
         let plan = self.shard.request(0, vec![Route::Push; self.words]);
-        plan.pushed.iter().for_each(|document| self.code().encode(document, &mut request));
-        request
+        plan.pushed.iter().for_each(|document| self.code().encode(document, &mut bytes));
+        bytes
     }
 
-    fn push(
-        &mut self,
-        shard: u16,
-        partition: u16,
-        request: &[u8],
-    ) -> Result<Vec<u8>, RequestError> {
-        let (mut answer, code) = (Vec::new(), self.code());
-        let Self { job, server, .. } = self;
-        server.push(job, ROUND, code, shard, partition, request, &mut answer)?;
-        Ok(answer)
+    fn ask(&mut self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, RequestError> {
+        ask(&mut self.server, &request(kind, &ABOUT, body))
+    }
+
+    /// All words are pulled, and what follows that.
+    fn all_pulled(&self, rest: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_routes(&vec![Route::Pull; self.words], &mut body);
+        body.extend_from_slice(rest);
+        body
     }
 
     fn end_round(&mut self) -> Result<(), RequestError> {
@@ -85,30 +104,42 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..60),
+        kind in 0..5usize,
     ) {
-        let mut request = both().request();
+        let first = both();
+        let kind = [Kind::Push, Kind::Gained, Kind::Pull, Kind::Sizes, Kind::Join][kind];
+        let mut join = Vec::new();
+        first.shard.join(&first.job, &first.placement, 0, &mut join);
+        let body = match kind {
+            Kind::Push => first.documents(),
+            Kind::Gained => first.all_pulled(&vec![0; first.words]),
+            Kind::Pull => first.all_pulled(&[]),
+            Kind::Sizes => Vec::new(),
+            Kind::Join => join.split_off(5),
+        };
+        // Another shard joins; the others are of one that has.
+        let shard = if kind == Kind::Join { 4 } else { 3 };
+        let mut spoilt = request(kind, &About { shard, ..ABOUT }, &body);
         for (at, bit) in &flips {
-            let at = at.index(request.len());
-            request[at] ^= 1 << bit;
+            let at = at.index(spoilt.len());
+            spoilt[at] ^= 1 << bit;
         }
-        request.truncate(cut.index(request.len() + 1));
-        for bytes in [&request, &noise] {
+        spoilt.truncate(cut.index(spoilt.len() + 1));
+        for bytes in [spoilt, noise.clone(), request(kind, &ABOUT, &noise)] {
             let mut both = both();
             let before = both.rows();
-            let refused = both.push(3, 0, bytes).is_err();
-            let routes = vec![Route::Pull; both.words];
-            let gained = both.server.gained(&both.job, 3, 0, &routes, bytes);
+            let refused = ask(&mut both.server, &bytes).is_err();
             prop_assert_eq!(&both.rows(), &before);
-            let ended = both.end_round();
-            match ended {
+            match both.end_round() {
                 // What was refused has left nothing behind.
-                Ok(()) if refused && gained.is_err() => prop_assert_eq!(&both.rows(), &before),
-                // Whatever else was taken, a word has as many tokens as before.
+                Ok(()) if refused => prop_assert_eq!(&both.rows(), &before),
+                // Whatever else was taken, a word has as many tokens as before; shards that join bring some.
                 Ok(()) => {
-                    let tokens = |rows: &[(u32, Vec<(u32, u32)>)]| -> Vec<u32> {
+                    let tokens = |rows: &Rows| -> Vec<u32> {
                         rows.iter().map(|(_, row)| row.iter().map(|entry| entry.1).sum()).collect()
                     };
-                    prop_assert_eq!(tokens(&both.rows()), tokens(&before));
+                    let joined = bytes[0] == 0;
+                    prop_assert!(joined || tokens(&both.rows()) == tokens(&before));
                 }
                 Err(error) => {
                     let count = matches!(error, RequestError::Store(StoreError::Count { .. }));
@@ -125,8 +156,8 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let mut both = both();
-        let request = both.request();
-        let answer = both.push(3, 0, &request).unwrap();
+        let documents = both.documents();
+        let answer = both.ask(Kind::Push, &documents).unwrap();
         let plan = both.shard.request(0, vec![Route::Push; both.words]);
         let topics = |shard: &Shard<u16>| {
             let mut topics = Vec::new();
@@ -144,60 +175,92 @@ proptest! {
 }
 
 #[test]
+fn it_says_how_long_rows_are_and_gives_them() {
+    let mut both = both();
+    let sizes = both.ask(Kind::Sizes, &[]).unwrap();
+    let body = both.all_pulled(&[]);
+    let rows = both.ask(Kind::Pull, &body).unwrap();
+    let (mut rest, code) = (&rows[..], RowCode::new(TOPICS));
+    assert_eq!(sizes.len(), both.words);
+    for ((_, expected), size) in both.rows().iter().filter(|row| !row.1.is_empty()).zip(sizes) {
+        let (before, mut row) = (rest.len(), Vec::<(u32, u32)>::new());
+        code.decode(&mut rest, &mut row).unwrap();
+        assert_eq!(&row, expected);
+        assert_eq!(size_of_byte(size) as usize, before - rest.len());
+    }
+    assert!(rest.is_empty());
+}
+
+#[test]
 fn what_it_has_not_is_refused() {
     let mut both = both();
-    let request = both.request();
-    let Both { job, server, words, .. } = &mut both;
-    let routes = vec![Route::Pull; *words];
-    let nowhere = RequestError::Partition { partition: 7 };
-    let nobody = RequestError::Shard { shard: 4, partition: 0 };
-    let mut rows = Vec::new();
-    assert_eq!(server.sizes(3, 7), Err(nowhere));
-    assert_eq!(server.sizes(4, 0), Err(nobody));
-    assert_eq!(server.pull(4, 0, &routes, &mut rows), Err(nobody));
-    assert_eq!(
-        server.pull(3, 0, &routes[1..], &mut rows),
-        Err(RequestError::Routes { found: *words - 1, expected: *words })
-    );
-    assert_eq!(server.gained(job, 3, 7, &routes, &[]), Err(nowhere));
-    for wrong in [&[1, 1][..], &[2, 1], &[0, 8]] {
-        let refused = RequestError::Words { shard: 4, partition: 0 };
-        assert_eq!(server.subscribe(4, 0, wrong), Err(refused));
+    let (documents, words) = (both.documents(), both.words);
+    let nowhere = Err(RequestError::Partition { partition: 7 });
+    let nobody = Err(RequestError::Shard { shard: 4, partition: 0 });
+    for kind in [Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained] {
+        let elsewhere = request(kind, &About { partition: 7, ..ABOUT }, &documents);
+        assert_eq!(ask(&mut both.server, &elsewhere), nowhere);
+        let other = request(kind, &About { shard: 4, ..ABOUT }, &documents);
+        assert_eq!(ask(&mut both.server, &other), nobody);
+        let found = Round { epoch: 1, number: 1 };
+        let early = request(kind, &About { round: found, ..ABOUT }, &documents);
+        let refused = RequestError::Round { found, now: ROUND };
+        assert_eq!(ask(&mut both.server, &early), Err(refused));
     }
-    assert_eq!(server.add(3, 0, 99, &[]), Err(RequestError::Tokens { word: 99 }));
-    let none = vec![0; *words];
     assert_eq!(
-        server.gained(job, 3, 0, &routes, &none[1..]),
-        Err(RequestError::Wire(WireError::Truncated))
+        ask(&mut both.server, &[1, 3, 0]),
+        Err(RequestError::Head(HeadError::Truncated { bytes: 3 }))
     );
-    assert_eq!(
-        server.gained(job, 3, 0, &routes, &[&none[..], &[0]].concat()),
-        Err(RequestError::Rest { bytes: 1 })
-    );
+    assert_eq!(both.ask(Kind::Sizes, &[1, 2]), Err(RequestError::Rest { bytes: 2 }));
+    assert_eq!(both.ask(Kind::Pull, &[]), Err(RequestError::Head(HeadError::Bits { words })));
+    let body = both.all_pulled(&vec![0; words - 1]);
+    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Wire(WireError::Truncated)));
+    let body = both.all_pulled(&vec![0; words + 1]);
+    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Rest { bytes: 1 }));
     let mut one = Vec::new();
     RowCode::new(TOPICS).encode(&[(2, 1i32)], &mut one);
-    assert_eq!(
-        server.gained(job, 3, 0, &routes, &[&one[..], &none[1..]].concat()),
-        Err(RequestError::Gained { tokens: 1 })
-    );
-    assert_eq!(both.push(4, 0, &request), Err(nobody));
-    assert_eq!(both.push(3, 7, &request), Err(nowhere));
+    let body = both.all_pulled(&[&one[..], &vec![0; words - 1]].concat());
+    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Gained { tokens: 1 }));
     // Of a document with more tokens than may be pushed.
     let code = both.code();
     let mut long = Vec::new();
     let row = vec![(0, LONGEST), (1, 1)];
-    code.encode(&lda_dist::wire::Document { row, tokens: vec![(0, 0)] }, &mut long);
+    code.encode(&Document { row, tokens: vec![(0, 0)] }, &mut long);
     let refused = RequestError::Length { tokens: 101, longest: LONGEST };
-    assert_eq!(both.push(3, 0, &long), Err(refused));
+    assert_eq!(both.ask(Kind::Push, &long), Err(refused));
     // Of tokens that the words have not.
     let (row, tokens) = (vec![(0, 60)], vec![(0, 0); 60]);
     let mut many = Vec::new();
-    code.encode(&lda_dist::wire::Document { row, tokens }, &mut many);
-    let refused = both.push(3, 0, &many).unwrap_err();
+    code.encode(&Document { row, tokens }, &mut many);
+    let refused = both.ask(Kind::Push, &many).unwrap_err();
     assert!(
         matches!(refused, RequestError::Tokens { word: 0 } | RequestError::Topic { topic: 0 }),
         "{refused}"
     );
+}
+
+#[test]
+fn a_shard_joins_once_and_with_words_of_the_partition() {
+    let mut both = both();
+    let mut join = Vec::new();
+    both.shard.join(&both.job, &both.placement, 0, &mut join);
+    let joined = RequestError::Joined { shard: 3, partition: 0 };
+    assert_eq!(ask(&mut both.server, &join), Err(joined));
+    join[1] = 9;
+    assert_eq!(
+        ask(&mut both.server, &join[..join.len() - 1]).unwrap_err(),
+        WireError::Truncated.into()
+    );
+    assert_eq!(ask(&mut both.server, &join), Ok(Vec::new()));
+    let mut twice = Vec::new();
+    RowCode::new(8).encode(&[(0, 1), (5, 2u32)], &mut twice);
+    let twice = request(Kind::Join, &About { shard: 5, ..ABOUT }, &twice);
+    let words = RequestError::Words { shard: 5, partition: 0 };
+    assert_eq!(ask(&mut both.server, &twice), Err(words));
+    // Before the first round it is too early for all else.
+    let mut server = Server::<u16>::new(&both.job, LONGEST, [(0, (0..8).collect())]);
+    let early = ask(&mut server, &request(Kind::Sizes, &ABOUT, &[]));
+    assert_eq!(early, Err(RequestError::NotYet));
 }
 
 #[test]
@@ -209,13 +272,12 @@ fn what_is_refused_is_not_half_done() {
     let mut moves = [(from, -1), ((from + 1) % TOPICS, 1)];
     moves.sort_unstable();
     RowCode::new(TOPICS).encode(&moves, &mut move_one);
-    let routes = vec![Route::Pull; both.words];
-    let refused = both.server.gained(&both.job, 3, 0, &routes, &move_one);
-    assert_eq!(refused, Err(RequestError::Wire(WireError::Truncated)));
+    let body = both.all_pulled(&move_one);
+    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Wire(WireError::Truncated)));
     both.end_round().unwrap();
     assert_eq!(both.rows(), before);
-    let all = [&move_one[..], &vec![0; both.words - 1]].concat();
-    both.server.gained(&both.job, 3, 0, &routes, &all).unwrap();
+    let body = both.all_pulled(&[&move_one[..], &vec![0; both.words - 1]].concat());
+    both.ask(Kind::Gained, &body).unwrap();
     both.end_round().unwrap();
     assert_ne!(both.rows(), before);
 }
