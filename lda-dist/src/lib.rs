@@ -3,11 +3,13 @@
 //! What is here so far: what travels between them ([`wire`]), which server has which words
 //! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
 //! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
-//! other ([`request`]), and rounds of them in one process ([`together`]).
+//! other ([`request`]), rounds of them in one process ([`together`]), and the same by nodes that send each
+//! other messages ([`cluster`]).
 
 #![forbid(unsafe_code)]
 
 mod bench;
+pub mod cluster;
 pub mod job;
 pub mod placement;
 pub mod request;

@@ -50,7 +50,7 @@ use crate::shard::{AnswerError, Shard, ShardError};
 use crate::wire::{PushCode, RowCode};
 
 /// Bytes of a row that nobody would pull.
-const DEAR: u32 = u32::MAX / 2;
+pub(crate) const DEAR: u32 = u32::MAX / 2;
 
 /// Why a run cannot be, or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -83,6 +83,14 @@ pub enum TogetherError {
         rounds: u16,
         /// Partitions.
         partitions: usize,
+    },
+    /// No workers, or more than shards.
+    #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
+    Workers {
+        /// Workers.
+        workers: u32,
+        /// Shards.
+        shards: u16,
     },
     /// A server has refused something.
     #[error(transparent)]
@@ -189,22 +197,12 @@ impl<T: TopicIndex> Together<T> {
     /// # Errors
     /// [`TogetherError`].
     pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
-        let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
         let documents = corpus.num_documents();
-        if shards == 0 || usize::from(shards) > documents {
+        let shards = options.shards;
+        if usize::from(shards) > documents {
             return Err(TogetherError::Shards { shards, documents });
         }
-        if u16::try_from(partitions).is_err() {
-            return Err(TogetherError::Partitions { partitions });
-        }
-        let mean = corpus.num_tokens().div_ceil(documents as u64);
-        let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
-        let costs: Vec<u64> = corpus.word_frequencies().iter().map(cost).collect();
-        let placement = Placement::new(partitioner, &costs, partitions, servers)?;
-        let partitions = placement.num_partitions();
-        if rounds == 0 || usize::from(rounds) > partitions {
-            return Err(TogetherError::Rounds { rounds, partitions });
-        }
+        let placement = place(job, options, &corpus.word_frequencies(), documents as u64)?;
         let firsts = cut(corpus, shards);
         let shards = (0..shards)
             .zip(firsts.windows(2))
@@ -294,16 +292,13 @@ impl<T: TopicIndex> Together<T> {
         self.epoch += 1;
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
-        let partitions = self.partitions();
-        let (rounds, shards) = (usize::from(self.options.rounds), self.shards.len());
-        for number in 0..rounds {
-            let round = Round { epoch: self.epoch, number: number as u16 };
+        for number in 0..self.options.rounds {
+            let round = Round { epoch: self.epoch, number };
             self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
             for &shard in order {
                 self.shards[shard].begin_round(&self.totals)?;
-                let group = (number + shard * rounds / shards) % rounds;
-                let first = |group: usize| group * partitions.len() / rounds;
-                for &(partition, server) in &partitions[first(group)..first(group + 1)] {
+                for partition in group(&self.options, &self.placement, shard as u16, number) {
+                    let server = self.placement.server(partition.into()) as usize;
                     self.exchange(shard, partition, server, round, &mut bytes)?;
                 }
             }
@@ -391,8 +386,55 @@ impl<T: TopicIndex> Together<T> {
     }
 }
 
-/// Documents in as many parts, in order, about equal in tokens, none without a document.
-fn cut(corpus: &Corpus, shards: u16) -> Vec<usize> {
+/// Places words by what they cost before anything is known of their topics. `frequencies` are the tokens of each word,
+/// in so many documents.
+///
+/// # Errors
+/// [`TogetherError`], where words or documents cannot be divided so.
+pub fn place(
+    job: &Job,
+    options: &Options,
+    frequencies: &[u64],
+    documents: u64,
+) -> Result<Placement, TogetherError> {
+    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+    if shards == 0 {
+        return Err(TogetherError::Shards { shards, documents: documents as usize });
+    }
+    if u16::try_from(partitions).is_err() {
+        return Err(TogetherError::Partitions { partitions });
+    }
+    let mean = frequencies.iter().sum::<u64>().div_ceil(documents.max(1));
+    let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
+    let costs: Vec<u64> = frequencies.iter().map(cost).collect();
+    let placement = Placement::new(partitioner, &costs, partitions, servers)?;
+    let partitions = placement.num_partitions();
+    if rounds == 0 || usize::from(rounds) > partitions {
+        return Err(TogetherError::Rounds { rounds, partitions });
+    }
+    Ok(placement)
+}
+
+/// Partitions that a shard has in a round.
+pub(crate) fn group(
+    options: &Options,
+    placement: &Placement,
+    shard: u16,
+    round: u16,
+) -> Range<u16> {
+    let (shards, rounds) = (u64::from(options.shards), u64::from(options.rounds));
+    let group = (u64::from(round) + u64::from(shard) * rounds / shards) % rounds;
+    let first = |group: u64| (group * placement.num_partitions() as u64 / rounds) as u16;
+    first(group)..first(group + 1)
+}
+
+/// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first
+/// document of each, and the end.
+///
+/// # Panics
+/// If there are fewer documents, or no parts.
+pub fn cut(corpus: &Corpus, shards: u16) -> Vec<usize> {
+    assert!(shards > 0 && usize::from(shards) <= corpus.num_documents(), "a document a part");
     let (documents, shards) = (corpus.num_documents(), usize::from(shards));
     let tokens = u128::from(corpus.num_tokens());
     let (mut firsts, mut before) = (vec![0], 0u128);

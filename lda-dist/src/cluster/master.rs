@@ -1,0 +1,248 @@
+//! The master: it says when a round begins, and what C_k is then.
+
+use std::collections::BTreeSet;
+
+use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
+use lda_transport::{Frame, NodeId};
+
+use super::control::Control;
+use super::outbox::Outbox;
+use super::{Failed, Port, Setup, fatal, outcome};
+use crate::job::Round;
+use crate::wire::RowCode;
+
+/// What was asked of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// Of servers, all of whom have to have done it before it goes on.
+    Plan,
+    Begin,
+    End,
+    /// Of workers, who say by themselves when they are done.
+    Told,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Workers say which words they have.
+    Words,
+    /// So many servers are told where words are placed.
+    PlanServers(u32),
+    /// Workers join servers, or sample; so many are done.
+    Working(u32),
+    /// So many servers have to say what their rows have gained.
+    Ending(u32),
+    /// So many servers have to begin.
+    Beginning(u32),
+    Finished,
+}
+
+/// The master of a run.
+#[derive(Debug)]
+pub struct Master {
+    setup: Setup,
+    outbox: Outbox<For>,
+    phase: Phase,
+    frequencies: Vec<u64>,
+    documents: u64,
+    heard: BTreeSet<u16>,
+    done: BTreeSet<NodeId>,
+    /// The round that is on.
+    round: Round,
+    totals: Vec<i64>,
+    gained: Vec<i64>,
+    failed: Option<Failed>,
+}
+
+impl Master {
+    /// Of this run.
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            phase: Phase::Words,
+            frequencies: vec![0; setup.job.words() as usize],
+            documents: 0,
+            heard: BTreeSet::new(),
+            done: BTreeSet::new(),
+            round: Round { epoch: 0, number: 0 },
+            totals: vec![0; setup.job.topics() as usize],
+            gained: vec![0; setup.job.topics() as usize],
+            failed: None,
+            setup,
+        }
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// Why it has given up, if it has.
+    pub fn failed(&self) -> Option<&Failed> {
+        self.failed.as_ref()
+    }
+
+    /// The round that is on; epoch 0 before the first.
+    pub fn round(&self) -> Round {
+        self.round
+    }
+
+    /// C_k as of the last round's end.
+    pub fn totals(&self) -> &[i64] {
+        &self.totals
+    }
+
+    /// What the endpoint says.
+    pub fn act(&mut self, action: Action, port: &mut dyn Port) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Some(failed) = fatal(&action) {
+            self.failed = Some(failed);
+            return;
+        }
+        let acted = match action {
+            Action::Ready { peer } => {
+                self.outbox.ready(port, peer);
+                Ok(())
+            }
+            Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
+            Action::Ended { request, outcome: how } => {
+                outcome(request, how).and_then(|frame| self.ended(request, &frame, port))
+            }
+            _ => Ok(()),
+        };
+        self.failed = acted.err();
+    }
+
+    fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
+        let (job, peer) = (&self.setup.job, ticket.peer);
+        let nonsense = |what: String| Failed::Message { peer, what };
+        match (Control::decode(job.topics(), job.words(), body), self.phase) {
+            (Some(Control::Words { shard, documents, frequencies }), Phase::Words) => {
+                port.reply(ticket, Draft::new());
+                if shard >= self.setup.options.shards || !self.heard.insert(shard) {
+                    return Err(nonsense(format!("words of shard {shard}")));
+                }
+                self.documents += documents;
+                for (word, tokens) in frequencies {
+                    self.frequencies[word as usize] += u64::from(tokens);
+                }
+                if self.heard.len() == usize::from(self.setup.options.shards) {
+                    self.phase = Phase::PlanServers(self.setup.options.servers);
+                    self.tell_servers(&self.plan(), Kind::Push, For::Plan, port);
+                }
+                Ok(())
+            }
+            (Some(Control::Done(round)), Phase::Working(_)) if round == self.round => {
+                port.reply(ticket, Draft::new());
+                if !self.done.insert(peer) {
+                    return Err(nonsense("that it is done, twice".to_owned()));
+                }
+                if self.done.len() == self.setup.workers as usize {
+                    self.done.clear();
+                    self.gained.fill(0);
+                    self.phase = Phase::Ending(self.setup.options.servers);
+                    self.tell_servers(&Control::End(round), Kind::Call, For::End, port);
+                }
+                Ok(())
+            }
+            (control, phase) => {
+                port.reject(ticket, Draft::from(&b"not now"[..]));
+                Err(nonsense(format!("{control:?} in {phase:?}")))
+            }
+        }
+    }
+
+    fn ended(
+        &mut self,
+        request: RequestId,
+        reply: &Frame,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let topics = self.setup.job.topics();
+        match (self.outbox.ended(request), &mut self.phase) {
+            (Some(For::Plan), Phase::PlanServers(left)) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.phase = Phase::Working(0);
+                    self.tell_workers(&self.plan(), port);
+                }
+            }
+            (Some(For::End), Phase::Ending(left)) => {
+                let mut gained: Vec<(u32, i32)> = Vec::new();
+                if RowCode::new(topics).decode(&mut &reply[..], &mut gained).is_err() {
+                    let what = "totals that are none".to_owned();
+                    return Err(Failed::Message { peer: request.peer, what });
+                }
+                for (topic, by) in gained {
+                    self.gained[topic as usize] += i64::from(by);
+                }
+                *left -= 1;
+                if *left == 0 {
+                    self.next_round(port)?;
+                }
+            }
+            (Some(For::Begin), Phase::Beginning(left)) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.phase = Phase::Working(0);
+                    self.tell_workers(&self.begin()?, port);
+                }
+            }
+            // Workers have taken what they were told.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        for (total, gained) in self.totals.iter_mut().zip(&self.gained) {
+            *total += gained;
+        }
+        let Round { epoch, number } = self.round;
+        let last = number + 1 == self.setup.options.rounds;
+        // What shards join with is round 0 of epoch 0.
+        if epoch == self.setup.epochs && (last || epoch == 0) {
+            self.phase = Phase::Finished;
+            return Ok(());
+        }
+        self.round = if last || epoch == 0 {
+            Round { epoch: epoch + 1, number: 0 }
+        } else {
+            Round { epoch, number: number + 1 }
+        };
+        self.phase = Phase::Beginning(self.setup.options.servers);
+        self.tell_servers(&self.begin()?, Kind::Push, For::Begin, port);
+        Ok(())
+    }
+
+    fn plan(&self) -> Control {
+        Control::Plan { documents: self.documents, frequencies: self.frequencies.clone() }
+    }
+
+    fn begin(&self) -> Result<Control, Failed> {
+        let there = self.gained.iter().enumerate().filter(|(_, by)| **by != 0);
+        let gained: Result<Vec<(u32, i32)>, _> =
+            there.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
+        let gained = gained.map_err(|_| Failed::Message {
+            peer: super::MASTER,
+            what: "a topic gains more than 2^31 tokens in a round".to_owned(),
+        })?;
+        Ok(Control::Begin { round: self.round, gained })
+    }
+
+    fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {
+        let bytes = control.encode(self.setup.job.topics(), self.setup.job.words());
+        for server in 0..self.setup.options.servers {
+            self.outbox.send(port, self.setup.server(server), kind, &bytes, what);
+        }
+    }
+
+    fn tell_workers(&mut self, control: &Control, port: &mut dyn Port) {
+        let bytes = control.encode(self.setup.job.topics(), self.setup.job.words());
+        for worker in 0..self.setup.workers {
+            self.outbox.send(port, self.setup.worker(worker), Kind::Push, &bytes, For::Told);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Rounds by nodes that send each other messages: a master, servers and workers, each a state machine.
+//!
+//! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
+//! ([`Action`]) and asks through a [`Port`]; it has no thread, no clock and no socket, so that the same code runs in
+//! [`lda_transport::sim`] and over any transport.
+//!
+//! ```text
+//! worker → master   words of its shards, and how often
+//! master → all      these together: everyone places words by the same rule, and so alike
+//! worker → servers  join: its words, and its tokens' topics
+//! worker → master   done
+//!    each round:
+//! master → servers  end: what have your rows gained?
+//! master → servers  begin, and when all have: master → workers  begin
+//! worker → servers  sizes, push, pull, gained, a partition at a time
+//! worker → master   done
+//! ```
+//!
+//! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
+//! number of workers and in whatever order messages come.
+//!
+//! What is lost underway is asked again by the endpoint. A node that starts anew, refuses, or does not answer for an
+//! hour [ends](Failed) the run.
+
+mod control;
+mod master;
+mod outbox;
+mod role;
+mod server;
+mod worker;
+
+use std::time::Duration;
+
+use lda_core::Corpus;
+use lda_core::random::mix;
+use lda_transport::NodeId;
+use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket};
+use lda_transport::sim::Context;
+use thiserror::Error;
+
+use crate::job::Job;
+use crate::server::RequestError;
+use crate::shard::{AnswerError, ShardError};
+use crate::together::{Options, TogetherError};
+
+pub use master::Master;
+pub use role::Role;
+pub use server::ServerNode;
+pub use worker::Worker;
+
+/// The master's number.
+pub const MASTER: NodeId = NodeId(0);
+
+/// How long a request may take: a round of the slowest.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// What all nodes of a run are told at their start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// The model.
+    pub job: Job,
+    /// How it is divided.
+    pub options: Options,
+    /// Workers; each has a run of the shards, and one at least.
+    pub workers: u32,
+    /// Epochs.
+    pub epochs: u32,
+}
+
+impl Setup {
+    /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::endpoint::Identity).
+    pub fn fingerprint(&self) -> u64 {
+        let text = format!("{self:?}");
+        text.bytes().fold(text.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)))
+    }
+
+    /// Whether everyone has something to do.
+    ///
+    /// # Errors
+    /// [`TogetherError::Workers`].
+    pub fn check(&self) -> Result<(), TogetherError> {
+        let (workers, shards) = (self.workers, self.options.shards);
+        if workers == 0 || workers > shards.into() {
+            return Err(TogetherError::Workers { workers, shards });
+        }
+        Ok(())
+    }
+
+    /// The node of a server.
+    pub fn server(&self, server: u32) -> NodeId {
+        NodeId(1 + server)
+    }
+
+    /// The node of a worker.
+    pub fn worker(&self, worker: u32) -> NodeId {
+        NodeId(1 + self.options.servers + worker)
+    }
+
+    /// Shards of a worker.
+    pub fn shards(&self, worker: u32) -> std::ops::Range<u16> {
+        let shards = u64::from(self.options.shards);
+        let first = |worker: u32| (u64::from(worker) * shards / u64::from(self.workers)) as u16;
+        first(worker)..first(worker + 1)
+    }
+}
+
+/// Documents, as they are stored: a shard at a time.
+pub trait Documents {
+    /// The documents of a shard, over the job's vocabulary, and the number of the first one in the whole job.
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), String>;
+}
+
+/// What a role asks its node for.
+pub trait Port {
+    /// Makes a request.
+    ///
+    /// # Errors
+    /// [`Busy`]: again when the peer is ready.
+    fn ask(&mut self, peer: NodeId, kind: Kind, draft: Draft) -> Result<RequestId, Busy>;
+
+    /// Answers one.
+    fn reply(&mut self, ticket: Ticket, draft: Draft);
+
+    /// Says that one is not done, and why.
+    fn reject(&mut self, ticket: Ticket, draft: Draft);
+}
+
+impl Port for Context<'_> {
+    fn ask(&mut self, peer: NodeId, kind: Kind, draft: Draft) -> Result<RequestId, Busy> {
+        self.request(peer, kind, draft, PATIENCE)
+    }
+
+    fn reply(&mut self, ticket: Ticket, draft: Draft) {
+        Context::reply(self, ticket, draft);
+    }
+
+    fn reject(&mut self, ticket: Ticket, draft: Draft) {
+        Context::reject(self, ticket, draft);
+    }
+}
+
+/// Why a node has given up.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Failed {
+    /// The job cannot be divided so.
+    #[error(transparent)]
+    Divided(#[from] TogetherError),
+    /// A shard cannot be.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// Documents cannot be read.
+    #[error("shard {shard}: {why}")]
+    Documents {
+        /// Which.
+        shard: u16,
+        /// Why.
+        why: String,
+    },
+    /// A server has sent what does not fit.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// Rows that cannot be.
+    #[error(transparent)]
+    Rows(#[from] RequestError),
+    /// A message that does not fit.
+    #[error("{peer} has sent what makes no sense now: {what}")]
+    Message {
+        /// Who.
+        peer: NodeId,
+        /// What.
+        what: String,
+    },
+    /// A request that a peer has not done.
+    #[error("{peer} has refused: {why}")]
+    Refused {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        why: String,
+    },
+    /// A request of which nobody knows.
+    #[error("a request to {peer} came to nothing: {why}")]
+    Unknown {
+        /// To whom.
+        peer: NodeId,
+        /// Why.
+        why: String,
+    },
+    /// A node is not of this run.
+    #[error("{peer} does not fit: {why}")]
+    Stranger {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        why: String,
+    },
+    /// A node has lost what it knew.
+    #[error("{peer} has started anew")]
+    Reborn {
+        /// Who.
+        peer: NodeId,
+    },
+}
+
+/// The reply to a request that was done.
+fn outcome(request: RequestId, outcome: Outcome) -> Result<lda_transport::Frame, Failed> {
+    let peer = request.peer;
+    match outcome {
+        Outcome::Done(frame) => Ok(frame),
+        Outcome::Rejected(frame) => {
+            Err(Failed::Refused { peer, why: String::from_utf8_lossy(&frame).into_owned() })
+        }
+        Outcome::Unknown { why, .. } => Err(Failed::Unknown { peer, why: format!("{why:?}") }),
+    }
+}
+
+/// Whether an action ends a run.
+fn fatal(action: &Action) -> Option<Failed> {
+    match action {
+        Action::Refused { peer, why } => {
+            Some(Failed::Stranger { peer: *peer, why: why.to_string() })
+        }
+        Action::Joined { peer, reborn: true, .. } => Some(Failed::Reborn { peer: *peer }),
+        // Of a peer that is away for a while the endpoint sends again what was lost.
+        _ => None,
+    }
+}

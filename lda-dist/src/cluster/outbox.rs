@@ -1,0 +1,53 @@
+//! Requests of a role, and what they were for.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lda_transport::NodeId;
+use lda_transport::endpoint::{Draft, Kind, RequestId};
+
+use super::Port;
+
+/// Requests that are underway, and those that wait until their peer takes more.
+#[derive(Debug)]
+pub(super) struct Outbox<For> {
+    waiting: BTreeMap<NodeId, VecDeque<(Kind, Draft, For)>>,
+    underway: BTreeMap<RequestId, For>,
+}
+
+impl<For> Default for Outbox<For> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), underway: BTreeMap::new() }
+    }
+}
+
+impl<For> Outbox<For> {
+    pub fn send(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &[u8], what: For) {
+        let waiting = self.waiting.entry(peer).or_default();
+        waiting.push_back((kind, Draft::from(body), what));
+        if waiting.len() == 1 {
+            self.ready(port, peer);
+        }
+    }
+
+    /// The peer takes more.
+    pub fn ready(&mut self, port: &mut dyn Port, peer: NodeId) {
+        let Some(waiting) = self.waiting.get_mut(&peer) else { return };
+        while let Some((kind, draft, what)) = waiting.pop_front() {
+            match port.ask(peer, kind, draft) {
+                Ok(request) => {
+                    self.underway.insert(request, what);
+                }
+                Err(busy) => {
+                    waiting.push_front((kind, busy.draft, what));
+                    return;
+                }
+            }
+        }
+        self.waiting.remove(&peer);
+    }
+
+    /// A request has ended: what it was for.
+    pub fn ended(&mut self, request: RequestId) -> Option<For> {
+        self.underway.remove(&request)
+    }
+}

@@ -1,0 +1,180 @@
+//! A master, servers and workers in a simulated network: the bits are those of one process.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use lda_core::Corpus;
+use lda_core::random::Xoshiro256PlusPlus;
+use lda_dist::cluster::{Documents, Failed, MASTER, Role, Setup};
+use lda_dist::job::Job;
+use lda_dist::together::{Options, Routing, Together, TogetherError, cut};
+use lda_transport::NodeId;
+use lda_transport::endpoint::{Config, Identity};
+use lda_transport::sim::{Network, Options as SimOptions, World};
+
+/// A corpus in one place.
+#[derive(Clone)]
+struct Stored {
+    corpus: Rc<Corpus>,
+    firsts: Rc<Vec<usize>>,
+}
+
+impl Documents for Stored {
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
+        let (first, end) = (self.firsts[shard as usize], self.firsts[shard as usize + 1]);
+        Ok((self.corpus.select(first..end), first as u64))
+    }
+}
+
+type Node = Role<u16, Stored>;
+
+fn corpus() -> Corpus {
+    let mut rng = Xoshiro256PlusPlus::from_seed(8);
+    let document = |_| {
+        let length = 1 + rng.below(30);
+        (0..length).map(|_| rng.below(60).min(rng.below(60))).collect::<Vec<_>>()
+    };
+    Corpus::from_tokens((0..50).map(document).collect::<Vec<_>>()).unwrap()
+}
+
+fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
+    let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.02, 3).unwrap();
+    Setup { job, options, workers, epochs: 3 }
+}
+
+fn world(setup: &Setup, stored: &Stored, network: Network, seed: u64) -> World<Node> {
+    let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
+    let servers = setup.options.servers;
+    for id in 0..1 + servers + setup.workers {
+        let (setup, stored) = (setup.clone(), stored.clone());
+        world.add(NodeId(id), move |birth| {
+            let node = Role::new(setup.clone(), NodeId(id), stored.clone());
+            let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
+            let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
+            // So few that peers are busy at times.
+            let config = Config { queue: 3, ..Config::new(identity) };
+            (Config { retry: Some(Duration::from_millis(50)), ..config }, node)
+        });
+    }
+    world
+}
+
+fn is_finished(world: &World<Node>) -> bool {
+    match world.program(MASTER) {
+        Some(Role::Master(master)) => master.is_finished(),
+        _ => false,
+    }
+}
+
+fn run(world: &mut World<Node>) {
+    for _ in 0..100_000 {
+        if is_finished(world) {
+            return;
+        }
+        world.run_for(Duration::from_millis(100));
+        for id in world.living().collect::<Vec<_>>() {
+            let failed = world.program(id).and_then(Role::failed);
+            assert!(failed.is_none(), "{id}: {}", failed.unwrap());
+        }
+    }
+    panic!("it does not end");
+}
+
+type Tokens = Vec<(u32, u32, u32)>;
+type Rows = Vec<(u32, Vec<(u32, u32)>)>;
+
+fn state(world: &World<Node>, setup: &Setup, stored: &Stored) -> (Tokens, Rows, Vec<i64>) {
+    let (mut tokens, mut rows, mut totals) = (Vec::new(), Vec::new(), Vec::new());
+    for id in world.living().collect::<Vec<_>>() {
+        match world.program(id).unwrap() {
+            Role::Master(master) => totals = master.totals().to_vec(),
+            Role::Server(server) => {
+                server.rows().unwrap().for_each(|word, row| rows.push((word, row.to_vec())));
+            }
+            Role::Worker(worker) => {
+                for shard in worker.shards() {
+                    let first = stored.firsts[shard.number() as usize] as u32;
+                    shard.for_each(|document, word, topic| {
+                        tokens.push((document + first, word, topic))
+                    });
+                }
+            }
+        }
+    }
+    assert_eq!(setup.options.servers + setup.workers + 1, world.living().count() as u32);
+    tokens.sort_unstable();
+    rows.sort_unstable();
+    (tokens, rows, totals)
+}
+
+fn expected(corpus: &Corpus, setup: &Setup) -> (Tokens, Rows, Vec<i64>) {
+    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
+    for _ in 0..setup.epochs {
+        run.epoch().unwrap();
+    }
+    let (mut tokens, mut rows) = (Vec::new(), Vec::new());
+    run.for_each(|document, word, topic| tokens.push((document, word, topic)));
+    for server in run.servers() {
+        server.for_each(|word, row| rows.push((word, row.to_vec())));
+    }
+    tokens.sort_unstable();
+    rows.sort_unstable();
+    (tokens, rows, run.totals().iter().map(|&total| total.into()).collect())
+}
+
+#[test]
+fn any_number_of_workers_gives_the_bits_of_one_process() {
+    let corpus = corpus();
+    let stored = Stored { firsts: Rc::new(cut(&corpus, 5)), corpus: Rc::new(corpus.clone()) };
+    let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
+    for (routing, rounds) in [(Routing::Cheapest, 5), (Routing::Pull, 2), (Routing::Push, 1)] {
+        let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
+        let options = Options { servers: 3, routing, ..cut };
+        let expected = expected(&corpus, &setup(&corpus, 1, options));
+        for (workers, network) in
+            [(1, Network::default()), (2, bad), (3, Network::default()), (5, bad)]
+        {
+            let setup = setup(&corpus, workers, options);
+            let mut world = world(&setup, &stored, network, u64::from(workers));
+            run(&mut world);
+            assert_eq!(world.faults() > 0, network.loss > 0.0);
+            let found = state(&world, &setup, &stored);
+            assert!(found == expected, "{workers} workers, {routing:?}");
+        }
+    }
+}
+
+#[test]
+fn nodes_of_other_options_refuse_each_other() {
+    let corpus = corpus();
+    let stored = Stored { firsts: Rc::new(cut(&corpus, 2)), corpus: Rc::new(corpus.clone()) };
+    let options = Options { shards: 2, partitions: 2, ..Options::default() };
+    let same = setup(&corpus, 1, options);
+    let mut others = [same.clone(), same.clone(), same.clone()];
+    others[0].epochs = 4;
+    others[1].job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
+    others[2].options.longest = 7;
+    assert!(others.iter().all(|other| other.fingerprint() != same.fingerprint()));
+    let mut world = world(&same, &stored, Network::default(), 1);
+    let identity =
+        Identity { incarnation: 1 << 40, role: 2, run: 1, configuration: others[0].fingerprint() };
+    let node = others[0].clone();
+    world.add(NodeId(9), move |_| {
+        // A worker, by its number.
+        (Config::new(identity), Role::new(node.clone(), NodeId(9), stored.clone()))
+    });
+    world.run_for(Duration::from_secs(5));
+    let failed = world.program(NodeId(9)).and_then(Role::failed).unwrap();
+    assert!(matches!(failed, Failed::Stranger { .. }), "{failed}");
+}
+
+#[test]
+fn a_worker_without_documents_is_refused() {
+    let corpus = corpus();
+    let setup = |workers| setup(&corpus, workers, Options { shards: 2, ..Options::default() });
+    assert_eq!(setup(2).check(), Ok(()));
+    for workers in [0, 3] {
+        let refused = TogetherError::Workers { workers, shards: 2 };
+        assert_eq!(setup(workers).check(), Err(refused));
+    }
+}
