@@ -43,12 +43,21 @@ fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
 }
 
 fn world(setup: &Setup, stored: &Stored, network: Network, seed: u64) -> World<Node> {
+    world_of(
+        &vec![setup.clone(); 1 + (setup.options.servers + setup.workers) as usize],
+        stored,
+        network,
+        seed,
+    )
+}
+
+/// Nodes with these setups.
+fn world_of(setups: &[Setup], stored: &Stored, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
-    let servers = setup.options.servers;
-    for id in 0..1 + servers + setup.workers {
+    for (id, setup) in (0..).map(NodeId).zip(setups) {
         let (setup, stored) = (setup.clone(), stored.clone());
-        world.add(NodeId(id), move |birth| {
-            let node = Role::new(setup.clone(), NodeId(id), stored.clone());
+        world.add(id, move |birth| {
+            let node = Role::new(setup.clone(), id, stored.clone());
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
             let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
             // So few that peers are busy at times.
@@ -155,17 +164,16 @@ fn nodes_of_other_options_refuse_each_other() {
     others[1].job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
     others[2].options.longest = 7;
     assert!(others.iter().all(|other| other.fingerprint() != same.fingerprint()));
-    let mut world = world(&same, &stored, Network::default(), 1);
-    let identity =
-        Identity { incarnation: 1 << 40, role: 2, run: 1, configuration: others[0].fingerprint() };
-    let node = others[0].clone();
-    world.add(NodeId(9), move |_| {
-        // A worker, by its number.
-        (Config::new(identity), Role::new(node.clone(), NodeId(9), stored.clone()))
-    });
-    world.run_for(Duration::from_secs(5));
-    let failed = world.program(NodeId(9)).and_then(Role::failed).unwrap();
-    assert!(matches!(failed, Failed::Stranger { .. }), "{failed}");
+    for other in others {
+        let setups = [same.clone(), same.clone(), other];
+        let mut world = world_of(&setups, &stored, Network::default(), 1);
+        world.run_for(Duration::from_secs(5));
+        assert!(!is_finished(&world));
+        for id in [0, 2].map(NodeId) {
+            let failed = world.program(id).and_then(Role::failed).unwrap();
+            assert!(matches!(failed, Failed::Stranger { .. }), "{id}: {failed}");
+        }
+    }
 }
 
 #[test]
