@@ -154,7 +154,7 @@ impl<T: TopicIndex> Server<T> {
         }
     }
 
-    /// Answers a [request](crate::request): writes the reply.
+    /// Answers a [request]: writes the reply.
     ///
     /// # Errors
     /// [`RequestError`], and then nothing has changed; what is written is of no meaning.
