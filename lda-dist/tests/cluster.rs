@@ -1,22 +1,23 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
-use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{Documents, Failed, MASTER, Role, Setup};
+use lda_dist::cluster::{Documents, Failed, MASTER, Role, Setup, run as run_role};
 use lda_dist::job::Job;
 use lda_dist::together::{Options, Routing, Together, TogetherError, cut};
-use lda_transport::NodeId;
 use lda_transport::endpoint::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
+use lda_transport::{NodeId, Transport, local};
 
 /// A corpus in one place.
 #[derive(Clone)]
 struct Stored {
-    corpus: Rc<Corpus>,
-    firsts: Rc<Vec<usize>>,
+    corpus: Arc<Corpus>,
+    firsts: Arc<Vec<usize>>,
 }
 
 impl Documents for Stored {
@@ -92,23 +93,34 @@ fn run(world: &mut World<Node>) {
 type Tokens = Vec<(u32, u32, u32)>;
 type Rows = Vec<(u32, Vec<(u32, u32)>)>;
 
+/// What a node has of the run's end.
+fn gather(
+    node: &Node,
+    firsts: &[usize],
+    tokens: &mut Tokens,
+    rows: &mut Rows,
+    totals: &mut Vec<i64>,
+) {
+    match node {
+        Role::Master(master) => *totals = master.totals().to_vec(),
+        Role::Server(server) => {
+            server.rows().unwrap().for_each(|word, row| rows.push((word, row.to_vec())));
+        }
+        Role::Worker(worker) => {
+            for shard in worker.shards() {
+                let first = firsts[shard.number() as usize] as u32;
+                shard
+                    .for_each(|document, word, topic| tokens.push((document + first, word, topic)));
+            }
+        }
+    }
+}
+
 fn state(world: &World<Node>, setup: &Setup, stored: &Stored) -> (Tokens, Rows, Vec<i64>) {
     let (mut tokens, mut rows, mut totals) = (Vec::new(), Vec::new(), Vec::new());
     for id in world.living().collect::<Vec<_>>() {
-        match world.program(id).unwrap() {
-            Role::Master(master) => totals = master.totals().to_vec(),
-            Role::Server(server) => {
-                server.rows().unwrap().for_each(|word, row| rows.push((word, row.to_vec())));
-            }
-            Role::Worker(worker) => {
-                for shard in worker.shards() {
-                    let first = stored.firsts[shard.number() as usize] as u32;
-                    shard.for_each(|document, word, topic| {
-                        tokens.push((document + first, word, topic))
-                    });
-                }
-            }
-        }
+        let node = world.program(id).unwrap();
+        gather(node, &stored.firsts, &mut tokens, &mut rows, &mut totals);
     }
     assert_eq!(setup.options.servers + setup.workers + 1, world.living().count() as u32);
     tokens.sort_unstable();
@@ -134,7 +146,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> (Tokens, Rows, Vec<i64>) {
 #[test]
 fn any_number_of_workers_gives_the_bits_of_one_process() {
     let corpus = corpus();
-    let stored = Stored { firsts: Rc::new(cut(&corpus, 5)), corpus: Rc::new(corpus.clone()) };
+    let stored = Stored { firsts: Arc::new(cut(&corpus, 5)), corpus: Arc::new(corpus.clone()) };
     let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
     for (routing, rounds) in [(Routing::Cheapest, 5), (Routing::Pull, 2), (Routing::Push, 1)] {
         let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
@@ -156,7 +168,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
 #[test]
 fn nodes_of_other_options_refuse_each_other() {
     let corpus = corpus();
-    let stored = Stored { firsts: Rc::new(cut(&corpus, 2)), corpus: Rc::new(corpus.clone()) };
+    let stored = Stored { firsts: Arc::new(cut(&corpus, 2)), corpus: Arc::new(corpus.clone()) };
     let options = Options { shards: 2, partitions: 2, ..Options::default() };
     let same = setup(&corpus, 1, options);
     let mut others = [same.clone(), same.clone(), same.clone()];
@@ -185,4 +197,52 @@ fn a_worker_without_documents_is_refused() {
         let refused = TogetherError::Workers { workers, shards: 2 };
         assert_eq!(setup(workers).check(), Err(refused));
     }
+}
+
+#[test]
+fn threads_of_a_process_give_them_too() {
+    let corpus = Arc::new(corpus());
+    let firsts = Arc::new(cut(&corpus, 4));
+    let cut = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
+    let options = Options { servers: 2, ..cut };
+    let expected = expected(&corpus, &setup(&corpus, 1, options));
+    for workers in [1, 3] {
+        let setup = setup(&corpus, workers, options);
+        let nodes = local::mesh(3 + workers, &local::Options::default());
+        let threads: Vec<_> = nodes
+            .into_iter()
+            .map(|mut node| {
+                let stored = Stored { corpus: Arc::clone(&corpus), firsts: Arc::clone(&firsts) };
+                let role = Node::new(setup.clone(), node.id(), stored);
+                let configuration = setup.fingerprint();
+                let identity =
+                    Identity { incarnation: 1, role: role.number(), run: 1, configuration };
+                thread::spawn(move || run_role(role, &mut node, Config::new(identity)).unwrap())
+            })
+            .collect();
+        let (mut tokens, mut rows, mut totals) = (Vec::new(), Vec::new(), Vec::new());
+        for thread in threads {
+            gather(&thread.join().unwrap(), &firsts, &mut tokens, &mut rows, &mut totals);
+        }
+        tokens.sort_unstable();
+        rows.sort_unstable();
+        assert!((tokens, rows, totals) == expected, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_read_ends_with_its_reason() {
+    #[derive(Debug)]
+    struct Nothing;
+    impl Documents for Nothing {
+        fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
+            Err(format!("no file of {shard}"))
+        }
+    }
+    let setup = setup(&corpus(), 1, Options::default());
+    let mut nodes = local::mesh(3, &local::Options::default());
+    let role = Role::<u16, Nothing>::new(setup, NodeId(2), Nothing);
+    let identity = Identity { incarnation: 1, role: 2, run: 1, configuration: 1 };
+    let failed = run_role(role, &mut nodes[2], Config::new(identity)).unwrap_err();
+    assert_eq!(failed.to_string(), "shard 0: no file of 0");
 }

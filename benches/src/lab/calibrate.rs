@@ -130,10 +130,11 @@ impl Calibration {
     pub fn toml(&self, costs: &[Cost], machine: &Machine) -> String {
         let mut out = format!(
             "# CPU seconds to the likelihood that F+LDA has after {} epochs, by document length; {} \
-             tokens, one thread.\n# {}\nlengths = {:?}\n",
+             tokens, one thread.\n# {}; commit {}\nlengths = {:?}\n",
             self.epochs,
             self.tokens,
             machine.describe(),
+            machine.commit,
             self.lengths
         );
         for cost in costs {

@@ -45,18 +45,27 @@ impl Machine {
         }
     }
 
-    /// In one line for people.
+    /// Whether the same program takes the same time on both: all but the commit, and the last of the memory, which
+    /// systems count differently from start to start.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let of = |machine: &Self| {
+            let Self { cpu, cores, caches, system, compiler, build, .. } = machine.clone();
+            (cpu, cores, caches, system, compiler, build)
+        };
+        of(self) == of(other)
+    }
+
+    /// In one line for people, without the commit.
     pub fn describe(&self) -> String {
         let caches = if self.caches.is_empty() { unknown() } else { self.caches.join(", ") };
         format!(
-            "{}, {} cores, caches {caches}, {:.1} GiB; {}; {} ({}); commit {}",
+            "{}, {} cores, caches {caches}, {:.1} GiB; {}; {} ({})",
             self.cpu,
             self.cores,
             self.memory as f64 / (1u64 << 30) as f64,
             self.system,
             self.compiler,
             self.build,
-            self.commit
         )
     }
 }
@@ -129,6 +138,9 @@ mod tests {
         let machine = Machine::detect();
         assert!(machine.cores > 0);
         assert!(machine.compiler.starts_with("rustc"), "{machine:?}");
-        assert!(machine.describe().contains(&machine.commit));
+        assert!(machine.describe().contains(&machine.compiler));
+        let other = Machine { commit: "another".to_owned(), memory: 1, ..machine.clone() };
+        assert!(machine.is_like(&other));
+        assert!(!machine.is_like(&Machine { caches: Vec::new(), ..machine.clone() }));
     }
 }

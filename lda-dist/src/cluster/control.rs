@@ -6,6 +6,7 @@
 //!          18 plan, to all: documents (8), how often each word occurs, 8 bytes each
 //!          19 begin, to all: epoch, round; what C_k has gained, as a row of K with signs
 //!          20 end, to servers: epoch, round; the reply is what their rows have gained, as such a row
+//!          21 finish, to all: that was the last round
 //! ```
 //!
 //! Numbers have their lower bytes first. The first byte tells these from what workers ask of servers
@@ -22,6 +23,7 @@ pub(super) enum Control {
     Plan { documents: u64, frequencies: Vec<u64> },
     Begin { round: Round, gained: Vec<(u32, i32)> },
     End(Round),
+    Finish,
 }
 
 const WORDS: u8 = 16;
@@ -29,6 +31,7 @@ const DONE: u8 = 17;
 const PLAN: u8 = 18;
 const BEGIN: u8 = 19;
 const END: u8 = 20;
+const FINISH: u8 = 21;
 
 impl Control {
     pub fn encode(&self, topics: u32, words: u32) -> Vec<u8> {
@@ -62,6 +65,7 @@ impl Control {
                 to.push(END);
                 put_round(round, &mut to);
             }
+            Self::Finish => to.push(FINISH),
         }
         to
     }
@@ -95,6 +99,7 @@ impl Control {
                 Self::Begin { round, gained }
             }
             END => Self::End(take_round(&mut rest)?),
+            FINISH => Self::Finish,
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -141,6 +146,7 @@ mod tests {
                 Control::Begin { round, gained: gained.into_iter().collect() }
             }),
             round().prop_map(Control::End),
+            Just(Control::Finish),
         ]
     }
 

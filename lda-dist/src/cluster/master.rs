@@ -20,6 +20,8 @@ enum For {
     End,
     /// Of workers, who say by themselves when they are done.
     Told,
+    /// Of all.
+    Finish,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ enum Phase {
     Ending(u32),
     /// So many servers have to begin.
     Beginning(u32),
+    /// So many nodes have to hear that it was the last round.
+    Finishing(u32),
     Finished,
 }
 
@@ -72,7 +76,7 @@ impl Master {
         }
     }
 
-    /// Whether all epochs are done.
+    /// Whether all epochs are done, and everyone knows.
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
@@ -166,7 +170,7 @@ impl Master {
                 *left -= 1;
                 if *left == 0 {
                     self.phase = Phase::Working(0);
-                    self.tell_workers(&self.plan(), port);
+                    self.tell_workers(&self.plan(), For::Told, port);
                 }
             }
             (Some(For::End), Phase::Ending(left)) => {
@@ -187,7 +191,13 @@ impl Master {
                 *left -= 1;
                 if *left == 0 {
                     self.phase = Phase::Working(0);
-                    self.tell_workers(&self.begin()?, port);
+                    self.tell_workers(&self.begin()?, For::Told, port);
+                }
+            }
+            (Some(For::Finish), Phase::Finishing(left)) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.phase = Phase::Finished;
                 }
             }
             // Workers have taken what they were told.
@@ -204,7 +214,9 @@ impl Master {
         let last = number + 1 == self.setup.options.rounds;
         // What shards join with is round 0 of epoch 0.
         if epoch == self.setup.epochs && (last || epoch == 0) {
-            self.phase = Phase::Finished;
+            self.phase = Phase::Finishing(self.setup.options.servers + self.setup.workers);
+            self.tell_servers(&Control::Finish, Kind::Push, For::Finish, port);
+            self.tell_workers(&Control::Finish, For::Finish, port);
             return Ok(());
         }
         self.round = if last || epoch == 0 {
@@ -239,10 +251,10 @@ impl Master {
         }
     }
 
-    fn tell_workers(&mut self, control: &Control, port: &mut dyn Port) {
+    fn tell_workers(&mut self, control: &Control, what: For, port: &mut dyn Port) {
         let bytes = control.encode(self.setup.job.topics(), self.setup.job.words());
         for worker in 0..self.setup.workers {
-            self.outbox.send(port, self.setup.worker(worker), Kind::Push, &bytes, For::Told);
+            self.outbox.send(port, self.setup.worker(worker), Kind::Push, &bytes, what);
         }
     }
 }

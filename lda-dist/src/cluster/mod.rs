@@ -14,6 +14,8 @@
 //! master → servers  begin, and when all have: master → workers  begin
 //! worker → servers  sizes, push, pull, gained, a partition at a time
 //! worker → master   done
+//!    and after the last:
+//! master → all      finish
 //! ```
 //!
 //! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
@@ -26,6 +28,7 @@ mod control;
 mod master;
 mod outbox;
 mod role;
+mod run;
 mod server;
 mod worker;
 
@@ -45,6 +48,7 @@ use crate::together::{Options, TogetherError};
 
 pub use master::Master;
 pub use role::Role;
+pub use run::{RunError, run};
 pub use server::ServerNode;
 pub use worker::Worker;
 

@@ -54,6 +54,15 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
+    /// Whether its work is done.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Master(master) => master.is_finished(),
+            Self::Server(server) => server.is_finished(),
+            Self::Worker(worker) => worker.is_finished(),
+        }
+    }
+
     /// Why it has given up, if it has.
     pub fn failed(&self) -> Option<&Failed> {
         match self {

@@ -17,6 +17,7 @@ pub struct ServerNode<T: TopicIndex> {
     number: u32,
     server: Option<Server<T>>,
     totals: Vec<u32>,
+    finished: bool,
     failed: Option<Failed>,
 }
 
@@ -24,12 +25,17 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Server `number` of this run, from 0 on.
     pub fn new(setup: Setup, number: u32) -> Self {
         let totals = vec![0; setup.job.topics() as usize];
-        Self { setup, number, server: None, totals, failed: None }
+        Self { setup, number, server: None, totals, finished: false, failed: None }
     }
 
     /// Its rows, once words are placed.
     pub fn rows(&self) -> Option<&Server<T>> {
         self.server.as_ref()
+    }
+
+    /// Whether the master has said that it was the last round.
+    pub fn is_finished(&self) -> bool {
+        self.finished
     }
 
     /// Why it has given up, if it has.
@@ -99,6 +105,10 @@ impl<T: TopicIndex> ServerNode<T> {
                         total.checked_add_signed(by).ok_or_else(|| nonsense("totals below 0"))?;
                 }
                 server.begin_round(round, totals);
+                Ok(Vec::new())
+            }
+            (Some(Control::Finish), Some(_)) => {
+                self.finished = true;
                 Ok(Vec::new())
             }
             _ => Err(nonsense("a message at a wrong time")),

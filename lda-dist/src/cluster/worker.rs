@@ -59,6 +59,7 @@ pub struct Worker<T: TopicIndex, D> {
     current: Option<Current>,
     /// Requests that servers have to do before the round is done here.
     to_be_done: usize,
+    finished: bool,
     failed: Option<Failed>,
 }
 
@@ -75,6 +76,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             left: VecDeque::new(),
             current: None,
             to_be_done: 0,
+            finished: false,
             failed: None,
             setup,
             number,
@@ -85,6 +87,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Its shards, once words are placed.
     pub fn shards(&self) -> &[Shard<T>] {
         &self.shards
+    }
+
+    /// Whether the master has said that it was the last round.
+    pub fn is_finished(&self) -> bool {
+        self.finished
     }
 
     /// Why it has given up, if it has.
@@ -165,6 +172,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     })?;
                 }
                 self.begin(round, port)
+            }
+            (Some(Control::Finish), Some(_)) if self.is_idle() => {
+                port.reply(ticket, Draft::new());
+                self.finished = true;
+                Ok(())
             }
             _ => {
                 port.reject(ticket, Draft::from(&b"not now"[..]));

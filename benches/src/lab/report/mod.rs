@@ -5,6 +5,7 @@ mod colors;
 mod csv;
 mod figures;
 mod lengths;
+mod machines;
 mod overview;
 mod quantities;
 mod summary;

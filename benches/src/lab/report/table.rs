@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::super::tuning::describe;
-use super::super::{Machine, Plan, Results};
+use super::super::{Plan, Results};
+use super::machines::Machines;
 use super::overview::overview;
 use super::summary::{Arrival, Group};
 
@@ -17,11 +18,13 @@ pub(super) fn markdown(plan: &Plan, results: &Results, groups: &[Group]) -> Stri
             places.push(place);
         }
     }
+    let machines = Machines::of(results);
     for (topics, corpus) in places {
         let here: Vec<&Group> =
             groups.iter().filter(|g| g.topics == topics && g.corpus.as_str() == corpus).collect();
         // Writing to a string does not fail.
         let _ = writeln!(out, "\n## {corpus}, K = {topics}\n\n{}", section(&here));
+        out.push_str(&machines.of_table(results, corpus, topics));
     }
     out.push_str(&notes(plan, results));
     out
@@ -199,15 +202,7 @@ fn notes(plan: &Plan, results: &Results) -> String {
         let _ = writeln!(out, "{name}: {tuning}.");
     }
     out.push_str(&rivals_notes(results));
-    let mut machines: Vec<&Machine> = Vec::new();
-    for record in &results.records {
-        if !machines.contains(&&record.machine) {
-            machines.push(&record.machine);
-        }
-    }
-    for machine in machines {
-        let _ = writeln!(out, "\nMachine: {}.", machine.describe());
-    }
+    out.push_str(&Machines::of(results).describe());
     let loads = results.records.iter().filter_map(|record| record.load);
     if let Some(most) = loads.max_by(f64::total_cmp) {
         let _ = writeln!(out, "Highest load average at the start of a run: {most:.2}.");
