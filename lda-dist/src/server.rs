@@ -5,9 +5,12 @@
 //! does not matter which came before; C_k is as of the round's start. What workers and requests have changed comes into
 //! the rows when the round [ends](Server::end_round).
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::BlockKey;
+use lda_core::special::LnGammaRatio;
 use thiserror::Error;
 
 use crate::bench::Bench;
@@ -116,7 +119,7 @@ pub struct Server<T: TopicIndex> {
     round: Option<Round>,
     /// C_k of its start.
     totals: Vec<u32>,
-    partitions: HashMap<u16, Partition>,
+    partitions: BTreeMap<u16, Partition>,
     bench: Bench<T>,
 }
 
@@ -221,6 +224,21 @@ impl<T: TopicIndex> Server<T> {
     pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
         self.totals.copy_from_slice(totals);
         self.round = Some(round);
+    }
+
+    /// Each partition's part of the log joint: its rows', without what C_k bring; partitions in order.
+    pub fn log_joint(&self) -> Vec<(u16, f64)> {
+        let ratio = LnGammaRatio::new(self.job.beta());
+        let mut row = Vec::new();
+        let parts = self.partitions.iter().map(|(&number, partition)| {
+            let mut sum = 0.0;
+            for word in 0..partition.store.num_words() as u32 {
+                partition.store.row(word, &mut row);
+                sum += row.iter().map(|entry| ratio.get(entry.1.into())).sum::<f64>();
+            }
+            (number, sum)
+        });
+        parts.collect()
     }
 
     /// Every row: `f(word, row)`, topics ascending, as of the round's start; words in order within a partition.

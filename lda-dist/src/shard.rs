@@ -15,8 +15,10 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use lda_core::prior::Alpha;
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::BlockKey;
+use lda_core::special::{LnGammaRatio, ln_rising};
 use thiserror::Error;
 
 use crate::bench::Bench;
@@ -240,6 +242,28 @@ impl<T: TopicIndex> Shard<T> {
             row.extend(runs.map(|run| (run[0].get(), run.len() as u32)));
             f(at as u32, &row);
         }
+    }
+
+    /// Its documents' part of the log joint, log p(Z | α).
+    pub fn log_joint(&self, job: &Job) -> f64 {
+        let alpha = job.alpha();
+        let symmetric = match alpha {
+            Alpha::Symmetric(alpha) => Some(LnGammaRatio::new(*alpha)),
+            Alpha::PerTopic(_) => None,
+        };
+        let alpha_sum = alpha.sum(job.topics() as usize);
+        let (mut sum, mut row) = (0.0, Vec::new());
+        for (document, &length) in self.lengths.iter().enumerate() {
+            self.row(document, &mut row);
+            for &(topic, count) in &row {
+                sum += match &symmetric {
+                    Some(ratio) => ratio.get(count.into()),
+                    None => ln_rising(alpha.get(topic as usize), count.into()),
+                };
+            }
+            sum -= ln_rising(alpha_sum, length.into());
+        }
+        sum
     }
 
     /// Writes what this shard joins a partition with: its words, and its rows of them.

@@ -169,6 +169,36 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    /// As much more.
+    pub fn add(&mut self, more: &Self) {
+        let Self { sizes, routes, rows, gained, pushed, answers, totals } = more;
+        let to = [
+            &mut self.sizes,
+            &mut self.routes,
+            &mut self.rows,
+            &mut self.gained,
+            &mut self.pushed,
+            &mut self.answers,
+            &mut self.totals,
+        ];
+        for (to, more) in to.into_iter().zip([sizes, routes, rows, gained, pushed, answers, totals])
+        {
+            *to = to.saturating_add(*more);
+        }
+    }
+
+    /// Of a request, on its way to a server.
+    pub(crate) fn count_request(&mut self, kind: Kind, bytes: u64) {
+        match kind {
+            Kind::Sizes => self.sizes += bytes,
+            Kind::Pull => self.routes += bytes,
+            Kind::Push => self.pushed += bytes,
+            Kind::Gained => self.gained += bytes,
+            // Before the first epoch.
+            Kind::Join => {}
+        }
+    }
+
     /// All.
     pub fn total(&self) -> u64 {
         let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;

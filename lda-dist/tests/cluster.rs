@@ -5,10 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use lda_core::Corpus;
+use lda_core::eval::log_joint;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{Documents, Failed, MASTER, Role, Setup, run as run_role};
+use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, run as run_role};
 use lda_dist::job::Job;
-use lda_dist::together::{Options, Routing, Together, TogetherError, cut};
+use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError, cut};
 use lda_transport::endpoint::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
 use lda_transport::{NodeId, Transport, local};
@@ -40,7 +41,7 @@ fn corpus() -> Corpus {
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
     let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.02, 3).unwrap();
-    Setup { job, options, workers, epochs: 3 }
+    Setup { job, options, workers, epochs: 3, judge_every: 2 }
 }
 
 fn world(setup: &Setup, stored: &Stored, network: Network, seed: u64) -> World<Node> {
@@ -90,57 +91,86 @@ fn run(world: &mut World<Node>) {
     panic!("it does not end");
 }
 
-type Tokens = Vec<(u32, u32, u32)>;
-type Rows = Vec<(u32, Vec<(u32, u32)>)>;
+/// What is left at the end of a run.
+#[derive(Debug, Default, PartialEq)]
+struct End {
+    /// (document, word, topic), sorted.
+    tokens: Vec<(u32, u32, u32)>,
+    rows: Vec<(u32, Vec<(u32, u32)>)>,
+    totals: Vec<i64>,
+    /// Without the bytes of C_k, of which more workers need more.
+    reports: Vec<Report>,
+}
 
-/// What a node has of the run's end.
-fn gather(
-    node: &Node,
-    firsts: &[usize],
-    tokens: &mut Tokens,
-    rows: &mut Rows,
-    totals: &mut Vec<i64>,
-) {
-    match node {
-        Role::Master(master) => *totals = master.totals().to_vec(),
-        Role::Server(server) => {
-            server.rows().unwrap().for_each(|word, row| rows.push((word, row.to_vec())));
-        }
-        Role::Worker(worker) => {
-            for shard in worker.shards() {
-                let first = firsts[shard.number() as usize] as u32;
-                shard
-                    .for_each(|document, word, topic| tokens.push((document + first, word, topic)));
+impl End {
+    /// What a node has of it.
+    fn gather(&mut self, node: &mut Node, firsts: &[usize]) {
+        match node {
+            Role::Master(master) => {
+                self.totals = master.totals().to_vec();
+                self.reports.extend(std::iter::from_fn(|| master.report()));
+                for report in &mut self.reports {
+                    assert!(std::mem::take(&mut report.bytes.totals) > 0);
+                }
+            }
+            Role::Server(server) => {
+                let rows = server.rows().unwrap();
+                rows.for_each(|word, row| self.rows.push((word, row.to_vec())));
+                self.rows.sort_unstable();
+            }
+            Role::Worker(worker) => {
+                for shard in worker.shards() {
+                    let first = firsts[shard.number() as usize] as u32;
+                    shard.for_each(|document, word, topic| {
+                        self.tokens.push((document + first, word, topic));
+                    });
+                }
+                self.tokens.sort_unstable();
             }
         }
     }
-}
 
-fn state(world: &World<Node>, setup: &Setup, stored: &Stored) -> (Tokens, Rows, Vec<i64>) {
-    let (mut tokens, mut rows, mut totals) = (Vec::new(), Vec::new(), Vec::new());
-    for id in world.living().collect::<Vec<_>>() {
-        let node = world.program(id).unwrap();
-        gather(node, &stored.firsts, &mut tokens, &mut rows, &mut totals);
+    /// The same, and log joints the same to the last digits, which are another sum's.
+    fn is_like(&self, other: &Self) -> bool {
+        let near = |(a, b): (&Report, &Report)| {
+            let joints = a.log_joint.zip(b.log_joint);
+            (a.epoch, a.bytes, a.log_joint.is_some()) == (b.epoch, b.bytes, b.log_joint.is_some())
+                && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
+        };
+        (&self.tokens, &self.rows, &self.totals) == (&other.tokens, &other.rows, &other.totals)
+            && self.reports.len() == other.reports.len()
+            && self.reports.iter().zip(&other.reports).all(near)
     }
-    assert_eq!(setup.options.servers + setup.workers + 1, world.living().count() as u32);
-    tokens.sort_unstable();
-    rows.sort_unstable();
-    (tokens, rows, totals)
 }
 
-fn expected(corpus: &Corpus, setup: &Setup) -> (Tokens, Rows, Vec<i64>) {
+fn of_world(world: &mut World<Node>, setup: &Setup, stored: &Stored) -> End {
+    let mut end = End::default();
+    let living: Vec<NodeId> = world.living().collect();
+    assert_eq!(setup.options.servers + setup.workers + 1, living.len() as u32);
+    for id in living {
+        world.with(id, |node, _| end.gather(node, &stored.firsts)).unwrap();
+    }
+    end
+}
+
+/// In one process.
+fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
-    for _ in 0..setup.epochs {
-        run.epoch().unwrap();
+    let mut end = End::default();
+    for epoch in 1..=setup.epochs {
+        let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
+        let log_joint = (epoch >= 2)
+            .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
+        end.reports.push(Report { epoch, bytes, log_joint });
     }
-    let (mut tokens, mut rows) = (Vec::new(), Vec::new());
-    run.for_each(|document, word, topic| tokens.push((document, word, topic)));
+    run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
     for server in run.servers() {
-        server.for_each(|word, row| rows.push((word, row.to_vec())));
+        server.for_each(|word, row| end.rows.push((word, row.to_vec())));
     }
-    tokens.sort_unstable();
-    rows.sort_unstable();
-    (tokens, rows, run.totals().iter().map(|&total| total.into()).collect())
+    end.tokens.sort_unstable();
+    end.rows.sort_unstable();
+    end.totals = run.totals().iter().map(|&total| total.into()).collect();
+    end
 }
 
 #[test]
@@ -152,6 +182,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
         let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
         let options = Options { servers: 3, routing, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
+        let mut reports = None;
         for (workers, network) in
             [(1, Network::default()), (2, bad), (3, Network::default()), (5, bad)]
         {
@@ -159,8 +190,10 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
             let mut world = world(&setup, &stored, network, u64::from(workers));
             run(&mut world);
             assert_eq!(world.faults() > 0, network.loss > 0.0);
-            let found = state(&world, &setup, &stored);
-            assert!(found == expected, "{workers} workers, {routing:?}");
+            let found = of_world(&mut world, &setup, &stored);
+            assert!(found.is_like(&expected), "{workers} workers, {routing:?}");
+            // Whoever has added up.
+            assert_eq!(found.reports, *reports.get_or_insert(found.reports.clone()));
         }
     }
 }
@@ -220,13 +253,11 @@ fn threads_of_a_process_give_them_too() {
                 thread::spawn(move || run_role(role, &mut node, Config::new(identity)).unwrap())
             })
             .collect();
-        let (mut tokens, mut rows, mut totals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut end = End::default();
         for thread in threads {
-            gather(&thread.join().unwrap(), &firsts, &mut tokens, &mut rows, &mut totals);
+            end.gather(&mut thread.join().unwrap(), &firsts);
         }
-        tokens.sort_unstable();
-        rows.sort_unstable();
-        assert!((tokens, rows, totals) == expected, "{workers} workers");
+        assert!(end.is_like(&expected), "{workers} workers");
     }
 }
 

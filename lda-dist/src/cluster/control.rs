@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V
-//!          17 done, to the master: epoch (4), round (2)
+//!          17 done, to the master: epoch (4), round (2); after an epoch's last round, what it took: 8 bytes
+//!          for each of [`Bytes`] but the last, the number of shards (2), and if the model is judged, for
+//!          each its number (2) and its part of the log joint (8)
 //!          18 plan, to all: documents (8), how often each word occurs, 8 bytes each
 //!          19 begin, to all: epoch, round; what C_k has gained, as a row of K with signs
-//!          20 end, to servers: epoch, round; the reply is what their rows have gained, as such a row
+//!          20 end, to servers: epoch, round, 1 if the model is judged or 0; the reply is what their rows
+//!          have gained, as such a row, and if it is judged, for each partition its number (2) and its part
+//!          of the log joint (8)
 //!          21 finish, to all: that was the last round
 //! ```
 //!
@@ -13,18 +17,29 @@
 //! ([`request`](crate::request)).
 
 use crate::job::Round;
+use crate::together::Bytes;
 use crate::wire::RowCode;
 
 /// What is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Control {
     Words { shard: u16, documents: u64, frequencies: Vec<(u32, u32)> },
-    Done(Round),
+    Done { round: Round, took: Option<Took> },
     Plan { documents: u64, frequencies: Vec<u64> },
     Begin { round: Round, gained: Vec<(u32, i32)> },
-    End(Round),
+    End { round: Round, judged: bool },
     Finish,
 }
+
+/// What an epoch took of a worker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Took {
+    pub bytes: Bytes,
+    pub parts: Parts,
+}
+
+/// Shards or partitions, and the part of the log joint of each.
+pub(super) type Parts = Vec<(u16, f64)>;
 
 const WORDS: u8 = 16;
 const DONE: u8 = 17;
@@ -47,9 +62,16 @@ impl Control {
                 to.extend(documents.to_le_bytes());
                 RowCode::new(words).encode(frequencies, &mut to);
             }
-            Self::Done(round) => {
+            Self::Done { round, took } => {
                 to.push(DONE);
                 put_round(round, &mut to);
+                if let Some(Took { bytes, parts }) = took {
+                    let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
+                    for number in [sizes, routes, rows, gained, pushed, answers] {
+                        to.extend(number.to_le_bytes());
+                    }
+                    put_parts(parts, &mut to);
+                }
             }
             Self::Plan { documents, frequencies } => {
                 to.push(PLAN);
@@ -61,9 +83,10 @@ impl Control {
                 put_round(round, &mut to);
                 RowCode::new(topics).encode(gained, &mut to);
             }
-            Self::End(round) => {
+            Self::End { round, judged } => {
                 to.push(END);
                 put_round(round, &mut to);
+                to.push((*judged).into());
             }
             Self::Finish => to.push(FINISH),
         }
@@ -81,7 +104,11 @@ impl Control {
                 RowCode::new(words).decode(&mut rest, &mut frequencies).ok()?;
                 Self::Words { shard, documents, frequencies }
             }
-            DONE => Self::Done(take_round(&mut rest)?),
+            DONE => {
+                let round = take_round(&mut rest)?;
+                let took = if rest.is_empty() { None } else { Some(take_took(&mut rest)?) };
+                Self::Done { round, took }
+            }
             PLAN => {
                 let documents = u64::from_le_bytes(take(&mut rest)?);
                 let (each, odd) = rest.as_chunks();
@@ -98,7 +125,11 @@ impl Control {
                 RowCode::new(topics).decode(&mut rest, &mut gained).ok()?;
                 Self::Begin { round, gained }
             }
-            END => Self::End(take_round(&mut rest)?),
+            END => {
+                let round = take_round(&mut rest)?;
+                let [judged @ (0 | 1)] = take(&mut rest)? else { return None };
+                Self::End { round, judged: judged == 1 }
+            }
             FINISH => Self::Finish,
             _ => return None,
         };
@@ -110,6 +141,32 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(*taken)
+}
+
+/// Writes parts.
+pub(super) fn put_parts(parts: &[(u16, f64)], to: &mut Vec<u8>) {
+    to.extend((parts.len() as u16).to_le_bytes());
+    for (number, part) in parts {
+        to.extend(number.to_le_bytes());
+        to.extend(part.to_le_bytes());
+    }
+}
+
+/// Reads them.
+pub(super) fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
+    let number = u16::from_le_bytes(take(rest)?);
+    let part = |_| Some((u16::from_le_bytes(take(rest)?), f64::from_le_bytes(take(rest)?)));
+    (0..number).map(part).collect()
+}
+
+fn take_took(rest: &mut &[u8]) -> Option<Took> {
+    let mut numbers = [0; 6];
+    for number in &mut numbers {
+        *number = u64::from_le_bytes(take(rest)?);
+    }
+    let [sizes, routes, rows, gained, pushed, answers] = numbers;
+    let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
+    Some(Took { bytes, parts: take_parts(rest)? })
 }
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
@@ -130,6 +187,16 @@ mod tests {
         Round { epoch, number }
     }
 
+    fn took() -> impl Strategy<Value = Option<Took>> {
+        let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
+        let took = (any::<[u64; 6]>(), parts).prop_map(|(numbers, parts)| {
+            let [sizes, routes, rows, gained, pushed, answers] = numbers;
+            let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
+            Took { bytes, parts }
+        });
+        prop::option::of(took)
+    }
+
     fn control() -> impl Strategy<Value = Control> {
         let row = || prop::collection::btree_map(0..WORDS, 1..u32::MAX, 0..5);
         let gained = prop::collection::btree_map(0..TOPICS, prop_oneof![-99..0i32, 1..99i32], 0..9);
@@ -138,14 +205,14 @@ mod tests {
             (any::<u16>(), any::<u64>(), row()).prop_map(|(shard, documents, row)| {
                 Control::Words { shard, documents, frequencies: row.into_iter().collect() }
             }),
-            round().prop_map(Control::Done),
+            (round(), took()).prop_map(|(round, took)| Control::Done { round, took }),
             (any::<u64>(), any::<[u64; WORDS as usize]>()).prop_map(|(documents, frequencies)| {
                 Control::Plan { documents, frequencies: frequencies.to_vec() }
             }),
             (round(), gained).prop_map(|(round, gained)| {
                 Control::Begin { round, gained: gained.into_iter().collect() }
             }),
-            round().prop_map(Control::End),
+            (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
             Just(Control::Finish),
         ]
     }
@@ -155,7 +222,9 @@ mod tests {
         fn what_is_written_is_read(control in control()) {
             let bytes = control.encode(TOPICS, WORDS);
             prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes), Some(control));
-            for cut in 0..bytes.len() {
+            // Of a message that says what an epoch took, what is before is one too.
+            let whole = if bytes[0] == DONE { 7 } else { bytes.len() };
+            for cut in (0..bytes.len()).filter(|&cut| cut != whole) {
                 prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes[..cut]), None);
             }
             prop_assert_eq!(Control::decode(TOPICS, WORDS, &[&bytes[..], &[0]].concat()), None);
@@ -165,7 +234,9 @@ mod tests {
         fn any_bytes_are_a_message_or_none(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Some(control) = Control::decode(TOPICS, WORDS, &bytes) {
                 let again = control.encode(TOPICS, WORDS);
-                prop_assert_eq!(Control::decode(TOPICS, WORDS, &again), Some(control));
+                // Parts may be no numbers.
+                let read = Control::decode(TOPICS, WORDS, &again).unwrap();
+                prop_assert_eq!(read.encode(TOPICS, WORDS), again);
             }
         }
     }

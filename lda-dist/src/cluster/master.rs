@@ -1,14 +1,16 @@
 //! The master: it says when a round begins, and what C_k is then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use lda_core::special::ln_rising;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
 use lda_transport::{Frame, NodeId};
 
-use super::control::Control;
+use super::control::{Control, Took, take_parts};
 use super::outbox::Outbox;
-use super::{Failed, Port, Setup, fatal, outcome};
+use super::{Failed, Port, Report, Setup, fatal, outcome};
 use crate::job::Round;
+use crate::together::Bytes;
 use crate::wire::RowCode;
 
 /// What was asked of a node.
@@ -55,6 +57,12 @@ pub struct Master {
     round: Round,
     totals: Vec<i64>,
     gained: Vec<i64>,
+    /// Of this epoch.
+    bytes: Bytes,
+    /// Parts of the log joint, of documents by shard and of words by partition: added up in this order.
+    documents_parts: BTreeMap<u16, f64>,
+    words_parts: BTreeMap<u16, f64>,
+    reports: VecDeque<Report>,
     failed: Option<Failed>,
 }
 
@@ -71,6 +79,10 @@ impl Master {
             round: Round { epoch: 0, number: 0 },
             totals: vec![0; setup.job.topics() as usize],
             gained: vec![0; setup.job.topics() as usize],
+            bytes: Bytes::default(),
+            documents_parts: BTreeMap::new(),
+            words_parts: BTreeMap::new(),
+            reports: VecDeque::new(),
             failed: None,
             setup,
         }
@@ -94,6 +106,11 @@ impl Master {
     /// C_k as of the last round's end.
     pub fn totals(&self) -> &[i64] {
         &self.totals
+    }
+
+    /// What is known of an epoch, of each once, in order.
+    pub fn report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
     }
 
     /// What the endpoint says.
@@ -138,16 +155,22 @@ impl Master {
                 }
                 Ok(())
             }
-            (Some(Control::Done(round)), Phase::Working(_)) if round == self.round => {
+            (Some(Control::Done { round, took }), Phase::Working(_)) if round == self.round => {
                 port.reply(ticket, Draft::new());
                 if !self.done.insert(peer) {
                     return Err(nonsense("that it is done, twice".to_owned()));
+                }
+                if let Some(Took { bytes, parts }) = took {
+                    self.bytes.add(&bytes);
+                    self.documents_parts.extend(parts);
                 }
                 if self.done.len() == self.setup.workers as usize {
                     self.done.clear();
                     self.gained.fill(0);
                     self.phase = Phase::Ending(self.setup.options.servers);
-                    self.tell_servers(&Control::End(round), Kind::Call, For::End, port);
+                    let judged = self.is_judged();
+                    let end = Control::End { round, judged };
+                    self.tell_servers(&end, Kind::Call, For::End, port);
                 }
                 Ok(())
             }
@@ -174,11 +197,15 @@ impl Master {
                 }
             }
             (Some(For::End), Phase::Ending(left)) => {
-                let mut gained: Vec<(u32, i32)> = Vec::new();
-                if RowCode::new(topics).decode(&mut &reply[..], &mut gained).is_err() {
+                let (mut gained, mut rest) = (Vec::<(u32, i32)>::new(), &reply[..]);
+                let read = RowCode::new(topics).decode(&mut rest, &mut gained);
+                self.bytes.totals += (reply.len() - rest.len()) as u64;
+                let judged = rest.is_empty().then(Vec::new).or_else(|| take_parts(&mut rest));
+                let (Ok(()), Some(parts), []) = (read, judged, rest) else {
                     let what = "totals that are none".to_owned();
                     return Err(Failed::Message { peer: request.peer, what });
-                }
+                };
+                self.words_parts.extend(parts);
                 for (topic, by) in gained {
                     self.gained[topic as usize] += i64::from(by);
                 }
@@ -212,6 +239,17 @@ impl Master {
         }
         let Round { epoch, number } = self.round;
         let last = number + 1 == self.setup.options.rounds;
+        let all = RowCode::new(self.setup.job.topics()).size(&self.gained_row()?) as u64;
+        self.bytes.totals += all * u64::from(self.setup.options.servers + self.setup.workers);
+        if last && epoch > 0 {
+            let log_joint = self.is_judged().then(|| self.log_joint());
+            self.reports.push_back(Report { epoch, bytes: self.bytes, log_joint });
+            self.documents_parts.clear();
+            self.words_parts.clear();
+        }
+        if last || epoch == 0 {
+            self.bytes = Bytes::default();
+        }
         // What shards join with is round 0 of epoch 0.
         if epoch == self.setup.epochs && (last || epoch == 0) {
             self.phase = Phase::Finishing(self.setup.options.servers + self.setup.workers);
@@ -233,15 +271,33 @@ impl Master {
         Control::Plan { documents: self.documents, frequencies: self.frequencies.clone() }
     }
 
+    /// Whether the round that is on is an epoch's last, after which the model is judged.
+    fn is_judged(&self) -> bool {
+        let Round { epoch, number } = self.round;
+        epoch > 0 && number + 1 == self.setup.options.rounds && self.setup.judges(epoch)
+    }
+
+    fn log_joint(&self) -> f64 {
+        let Setup { job, .. } = &self.setup;
+        let beta_bar = job.beta() * f64::from(job.words());
+        let of_totals = self.totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
+        let documents: f64 = self.documents_parts.values().sum();
+        let words: f64 = self.words_parts.values().sum();
+        documents + words - of_totals.sum::<f64>()
+    }
+
     fn begin(&self) -> Result<Control, Failed> {
+        Ok(Control::Begin { round: self.round, gained: self.gained_row()? })
+    }
+
+    fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {
         let there = self.gained.iter().enumerate().filter(|(_, by)| **by != 0);
         let gained: Result<Vec<(u32, i32)>, _> =
             there.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
-        let gained = gained.map_err(|_| Failed::Message {
+        gained.map_err(|_| Failed::Message {
             peer: super::MASTER,
             what: "a topic gains more than 2^31 tokens in a round".to_owned(),
-        })?;
-        Ok(Control::Begin { round: self.round, gained })
+        })
     }
 
     fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {

@@ -44,7 +44,7 @@ use thiserror::Error;
 use crate::job::Job;
 use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
-use crate::together::{Options, TogetherError};
+use crate::together::{Bytes, Options, TogetherError};
 
 pub use master::Master;
 pub use role::Role;
@@ -69,6 +69,19 @@ pub struct Setup {
     pub workers: u32,
     /// Epochs.
     pub epochs: u32,
+    /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
+    pub judge_every: u32,
+}
+
+/// What is known of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// Counted from 1.
+    pub epoch: u32,
+    /// What moved between workers and servers, and C_k.
+    pub bytes: Bytes,
+    /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
+    pub log_joint: Option<f64>,
 }
 
 impl Setup {
@@ -88,6 +101,11 @@ impl Setup {
             return Err(TogetherError::Workers { workers, shards });
         }
         Ok(())
+    }
+
+    /// Whether the log joint is computed after an epoch.
+    pub fn judges(&self, epoch: u32) -> bool {
+        self.judge_every > 0 && (epoch.is_multiple_of(self.judge_every) || epoch == self.epochs)
     }
 
     /// The node of a server.

@@ -4,7 +4,7 @@ use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Ticket};
 
-use super::control::Control;
+use super::control::{Control, put_parts};
 use super::{Failed, MASTER, Port, Setup, fatal};
 use crate::server::Server;
 use crate::together::place;
@@ -86,7 +86,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 *server = Some(Server::new(job, setup.options.longest, own));
                 Ok(Vec::new())
             }
-            (Some(Control::End(_)), Some(server)) => {
+            (Some(Control::End { judged, .. }), Some(server)) => {
                 let mut gained = vec![0; totals.len()];
                 server.end_round(&mut gained)?;
                 let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
@@ -96,6 +96,9 @@ impl<T: TopicIndex> ServerNode<T> {
                 let row = row.map_err(|_| nonsense("a topic gains more than 2^31 tokens here"))?;
                 let mut reply = Vec::new();
                 RowCode::new(job.topics()).encode(&row, &mut reply);
+                if judged {
+                    put_parts(&server.log_joint(), &mut reply);
+                }
                 Ok(reply)
             }
             (Some(Control::Begin { round, gained }), Some(server)) => {

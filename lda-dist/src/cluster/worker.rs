@@ -6,7 +6,7 @@ use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
 
-use super::control::Control;
+use super::control::{Control, Took};
 use super::outbox::Outbox;
 use super::{Documents, Failed, MASTER, Port, Setup, fatal, outcome};
 use crate::bench::Bench;
@@ -15,7 +15,7 @@ use crate::placement::Placement;
 use crate::request::{self, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{Plan, Shard};
-use crate::together::{Routing, group, place};
+use crate::together::{Bytes, Routing, group, place};
 use crate::wire::PushCode;
 
 /// What was asked.
@@ -57,6 +57,8 @@ pub struct Worker<T: TopicIndex, D> {
     /// Partitions of shards that are left of this round.
     left: VecDeque<(usize, u16)>,
     current: Option<Current>,
+    /// What moved in this epoch.
+    bytes: Bytes,
     /// Requests that servers have to do before the round is done here.
     to_be_done: usize,
     finished: bool,
@@ -75,6 +77,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             round: Round { epoch: 0, number: 0 },
             left: VecDeque::new(),
             current: None,
+            bytes: Bytes::default(),
             to_be_done: 0,
             finished: false,
             failed: None,
@@ -242,7 +245,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let Some((shard, partition)) = self.left.pop_front() else {
             if self.to_be_done == 0 {
                 let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
-                let told = Control::Done(self.round).encode(topics, words);
+                let took = self.took();
+                let told = Control::Done { round: self.round, took }.encode(topics, words);
                 self.outbox.send(port, MASTER, Kind::Push, &told, For::Told);
             }
             return Ok(());
@@ -267,6 +271,18 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
+    /// What an epoch took, after its last round.
+    fn took(&mut self) -> Option<Took> {
+        let Round { epoch, number } = self.round;
+        if epoch == 0 || number + 1 < self.setup.options.rounds {
+            return None;
+        }
+        let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
+        let judged = self.setup.judges(epoch);
+        let parts = if judged { self.shards.iter().map(part).collect() } else { Vec::new() };
+        Some(Took { bytes: std::mem::take(&mut self.bytes), parts })
+    }
+
     /// Asks the server of a partition.
     fn ask(
         &mut self,
@@ -281,6 +297,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let mut bytes = Vec::new();
         request::begin(kind, &self.shards[shard].about(partition, self.round), &mut bytes);
         bytes.extend_from_slice(body);
+        self.bytes.count_request(kind, bytes.len() as u64);
         let server = self.setup.server(placement.server(partition.into()));
         let how = match kind {
             request::Kind::Sizes | request::Kind::Pull => Kind::Pull,
@@ -323,7 +340,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         frame: Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        match self.outbox.ended(request) {
+        let what = self.outbox.ended(request);
+        let len = frame.len() as u64;
+        match what {
+            Some(For::Sizes) => self.bytes.sizes += len,
+            Some(For::Answer) => self.bytes.answers += len,
+            Some(For::Rows) => self.bytes.rows += len,
+            _ => {}
+        }
+        match what {
             None | Some(For::Told) => Ok(()),
             Some(For::Join | For::Gained) => {
                 self.to_be_done -= 1;
