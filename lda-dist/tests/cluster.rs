@@ -1,21 +1,20 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use lda_core::Corpus;
 use lda_core::eval::log_joint;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, run as run_role};
+use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, run_local};
 use lda_dist::job::Job;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError, cut};
+use lda_transport::NodeId;
 use lda_transport::endpoint::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
-use lda_transport::{NodeId, Transport, local};
 
 /// A corpus in one place.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Stored {
     corpus: Arc<Corpus>,
     firsts: Arc<Vec<usize>>,
@@ -241,39 +240,30 @@ fn threads_of_a_process_give_them_too() {
     let expected = expected(&corpus, &setup(&corpus, 1, options));
     for workers in [1, 3] {
         let setup = setup(&corpus, workers, options);
-        let nodes = local::mesh(3 + workers, &local::Options::default());
-        let threads: Vec<_> = nodes
-            .into_iter()
-            .map(|mut node| {
-                let stored = Stored { corpus: Arc::clone(&corpus), firsts: Arc::clone(&firsts) };
-                let role = Node::new(setup.clone(), node.id(), stored);
-                let configuration = setup.fingerprint();
-                let identity =
-                    Identity { incarnation: 1, role: role.number(), run: 1, configuration };
-                thread::spawn(move || run_role(role, &mut node, Config::new(identity)).unwrap())
-            })
-            .collect();
-        let mut end = End::default();
-        for thread in threads {
-            end.gather(&mut thread.join().unwrap(), &firsts);
+        let stored = Stored { corpus: Arc::clone(&corpus), firsts: Arc::clone(&firsts) };
+        let (mut end, mut reports) = (End::default(), Vec::new());
+        let nodes = run_local::<u16, _>(&setup, &stored, |report| reports.push(*report)).unwrap();
+        for mut node in nodes {
+            end.gather(&mut node, &firsts);
         }
+        reports.iter_mut().for_each(|report| report.bytes.totals = 0);
+        end.reports = reports;
         assert!(end.is_like(&expected), "{workers} workers");
     }
 }
 
 #[test]
-fn a_worker_that_cannot_read_ends_with_its_reason() {
-    #[derive(Debug)]
-    struct Nothing;
-    impl Documents for Nothing {
+fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
+    #[derive(Clone, Debug)]
+    struct Torn(Stored);
+    impl Documents for Torn {
         fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
-            Err(format!("no file of {shard}"))
+            if shard == 1 { Err("no file".to_owned()) } else { self.0.read(shard) }
         }
     }
-    let setup = setup(&corpus(), 1, Options::default());
-    let mut nodes = local::mesh(3, &local::Options::default());
-    let role = Role::<u16, Nothing>::new(setup, NodeId(2), Nothing);
-    let identity = Identity { incarnation: 1, role: 2, run: 1, configuration: 1 };
-    let failed = run_role(role, &mut nodes[2], Config::new(identity)).unwrap_err();
-    assert_eq!(failed.to_string(), "shard 0: no file of 0");
+    let corpus = corpus();
+    let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
+    let stored = Stored { firsts: Arc::new(cut(&corpus, 2)), corpus: Arc::new(corpus) };
+    let failed = run_local::<u16, _>(&setup, &Torn(stored), |_| {}).unwrap_err();
+    assert_eq!(failed.to_string(), "shard 1: no file");
 }

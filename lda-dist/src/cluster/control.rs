@@ -11,6 +11,7 @@
 //!          have gained, as such a row, and if it is judged, for each partition its number (2) and its part
 //!          of the log joint (8)
 //!          21 finish, to all: that was the last round
+//!          22 failed, to the master: why, as text
 //! ```
 //!
 //! Numbers have their lower bytes first. The first byte tells these from what workers ask of servers
@@ -29,6 +30,7 @@ pub(super) enum Control {
     Begin { round: Round, gained: Vec<(u32, i32)> },
     End { round: Round, judged: bool },
     Finish,
+    Failed(String),
 }
 
 /// What an epoch took of a worker.
@@ -47,6 +49,9 @@ const PLAN: u8 = 18;
 const BEGIN: u8 = 19;
 const END: u8 = 20;
 const FINISH: u8 = 21;
+const FAILED: u8 = 22;
+/// Of a reason.
+const LONGEST: usize = 4096;
 
 impl Control {
     pub fn encode(&self, topics: u32, words: u32) -> Vec<u8> {
@@ -89,6 +94,10 @@ impl Control {
                 to.push((*judged).into());
             }
             Self::Finish => to.push(FINISH),
+            Self::Failed(why) => {
+                to.push(FAILED);
+                to.extend(&why.as_bytes()[..why.len().min(LONGEST)]);
+            }
         }
         to
     }
@@ -131,6 +140,10 @@ impl Control {
                 Self::End { round, judged: judged == 1 }
             }
             FINISH => Self::Finish,
+            FAILED if rest.len() <= LONGEST => {
+                let why = String::from_utf8_lossy(std::mem::take(&mut rest));
+                Self::Failed(why.into_owned())
+            }
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -214,6 +227,7 @@ mod tests {
             }),
             (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
             Just(Control::Finish),
+            ".{0,20}".prop_map(Control::Failed),
         ]
     }
 
@@ -222,6 +236,9 @@ mod tests {
         fn what_is_written_is_read(control in control()) {
             let bytes = control.encode(TOPICS, WORDS);
             prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes), Some(control));
+            if bytes[0] == FAILED {
+                return Ok(());
+            }
             // Of a message that says what an epoch took, what is before is one too.
             let whole = if bytes[0] == DONE { 7 } else { bytes.len() };
             for cut in (0..bytes.len()).filter(|&cut| cut != whole) {

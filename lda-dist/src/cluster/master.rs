@@ -118,7 +118,8 @@ impl Master {
         if self.failed.is_some() {
             return;
         }
-        if let Some(failed) = fatal(&action) {
+        let ending = matches!(self.phase, Phase::Finishing(_) | Phase::Finished);
+        if let Some(failed) = fatal(&action, |_| !ending) {
             self.failed = Some(failed);
             return;
         }
@@ -173,6 +174,10 @@ impl Master {
                     self.tell_servers(&end, Kind::Call, For::End, port);
                 }
                 Ok(())
+            }
+            (Some(Control::Failed(why)), _) => {
+                port.reply(ticket, Draft::new());
+                Err(Failed::Told { peer, why })
             }
             (control, phase) => {
                 port.reject(ticket, Draft::from(&b"not now"[..]));

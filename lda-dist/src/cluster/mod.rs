@@ -21,8 +21,8 @@
 //! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
 //! number of workers and in whatever order messages come.
 //!
-//! What is lost underway is asked again by the endpoint. A node that starts anew, refuses, or does not answer for an
-//! hour [ends](Failed) the run.
+//! What is lost underway is asked again by the endpoint. A node that ends or starts anew, that refuses, or does not
+//! answer for an hour [ends](Failed) the run: who gives up tells the master why, it gives up, and with it all others.
 
 mod control;
 mod master;
@@ -36,9 +36,9 @@ use std::time::Duration;
 
 use lda_core::Corpus;
 use lda_core::random::mix;
-use lda_transport::NodeId;
-use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket};
+use lda_transport::endpoint::{Action, Busy, Draft, Kind, Left, Outcome, RequestId, Ticket};
 use lda_transport::sim::Context;
+use lda_transport::{Loss, NodeId};
 use thiserror::Error;
 
 use crate::job::Job;
@@ -48,7 +48,7 @@ use crate::together::{Bytes, Options, TogetherError};
 
 pub use master::Master;
 pub use role::Role;
-pub use run::{RunError, run};
+pub use run::{RunError, run, run_local};
 pub use server::ServerNode;
 pub use worker::Worker;
 
@@ -220,6 +220,20 @@ pub enum Failed {
         /// Why.
         why: String,
     },
+    /// A node has given up, and said why.
+    #[error("{peer} has given up: {why}")]
+    Told {
+        /// Who.
+        peer: NodeId,
+        /// Why.
+        why: String,
+    },
+    /// A node has ended before its time.
+    #[error("{peer} has ended")]
+    Away {
+        /// Who.
+        peer: NodeId,
+    },
     /// A node has lost what it knew.
     #[error("{peer} has started anew")]
     Reborn {
@@ -240,9 +254,12 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<lda_transport::Frame,
     }
 }
 
-/// Whether an action ends a run.
-fn fatal(action: &Action) -> Option<Failed> {
+/// Whether an action ends a run. Nodes that have `needed` leave end it, if they close before their time.
+fn fatal(action: &Action, needed: impl Fn(NodeId) -> bool) -> Option<Failed> {
     match action {
+        Action::Left { peer, why: Left::Lost(Loss::Closed) } if needed(*peer) => {
+            Some(Failed::Away { peer: *peer })
+        }
         Action::Refused { peer, why } => {
             Some(Failed::Stranger { peer: *peer, why: why.to_string() })
         }

@@ -1,13 +1,17 @@
 //! A role over a transport, on the thread that calls.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lda_core::counts::TopicIndex;
-use lda_transport::endpoint::{Busy, Config, Draft, Endpoint, Event, Kind, RequestId, Ticket};
-use lda_transport::{Arrival, NodeId, ReceiveError, Time, Transport, Wait};
+use lda_transport::endpoint::{
+    Busy, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket,
+};
+use lda_transport::{Arrival, NodeId, ReceiveError, Time, Transport, Wait, local};
 use thiserror::Error;
 
-use super::{Documents, Failed, PATIENCE, Port, Role};
+use super::control::Control;
+use super::{Documents, Failed, MASTER, PATIENCE, Port, Report, Role, Setup};
 
 /// Arrivals that are seen to before what they led to is sent.
 const AT_ONCE: usize = 64;
@@ -47,7 +51,8 @@ impl Port for Now<'_> {
 }
 
 /// Runs a node until the run is finished, and gives its role back: the master's has C_k, a server's rows of words, a
-/// worker's the topics of its documents.
+/// worker's the topics of its documents. `watch` is called whenever something has come, and may take the master's
+/// [reports](super::Master::report).
 ///
 /// Sampling is done on this thread, between messages. A node on several threads has several shards, and as many nodes.
 ///
@@ -57,20 +62,74 @@ pub fn run<T: TopicIndex, D: Documents>(
     mut role: Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
+    watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<Role<T, D>, RunError> {
-    let ended = drive(&mut role, transport, config);
+    let ended = drive(&mut role, transport, config, watch);
     transport.close(LAST);
     ended.map(|()| role)
+}
+
+/// Runs all nodes as threads of this process, and gives their roles back, the master's first.
+///
+/// # Errors
+/// Why the first of them has given up; the others follow it.
+///
+/// # Panics
+/// If a thread does.
+pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
+    setup: &Setup,
+    documents: &D,
+    mut report: impl FnMut(&Report) + Send,
+) -> Result<Vec<Role<T, D>>, RunError> {
+    setup.check().map_err(Failed::from)?;
+    let nodes = 1 + setup.options.servers + setup.workers;
+    let mut transports = local::mesh(nodes, &local::Options::default());
+    let mut watch = |role: &mut Role<T, D>| {
+        if let Role::Master(master) = role {
+            std::iter::from_fn(|| master.report()).for_each(|found| report(&found));
+        }
+    };
+    let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
+        let role = Role::new(setup.clone(), transport.id(), documents.clone());
+        let (number, configuration) = (role.number(), setup.fingerprint());
+        let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
+        run(role, transport, Config::new(identity), watch)
+    };
+    let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
+        let (master, others) = transports.split_first_mut().expect("there is a master");
+        let threads: Vec<_> = others
+            .iter_mut()
+            .map(|transport| {
+                let node = &node;
+                scope.spawn(move || node(transport, &mut |_| {}))
+            })
+            .collect();
+        let first = node(master, &mut watch);
+        let others = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        std::iter::once(first).chain(others).collect()
+    });
+    // Of those who have given up since another had, the reason is not theirs.
+    let is_first = |error: &RunError| {
+        !matches!(error, RunError::Role(Failed::Away { .. } | Failed::Told { .. }))
+    };
+    let first =
+        ended.iter().filter_map(|ended| ended.as_ref().err()).find(|&error| is_first(error));
+    match first {
+        Some(error) => Err(error.clone()),
+        None => ended.into_iter().collect(),
+    }
 }
 
 fn drive<T: TopicIndex, D: Documents>(
     role: &mut Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
+    watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<(), RunError> {
     let origin = Instant::now();
     let now = || Time::ZERO + origin.elapsed();
     let mut endpoint = Endpoint::new(config);
+    let mut given_up: Option<Time> = None;
     role.start(&mut Now { endpoint: &mut endpoint, now: now() });
     loop {
         act(role, &mut endpoint, now());
@@ -83,13 +142,27 @@ fn drive<T: TopicIndex, D: Documents>(
         while let Some(frame) = endpoint.spent() {
             transport.release(frame);
         }
+        watch(role);
         if let Some(failed) = role.failed() {
-            return Err(failed.clone().into());
+            match given_up {
+                // The master hears why.
+                None if !is_lonely(role, failed) => {
+                    given_up = Some(now() + LAST);
+                    let why = Control::Failed(failed.to_string()).encode(1, 1);
+                    let mut port = Now { endpoint: &mut endpoint, now: now() };
+                    // It has heard of more than enough already.
+                    let _ = port.ask(MASTER, Kind::Push, Draft::from(&why[..]));
+                    continue;
+                }
+                Some(until) if now() < until && !endpoint.is_idle() => {}
+                _ => return Err(failed.clone().into()),
+            }
         }
         if role.is_finished() && endpoint.is_idle() {
             return Ok(());
         }
-        let mut wait = match endpoint.next_timer() {
+        let until = given_up.unwrap_or(Time::NEVER);
+        let mut wait = match endpoint.next_timer().min(until) {
             Time::NEVER => Wait::Forever,
             time => Wait::For(time.since(now())),
         };
@@ -110,6 +183,11 @@ fn drive<T: TopicIndex, D: Documents>(
             endpoint.handle(Event::Tick, now());
         }
     }
+}
+
+/// Whether there is nobody to tell why a role has given up.
+fn is_lonely<T: TopicIndex, D: Documents>(role: &Role<T, D>, failed: &Failed) -> bool {
+    matches!(role, Role::Master(_)) || matches!(failed, Failed::Away { peer } if *peer == MASTER)
 }
 
 /// Tells the role what has come, which may be more of what it does.

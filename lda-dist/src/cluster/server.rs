@@ -48,7 +48,7 @@ impl<T: TopicIndex> ServerNode<T> {
         if self.failed.is_some() {
             return;
         }
-        if let Some(failed) = fatal(&action) {
+        if let Some(failed) = fatal(&action, |peer| peer == MASTER && !self.finished) {
             self.failed = Some(failed);
             return;
         }

@@ -139,7 +139,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         if self.failed.is_some() {
             return;
         }
-        if let Some(failed) = fatal(&action) {
+        if let Some(failed) = fatal(&action, |peer| peer == MASTER && !self.finished) {
             self.failed = Some(failed);
             return;
         }
