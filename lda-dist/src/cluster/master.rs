@@ -113,13 +113,20 @@ impl Master {
         self.reports.pop_front()
     }
 
+    /// A node has closed.
+    pub fn closed(&mut self, peer: NodeId) {
+        // After the last round nodes close as they hear of it.
+        if !matches!(self.phase, Phase::Finishing(_) | Phase::Finished) {
+            self.failed.get_or_insert(Failed::Away { peer });
+        }
+    }
+
     /// What the endpoint says.
     pub fn act(&mut self, action: Action, port: &mut dyn Port) {
         if self.failed.is_some() {
             return;
         }
-        let ending = matches!(self.phase, Phase::Finishing(_) | Phase::Finished);
-        if let Some(failed) = fatal(&action, |_| !ending) {
+        if let Some(failed) = fatal(&action) {
             self.failed = Some(failed);
             return;
         }

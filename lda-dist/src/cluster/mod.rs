@@ -36,9 +36,9 @@ use std::time::Duration;
 
 use lda_core::Corpus;
 use lda_core::random::mix;
-use lda_transport::endpoint::{Action, Busy, Draft, Kind, Left, Outcome, RequestId, Ticket};
+use lda_transport::NodeId;
+use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket};
 use lda_transport::sim::Context;
-use lda_transport::{Loss, NodeId};
 use thiserror::Error;
 
 use crate::job::Job;
@@ -254,12 +254,9 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<lda_transport::Frame,
     }
 }
 
-/// Whether an action ends a run. Nodes that have `needed` leave end it, if they close before their time.
-fn fatal(action: &Action, needed: impl Fn(NodeId) -> bool) -> Option<Failed> {
+/// Whether an action ends a run.
+fn fatal(action: &Action) -> Option<Failed> {
     match action {
-        Action::Left { peer, why: Left::Lost(Loss::Closed) } if needed(*peer) => {
-            Some(Failed::Away { peer: *peer })
-        }
         Action::Refused { peer, why } => {
             Some(Failed::Stranger { peer: *peer, why: why.to_string() })
         }

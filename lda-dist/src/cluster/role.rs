@@ -54,6 +54,15 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
+    /// A node has closed, which is told whether or not the endpoint has known it.
+    pub fn closed(&mut self, peer: NodeId) {
+        match self {
+            Self::Master(master) => master.closed(peer),
+            Self::Server(server) => server.closed(peer),
+            Self::Worker(worker) => worker.closed(peer),
+        }
+    }
+
     /// Whether its work is done.
     pub fn is_finished(&self) -> bool {
         match self {

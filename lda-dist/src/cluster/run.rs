@@ -7,7 +7,7 @@ use lda_core::counts::TopicIndex;
 use lda_transport::endpoint::{
     Busy, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket,
 };
-use lda_transport::{Arrival, NodeId, ReceiveError, Time, Transport, Wait, local};
+use lda_transport::{Arrival, Loss, NodeId, ReceiveError, Time, Transport, Wait, local};
 use thiserror::Error;
 
 use super::control::Control;
@@ -130,6 +130,7 @@ fn drive<T: TopicIndex, D: Documents>(
     let now = || Time::ZERO + origin.elapsed();
     let mut endpoint = Endpoint::new(config);
     let mut given_up: Option<Time> = None;
+    let mut master_is_there = true;
     role.start(&mut Now { endpoint: &mut endpoint, now: now() });
     loop {
         act(role, &mut endpoint, now());
@@ -146,7 +147,7 @@ fn drive<T: TopicIndex, D: Documents>(
         if let Some(failed) = role.failed() {
             match given_up {
                 // The master hears why.
-                None if !is_lonely(role, failed) => {
+                None if master_is_there && !matches!(role, Role::Master(_)) => {
                     given_up = Some(now() + LAST);
                     let why = Control::Failed(failed.to_string()).encode(1, 1);
                     let mut port = Now { endpoint: &mut endpoint, now: now() };
@@ -154,7 +155,7 @@ fn drive<T: TopicIndex, D: Documents>(
                     let _ = port.ask(MASTER, Kind::Push, Draft::from(&why[..]));
                     continue;
                 }
-                Some(until) if now() < until && !endpoint.is_idle() => {}
+                Some(until) if now() < until && master_is_there && !endpoint.is_idle() => {}
                 _ => return Err(failed.clone().into()),
             }
         }
@@ -171,7 +172,13 @@ fn drive<T: TopicIndex, D: Documents>(
             wait = Wait::No;
             let event = match arrival {
                 Arrival::Up { peer } => Event::Up { peer },
-                Arrival::Down { peer, loss } => Event::Down { peer, loss },
+                Arrival::Down { peer, loss } => {
+                    if loss == Loss::Closed {
+                        role.closed(peer);
+                        master_is_there &= peer != MASTER;
+                    }
+                    Event::Down { peer, loss }
+                }
                 Arrival::Frame { peer, frame } => Event::Frame { peer, frame },
                 Arrival::Room { peer } => Event::Room { peer },
                 _ => continue,
@@ -183,11 +190,6 @@ fn drive<T: TopicIndex, D: Documents>(
             endpoint.handle(Event::Tick, now());
         }
     }
-}
-
-/// Whether there is nobody to tell why a role has given up.
-fn is_lonely<T: TopicIndex, D: Documents>(role: &Role<T, D>, failed: &Failed) -> bool {
-    matches!(role, Role::Master(_)) || matches!(failed, Failed::Away { peer } if *peer == MASTER)
 }
 
 /// Tells the role what has come, which may be more of what it does.

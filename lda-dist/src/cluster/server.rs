@@ -1,8 +1,8 @@
 //! A server of a run: rows that workers ask for, in rounds that the master calls.
 
 use lda_core::counts::TopicIndex;
-use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Ticket};
+use lda_transport::{Frame, NodeId};
 
 use super::control::{Control, put_parts};
 use super::{Failed, MASTER, Port, Setup, fatal};
@@ -43,12 +43,19 @@ impl<T: TopicIndex> ServerNode<T> {
         self.failed.as_ref()
     }
 
+    /// A node has closed.
+    pub fn closed(&mut self, peer: NodeId) {
+        if peer == MASTER && !self.finished {
+            self.failed.get_or_insert(Failed::Away { peer });
+        }
+    }
+
     /// What the endpoint says.
     pub fn act(&mut self, action: Action, port: &mut dyn Port) {
         if self.failed.is_some() {
             return;
         }
-        if let Some(failed) = fatal(&action, |peer| peer == MASTER && !self.finished) {
+        if let Some(failed) = fatal(&action) {
             self.failed = Some(failed);
             return;
         }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use lda_core::counts::TopicIndex;
-use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
+use lda_transport::{Frame, NodeId};
 
 use super::control::{Control, Took};
 use super::outbox::Outbox;
@@ -134,12 +134,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
+    /// A node has closed.
+    pub fn closed(&mut self, peer: NodeId) {
+        if peer == MASTER && !self.finished {
+            self.failed.get_or_insert(Failed::Away { peer });
+        }
+    }
+
     /// What the endpoint says.
     pub fn act(&mut self, action: Action, port: &mut dyn Port) {
         if self.failed.is_some() {
             return;
         }
-        if let Some(failed) = fatal(&action, |peer| peer == MASTER && !self.finished) {
+        if let Some(failed) = fatal(&action) {
             self.failed = Some(failed);
             return;
         }
