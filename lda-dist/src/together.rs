@@ -227,13 +227,9 @@ impl<T: TopicIndex> Together<T> {
     /// # Errors
     /// [`TogetherError`].
     pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
-        let documents = corpus.num_documents();
-        let shards = options.shards;
-        if usize::from(shards) > documents {
-            return Err(TogetherError::Shards { shards, documents });
-        }
-        let placement = place(job, options, &corpus.word_frequencies(), documents as u64)?;
-        let firsts = cut(corpus, shards);
+        let (shards, documents) = (options.shards, corpus.num_documents() as u64);
+        let firsts = cut(corpus, shards)?;
+        let placement = place(job, options, &corpus.word_frequencies(), documents)?;
         let shards = (0..shards)
             .zip(firsts.windows(2))
             .map(|(number, ends)| Shard::new(job, &placement, number, corpus, ends[0]..ends[1], 0));
@@ -461,10 +457,13 @@ pub(crate) fn group(
 /// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first
 /// document of each, and the end.
 ///
-/// # Panics
-/// If there are fewer documents, or no parts.
-pub fn cut(corpus: &Corpus, shards: u16) -> Vec<usize> {
-    assert!(shards > 0 && usize::from(shards) <= corpus.num_documents(), "a document a part");
+/// # Errors
+/// [`TogetherError::Shards`], if there are fewer documents, or no parts.
+pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, TogetherError> {
+    let documents = corpus.num_documents();
+    if shards == 0 || usize::from(shards) > documents {
+        return Err(TogetherError::Shards { shards, documents });
+    }
     let (documents, shards) = (corpus.num_documents(), usize::from(shards));
     let tokens = u128::from(corpus.num_tokens());
     let (mut firsts, mut before) = (vec![0], 0u128);
@@ -480,7 +479,7 @@ pub fn cut(corpus: &Corpus, shards: u16) -> Vec<usize> {
         before += u128::from(length);
     }
     firsts.push(documents);
-    firsts
+    Ok(firsts)
 }
 
 /// What there is of numbers by topic.
@@ -543,6 +542,7 @@ mod tests {
     fn documents_are_cut_about_evenly() {
         let lengths = [900, 1, 1, 1, 40, 30, 27];
         let corpus = Corpus::from_tokens(lengths.map(|length| vec![0; length])).unwrap();
+        let cut = |corpus: &Corpus, shards| super::cut(corpus, shards).unwrap();
         assert_eq!(cut(&corpus, 1), [0, 7]);
         assert_eq!(cut(&corpus, 2), [0, 1, 7]);
         assert_eq!(cut(&corpus, 7), [0, 1, 2, 3, 4, 5, 6, 7]);

@@ -175,7 +175,8 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
 #[test]
 fn any_number_of_workers_gives_the_bits_of_one_process() {
     let corpus = corpus();
-    let stored = Stored { firsts: Arc::new(cut(&corpus, 5)), corpus: Arc::new(corpus.clone()) };
+    let stored =
+        Stored { firsts: Arc::new(cut(&corpus, 5).unwrap()), corpus: Arc::new(corpus.clone()) };
     let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
     for (routing, rounds) in [(Routing::Cheapest, 5), (Routing::Pull, 2), (Routing::Push, 1)] {
         let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
@@ -200,7 +201,8 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
 #[test]
 fn nodes_of_other_options_refuse_each_other() {
     let corpus = corpus();
-    let stored = Stored { firsts: Arc::new(cut(&corpus, 2)), corpus: Arc::new(corpus.clone()) };
+    let stored =
+        Stored { firsts: Arc::new(cut(&corpus, 2).unwrap()), corpus: Arc::new(corpus.clone()) };
     let options = Options { shards: 2, partitions: 2, ..Options::default() };
     let same = setup(&corpus, 1, options);
     let mut others = [same.clone(), same.clone(), same.clone()];
@@ -234,7 +236,7 @@ fn a_worker_without_documents_is_refused() {
 #[test]
 fn threads_of_a_process_give_them_too() {
     let corpus = Arc::new(corpus());
-    let firsts = Arc::new(cut(&corpus, 4));
+    let firsts = Arc::new(cut(&corpus, 4).unwrap());
     let cut = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
     let options = Options { servers: 2, ..cut };
     let expected = expected(&corpus, &setup(&corpus, 1, options));
@@ -263,7 +265,7 @@ fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
     }
     let corpus = corpus();
     let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
-    let stored = Stored { firsts: Arc::new(cut(&corpus, 2)), corpus: Arc::new(corpus) };
+    let stored = Stored { firsts: Arc::new(cut(&corpus, 2).unwrap()), corpus: Arc::new(corpus) };
     let failed = run_local::<u16, _>(&setup, &Torn(stored), |_| {}).unwrap_err();
     assert_eq!(failed.to_string(), "shard 1: no file");
 }

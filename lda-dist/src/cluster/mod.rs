@@ -25,6 +25,7 @@
 //! answer for an hour [ends](Failed) the run: who gives up tells the master why, it gives up, and with it all others.
 
 mod control;
+mod gathered;
 mod master;
 mod outbox;
 mod role;
@@ -46,6 +47,7 @@ use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
 use crate::together::{Bytes, Options, TogetherError};
 
+pub use gathered::Gathered;
 pub use master::Master;
 pub use role::Role;
 pub use run::{RunError, run, run_local};
