@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--shards", "41"], "41 shards of 40 documents"),
         (&["--servers", "11"], "10 words for 11 servers"),
         (&["--rounds", "9", "--partitions", "3"], "9 rounds of 3 partitions"),
-        (&["--beta", "-1"], "beta is -1"),
+        (&["--beta", "0"], "beta is 0"),
     ] {
         let output = cluster(&path, options);
         let found = String::from_utf8(output.stderr).unwrap();
