@@ -235,7 +235,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
 
     /// Some documents of a corpus, into answers that may have been used before: who takes a large corpus a few
     /// thousand documents at a time holds no more answers than that, and once these have grown their memory is
-    /// used again, which for short documents is half of the time.
+    /// used again. Of kos with K = 1,000 that was half of the time of one variational iteration, whose answers
+    /// list nearly all topics, and a fifteenth of three.
     ///
     /// ```
     /// # use lda_core::Corpus;
