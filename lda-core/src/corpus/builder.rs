@@ -481,6 +481,11 @@ impl Corpus {
         Ok(())
     }
 
+    /// Takes the names of the words, which are numbers alone from now on: parts of a corpus need not each have them.
+    pub fn take_vocabulary(&mut self) -> Option<Vocabulary> {
+        self.vocabulary.take()
+    }
+
     /// Dates the documents, one each.
     ///
     /// # Errors

@@ -53,6 +53,19 @@ impl Date {
         exists.then_some(Self(year << 9 | month << 5 | day))
     }
 
+    /// As it stands in files.
+    pub(super) fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// A date of a file; `None` where there is no such day.
+    pub(super) fn from_bits(bits: u32) -> Option<Self> {
+        match (bits >> 9, bits >> 5 & 15, bits & 31) {
+            (year, 0, 0) => Self::from_year(year),
+            (year, month, day) => Self::from_day(year, month, day),
+        }
+    }
+
     /// The year.
     pub fn year(self) -> u32 {
         self.0 >> 9

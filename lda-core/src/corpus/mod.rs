@@ -4,7 +4,8 @@
 //! ascending, and how often. Word ids are dense, `0..num_words()`; a [`Vocabulary`] gives them
 //! names. Besides, a document may carry a [`Date`], and the original order of its tokens.
 //!
-//! There are two ways to one: [`Corpus::read`] a file, or hand documents to a [`CorpusBuilder`].
+//! There are two ways to one: [`Corpus::read`] a file, or hand documents to a [`CorpusBuilder`]. One that is
+//! there can be [saved](Corpus::save) whole, and is loaded many times faster than any format of text is read.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -19,6 +20,7 @@
 mod assembly;
 mod builder;
 mod date;
+mod file;
 pub mod read;
 mod select;
 mod vocabulary;

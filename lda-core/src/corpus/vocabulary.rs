@@ -10,6 +10,8 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use thiserror::Error;
 
+use crate::file::FileError;
+
 /// The vocabulary has no room for another word: ids are 32 bits, and so are places in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the vocabulary is full: at most 2^32 - 1 words and 2^32 - 1 bytes of them are held")]
@@ -118,6 +120,21 @@ impl Vocabulary {
     /// All words one after the other, and where each ends.
     pub(crate) fn parts(&self) -> (&str, &[u32]) {
         (&self.arena, &self.ends)
+    }
+
+    /// The text of such [parts](Self::parts) of a file, if they are some.
+    pub(crate) fn check_parts<'a>(bytes: &'a [u8], ends: &[u32]) -> Result<&'a str, FileError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            FileError::malformed("word-names", format!("it is no text: {error}"))
+        })?;
+        let divide = ends.is_sorted()
+            && ends.last().map_or(0, |&end| end as usize) == text.len()
+            && ends.iter().all(|&end| text.is_char_boundary(end as usize));
+        if divide {
+            Ok(text)
+        } else {
+            Err(FileError::malformed("word-ends", "they do not divide the names"))
+        }
     }
 
     /// From such [parts](Self::parts), which must be some.

@@ -56,6 +56,15 @@ impl<T: Number> fmt::Debug for Array<T> {
 }
 
 impl<T: Number> Array<T> {
+    /// The numbers, in memory.
+    pub fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::Held(values) => values,
+            #[cfg(all(feature = "mmap", target_endian = "little"))]
+            Self::Mapped(_) => self.to_vec(),
+        }
+    }
+
     /// Bytes of heap memory held; none where they are in a file.
     pub fn memory(&self) -> usize {
         match self {

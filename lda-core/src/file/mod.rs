@@ -1,4 +1,4 @@
-//! Files of this library: models and snapshots of runs, in one container.
+//! Files of this library: models, snapshots of runs and documents, in one container.
 //!
 //! A file is a header, a table of sections, and the sections, each an array of numbers of one kind.
 //! Numbers are little-endian on every machine; floating-point numbers are IEEE 754.
@@ -30,7 +30,7 @@
 //! bytes, the number of pairs in 4 bytes before them.
 //!
 //! What the sections are: [`TopicModel`](crate::model::TopicModel),
-//! [`Snapshot`](crate::train::Snapshot).
+//! [`Snapshot`](crate::train::Snapshot), [`Corpus::save`](crate::Corpus::save).
 
 mod array;
 mod atomic;

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Model,
     /// A run between two epochs.
     Snapshot,
+    /// Documents.
+    Corpus,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
         match self {
             Self::Model => "model",
             Self::Snapshot => "snapshot",
+            Self::Corpus => "corpus",
         }
     }
 

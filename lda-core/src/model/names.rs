@@ -32,15 +32,7 @@ impl From<Option<Vocabulary>> for Names {
 impl Names {
     /// Checks that `bytes` are text and `ends` divide it.
     pub fn stored(ends: Array<u32>, bytes: Array<u8>) -> Result<Self, FileError> {
-        let text = std::str::from_utf8(&bytes).map_err(|error| {
-            FileError::malformed("word-names", format!("it is no text: {error}"))
-        })?;
-        let divide = ends.is_sorted()
-            && ends.last().map_or(0, |&end| end as usize) == text.len()
-            && ends.iter().all(|&end| text.is_char_boundary(end as usize));
-        if !divide {
-            return Err(FileError::malformed("word-ends", "they do not divide the names"));
-        }
+        Vocabulary::check_parts(&bytes, &ends)?;
         Ok(Self { vocabulary: OnceLock::new(), stored: Some(Stored { ends, bytes }) })
     }
 

@@ -1,0 +1,365 @@
+//! Documents in files of this library: as they lie in memory, with checksums.
+//!
+//! Sections of a [file](crate::file), in this order; those marked * only where there is something in them.
+//!
+//! | section | element | what |
+//! |---|---|---|
+//! | `about` | u8 | pairs: `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `offsets` | u32 | D + 1: pairs of document d are entries `offsets[d]` to `offsets[d + 1]` of |
+//! | `words` | u32 | word of each pair, ascending in a document, |
+//! | `counts` | u8, u16, u32 | and its tokens, none 0; the narrowest that holds all |
+//! | `dates`* | u32 | of each document: year · 512 + month · 32 + day; month and day are 0 where only the year is known |
+//! | `starts`* | u64 | D + 1: document d's tokens in their order are entries `starts[d]` to `starts[d + 1]` of |
+//! | `tokens`* | u32 | words |
+//! | `word-ends`* | u32 | where each word's name ends in |
+//! | `word-names`* | u8 | names, one after the other, UTF-8 |
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::Path;
+
+use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary};
+use crate::file::pairs::{self, ABOUT, Pairs};
+use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
+
+impl Corpus {
+    /// Writes it at `path`, with names, dates and order, by a [replacement](replace) that leaves the old file or the
+    /// new one.
+    ///
+    /// # Errors
+    /// [`FileError`], those of the system.
+    ///
+    /// ```no_run
+    /// use lda_core::Corpus;
+    ///
+    /// Corpus::read("docword.nips.txt.gz")?.with_vocabulary("vocab.nips.txt.gz")?.save("nips.corpus")?;
+    /// assert_eq!(Corpus::load("nips.corpus")?.num_documents(), 1740);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
+    }
+
+    /// Writes it from the current position on; nothing is a corpus before all is written.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to<W: Write + Seek>(&self, out: W) -> io::Result<()> {
+        let (dates, sequence, names) =
+            (self.dates.as_ref(), self.sequence.as_ref(), self.vocabulary.as_ref());
+        let two = usize::from(sequence.is_some()) + usize::from(names.is_some());
+        let sections = 4 + usize::from(dates.is_some()) + 2 * two;
+        let mut file = Writer::new(out, Kind::Corpus, sections)?;
+        let about = [
+            ("documents", self.num_documents().to_string()),
+            ("words", self.num_words.to_string()),
+            ("tokens", self.num_tokens.to_string()),
+            ("corpus", format!("{:016x}", self.fingerprint())),
+        ];
+        file.section(ABOUT, pairs::to_bytes(about.iter().map(|(name, value)| (*name, &**value))))?;
+        file.section("offsets", self.offsets.iter().copied())?;
+        file.section("words", self.words.iter().copied())?;
+        let counts = self.counts.iter().copied();
+        match self.counts.iter().max().copied().unwrap_or(0) {
+            0..=0xff => file.section("counts", counts.map(|count| count as u8))?,
+            0x100..=0xffff => file.section("counts", counts.map(|count| count as u16))?,
+            _ => file.section("counts", counts)?,
+        }
+        if let Some(dates) = dates {
+            file.section("dates", dates.iter().map(|date| date.to_bits()))?;
+        }
+        if let Some(Sequence { tokens, starts }) = sequence {
+            file.section("starts", starts.iter().copied())?;
+            file.section("tokens", tokens.iter().copied())?;
+        }
+        if let Some(names) = names {
+            let (text, ends) = names.parts();
+            file.section("word-ends", ends.iter().copied())?;
+            file.section("word-names", text.bytes())?;
+        }
+        file.finish()?.flush()
+    }
+
+    /// Reads what [`save`](Self::save) wrote: every checksum is compared and every entry checked.
+    ///
+    /// # Errors
+    /// [`FileError`] names the file and what is wrong with it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let open = || Self::load_from(BufReader::new(File::open(path)?));
+        open().map_err(|error: FileError| error.at(path))
+    }
+
+    /// Reads a corpus that is all of `from`. Memory is bounded by its length.
+    ///
+    /// # Errors
+    /// [`FileError`] says what is wrong with it.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    ///
+    /// use lda_core::Corpus;
+    ///
+    /// let corpus = Corpus::from_words([["tree", "leaf"], ["sea", "wave"]])?;
+    /// let mut file = Cursor::new(Vec::new());
+    /// corpus.write_to(&mut file)?;
+    /// assert!(Corpus::load_from(file)? == corpus);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
+        read(&mut Reader::open(from, Kind::Corpus)?)
+    }
+}
+
+fn read(file: &mut impl Source) -> Result<Corpus, FileError> {
+    let about = Pairs::parse(&file.array::<u8>(ABOUT)?)?;
+    let documents = about.read::<u32>("documents")?;
+    let num_words = about.read::<u32>("words")?;
+    let tokens = about.read::<u64>("tokens")?;
+    let corpus = about.required("corpus", |text| u64::from_str_radix(text, 16).ok())?;
+    let each = u64::from(documents) + 1;
+    let offsets = file.exactly::<u32>("offsets", each)?.into_vec();
+    let pairs = ascending("offsets", offsets.iter().map(|&at| at.into()))?;
+    let words = file.exactly::<u32>("words", pairs)?.into_vec();
+    for ends in offsets.windows(2) {
+        let document = &words[ends[0] as usize..ends[1] as usize];
+        let below = document.last().is_none_or(|&word| word < num_words && word <= MAX_WORD);
+        if !below || !document.is_sorted_by(|a, b| a < b) {
+            let why = "those of a document do not ascend, or are not below `words`";
+            return Err(FileError::malformed("words", why));
+        }
+    }
+    let counts = if file.has_of::<u8>("counts") {
+        widened(file.exactly::<u8>("counts", pairs)?.into_vec())
+    } else if file.has_of::<u16>("counts") {
+        widened(file.exactly::<u16>("counts", pairs)?.into_vec())
+    } else {
+        file.exactly::<u32>("counts", pairs)?.into_vec()
+    };
+    let sum = counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+    if counts.contains(&0) || sum != tokens || tokens > MAX_TOKENS {
+        let why = format!("they are 0 or sum to {sum}, not to the {tokens} tokens of a corpus");
+        return Err(FileError::malformed("counts", why));
+    }
+    let mut read = Corpus {
+        offsets,
+        words,
+        counts,
+        num_words,
+        num_tokens: tokens,
+        width_is_open: false,
+        vocabulary: None,
+        dates: None,
+        sequence: None,
+    };
+    if read.fingerprint() != corpus {
+        return Err(FileError::malformed("corpus", "it is of other documents"));
+    }
+    if file.has("dates") {
+        let dates = file.exactly::<u32>("dates", documents.into())?.into_vec();
+        let dates: Option<Vec<Date>> = dates.into_iter().map(Date::from_bits).collect();
+        read.dates = Some(dates.ok_or_else(|| FileError::malformed("dates", "one is none"))?);
+    }
+    if file.has("starts") {
+        let starts = file.exactly::<u64>("starts", each)?.into_vec();
+        let all = ascending("starts", starts.iter().copied())?;
+        let sequence = Sequence { tokens: file.exactly("tokens", all)?.into_vec(), starts };
+        check_order(&read, &sequence)?;
+        read.sequence = Some(sequence);
+    }
+    if file.has("word-ends") {
+        let ends = file.exactly::<u32>("word-ends", num_words.into())?;
+        let names = file.array::<u8>("word-names")?;
+        let text = Vocabulary::check_parts(&names, &ends)?;
+        read.vocabulary = Some(Vocabulary::from_parts(text, &ends));
+    }
+    Ok(read)
+}
+
+fn widened<T: Number + Into<u32>>(counts: Vec<T>) -> Vec<u32> {
+    counts.into_iter().map(Into::into).collect()
+}
+
+/// Checks numbers that begin at 0 and do not descend; returns the last.
+fn ascending(name: &str, mut ends: impl Iterator<Item = u64>) -> Result<u64, FileError> {
+    let mut last = (ends.next() == Some(0)).then_some(0);
+    for end in ends {
+        last = last.filter(|&last| last <= end).map(|_| end);
+    }
+    last.ok_or_else(|| FileError::malformed(name, "they do not ascend from 0"))
+}
+
+/// Checks that a document's tokens in their order are those of its pairs.
+fn check_order(corpus: &Corpus, sequence: &Sequence) -> Result<(), FileError> {
+    let mut sorted = Vec::new();
+    for (d, ends) in sequence.starts.windows(2).enumerate() {
+        sorted.clear();
+        sorted.extend_from_slice(&sequence.tokens[ends[0] as usize..ends[1] as usize]);
+        sorted.sort_unstable();
+        let runs = sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64));
+        if !runs.eq(corpus.document(d).iter().map(|(word, count)| (word, count.into()))) {
+            let why = format!("those of document {d} are not those of its pairs");
+            return Err(FileError::malformed("tokens", why));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::corpus::CorpusBuilder;
+
+    fn written(corpus: &Corpus) -> Vec<u8> {
+        let mut file = Cursor::new(Vec::new());
+        corpus.write_to(&mut file).unwrap();
+        file.into_inner()
+    }
+
+    /// With names, dates and order.
+    fn whole() -> Corpus {
+        let mut builder = CorpusBuilder::new().keep_order();
+        for (document, date) in
+            [(vec!["b", "a", "b"], "2001"), (vec![], "2002-02-03"), (vec!["c"], "1999-12-31")]
+        {
+            builder.push_words(document).unwrap();
+            builder.push_date(date.parse().unwrap());
+        }
+        builder.build().unwrap()
+    }
+
+    /// A file with a section of another content.
+    fn with(corpus: &Corpus, name: &str, change: impl Fn(&mut Vec<u32>)) -> Vec<u8> {
+        let bytes = written(corpus);
+        let mut from = Reader::open(Cursor::new(&bytes), Kind::Corpus).unwrap();
+        let numbers = ["offsets", "words", "dates", "tokens", "word-ends"];
+        let bytewise = [ABOUT, "counts", "word-names"];
+        let names = [ABOUT, "offsets", "words", "counts", "dates", "starts", "tokens", "word-ends"];
+        let names: Vec<&str> = names.into_iter().chain(["word-names"]).collect();
+        let there: Vec<&str> = names.into_iter().filter(|name| from.has(name)).collect();
+        let mut to = Writer::new(Cursor::new(Vec::new()), Kind::Corpus, there.len()).unwrap();
+        for section in there {
+            if numbers.contains(&section) {
+                let mut content = from.numbers::<u32>(section).unwrap();
+                if section == name {
+                    change(&mut content);
+                }
+                to.section(section, content).unwrap();
+            } else if bytewise.contains(&section) {
+                let content = from.numbers::<u8>(section).unwrap();
+                let mut wide: Vec<u32> = content.into_iter().map(u32::from).collect();
+                if section == name {
+                    change(&mut wide);
+                }
+                to.section(section, wide.into_iter().map(|byte| byte as u8)).unwrap();
+            } else {
+                let content = from.numbers::<u64>(section).unwrap();
+                let mut narrow: Vec<u32> = content.into_iter().map(|at| at as u32).collect();
+                if section == name {
+                    change(&mut narrow);
+                }
+                to.section(section, narrow.into_iter().map(u64::from)).unwrap();
+            }
+        }
+        to.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn all_that_a_corpus_has_comes_back() {
+        let corpus = whole();
+        let again = Corpus::load_from(Cursor::new(written(&corpus))).unwrap();
+        assert!(again == corpus);
+        assert_eq!(again.tokens(0), Some([0, 1, 0].as_slice()));
+        assert_eq!(again.vocabulary().unwrap().id("c"), Some(2));
+        assert!(again.clone().set_vocabulary(Vocabulary::new()).is_err(), "its width is settled");
+        let none = corpus.select([]);
+        assert!(Corpus::load_from(Cursor::new(written(&none))).unwrap() == none);
+    }
+
+    #[test]
+    fn counts_are_as_narrow_as_they_may_be() {
+        for (count, bytes) in [(255, 1), (256, 2), (65_535, 2), (65_536, 4)] {
+            let corpus = Corpus::from_pairs([[(0, count), (1, 1)]]).unwrap();
+            let file = written(&corpus);
+            let mut read = Reader::open(Cursor::new(&file), Kind::Corpus).unwrap();
+            let found = [
+                read.numbers::<u8>("counts").map_or(0, |_| 1),
+                read.numbers::<u16>("counts").map_or(0, |_| 2),
+                read.numbers::<u32>("counts").map_or(0, |_| 4),
+            ];
+            assert_eq!(found.iter().sum::<i32>(), bytes, "{count}");
+            assert!(Corpus::load_from(Cursor::new(file)).unwrap() == corpus);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let corpus = whole();
+        type Change = fn(&mut Vec<u32>);
+        let changes: [(&str, Change, &str); 13] = [
+            ("offsets", |at| at[1] = 3, "do not ascend from 0"),
+            ("offsets", |at| at[0] = 1, "do not ascend from 0"),
+            ("offsets", |at| drop(at.pop()), "3 values, not 4"),
+            ("words", |words| words[2] = 3, "not below `words`"),
+            ("words", |words| words[0] = 1, "do not ascend"),
+            ("words", |words| words[2] = 0, "it is of other documents"),
+            ("counts", |counts| counts[0] = 1, "sum to 3, not to the 4"),
+            ("counts", |counts| (counts[0], counts[1]) = (3, 0), "are 0"),
+            ("dates", |dates| dates[1] |= 31, "one is none"),
+            ("starts", |starts| starts[1] = 2, "not those of its pairs"),
+            ("tokens", |tokens| tokens[0] = 1, "those of document 0"),
+            ("word-ends", |ends| ends[0] = 9, "do not divide"),
+            ("word-names", |names| names[0] = 0xff, "no text"),
+        ];
+        assert!(Corpus::load_from(Cursor::new(with(&corpus, "", |_| {}))).unwrap() == corpus);
+        for (section, change, why) in changes {
+            let read = Corpus::load_from(Cursor::new(with(&corpus, section, change)));
+            let found = read.expect_err(section).to_string();
+            assert!(found.contains(why), "{section}: {found}");
+        }
+        let about = with(&corpus, ABOUT, |about| *about.last_mut().unwrap() = b'x'.into());
+        assert!(Corpus::load_from(Cursor::new(about)).unwrap_err().to_string().contains("corpus"));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_damaged_is_refused() {
+        let bytes = written(&whole());
+        for end in 0..bytes.len() {
+            assert!(Corpus::load_from(Cursor::new(&bytes[..end])).is_err(), "{end}");
+        }
+        let path = std::env::temp_dir().join(format!("lda-no-corpus-{}", std::process::id()));
+        std::fs::write(&path, "no corpus").unwrap();
+        let found = Corpus::load(&path).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(found.contains("lda-no-corpus") && found.contains("no file of this"), "{found}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_corpus_comes_back(
+            documents in prop::collection::vec(
+                prop::collection::vec((0..40u32, 1..70_000u32), 0..6), 1..8,
+            ),
+        ) {
+            prop_assume!(documents.iter().any(|document| !document.is_empty()));
+            let corpus = Corpus::from_pairs(documents).unwrap();
+            let again = Corpus::load_from(Cursor::new(written(&corpus))).unwrap();
+            prop_assert!(again == corpus);
+        }
+
+        #[test]
+        fn a_changed_byte_is_noticed(at in 0..2000usize, by in 1..=255u8) {
+            let mut bytes = written(&whole());
+            let at = at % bytes.len();
+            bytes[at] ^= by;
+            if let Ok(read) = Corpus::load_from(Cursor::new(bytes)) {
+                // Between sections nothing is read.
+                prop_assert!(read == whole());
+            }
+        }
+    }
+}
