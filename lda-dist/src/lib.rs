@@ -4,18 +4,21 @@
 //! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
 //! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
 //! other ([`request`]), rounds of them in one process ([`together`]), and the same by nodes that send each
-//! other messages ([`cluster`]).
+//! other messages ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes
+//! find them ([`storage`]).
 
 #![forbid(unsafe_code)]
 
 mod bench;
 pub mod cluster;
+pub mod documents;
 pub mod job;
 pub mod placement;
 pub mod request;
 pub mod route;
 pub mod server;
 pub mod shard;
+pub mod storage;
 pub mod store;
 pub mod together;
 pub mod wire;

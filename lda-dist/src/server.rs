@@ -252,6 +252,17 @@ impl<T: TopicIndex> Server<T> {
         }
     }
 
+    /// Writes all rows of a partition as of the round's start, one behind the other, words in order.
+    ///
+    /// # Errors
+    /// [`RequestError::Partition`].
+    pub fn rows(&self, partition: u16, to: &mut Vec<u8>) -> Result<(), RequestError> {
+        let of = self.partitions.get(&partition).ok_or(RequestError::Partition { partition })?;
+        let words = 0..of.words.len() as u32;
+        words.for_each(|place| to.extend_from_slice(of.store.encoded(place)));
+        Ok(())
+    }
+
     /// A word's row, topics ascending, as of the round's start.
     ///
     /// # Panics

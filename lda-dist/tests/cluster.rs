@@ -1,33 +1,19 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lda_core::Corpus;
-use lda_core::eval::log_joint;
+use lda_core::eval::{WordCounts, log_joint};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, run_local};
+use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
-use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError, cut};
+use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
 
-/// A corpus in one place.
-#[derive(Clone, Debug)]
-struct Stored {
-    corpus: Arc<Corpus>,
-    firsts: Arc<Vec<usize>>,
-}
-
-impl Documents for Stored {
-    fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
-        let (first, end) = (self.firsts[shard as usize], self.firsts[shard as usize + 1]);
-        Ok((self.corpus.select(first..end), first as u64))
-    }
-}
-
-type Node = Role<u16, Stored>;
+type Node = Role<u16, InMemory>;
 
 fn corpus() -> Corpus {
     let mut rng = Xoshiro256PlusPlus::from_seed(8);
@@ -40,10 +26,10 @@ fn corpus() -> Corpus {
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
     let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.02, 3).unwrap();
-    Setup { job, options, workers, epochs: 3, judge_every: 2 }
+    Setup { job, options, workers, epochs: 3, judge_every: 2, gather: true, corpus: 7 }
 }
 
-fn world(setup: &Setup, stored: &Stored, network: Network, seed: u64) -> World<Node> {
+fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     world_of(
         &vec![setup.clone(); 1 + (setup.options.servers + setup.workers) as usize],
         stored,
@@ -53,7 +39,7 @@ fn world(setup: &Setup, stored: &Stored, network: Network, seed: u64) -> World<N
 }
 
 /// Nodes with these setups.
-fn world_of(setups: &[Setup], stored: &Stored, network: Network, seed: u64) -> World<Node> {
+fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
         let (setup, stored) = (setup.clone(), stored.clone());
@@ -96,6 +82,8 @@ struct End {
     /// (document, word, topic), sorted.
     tokens: Vec<(u32, u32, u32)>,
     rows: Vec<(u32, Vec<(u32, u32)>)>,
+    /// Those that the master has gathered.
+    gathered: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
     /// Without the bytes of C_k, of which more workers need more.
     reports: Vec<Report>,
@@ -107,6 +95,13 @@ impl End {
         match node {
             Role::Master(master) => {
                 self.totals = master.totals().to_vec();
+                let counts = master.counts().unwrap();
+                for (topic, &total) in self.totals.iter().enumerate() {
+                    assert_eq!(counts.topic_total(topic), total as u64);
+                }
+                counts.visit_words(0..counts.num_words(), &mut |word, row| {
+                    self.gathered.push((word as u32, row.to_vec()));
+                });
                 self.reports.extend(std::iter::from_fn(|| master.report()));
                 for report in &mut self.reports {
                     assert!(std::mem::take(&mut report.bytes.totals) > 0);
@@ -137,17 +132,18 @@ impl End {
                 && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
         };
         (&self.tokens, &self.rows, &self.totals) == (&other.tokens, &other.rows, &other.totals)
+            && self.rows == self.gathered
             && self.reports.len() == other.reports.len()
             && self.reports.iter().zip(&other.reports).all(near)
     }
 }
 
-fn of_world(world: &mut World<Node>, setup: &Setup, stored: &Stored) -> End {
+fn of_world(world: &mut World<Node>, setup: &Setup, stored: &InMemory) -> End {
     let mut end = End::default();
     let living: Vec<NodeId> = world.living().collect();
     assert_eq!(setup.options.servers + setup.workers + 1, living.len() as u32);
     for id in living {
-        world.with(id, |node, _| end.gather(node, &stored.firsts)).unwrap();
+        world.with(id, |node, _| end.gather(node, stored.firsts())).unwrap();
     }
     end
 }
@@ -175,8 +171,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
 #[test]
 fn any_number_of_workers_gives_the_bits_of_one_process() {
     let corpus = corpus();
-    let stored =
-        Stored { firsts: Arc::new(cut(&corpus, 5).unwrap()), corpus: Arc::new(corpus.clone()) };
+    let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
     for (routing, rounds) in [(Routing::Cheapest, 5), (Routing::Pull, 2), (Routing::Push, 1)] {
         let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
@@ -201,14 +196,14 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
 #[test]
 fn nodes_of_other_options_refuse_each_other() {
     let corpus = corpus();
-    let stored =
-        Stored { firsts: Arc::new(cut(&corpus, 2).unwrap()), corpus: Arc::new(corpus.clone()) };
+    let stored = InMemory::new(corpus.clone(), 2).unwrap();
     let options = Options { shards: 2, partitions: 2, ..Options::default() };
     let same = setup(&corpus, 1, options);
-    let mut others = [same.clone(), same.clone(), same.clone()];
+    let mut others = [same.clone(), same.clone(), same.clone(), same.clone()];
     others[0].epochs = 4;
     others[1].job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
     others[2].options.longest = 7;
+    others[3].corpus = 8;
     assert!(others.iter().all(|other| other.fingerprint() != same.fingerprint()));
     for other in others {
         let setups = [same.clone(), same.clone(), other];
@@ -235,18 +230,17 @@ fn a_worker_without_documents_is_refused() {
 
 #[test]
 fn threads_of_a_process_give_them_too() {
-    let corpus = Arc::new(corpus());
-    let firsts = Arc::new(cut(&corpus, 4).unwrap());
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let cut = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
     let options = Options { servers: 2, ..cut };
     let expected = expected(&corpus, &setup(&corpus, 1, options));
     for workers in [1, 3] {
         let setup = setup(&corpus, workers, options);
-        let stored = Stored { corpus: Arc::clone(&corpus), firsts: Arc::clone(&firsts) };
         let (mut end, mut reports) = (End::default(), Vec::new());
         let nodes = run_local::<u16, _>(&setup, &stored, |report| reports.push(*report)).unwrap();
         for mut node in nodes {
-            end.gather(&mut node, &firsts);
+            end.gather(&mut node, stored.firsts());
         }
         reports.iter_mut().for_each(|report| report.bytes.totals = 0);
         end.reports = reports;
@@ -257,7 +251,7 @@ fn threads_of_a_process_give_them_too() {
 #[test]
 fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
     #[derive(Clone, Debug)]
-    struct Torn(Stored);
+    struct Torn(InMemory);
     impl Documents for Torn {
         fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
             if shard == 1 { Err("no file".to_owned()) } else { self.0.read(shard) }
@@ -265,7 +259,7 @@ fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
     }
     let corpus = corpus();
     let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
-    let stored = Stored { firsts: Arc::new(cut(&corpus, 2).unwrap()), corpus: Arc::new(corpus) };
+    let stored = InMemory::new(corpus, 2).unwrap();
     let failed = run_local::<u16, _>(&setup, &Torn(stored), |_| {}).unwrap_err();
     assert_eq!(failed.to_string(), "shard 1: no file");
 }

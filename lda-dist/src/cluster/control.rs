@@ -12,6 +12,8 @@
 //!          of the log joint (8)
 //!          21 finish, to all: that was the last round
 //!          22 failed, to the master: why, as text
+//!          23 rows, to a server, after the last round: partition (2); the reply is its rows, one behind the other,
+//!          words in order
 //! ```
 //!
 //! Numbers have their lower bytes first. The first byte tells these from what workers ask of servers
@@ -31,6 +33,7 @@ pub(super) enum Control {
     End { round: Round, judged: bool },
     Finish,
     Failed(String),
+    Rows { partition: u16 },
 }
 
 /// What an epoch took of a worker.
@@ -50,6 +53,7 @@ const BEGIN: u8 = 19;
 const END: u8 = 20;
 const FINISH: u8 = 21;
 const FAILED: u8 = 22;
+const ROWS: u8 = 23;
 /// Of a reason.
 const LONGEST: usize = 4096;
 
@@ -98,6 +102,10 @@ impl Control {
                 to.push(FAILED);
                 to.extend(&why.as_bytes()[..why.len().min(LONGEST)]);
             }
+            Self::Rows { partition } => {
+                to.push(ROWS);
+                to.extend(partition.to_le_bytes());
+            }
         }
         to
     }
@@ -144,6 +152,7 @@ impl Control {
                 let why = String::from_utf8_lossy(std::mem::take(&mut rest));
                 Self::Failed(why.into_owned())
             }
+            ROWS => Self::Rows { partition: u16::from_le_bytes(take(&mut rest)?) },
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -228,6 +237,7 @@ mod tests {
             (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
             Just(Control::Finish),
             ".{0,20}".prop_map(Control::Failed),
+            any::<u16>().prop_map(|partition| Control::Rows { partition }),
         ]
     }
 

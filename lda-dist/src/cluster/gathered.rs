@@ -1,43 +1,41 @@
-//! Counts of a run whose nodes are all in this process.
+//! Counts that a master has gathered.
 
 use std::ops::Range;
 
-use lda_core::counts::TopicIndex;
 use lda_core::eval::{Visit, WordCounts};
 
-use super::{Documents, Role, Setup};
-
-/// C_w of all servers and C_k, for a [`TopicModel`](lda_core::model::TopicModel).
+/// C_w of all servers, and C_k, for a [`TopicModel`](lda_core::model::TopicModel).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
-    topics: usize,
     totals: Vec<u64>,
     rows: Vec<Vec<(u32, u32)>>,
 }
 
 impl Gathered {
-    /// Of the nodes of a run that is finished.
-    pub fn new<T: TopicIndex, D: Documents>(setup: &Setup, nodes: &[Role<T, D>]) -> Self {
-        let topics = setup.job.topics() as usize;
-        let mut rows = vec![Vec::new(); setup.job.words() as usize];
-        let mut totals = vec![0; topics];
-        for node in nodes {
-            if let Role::Server(server) = node
-                && let Some(server) = server.rows()
-            {
-                server.for_each(|word, row| rows[word as usize] = row.to_vec());
-            }
+    /// Of no tokens.
+    pub(super) fn new(topics: usize, words: usize) -> Self {
+        Self { totals: vec![0; topics], rows: vec![Vec::new(); words] }
+    }
+
+    /// A word's row, which has none yet.
+    pub(super) fn set(&mut self, word: u32, row: Vec<(u32, u32)>) {
+        for &(topic, count) in &row {
+            self.totals[topic as usize] += u64::from(count);
         }
-        for &(topic, count) in rows.iter().flatten() {
-            totals[topic as usize] += u64::from(count);
-        }
-        Self { topics, totals, rows }
+        self.rows[word as usize] = row;
+    }
+
+    /// Whether these are C_k.
+    pub(super) fn add_up_to(&self, totals: &[i64]) -> bool {
+        let pairs = self.totals.iter().zip(totals);
+        self.totals.len() == totals.len()
+            && pairs.into_iter().all(|(&found, &total)| i64::try_from(found) == Ok(total))
     }
 }
 
 impl WordCounts for Gathered {
     fn num_topics(&self) -> usize {
-        self.topics
+        self.totals.len()
     }
 
     fn num_words(&self) -> usize {

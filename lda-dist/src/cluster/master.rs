@@ -7,10 +7,12 @@ use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
 use lda_transport::{Frame, NodeId};
 
 use super::control::{Control, Took, take_parts};
+use super::gathered::Gathered;
 use super::outbox::Outbox;
 use super::{Failed, Port, Report, Setup, fatal, outcome};
 use crate::job::Round;
-use crate::together::Bytes;
+use crate::placement::Placement;
+use crate::together::{Bytes, place};
 use crate::wire::RowCode;
 
 /// What was asked of a node.
@@ -20,6 +22,7 @@ enum For {
     Plan,
     Begin,
     End,
+    Rows,
     /// Of workers, who say by themselves when they are done.
     Told,
     /// Of all.
@@ -38,6 +41,8 @@ enum Phase {
     Ending(u32),
     /// So many servers have to begin.
     Beginning(u32),
+    /// This partition's rows have to come.
+    Gathering(u16),
     /// So many nodes have to hear that it was the last round.
     Finishing(u32),
     Finished,
@@ -63,6 +68,8 @@ pub struct Master {
     documents_parts: BTreeMap<u16, f64>,
     words_parts: BTreeMap<u16, f64>,
     reports: VecDeque<Report>,
+    placement: Option<Placement>,
+    gathered: Option<Gathered>,
     failed: Option<Failed>,
 }
 
@@ -83,6 +90,8 @@ impl Master {
             documents_parts: BTreeMap::new(),
             words_parts: BTreeMap::new(),
             reports: VecDeque::new(),
+            placement: None,
+            gathered: None,
             failed: None,
             setup,
         }
@@ -111,6 +120,12 @@ impl Master {
     /// What is known of an epoch, of each once, in order.
     pub fn report(&mut self) -> Option<Report> {
         self.reports.pop_front()
+    }
+
+    /// C_w and C_k after the last round, if it [gathers](Setup::gather) them: for a
+    /// [`TopicModel`](lda_core::model::TopicModel).
+    pub fn counts(&self) -> Option<&Gathered> {
+        self.gathered.as_ref().filter(|_| self.is_finished())
     }
 
     /// A node has closed.
@@ -158,6 +173,8 @@ impl Master {
                     self.frequencies[word as usize] += u64::from(tokens);
                 }
                 if self.heard.len() == usize::from(self.setup.options.shards) {
+                    let Setup { job, options, .. } = &self.setup;
+                    self.placement = Some(place(job, options, &self.frequencies, self.documents)?);
                     self.phase = Phase::PlanServers(self.setup.options.servers);
                     self.tell_servers(&self.plan(), Kind::Push, For::Plan, port);
                 }
@@ -233,6 +250,10 @@ impl Master {
                     self.tell_workers(&self.begin()?, For::Told, port);
                 }
             }
+            (Some(For::Rows), &mut Phase::Gathering(partition)) => {
+                self.gather(partition, reply, request)?;
+                self.go_on_gathering(partition + 1, port)?;
+            }
             (Some(For::Finish), Phase::Finishing(left)) => {
                 *left -= 1;
                 if *left == 0 {
@@ -264,9 +285,12 @@ impl Master {
         }
         // What shards join with is round 0 of epoch 0.
         if epoch == self.setup.epochs && (last || epoch == 0) {
-            self.phase = Phase::Finishing(self.setup.options.servers + self.setup.workers);
-            self.tell_servers(&Control::Finish, Kind::Push, For::Finish, port);
-            self.tell_workers(&Control::Finish, For::Finish, port);
+            if self.setup.gather {
+                let (topics, words) = (self.totals.len(), self.frequencies.len());
+                self.gathered = Some(Gathered::new(topics, words));
+                return self.go_on_gathering(0, port);
+            }
+            self.finish(port);
             return Ok(());
         }
         self.round = if last || epoch == 0 {
@@ -277,6 +301,53 @@ impl Master {
         self.phase = Phase::Beginning(self.setup.options.servers);
         self.tell_servers(&self.begin()?, Kind::Push, For::Begin, port);
         Ok(())
+    }
+
+    fn finish(&mut self, port: &mut dyn Port) {
+        self.phase = Phase::Finishing(self.setup.options.servers + self.setup.workers);
+        self.tell_servers(&Control::Finish, Kind::Push, For::Finish, port);
+        self.tell_workers(&Control::Finish, For::Finish, port);
+    }
+
+    /// Asks for the rows of a partition, or ends if there is none left: then they add up to C_k.
+    fn go_on_gathering(&mut self, partition: u16, port: &mut dyn Port) -> Result<(), Failed> {
+        let Some(placement) = &self.placement else { return Ok(()) };
+        if usize::from(partition) == placement.num_partitions() {
+            let adds_up = |gathered: &Gathered| gathered.add_up_to(&self.totals);
+            if !self.gathered.as_ref().is_some_and(adds_up) {
+                let what = "rows that do not add up to the totals".to_owned();
+                return Err(Failed::Message { peer: super::MASTER, what });
+            }
+            self.finish(port);
+            return Ok(());
+        }
+        self.phase = Phase::Gathering(partition);
+        let server = self.setup.server(placement.server(partition.into()));
+        let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
+        let control = Control::Rows { partition }.encode(topics, words);
+        self.outbox.send(port, server, Kind::Pull, &control, For::Rows);
+        Ok(())
+    }
+
+    /// Takes the rows of a partition.
+    fn gather(
+        &mut self,
+        partition: u16,
+        mut rows: &[u8],
+        request: RequestId,
+    ) -> Result<(), Failed> {
+        let nonsense =
+            |what: String| Failed::Message { peer: request.peer, what: format!("rows: {what}") };
+        let code = RowCode::new(self.setup.job.topics());
+        let (Some(placement), Some(gathered)) = (&self.placement, &mut self.gathered) else {
+            return Ok(());
+        };
+        for word in placement.words(partition.into()) {
+            let mut row: Vec<(u32, u32)> = Vec::new();
+            code.decode(&mut rows, &mut row).map_err(|error| nonsense(error.to_string()))?;
+            gathered.set(word, row);
+        }
+        if rows.is_empty() { Ok(()) } else { Err(nonsense(format!("{} bytes more", rows.len()))) }
     }
 
     fn plan(&self) -> Control {

@@ -15,6 +15,7 @@
 //! worker → servers  sizes, push, pull, gained, a partition at a time
 //! worker → master   done
 //!    and after the last:
+//! master → servers  rows, a partition at a time, where the master is to have them
 //! master → all      finish
 //! ```
 //!
@@ -35,7 +36,6 @@ mod worker;
 
 use std::time::Duration;
 
-use lda_core::Corpus;
 use lda_core::random::mix;
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket};
@@ -47,6 +47,7 @@ use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
 use crate::together::{Bytes, Options, TogetherError};
 
+pub use crate::documents::Documents;
 pub use gathered::Gathered;
 pub use master::Master;
 pub use role::Role;
@@ -73,6 +74,10 @@ pub struct Setup {
     pub epochs: u32,
     /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
     pub judge_every: u32,
+    /// Whether the master [gathers](Master::counts) all rows after the last.
+    pub gather: bool,
+    /// What tells the documents from others, so that nodes with others are turned away.
+    pub corpus: u64,
 }
 
 /// What is known of an epoch.
@@ -126,15 +131,6 @@ impl Setup {
         let first = |worker: u32| (u64::from(worker) * shards / u64::from(self.workers)) as u16;
         first(worker)..first(worker + 1)
     }
-}
-
-/// Documents, as they are stored: a shard at a time.
-pub trait Documents {
-    /// The documents of a shard, over the job's vocabulary, and the number of the first one in the whole job.
-    ///
-    /// # Errors
-    /// Why they cannot be had.
-    fn read(&self, shard: u16) -> Result<(Corpus, u64), String>;
 }
 
 /// What a role asks its node for.

@@ -117,6 +117,11 @@ impl<T: TopicIndex> ServerNode<T> {
                 server.begin_round(round, totals);
                 Ok(Vec::new())
             }
+            (Some(Control::Rows { partition }), Some(server)) => {
+                let mut reply = Vec::new();
+                server.rows(partition, &mut reply)?;
+                Ok(reply)
+            }
             (Some(Control::Finish), Some(_)) => {
                 self.finished = true;
                 Ok(Vec::new())

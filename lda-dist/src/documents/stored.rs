@@ -1,0 +1,384 @@
+//! Documents in a [`Storage`], each shard an object of its own, so that a worker reads what it has and nothing else.
+//!
+//! ```text
+//! manifest        what there is, as text:
+//!                   lda-dist documents 1
+//!                   words 6906
+//!                   # shard, first document, documents, tokens, fingerprint
+//!                   shard 0 0 429 58431 9d0c1c6f4a5d3b21
+//!                   shard 1 429 431 58502 …
+//! words           names of the words, where they have some: a corpus without documents
+//! shard-00000     documents of a shard, a corpus without names
+//! ```
+//!
+//! The manifest is written last: without it there is nothing.
+
+use std::fmt::Write;
+use std::io::Cursor;
+use std::ops::Range;
+use std::sync::Arc;
+
+use lda_core::Corpus;
+use lda_core::corpus::Vocabulary;
+use lda_core::file::FileError;
+use lda_core::random::mix;
+use thiserror::Error;
+
+use super::Documents;
+use crate::storage::{Storage, StorageError};
+use crate::together::{TogetherError, cut};
+
+const MANIFEST: &str = "manifest";
+const WORDS: &str = "words";
+const TITLE: &str = "lda-dist documents 1";
+
+/// Documents that cannot be stored, or had again.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoredError {
+    /// They cannot be cut so.
+    #[error(transparent)]
+    Cut(#[from] TogetherError),
+    /// The storage has refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A line of the manifest that is none.
+    #[error("manifest:{line}: {why}; store the documents anew")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An object that is damaged, or something else.
+    #[error("{name}: {error}")]
+    File {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        error: FileError,
+    },
+    /// An object that is not the one of which the manifest tells.
+    #[error("{name} is not what the manifest says: {why}; store the documents anew")]
+    Other {
+        /// Which.
+        name: String,
+        /// Where they differ.
+        why: String,
+    },
+}
+
+/// What the manifest says of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    documents: Range<u64>,
+    tokens: u64,
+    fingerprint: u64,
+}
+
+/// Stored documents. A copy is of the same.
+#[derive(Debug)]
+pub struct Stored<S> {
+    storage: Arc<S>,
+    words: u32,
+    parts: Arc<[Part]>,
+    fingerprint: u64,
+}
+
+impl<S> Clone for Stored<S> {
+    fn clone(&self) -> Self {
+        let Self { storage, words, parts, fingerprint } = self;
+        let (storage, parts) = (Arc::clone(storage), Arc::clone(parts));
+        Self { storage, words: *words, parts, fingerprint: *fingerprint }
+    }
+}
+
+/// Stores documents in so many shards, [cut](cut()) about evenly. Whatever was stored there before is gone.
+///
+/// # Errors
+/// [`StoredError::Cut`] and [`StoredError::Storage`].
+pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), StoredError> {
+    let firsts = cut(corpus, shards)?;
+    let mut manifest = format!("{TITLE}\nwords {}\n", corpus.num_words());
+    manifest.push_str("# shard, first document, documents, tokens, fingerprint\n");
+    storage.write(WORDS, &bytes(&corpus.select([])))?;
+    for (shard, ends) in firsts.windows(2).enumerate() {
+        let mut part = corpus.select(ends[0]..ends[1]);
+        part.take_vocabulary();
+        storage.write(&name(shard), &bytes(&part))?;
+        let (first, documents, tokens) = (ends[0], part.num_documents(), part.num_tokens());
+        let fingerprint = part.fingerprint();
+        writeln!(manifest, "shard {shard} {first} {documents} {tokens} {fingerprint:016x}")
+            .expect("a string takes it");
+    }
+    Ok(storage.write(MANIFEST, manifest.as_bytes())?)
+}
+
+fn bytes(corpus: &Corpus) -> Vec<u8> {
+    let mut file = Cursor::new(Vec::new());
+    corpus.write_to(&mut file).expect("memory takes it");
+    file.into_inner()
+}
+
+fn name(shard: usize) -> String {
+    format!("shard-{shard:05}")
+}
+
+impl<S: Storage> Stored<S> {
+    /// Reads what there is.
+    ///
+    /// # Errors
+    /// [`StoredError`].
+    ///
+    /// ```
+    /// use lda_core::Corpus;
+    /// use lda_dist::documents::{Documents, Stored, store};
+    /// use lda_dist::storage::Directory;
+    ///
+    /// let path = std::env::temp_dir().join(format!("lda-doc-stored-{}", std::process::id()));
+    /// let corpus = Corpus::from_words([["tree", "leaf"], ["sea", "wave"], ["leaf", "sea"]])?;
+    /// store(&corpus, 2, &Directory::create(&path)?)?;
+    ///
+    /// let stored = Stored::open(Directory::at(&path))?;
+    /// assert_eq!((stored.num_shards(), stored.num_documents(), stored.num_words()), (2, 3, 4));
+    /// let (documents, first) = stored.read(1)?;
+    /// assert_eq!((documents.num_documents(), first), (1, 2));
+    /// assert_eq!(stored.vocabulary()?.unwrap().word(3), "wave");
+    /// # std::fs::remove_dir_all(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(storage: S) -> Result<Self, StoredError> {
+        let manifest = storage.read(MANIFEST)?;
+        let (words, parts) = parse(&manifest)?;
+        let fingerprint = manifest.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
+        Ok(Self { storage: Arc::new(storage), words, parts: parts.into(), fingerprint })
+    }
+
+    /// Shards.
+    pub fn num_shards(&self) -> u16 {
+        self.parts.len() as u16
+    }
+
+    /// Documents.
+    pub fn num_documents(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.documents.end)
+    }
+
+    /// Tokens.
+    pub fn num_tokens(&self) -> u64 {
+        self.parts.iter().map(|part| part.tokens).sum()
+    }
+
+    /// V.
+    pub fn num_words(&self) -> u32 {
+        self.words
+    }
+
+    /// A hash of all documents and of how they are cut.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Names of the words, where they have some.
+    ///
+    /// # Errors
+    /// [`StoredError`].
+    pub fn vocabulary(&self) -> Result<Option<Vocabulary>, StoredError> {
+        let mut words = self.corpus(WORDS.to_owned())?;
+        Ok(words.take_vocabulary())
+    }
+
+    /// An object that is a corpus, over these words.
+    fn corpus(&self, name: String) -> Result<Corpus, StoredError> {
+        let read = Corpus::load_from(Cursor::new(self.storage.read(&name)?));
+        let corpus = match read {
+            Ok(corpus) => corpus,
+            Err(error) => return Err(StoredError::File { name, error }),
+        };
+        let found = corpus.num_words();
+        if found == self.words as usize {
+            return Ok(corpus);
+        }
+        Err(StoredError::Other { name, why: format!("{found} words, not {}", self.words) })
+    }
+
+    fn shard(&self, shard: u16) -> Result<(Corpus, u64), StoredError> {
+        let name = name(shard.into());
+        let Some(part) = self.parts.get(usize::from(shard)) else {
+            let why = format!("there are {} shards", self.parts.len());
+            return Err(StoredError::Other { name, why });
+        };
+        let corpus = self.corpus(name.clone())?;
+        if corpus.fingerprint() != part.fingerprint {
+            return Err(StoredError::Other { name, why: "other documents".to_owned() });
+        }
+        Ok((corpus, part.documents.start))
+    }
+}
+
+impl<S: Storage> Documents for Stored<S> {
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
+        self.shard(shard).map_err(|error| error.to_string())
+    }
+}
+
+/// Words, and what is said of each shard.
+fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
+    let fail = |line: usize, why: &str| StoredError::Line { line: line + 1, why: why.to_owned() };
+    let text = std::str::from_utf8(manifest).map_err(|_| fail(0, "it is no text"))?;
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+    let (_, title) = lines.next().ok_or_else(|| fail(0, "it is empty"))?;
+    if title != TITLE {
+        return Err(fail(0, &format!("{TITLE:?} is expected")));
+    }
+    let (at, line) = lines.next().ok_or_else(|| fail(1, "it ends here"))?;
+    let words = line.strip_prefix("words ").and_then(|words| words.parse().ok());
+    let words = words.ok_or_else(|| fail(at, "the number of words is expected"))?;
+    let (mut parts, mut next) = (Vec::new(), 0);
+    for (at, line) in lines {
+        let part = shard_line(line, parts.len(), next)
+            .ok_or_else(|| fail(at, &format!("shard {} is expected", parts.len())))?;
+        next = part.documents.end;
+        parts.push(part);
+    }
+    if parts.is_empty() || u16::try_from(parts.len()).is_err() {
+        let why = format!("{} shards: there are 1 to 65,535", parts.len());
+        return Err(fail(1, &why));
+    }
+    Ok((words, parts))
+}
+
+/// `None` where it is not the line of this shard, whose first document is `first`.
+fn shard_line(line: &str, shard: usize, first: u64) -> Option<Part> {
+    let mut words = line.split(' ');
+    let named = words.next() == Some("shard")
+        && words.next()?.parse() == Ok(shard)
+        && words.next()?.parse() == Ok(first);
+    let documents: u64 = words.next()?.parse().ok()?;
+    let tokens = words.next()?.parse().ok()?;
+    let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;
+    let end = first.checked_add(documents).filter(|_| documents > 0)?;
+    (named && words.next().is_none()).then_some(Part { documents: first..end, tokens, fingerprint })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Objects in memory.
+    #[derive(Debug, Default)]
+    struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+    impl Storage for Memory {
+        fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
+            let none = || io::Error::from(io::ErrorKind::NotFound);
+            let object = self.0.lock().unwrap().get(name).cloned();
+            object.ok_or_else(|| StorageError::Io { place: name.to_owned(), error: none() })
+        }
+
+        fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+            self.0.lock().unwrap().insert(name.to_owned(), content.to_vec());
+            Ok(())
+        }
+    }
+
+    fn corpus() -> Corpus {
+        Corpus::from_words((0..20).map(|d| vec![format!("w{}", d % 7), format!("w{}", d % 3)]))
+            .unwrap()
+    }
+
+    fn stored() -> Memory {
+        let memory = Memory::default();
+        store(&corpus(), 3, &memory).unwrap();
+        memory
+    }
+
+    #[test]
+    fn shards_are_the_corpus_piece_by_piece() {
+        let stored = Stored::open(stored()).unwrap();
+        let corpus = corpus();
+        assert_eq!(stored.num_documents(), 20);
+        assert_eq!(stored.num_tokens(), corpus.num_tokens());
+        assert_eq!(stored.vocabulary().unwrap().as_ref(), corpus.vocabulary());
+        let in_memory = super::super::InMemory::new(corpus, 3).unwrap();
+        for shard in 0..3 {
+            let (mut there, first) = in_memory.read(shard).unwrap();
+            there.take_vocabulary();
+            assert_eq!(stored.read(shard).unwrap(), (there, first));
+        }
+        assert!(stored.read(3).unwrap_err().contains("there are 3 shards"));
+        assert!(in_memory.read(3).unwrap_err().contains("there are 3"));
+    }
+
+    #[test]
+    fn documents_without_names_have_none() {
+        let memory = Memory::default();
+        store(&Corpus::from_tokens([[0, 5], [1, 1]]).unwrap(), 2, &memory).unwrap();
+        let stored = Stored::open(memory).unwrap();
+        assert_eq!((stored.num_words(), stored.vocabulary().unwrap()), (6, None));
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_the_documents_and_of_their_cut() {
+        let of = |shards, corpus: &Corpus| {
+            let memory = Memory::default();
+            store(corpus, shards, &memory).unwrap();
+            Stored::open(memory).unwrap().fingerprint()
+        };
+        let other = Corpus::from_tokens([[0, 1], [2, 3]]).unwrap();
+        assert_eq!(of(2, &corpus()), of(2, &corpus()));
+        assert_ne!(of(2, &corpus()), of(3, &corpus()));
+        assert_ne!(of(2, &corpus()), of(2, &other));
+    }
+
+    #[test]
+    fn what_is_not_as_the_manifest_says_is_refused() {
+        let swap = |from: &str, to: &str| {
+            let memory = stored();
+            let object = memory.read(from).unwrap();
+            memory.write(to, &object).unwrap();
+            Stored::open(memory).unwrap().read(0).unwrap_err()
+        };
+        assert!(swap("shard-00001", "shard-00000").contains("other documents"));
+        assert!(swap("words", "shard-00000").contains("other documents"));
+        assert!(swap("manifest", "shard-00000").contains("shard-00000: it is no file"));
+        let memory = stored();
+        store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
+        memory.0.lock().unwrap().remove("shard-00000");
+        assert!(Stored::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000"));
+    }
+
+    #[test]
+    fn a_manifest_is_read_line_by_line() {
+        let whole = String::from_utf8(stored().read(MANIFEST).unwrap()).unwrap();
+        let lines: Vec<&str> = whole.lines().collect();
+        let refused = |line: usize, with: &str| {
+            let mut lines = lines.clone();
+            lines[line] = with;
+            let memory = Memory::default();
+            memory.write(MANIFEST, lines.join("\n").as_bytes()).unwrap();
+            Stored::open(memory).unwrap_err().to_string()
+        };
+        assert!(refused(0, "documents").starts_with("manifest:1: \"lda-dist documents 1\" is"));
+        assert!(refused(1, "words many").starts_with("manifest:2: the number of words"));
+        for bad in
+            ["", "shard 1 0 7 14 ff", "shard 0 1 7 14 ff", "shard 0 0 0 14 ff", "shard 0 0 7"]
+        {
+            assert!(refused(3, bad).starts_with("manifest:4: shard 0 is expected"), "{bad}");
+        }
+        assert!(refused(4, "shard 1 9 7 14 ff").starts_with("manifest:5: shard 1"));
+        assert!(refused(4, "shard 1 7 7 14 ff more").starts_with("manifest:5: "));
+        for text in [&b"\xff"[..], b"", b"lda-dist documents 1\n", b"lda-dist documents 1\nwords 3"]
+        {
+            let memory = Memory::default();
+            memory.write(MANIFEST, text).unwrap();
+            assert!(Stored::open(memory).is_err());
+        }
+        assert!(Stored::open(Memory::default()).unwrap_err().to_string().contains("manifest"));
+    }
+}
