@@ -27,6 +27,11 @@ impl ProgramArgs {
         self.threads.map_or(Ok(()), start_threads)
     }
 
+    /// Whether nothing but errors is to be told.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Tells a person what goes on.
     pub fn note(&self, text: &str) {
         if !self.quiet {

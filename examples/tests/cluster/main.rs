@@ -1,5 +1,8 @@
 //! The program `cluster` from outside.
 
+#[cfg(feature = "grpc")]
+mod node;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -83,4 +86,56 @@ fn what_makes_no_sense_is_refused() {
     fs::write(&empty, "\n").unwrap();
     assert_eq!(cluster(&empty, &[]).status.code(), Some(1));
     assert_eq!(cluster(&scratch.file("nowhere.txt"), &[]).status.code(), Some(1));
+}
+
+/// The program with these arguments.
+fn program(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cluster")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn documents_are_cut_into_a_directory() {
+    let scratch = Scratch::new("cut");
+    let path = scratch.file("articles.txt");
+    documents(&path);
+    let (from, out) = (path.to_str().unwrap(), scratch.file("shards"));
+    let cut = |shards| program(&["cut", from, "--out", out.to_str().unwrap(), "--shards", shards]);
+    let output = cut("4");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("shards: 4 shards of 40 documents, 320 tokens, 10 words"), "{said}");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 6);
+    let output = cut("41");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("41 shards of 40 documents"));
+}
+
+#[test]
+fn a_node_without_a_run_is_told_why() {
+    let scratch = Scratch::new("norun");
+    let config = scratch.file("run.toml");
+    let node = |text: &str, more: &[&str]| {
+        fs::write(&config, text).unwrap();
+        let output = program(&[&["node", "--config", config.to_str().unwrap()], more].concat());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, said) = node("documents = 3", &[]);
+    assert!(status == Some(2) && said.contains("run.toml: TOML parse error at line 1"), "{said}");
+    let (status, said) = node("documents = \"nowhere\"", &[]);
+    assert!(status == Some(1) && said.contains("nowhere/manifest"), "{said}");
+    let path = scratch.file("articles.txt");
+    documents(&path);
+    let out = scratch.file("shards");
+    program(&["cut", path.to_str().unwrap(), "--out", out.to_str().unwrap(), "--shards", "2"]);
+    let many = "documents = \"shards\"\n[training]\nworkers = 3";
+    let (status, said) = node(many, &[]);
+    assert!(status == Some(2) && said.contains("3 workers for 2 shards"), "{said}");
+    let (status, said) = node("documents = \"shards\"", &["--role", "master"]);
+    assert!(status == Some(2) && said.contains("the configuration has no [grpc]"), "{said}");
+    let grpc = "documents = \"shards\"\n[grpc]\nmaster = \"m:1\"\nservers = \"s:1\"\n\
+        workers = \"w:1\"";
+    let (status, said) = node(grpc, &[]);
+    assert!(status == Some(2) && said.contains("give --role"), "{said}");
+    let (status, said) = node(grpc, &["--role", "server", "--index", "1"]);
+    assert!(status == Some(2) && said.contains("there is no server 1"), "{said}");
 }

@@ -51,7 +51,7 @@ pub use crate::documents::Documents;
 pub use gathered::Gathered;
 pub use master::Master;
 pub use role::Role;
-pub use run::{RunError, run, run_local};
+pub use run::{RunError, config, run, run_local};
 pub use server::ServerNode;
 pub use worker::Worker;
 

@@ -69,6 +69,14 @@ pub fn run<T: TopicIndex, D: Documents>(
     ended.map(|()| role)
 }
 
+/// What an endpoint of such a node keeps to.
+///
+/// A node samples on the thread that speaks for it, and may be silent as long as a request may take. Who is gone the
+/// transport says.
+pub fn config(identity: Identity) -> Config {
+    Config { silence: PATIENCE, ..Config::new(identity) }
+}
+
 /// Runs all nodes as threads of this process, and gives their roles back, the master's first.
 ///
 /// # Errors
@@ -93,7 +101,7 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let role = Role::new(setup.clone(), transport.id(), documents.clone());
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
-        run(role, transport, Config::new(identity), watch)
+        run(role, transport, self::config(identity), watch)
     };
     let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");

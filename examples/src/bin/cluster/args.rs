@@ -3,31 +3,39 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, value_parser};
-use lda_dist::together::Routing;
 use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
+
+use crate::training::Training;
 
 const AFTER_HELP: &str = "\
 Examples:
   cluster local articles.txt --topics 20                      one worker, one server
   cluster local docword.nips.txt.gz --workers 4 --servers 2   the same topics, whatever the workers
+  cluster cut docword.nips.txt.gz --shards 8 --out nips       documents, where all nodes see them
+  cluster node --config nips.toml --role worker --index 0     one node of a run over a network
 
-Progress and errors go to standard error. Exit status: 0 done, 1 failed, 2 wrong usage.";
+Progress and errors go to standard error. Exit status: 0 done, 1 failed, 2 wrong usage, 75 another node
+ended or did not answer: start the run again.";
 
 /// Trains topics by a master, servers and workers.
 #[derive(Debug, Parser)]
 #[command(name = "cluster", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Args {
-    /// Where the nodes are
+    /// What to do
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Where the nodes are.
+/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// All nodes are threads of this process
     Local(Box<Local>),
+    /// Cut documents into shards, which the nodes of a network read
+    Cut(Box<Cut>),
+    /// One node of a run, of which a file tells
+    Node(Node),
 }
 
 /// Training in one process.
@@ -37,48 +45,14 @@ pub struct Local {
     /// unpacked
     pub path: PathBuf,
 
-    /// Topics
-    #[arg(short = 'k', long, value_name = "K", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
-    pub topics: u32,
-    /// Prior of the topics of a document [default: 50 / K]
-    #[arg(long)]
-    pub alpha: Option<f64>,
-    /// Prior of the words of a topic
-    #[arg(long, default_value_t = 0.01)]
-    pub beta: f64,
-    /// Passes over all documents
-    #[arg(short, long, value_name = "N", default_value_t = 200)]
-    pub epochs: u32,
-    /// Seed of all chance
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Compute the likelihood every so many epochs, and after the last
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub evaluate_every: u32,
-
-    /// Workers; never change a result
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
-    pub workers: u32,
-    /// Servers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
-    pub servers: u32,
+    /// What is trained, and by whom.
+    #[command(flatten)]
+    pub training: Training,
     /// Parts of the documents; a result depends on how many there are [default: 8, or as many as documents or
     /// workers]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
-    /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
-    pub partitions: Option<u16>,
-    /// Rounds an epoch, each ended by all together [default: as many as shards]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
-    pub rounds: Option<u16>,
-    /// Which words' rows come to workers; of the others tokens go to servers
-    #[arg(long, value_enum, default_value_t = Route::Cheapest)]
-    pub routing: Route,
 
-    /// Write the model to this file
-    #[arg(long, value_name = "FILE")]
-    pub save: Option<PathBuf>,
     /// How the program goes on
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -87,24 +61,67 @@ pub struct Local {
     pub reading: ReadingArgs,
 }
 
-/// Which words are pulled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Route {
-    /// Whatever takes fewer bytes
-    Cheapest,
-    /// All rows
-    Pull,
-    /// None
-    Push,
+/// Documents for nodes of a network.
+#[derive(Debug, clap::Args)]
+pub struct Cut {
+    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
+    /// unpacked
+    pub path: PathBuf,
+
+    /// Directory that they are written to
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Parts of the documents: a worker has one at least. A result depends on how many there are
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
+    pub shards: u16,
+
+    /// How the program goes on
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// How documents are read
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
-impl Route {
-    /// As the library has it.
-    pub fn routing(self) -> Routing {
+/// One node.
+#[derive(Debug, clap::Args)]
+pub struct Node {
+    /// What is trained and who the nodes are, the same file for all of them
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// What this one is; a rank of MPI knows by its number
+    #[arg(long, value_enum)]
+    pub role: Option<RoleName>,
+    /// Which of the servers or workers, from 0 [default: the number of its pod, where it is in one]
+    #[arg(long, value_name = "N", requires = "role")]
+    pub index: Option<u32>,
+    /// Address to listen at, where it is another than the others know [default: the node's address]
+    #[arg(long, value_name = "HOST:PORT", requires = "role")]
+    pub listen: Option<String>,
+
+    /// How the program goes on
+    #[command(flatten)]
+    pub program: ProgramArgs,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleName {
+    /// Says when a round begins; writes the model
+    Master,
+    /// Has counts of words
+    Server,
+    /// Has documents
+    Worker,
+}
+
+impl RoleName {
+    /// As configurations have it.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Cheapest => Routing::Cheapest,
-            Self::Pull => Routing::Pull,
-            Self::Push => Routing::Push,
+            Self::Master => "master",
+            Self::Server => "server",
+            Self::Worker => "worker",
         }
     }
 }

@@ -4,17 +4,32 @@
 //! cluster local docword.nips.txt.gz --topics 100 --workers 4 --servers 2 --save nips.lda
 //! ```
 //!
-//! An example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) says how a job is divided, and
-//! [`run_local`](lda_dist::cluster::run_local) runs all nodes as threads of this process.
+//! An example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) says how a job is divided,
+//! [`run_local`](lda_dist::cluster::run_local) runs all nodes as threads of this process, and
+//! [`run`](lda_dist::cluster::run) one of them over any transport: gRPC (feature `grpc`) or MPI (feature `mpi`).
 
 mod args;
-mod run;
+mod config;
+mod cut;
+mod error;
+mod local;
+mod node;
+mod progress;
+mod training;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use lda_examples::program;
 
+use args::{Args, Command};
+use error::ClusterError;
+
 fn main() -> ExitCode {
-    program::end(run::run(&args::Args::parse()), run::ClusterError::status)
+    let run = match Args::parse().command {
+        Command::Local(args) => local::run(&args),
+        Command::Cut(args) => cut::run(&args),
+        Command::Node(args) => node::run(&args),
+    };
+    program::end(run, ClusterError::status)
 }

@@ -1,0 +1,34 @@
+//! Documents for nodes of a network: shards in a directory.
+
+use lda_dist::documents::{Stored, store};
+use lda_dist::storage::Directory;
+use lda_examples::reading;
+
+use crate::args::Cut;
+use crate::error::ClusterError;
+
+/// Reads documents, and writes them a shard at a time.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Cut) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    let read = reading::read(&args.path, &args.reading, &mut |text| args.program.note(text))?;
+    let corpus = read.corpus;
+    if corpus.num_tokens() == 0 {
+        return Err(ClusterError::Empty(args.path.display().to_string()));
+    }
+    let directory = Directory::create(&args.out)?;
+    let place = |error| ClusterError::Stored { place: args.out.display().to_string(), error };
+    store(&corpus, args.shards, &directory).map_err(place)?;
+    let stored = Stored::open(directory).map_err(place)?;
+    args.program.note(&format!(
+        "{}: {} shards of {} documents, {} tokens, {} words",
+        args.out.display(),
+        stored.num_shards(),
+        stored.num_documents(),
+        stored.num_tokens(),
+        stored.num_words()
+    ));
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! All nodes as threads of this process.
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_core::model::TopicModel;
+use lda_dist::cluster::{Failed, Gathered, Report, Role, RunError, Setup, run_local};
+use lda_dist::documents::InMemory;
+use lda_dist::together::place;
+use lda_examples::output::Output;
+use lda_examples::reading;
+
+use crate::args::Local;
+use crate::error::ClusterError;
+use crate::progress::Progress;
+use crate::training::Extent;
+
+/// Trains, from the documents to the model.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Local) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    let output = args.training.save.as_deref().map(Output::create_file).transpose()?;
+    let read = reading::read(&args.path, &args.reading, &mut |text| args.program.note(text))?;
+    let corpus = read.corpus;
+    if corpus.num_tokens() == 0 {
+        return Err(ClusterError::Empty(args.path.display().to_string()));
+    }
+    let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
+    let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };
+    let setup = args.training.setup(args.shards, extent)?;
+    let documents = divide(&setup, corpus).map_err(RunError::from)?;
+    let mut progress = Progress::new(&args.program, &setup, documents.corpus().num_tokens());
+    let report = |report: &Report| progress.report(report);
+    let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        gathered(run_local::<u16, _>(&setup, &documents, report)?)
+    } else {
+        gathered(run_local::<u32, _>(&setup, &documents, report)?)
+    };
+    if let Some((output, counts)) = output.zip(counts) {
+        let vocabulary = documents.corpus().vocabulary().cloned();
+        let model = TopicModel::from_counts(&counts, setup.job.alpha().clone(), setup.job.beta())
+            .with_vocabulary(vocabulary);
+        output.fill(|out| model.write_to(out))?;
+    }
+    Ok(())
+}
+
+/// Shards of the documents. Here all is known that nodes would find out.
+fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
+    setup.check()?;
+    let frequencies = corpus.word_frequencies();
+    place(&setup.job, &setup.options, &frequencies, corpus.num_documents() as u64)?;
+    Ok(InMemory::new(corpus, setup.options.shards)?)
+}
+
+/// What the master has, which comes first.
+fn gathered<T: TopicIndex>(nodes: Vec<Role<T, InMemory>>) -> Option<Gathered> {
+    match nodes.into_iter().next()? {
+        Role::Master(master) => master.counts().cloned(),
+        _ => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! One node of a run, over gRPC or MPI.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lda_core::counts::TopicIndex;
+use lda_core::model::TopicModel;
+use lda_dist::cluster::{self, Failed, Gathered, Role, RunError, Setup};
+use lda_dist::documents::Stored;
+use lda_dist::storage::Directory;
+use lda_examples::output::Output;
+use lda_transport::bootstrap::{kubernetes, system};
+use lda_transport::endpoint::Identity;
+use lda_transport::{NodeId, Transport};
+
+use crate::args::{Node, RoleName};
+use crate::config::{Config, Which};
+use crate::error::ClusterError;
+use crate::progress::Progress;
+use crate::training::Extent;
+
+type Documents = Stored<Directory>;
+
+/// Is the node that the command line says, until the run is finished.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Node) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    let config = Config::read(&args.config)?;
+    let place =
+        |error| ClusterError::Stored { place: config.documents.display().to_string(), error };
+    let documents = Stored::open(Directory::at(&config.documents)).map_err(place)?;
+    let extent = Extent {
+        documents: documents.num_documents(),
+        words: documents.num_words(),
+        fingerprint: documents.fingerprint(),
+    };
+    let setup = config.training.setup(Some(documents.num_shards()), extent)?;
+    setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
+    let mut transport = connect(args, &config, &setup)?;
+    let which = Which::of(&setup, transport.id());
+    // A path that cannot be written is to be known before hours have gone by.
+    let save = config.training.save.as_deref().filter(|_| which.role == RoleName::Master);
+    let output = save.map(Output::create_file).transpose()?;
+    args.program.note(&format!("{} {}", which.role.name(), which.index));
+    let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        train::<u16>(args, &config, &setup, &documents, &mut *transport)?
+    } else {
+        train::<u32>(args, &config, &setup, &documents, &mut *transport)?
+    };
+    if let Some((output, counts)) = output.zip(counts) {
+        let model = TopicModel::from_counts(&counts, setup.job.alpha().clone(), setup.job.beta())
+            .with_vocabulary(documents.vocabulary().map_err(place)?);
+        output.fill(|out| model.write_to(out))?;
+    }
+    Ok(())
+}
+
+/// Runs the role to its end; the master's has counts then.
+fn train<T: TopicIndex>(
+    args: &Node,
+    config: &Config,
+    setup: &Setup,
+    documents: &Documents,
+    transport: &mut dyn Transport,
+) -> Result<Option<Gathered>, ClusterError> {
+    let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone());
+    let identity = Identity {
+        // Of two lives of a node the later one has the larger number.
+        incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
+            as u64,
+        role: role.number(),
+        run: u128::from(hash(&config.run)),
+        configuration: setup.fingerprint(),
+    };
+    let tokens = documents.num_tokens();
+    let mut progress = match &role {
+        Role::Master(_) => Some(Progress::new(&args.program, setup, tokens)),
+        _ => None,
+    };
+    let mut watch = |role: &mut Role<T, Documents>| {
+        if let (Role::Master(master), Some(progress)) = (role, &mut progress) {
+            std::iter::from_fn(|| master.report()).for_each(|report| progress.report(&report));
+        }
+    };
+    let ended = cluster::run(role, transport, cluster::config(identity), &mut watch)?;
+    Ok(match ended {
+        Role::Master(master) => master.counts().cloned(),
+        _ => None,
+    })
+}
+
+fn hash(text: &str) -> u64 {
+    let mix = |hash, byte| lda_core::random::mix(hash ^ u64::from(byte));
+    text.bytes().fold(text.len() as u64, mix)
+}
+
+/// Which node this is, and its way to the others.
+fn connect(
+    args: &Node,
+    config: &Config,
+    setup: &Setup,
+) -> Result<Box<dyn Transport>, ClusterError> {
+    let Some(grpc) = &config.grpc else {
+        if args.role.is_some() {
+            let why = "the configuration has no [grpc]: ranks of MPI know by themselves who they are, leave --role out";
+            return Err(ClusterError::Usage(why.to_owned()));
+        }
+        return rank(setup);
+    };
+    grpc.check(&config.training)?;
+    let Some(role) = args.role else {
+        return Err(ClusterError::Usage("give --role: master, server or worker".to_owned()));
+    };
+    let index = match (args.index, role) {
+        (Some(index), _) => index,
+        (None, RoleName::Master) => 0,
+        (None, _) => kubernetes::pod(&system)?.1,
+    };
+    over_grpc(args, config, setup, Which { role, index }.id(setup)?)
+}
+
+#[cfg(feature = "grpc")]
+fn over_grpc(
+    args: &Node,
+    config: &Config,
+    setup: &Setup,
+    id: NodeId,
+) -> Result<Box<dyn Transport>, ClusterError> {
+    use lda_transport::grpc::{Grpc, Options, Peer, Tls};
+
+    /// Of rows of a partition; a peer that says more is turned away.
+    const LONGEST_FRAME: usize = 1 << 30;
+
+    let Some(grpc) = &config.grpc else {
+        return Err(ClusterError::Usage("the configuration has no [grpc]".to_owned()));
+    };
+    let this = Which::of(setup, id);
+    let mut options = Options::default();
+    options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
+    options.longest_frame = LONGEST_FRAME;
+    options.known_only = true;
+    options.tls = grpc.tls.as_ref().map(|tls| {
+        Tls::new(this.fill(&tls.authority), this.fill(&tls.certificate), this.fill(&tls.key))
+    });
+    let all = (0..1 + setup.options.servers + setup.workers).map(NodeId);
+    for other in all.filter(|&other| other != id) {
+        let which = Which::of(setup, other);
+        // Those of one kind have nothing to say to each other.
+        if which.role == this.role {
+            continue;
+        }
+        let address = grpc.address(which);
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let peer = Peer::at(address);
+        // Its certificate has to have its host: no other may take its number.
+        let peer = if options.tls.is_some() { peer.named(host) } else { peer };
+        options.peers.insert(other, peer);
+    }
+    // What keeps a peer away the transport tells as events.
+    if !args.program.is_quiet() {
+        let log =
+            tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN);
+        log.with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
+    }
+    match Grpc::start(id, options) {
+        Ok(node) => Ok(Box::new(node)),
+        Err(error) => Err(ClusterError::Transport(error.to_string())),
+    }
+}
+
+#[cfg(not(feature = "grpc"))]
+fn over_grpc(
+    _: &Node,
+    _: &Config,
+    _: &Setup,
+    _: NodeId,
+) -> Result<Box<dyn Transport>, ClusterError> {
+    Err(ClusterError::Usage("this build has no gRPC: build it with --features grpc".to_owned()))
+}
+
+#[cfg(feature = "mpi")]
+fn rank(setup: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
+    use lda_transport::mpi;
+
+    let node = mpi::start(&mpi::Options::default())
+        .map_err(|error| ClusterError::Transport(error.to_string()))?;
+    let (ranks, nodes) = (node.all().len(), 1 + setup.options.servers + setup.workers);
+    if ranks != nodes as usize {
+        let (servers, workers) = (setup.options.servers, setup.workers);
+        return Err(ClusterError::Usage(format!(
+            "{ranks} ranks for a master, {servers} servers and {workers} workers: start {nodes}"
+        )));
+    }
+    Ok(Box::new(node))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn rank(_: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
+    let why =
+        "the configuration has no [grpc], and this build has no MPI: build it with --features mpi";
+    Err(ClusterError::Usage(why.to_owned()))
+}

@@ -1,0 +1,51 @@
+//! What a person is told of a run.
+
+use std::time::Instant;
+
+use lda_dist::cluster::{Report, Setup};
+use lda_examples::program::ProgramArgs;
+
+/// How a run goes, by the master's reports.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    program: &'a ProgramArgs,
+    tokens: f64,
+    every: u32,
+    epochs: u32,
+    begun: Instant,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a run with so many tokens; tells how it is divided.
+    pub fn new(program: &'a ProgramArgs, setup: &Setup, tokens: u64) -> Self {
+        let options = &setup.options;
+        program.note(&format!(
+            "{} workers, {} servers; {} shards of documents, {} partitions of words, {} rounds an epoch",
+            setup.workers, options.servers, options.shards, options.partitions, options.rounds
+        ));
+        Self {
+            program,
+            tokens: tokens as f64,
+            every: setup.judge_every.max(1),
+            epochs: setup.epochs,
+            begun: Instant::now(),
+        }
+    }
+
+    /// An epoch is done.
+    pub fn report(&mut self, report: &Report) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        self.begun = Instant::now();
+        if report.epoch.is_multiple_of(self.every) || report.epoch == self.epochs {
+            let joint = report.log_joint.map_or(String::new(), |joint| {
+                format!("log joint a token {:.4}, ", joint / self.tokens)
+            });
+            self.program.note(&format!(
+                "epoch {}: {joint}{:.2} MB moved, {:.2} M tokens/s",
+                report.epoch,
+                report.bytes.total() as f64 * 1e-6,
+                self.tokens / seconds.max(1e-9) * 1e-6,
+            ));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is trained, and how it is divided: options of `local`, and a table of a configuration.
+
+use std::path::PathBuf;
+
+use clap::{ValueEnum, value_parser};
+use lda_dist::cluster::Setup;
+use lda_dist::job::{Job, JobError};
+use lda_dist::together::{Options, Routing};
+use serde::Deserialize;
+
+/// Shards where nothing else is asked for: as many workers have something to do.
+const SHARDS: u16 = 8;
+/// Partitions, likewise.
+const PARTITIONS: u32 = 16;
+/// Of a server, so that they have about as much to do each.
+const A_SERVER: u32 = 4;
+
+/// What is trained, and by whom.
+#[derive(Clone, Debug, PartialEq, clap::Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Training {
+    /// Topics
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    pub topics: u32,
+    /// Prior of the topics of a document [default: 50 / K]
+    #[arg(long)]
+    pub alpha: Option<f64>,
+    /// Prior of the words of a topic
+    #[arg(long, default_value_t = 0.01)]
+    pub beta: f64,
+    /// Passes over all documents
+    #[arg(short, long, value_name = "N", default_value_t = 200)]
+    pub epochs: u32,
+    /// Seed of all chance
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Compute the likelihood every so many epochs, and after the last
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub evaluate_every: u32,
+
+    /// Workers; never change a result
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    pub workers: u32,
+    /// Servers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    pub servers: u32,
+    /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    pub partitions: Option<u16>,
+    /// Rounds an epoch, each ended by all together [default: as many as shards]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Which words' rows come to workers; of the others tokens go to servers
+    #[arg(long, value_enum, default_value_t = Route::Cheapest)]
+    pub routing: Route,
+
+    /// Write the model to this file
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Self {
+            topics: 100,
+            alpha: None,
+            beta: 0.01,
+            epochs: 200,
+            seed: 0,
+            evaluate_every: 10,
+            workers: 1,
+            servers: 1,
+            partitions: None,
+            rounds: None,
+            routing: Route::Cheapest,
+            save: None,
+        }
+    }
+}
+
+/// Which words are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Whatever takes fewer bytes
+    Cheapest,
+    /// All rows
+    Pull,
+    /// None
+    Push,
+}
+
+impl Route {
+    fn routing(self) -> Routing {
+        match self {
+            Self::Cheapest => Routing::Cheapest,
+            Self::Pull => Routing::Pull,
+            Self::Push => Routing::Push,
+        }
+    }
+}
+
+/// What is known of documents before they are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// How many documents.
+    pub documents: u64,
+    /// How many words.
+    pub words: u32,
+    /// What tells them from others.
+    pub fingerprint: u64,
+}
+
+impl Training {
+    /// What all nodes are told: what was asked for, and where nothing was what suits the documents.
+    ///
+    /// # Errors
+    /// [`JobError`].
+    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, JobError> {
+        let alpha = self.alpha.unwrap_or(50.0 / f64::from(self.topics)).into();
+        let job = Job::new(self.topics, of.words, alpha, self.beta, self.seed)?;
+        let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
+        let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
+        let shards = shards.unwrap_or(SHARDS.max(workers).min(documents));
+        let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(shards.into());
+        let partitions = self.partitions.map_or(suits.min(of.words), u32::from).max(1);
+        let most = u16::try_from(partitions).unwrap_or(u16::MAX);
+        let rounds = self.rounds.unwrap_or(shards.min(most));
+        let (servers, routing) = (self.servers, self.routing.routing());
+        let options =
+            Options { shards, partitions, rounds, servers, routing, ..Options::default() };
+        Ok(Setup {
+            job,
+            options,
+            workers: self.workers,
+            epochs: self.epochs,
+            judge_every: self.evaluate_every,
+            gather: self.save.is_some(),
+            corpus: of.fingerprint,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn options_and_tables_leave_the_same_to_itself() {
+        let none = Training::augment_args(Command::new("x")).get_matches_from(["x"]);
+        assert_eq!(Training::from_arg_matches(&none).unwrap(), Training::default());
+        assert_eq!(toml::from_str::<Training>("").unwrap(), Training::default());
+        let other = toml::from_str::<Training>("evaluate-every = 3\nrouting = \"pull\"").unwrap();
+        assert_eq!((other.evaluate_every, other.routing), (3, Route::Pull));
+        assert!(toml::from_str::<Training>("topic = 3").is_err());
+    }
+
+    #[test]
+    fn what_nobody_asks_for_suits_the_documents() {
+        let of = |documents, words| Extent { documents, words, fingerprint: 1 };
+        let options = |training: &Training, of| training.setup(None, of).unwrap().options;
+        let found = options(&Training::default(), of(1000, 500));
+        assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));
+        let found = options(&Training::default(), of(3, 5));
+        assert_eq!((found.shards, found.partitions, found.rounds), (3, 5, 3));
+        let many = Training { workers: 20, servers: 9, ..Training::default() };
+        let found = options(&many, of(1000, 500));
+        assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
+    }
+}

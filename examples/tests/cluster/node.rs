@@ -1,0 +1,144 @@
+//! Nodes as processes, over gRPC with certificates of both sides.
+
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use super::*;
+
+/// Files of an authority, and of a certificate of the loopback that it has signed.
+fn certificates(scratch: &Scratch, authority: &str, name: &str) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own = KeyPair::generate().unwrap();
+    fs::write(scratch.file(authority), params.self_signed(&own).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, own);
+    let pair = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let signed = params.signed_by(&pair, &issuer).unwrap();
+    fs::write(scratch.file(&format!("{name}.pem")), signed.pem()).unwrap();
+    fs::write(scratch.file(&format!("{name}.key")), pair.serialize_pem()).unwrap();
+}
+
+/// Addresses of the loopback that nobody has now.
+fn addresses<const N: usize>() -> [String; N] {
+    let listeners = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener: TcpListener| listener.local_addr().unwrap().to_string())
+}
+
+/// A run of a master, a server and two workers; `save` is the model's file.
+fn prepare(scratch: &Scratch, epochs: u32) -> PathBuf {
+    let path = scratch.file("articles.txt");
+    documents(&path);
+    let out = scratch.file("shards");
+    let cut =
+        program(&["cut", path.to_str().unwrap(), "--out", out.to_str().unwrap(), "--shards", "4"]);
+    assert!(cut.status.success());
+    certificates(scratch, "ca.pem", "node");
+    let [master, server, first, second] = addresses();
+    let config = scratch.file("run.toml");
+    let text = format!(
+        "documents = \"shards\"\nrun = \"test\"\n\
+         [training]\ntopics = 4\nalpha = 0.5\nepochs = {epochs}\nworkers = 2\nsave = \"model.lda\"\n\
+         [grpc]\nmaster = \"{master}\"\nservers = [\"{server}\"]\nworkers = [\"{first}\", \"{second}\"]\n\
+         [grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n"
+    );
+    fs::write(&config, text).unwrap();
+    config
+}
+
+/// A process that is not left behind.
+struct Node(Child);
+
+impl Node {
+    fn start(config: &Path, role: &str, index: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        command.args(["node", "--config", config.to_str().unwrap(), "--role", role]);
+        command.args(["--index", index]).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    /// Its exit status and what it said, once it has ended.
+    fn end(mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        while self.0.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it goes on");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let mut said = String::new();
+        let mut stderr = self.0.stderr.take().unwrap();
+        std::io::Read::read_to_string(&mut stderr, &mut said).unwrap();
+        (self.0.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn nodes_of_a_network_leave_the_file_of_one_process() {
+    let scratch = Scratch::new("node");
+    let config = prepare(&scratch, 30);
+    // In whatever order they are started.
+    let nodes = [("worker", "1"), ("server", "0"), ("worker", "0"), ("master", "0")]
+        .map(|(role, index)| Node::start(&config, role, index));
+    for (node, role) in nodes.into_iter().zip(["worker 1", "server 0", "worker 0", "master 0"]) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+        assert!(said.starts_with(role), "{said}");
+        let tells = said.contains("epoch 30: log joint a token -");
+        assert_eq!(tells, role == "master 0", "{said}");
+    }
+    let local = scratch.file("local.lda");
+    let options = ["--shards", "4", "--workers", "3", "--save", local.to_str().unwrap()];
+    assert!(cluster(&scratch.file("articles.txt"), &options).status.success());
+    assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
+}
+
+#[test]
+fn who_loses_a_node_says_that_it_may_go_well_again() {
+    let scratch = Scratch::new("lost");
+    let config = prepare(&scratch, 1_000_000);
+    let nodes = [("master", "0"), ("server", "0"), ("worker", "0")]
+        .map(|(role, index)| Node::start(&config, role, index));
+    let mut lost = Node::start(&config, "worker", "1");
+    thread::sleep(Duration::from_secs(1));
+    lost.0.kill().unwrap();
+    for (node, role) in nodes.into_iter().zip(["master", "server", "worker"]) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(75), "{role}: {said}");
+    }
+    assert!(!scratch.file("model.lda").exists());
+}
+
+#[test]
+fn a_node_of_another_authority_is_not_let_in() {
+    let scratch = Scratch::new("stranger");
+    let config = prepare(&scratch, 30);
+    let master = Node::start(&config, "master", "0");
+    certificates(&scratch, "other-ca.pem", "other");
+    let other = scratch.file("other.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let text = text.replace("ca.pem", "other-ca.pem").replace("node.", "other.");
+    fs::write(&other, text).unwrap();
+    let others = [("server", "0"), ("worker", "0"), ("worker", "1")]
+        .map(|(role, index)| Node::start(&other, role, index));
+    thread::sleep(Duration::from_secs(2));
+    // They wait for a master that they trust, and say why.
+    for mut node in others {
+        assert!(node.0.try_wait().unwrap().is_none());
+        node.0.kill().unwrap();
+        let (_, said) = node.end();
+        assert!(said.contains("certificate"), "{said}");
+    }
+    drop(master);
+    assert!(!scratch.file("model.lda").exists());
+}
