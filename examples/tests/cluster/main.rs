@@ -1,5 +1,7 @@
 //! The program `cluster` from outside.
 
+#[cfg(feature = "mpi")]
+mod mpi;
 #[cfg(feature = "grpc")]
 mod node;
 

@@ -172,6 +172,7 @@ impl Which {
     }
 
     /// A pattern with what it stands for.
+    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
     pub fn fill(self, pattern: &str) -> String {
         pattern.replace("{role}", self.role.name()).replace("{index}", &self.index.to_string())
     }
@@ -224,6 +225,7 @@ impl Grpc {
     }
 
     /// Where a node is.
+    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
     pub fn address(&self, which: Which) -> String {
         let of = match which.role {
             RoleName::Master => return which.fill(&self.master),
