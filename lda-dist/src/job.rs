@@ -40,13 +40,18 @@ pub struct Job {
     isa: Isa,
 }
 
+/// Rounds begin with this number where shards bring their counts to the servers.
+pub const JOINING: u16 = u16::MAX;
+
 /// When in a run: each round begins with the counts that the one before has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Round {
     /// Counted from 1.
     pub epoch: u32,
-    /// In its epoch, counted from 0.
+    /// In its epoch, counted from 0; [`JOINING`] after it, where a run begins or has gone back.
     pub number: u16,
+    /// How often the run had gone back before: what is left of then is of no use now. Results do not depend on it.
+    pub attempt: u32,
 }
 
 impl Job {

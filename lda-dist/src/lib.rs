@@ -5,7 +5,7 @@
 //! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
 //! other ([`request`]), rounds of them in one process ([`together`]), and the same by nodes that send each
 //! other messages ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes
-//! find them ([`storage`]).
+//! find them ([`storage`]); what a run goes on from when a node has failed ([`snapshot`]).
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod request;
 pub mod route;
 pub mod server;
 pub mod shard;
+pub mod snapshot;
 pub mod storage;
 pub mod store;
 pub mod together;

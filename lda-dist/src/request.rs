@@ -4,8 +4,9 @@
 //! byte 0       what is asked: 0 join, 1 sizes, 2 pull, 3 push, 4 gained
 //! bytes 1–2    shard, the lower byte first, as all numbers here
 //! bytes 3–4    partition
-//! bytes 5–8    epoch, and
-//! bytes 9–10   round, of all but join
+//! bytes 5–8    epoch
+//! bytes 9–10   round
+//! bytes 11–14  attempt
 //!
 //! join     the words that the shard has, as a row (`wire`) of their places in the partition, a 1 each;
 //!          then the row of what it has of each              → nothing
@@ -48,7 +49,7 @@ pub struct About {
     pub shard: u16,
     /// Of which words.
     pub partition: u16,
-    /// When; for [`Kind::Join`], before the first, of no meaning.
+    /// When.
     pub round: Round,
 }
 
@@ -82,10 +83,9 @@ pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
     to.push(KINDS.iter().position(|other| *other == kind).expect("all are listed") as u8);
     to.extend(shard.to_le_bytes());
     to.extend(partition.to_le_bytes());
-    if kind != Kind::Join {
-        to.extend(round.epoch.to_le_bytes());
-        to.extend(round.number.to_le_bytes());
-    }
+    to.extend(round.epoch.to_le_bytes());
+    to.extend(round.number.to_le_bytes());
+    to.extend(round.attempt.to_le_bytes());
 }
 
 /// Reads it; what is left is the rest.
@@ -94,15 +94,16 @@ pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
 /// [`HeadError`].
 pub fn read(request: &[u8]) -> Result<(Kind, About, &[u8]), HeadError> {
     let cut = HeadError::Truncated { bytes: request.len() };
-    let (&[kind, a, b, c, d], mut rest) = request.split_first_chunk().ok_or(cut)?;
+    let (&[kind, a, b, c, d], rest) = request.split_first_chunk().ok_or(cut)?;
     let kind = *KINDS.get(usize::from(kind)).ok_or(HeadError::Kind { byte: kind })?;
-    let mut round = Round { epoch: 0, number: 0 };
-    if kind != Kind::Join {
-        let (epoch, after) = rest.split_first_chunk().ok_or(cut)?;
-        let (number, after) = after.split_first_chunk().ok_or(cut)?;
-        round = Round { epoch: u32::from_le_bytes(*epoch), number: u16::from_le_bytes(*number) };
-        rest = after;
-    }
+    let (epoch, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let (number, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let (attempt, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let round = Round {
+        epoch: u32::from_le_bytes(*epoch),
+        number: u16::from_le_bytes(*number),
+        attempt: u32::from_le_bytes(*attempt),
+    };
     let (shard, partition) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
     Ok((kind, About { shard, partition, round }, rest))
 }
@@ -184,12 +185,11 @@ mod tests {
             partition: u16,
             epoch: u32,
             number: u16,
+            attempt: u32,
             pulled in prop::collection::vec(any::<bool>(), 0..40),
         ) {
             let kind = KINDS[kind];
-            let epoch = if kind == Kind::Join { 0 } else { epoch };
-            let number = if kind == Kind::Join { 0 } else { number };
-            let about = About { shard, partition, round: Round { epoch, number } };
+            let about = About { shard, partition, round: Round { epoch, number, attempt } };
             let routes: Vec<Route> =
                 pulled.iter().map(|&pulled| if pulled { Route::Pull } else { Route::Push }).collect();
             let mut bytes = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         assert_eq!(read(&[1, 0, 0]), Err(HeadError::Truncated { bytes: 3 }));
-        assert_eq!(read(&[1, 0, 0, 0, 0, 1, 0, 0, 0, 1]), Err(HeadError::Truncated { bytes: 10 }));
+        assert_eq!(read(&[1; 14]), Err(HeadError::Truncated { bytes: 14 }));
         assert_eq!(read(&[5, 0, 0, 0, 0]), Err(HeadError::Kind { byte: 5 }));
         let mut routes = Vec::new();
         assert_eq!(take_routes(9, &[255], &mut routes), Err(HeadError::Bits { words: 9 }));

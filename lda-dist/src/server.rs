@@ -39,6 +39,14 @@ pub enum RequestError {
         /// In which.
         now: Round,
     },
+    /// Of before the run went back, or of after.
+    #[error("a request of attempt {found} in attempt {now}")]
+    Attempt {
+        /// Of which.
+        found: u32,
+        /// In which.
+        now: u32,
+    },
     /// Bytes behind the last row or document.
     #[error("{bytes} bytes too many")]
     Rest {
@@ -109,12 +117,21 @@ pub enum RequestError {
     Store(#[from] StoreError),
 }
 
+impl RequestError {
+    /// Whether it came at a wrong time and may be right by itself: who asks is behind or ahead.
+    pub fn is_of_another_time(&self) -> bool {
+        matches!(self, Self::Attempt { .. } | Self::Round { .. } | Self::NotYet)
+    }
+}
+
 /// What a server has.
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
     job: Job,
     /// Most tokens of a document that is pushed.
     longest: u32,
+    /// Of all requests.
+    attempt: u32,
     /// Which one is on; before the first there is none, and shards join.
     round: Option<Round>,
     /// C_k of its start.
@@ -133,13 +150,14 @@ struct Partition {
 
 impl<T: TopicIndex> Server<T> {
     /// With these partitions, each with its words, which ascend; all counts are 0. Documents of more than `longest`
-    /// tokens may not be pushed.
+    /// tokens may not be pushed. All requests have to be of this attempt.
     ///
     /// # Panics
     /// If topics have numbers too narrow for K.
     pub fn new(
         job: &Job,
         longest: u32,
+        attempt: u32,
         partitions: impl IntoIterator<Item = (u16, Vec<u32>)>,
     ) -> Self {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
@@ -150,6 +168,7 @@ impl<T: TopicIndex> Server<T> {
         Self {
             job: job.clone(),
             longest,
+            attempt,
             round: None,
             totals: vec![0; job.topics() as usize],
             partitions: partitions.into_iter().map(partition).collect(),
@@ -164,7 +183,10 @@ impl<T: TopicIndex> Server<T> {
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, partition, round } = about;
-        let Self { job, longest, round: now, totals, partitions, bench } = self;
+        let Self { job, longest, attempt, round: now, totals, partitions, bench } = self;
+        if round.attempt != *attempt {
+            return Err(RequestError::Attempt { found: round.attempt, now: *attempt });
+        }
         let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
         if kind == Kind::Join {
             return of.join(job, &about, body);

@@ -86,6 +86,26 @@ pub enum AnswerError {
     },
 }
 
+/// Topics that are not those of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// Not one a token.
+    #[error("{found} topics of {expected} tokens")]
+    Tokens {
+        /// How many.
+        found: usize,
+        /// How many tokens there are.
+        expected: usize,
+    },
+    /// A topic that there is not.
+    #[error("topic {topic} is not one of the job's")]
+    Topic {
+        /// Which.
+        topic: u32,
+    },
+}
+
 /// A part of the documents.
 #[derive(Debug)]
 pub struct Shard<T: TopicIndex> {
@@ -178,11 +198,67 @@ impl<T: TopicIndex> Shard<T> {
             lengths,
             parts,
         };
-        for topic in shard.parts.iter().flat_map(|part| &part.topics) {
-            shard.counts[topic.get() as usize] += 1;
-        }
-        shard.begin_epoch(job);
+        shard.count(job);
         Ok(shard)
+    }
+
+    /// Counts topics anew.
+    fn count(&mut self, job: &Job) {
+        self.counts.fill(0);
+        self.own.fill(0);
+        for topic in self.parts.iter().flat_map(|part| &part.topics) {
+            self.counts[topic.get() as usize] += 1;
+        }
+        self.begin_epoch(job);
+    }
+
+    /// Parts and places there of all words that the shard has, words ascending.
+    fn by_word(&self) -> Vec<(u32, usize, usize)> {
+        let places = |(part, of): (usize, &Part<T>)| {
+            of.words.iter().enumerate().map(move |(at, &word)| (word, part, at)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(u32, usize, usize)> =
+            self.parts.iter().enumerate().flat_map(places).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Every token's topic, by word and then by document, whatever the partitions are: what a run can go on from.
+    pub fn topics(&self) -> Vec<T> {
+        let mut topics = Vec::with_capacity(self.num_tokens());
+        for (_, part, at) in self.by_word() {
+            let part = &self.parts[part];
+            topics.extend_from_slice(&part.topics[part.range(at)]);
+        }
+        topics
+    }
+
+    /// Takes such topics between two epochs.
+    ///
+    /// # Errors
+    /// [`RestoreError`], and then nothing has changed.
+    pub fn restore(&mut self, job: &Job, mut topics: &[T]) -> Result<(), RestoreError> {
+        let (found, expected) = (topics.len(), self.num_tokens());
+        if found != expected {
+            return Err(RestoreError::Tokens { found, expected });
+        }
+        if let Some(topic) = topics.iter().find(|topic| topic.get() >= job.topics()) {
+            return Err(RestoreError::Topic { topic: topic.get() });
+        }
+        for (_, part, at) in self.by_word() {
+            let part = &mut self.parts[part];
+            let range = part.range(at);
+            let (of_word, rest) = topics.split_at(range.len());
+            part.topics[range].copy_from_slice(of_word);
+            topics = rest;
+        }
+        self.count(job);
+        Ok(())
+    }
+
+    /// Tokens.
+    pub fn num_tokens(&self) -> usize {
+        self.parts.iter().map(|part| part.topics.len()).sum()
     }
 
     /// Its number.
@@ -270,8 +346,15 @@ impl<T: TopicIndex> Shard<T> {
     ///
     /// # Panics
     /// If there is no such partition, or if it was placed elsewise.
-    pub fn join(&self, job: &Job, placement: &Placement, partition: u16, to: &mut Vec<u8>) {
-        let about = self.about(partition, Round { epoch: 0, number: 0 });
+    pub fn join(
+        &self,
+        job: &Job,
+        placement: &Placement,
+        partition: u16,
+        round: Round,
+        to: &mut Vec<u8>,
+    ) {
+        let about = self.about(partition, round);
         request::begin(Kind::Join, &about, to);
         let words = self.words(partition);
         let places: Vec<(u32, u32)> =

@@ -1,12 +1,16 @@
 //! Where a run keeps what outlasts its nodes: objects with names, each there as a whole or not at all.
 //!
+//! Documents ([`documents`](crate::documents)) and snapshots ([`snapshot`](crate::snapshot)) are kept so.
+//!
 //! The trait is small, so that whatever a site has can be one: a directory that all nodes see ([`Directory`]), or an
 //! object store, by whose library it is a few lines.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lda_core::file::{FileError, replace};
 use thiserror::Error;
@@ -30,6 +34,18 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`StorageError`].
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError>;
+
+    /// Whether there is an object of that name.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    fn has(&self, name: &str) -> Result<bool, StorageError>;
+
+    /// Takes an object away, if there is one.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    fn remove(&self, name: &str) -> Result<(), StorageError>;
 }
 
 /// An object that cannot be read or written.
@@ -54,6 +70,38 @@ pub enum StorageError {
     /// A file that cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// Objects in memory, which are gone with it: for tests, and for what need not last.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl Memory {
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for Memory {
+    fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
+        let error = || io::Error::from(io::ErrorKind::NotFound);
+        let object = self.objects().get(name).cloned();
+        object.ok_or_else(|| StorageError::Io { place: name.to_owned(), error: error() })
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+        self.objects().insert(name.to_owned(), content.to_vec());
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> Result<bool, StorageError> {
+        Ok(self.objects().contains_key(name))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        self.objects().remove(name);
+        Ok(())
+    }
 }
 
 /// Files of a directory.
@@ -107,6 +155,22 @@ impl Storage for Directory {
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
         Ok(replace(&self.file(name)?, |file| Ok(file.write_all(content)?))?)
     }
+
+    fn has(&self, name: &str) -> Result<bool, StorageError> {
+        let file = self.file(name)?;
+        file.try_exists()
+            .map_err(|error| StorageError::Io { place: file.display().to_string(), error })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        let file = self.file(name)?;
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StorageError::Io { place: file.display().to_string(), error })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +188,11 @@ mod tests {
         for name in ["", "../a", ".a", "a/b", "a b", "é", &"a".repeat(129)] {
             let error = directory.write(name, b"").unwrap_err();
             assert!(matches!(error, StorageError::Name { .. }), "{name}: {error}");
+        }
+        assert!(directory.has("a-1.x").unwrap());
+        for _ in 0..2 {
+            directory.remove("a-1.x").unwrap();
+            assert!(!directory.has("a-1.x").unwrap());
         }
         let error = directory.read("b").unwrap_err().to_string();
         assert!(error.contains("deeper") && error.contains('b'), "{error}");

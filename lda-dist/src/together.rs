@@ -41,7 +41,7 @@ use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 use thiserror::Error;
 
 use crate::bench::Bench;
-use crate::job::{Job, Round};
+use crate::job::{JOINING, Job, Round};
 use crate::placement::{Partitioner, Placement, PlacementError, estimated_cost};
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
@@ -240,6 +240,7 @@ impl<T: TopicIndex> Together<T> {
             Server::new(
                 job,
                 options.longest,
+                0,
                 own.map(|number| (number as u16, placement.words(number).collect())),
             )
         };
@@ -270,7 +271,8 @@ impl<T: TopicIndex> Together<T> {
         for (partition, server) in self.partitions() {
             for shard in &self.shards {
                 request.clear();
-                shard.join(&self.job, &self.placement, partition, &mut request);
+                let joining = Round { epoch: 0, number: JOINING, attempt: 0 };
+                shard.join(&self.job, &self.placement, partition, joining, &mut request);
                 self.servers[server].serve(&request, &mut Vec::new())?;
             }
         }
@@ -319,7 +321,7 @@ impl<T: TopicIndex> Together<T> {
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
         for number in 0..self.options.rounds {
-            let round = Round { epoch: self.epoch, number };
+            let round = Round { epoch: self.epoch, number, attempt: 0 };
             self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
             for &shard in order {
                 self.shards[shard].begin_round(&self.totals)?;

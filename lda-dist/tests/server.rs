@@ -2,7 +2,7 @@
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::job::{Job, Round};
+use lda_dist::job::{JOINING, Job, Round};
 use lda_dist::placement::{Partitioner, Placement};
 use lda_dist::request::{self, About, HeadError, Kind, put_routes, size_of_byte};
 use lda_dist::route::Route;
@@ -14,7 +14,8 @@ use proptest::prelude::*;
 
 const TOPICS: u32 = 6;
 const LONGEST: u32 = 100;
-const ROUND: Round = Round { epoch: 1, number: 0 };
+const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
+const ROUND: Round = Round { epoch: 1, number: 0, attempt: 0 };
 /// Of the shard and its words.
 const ABOUT: About = About { shard: 3, partition: 0, round: ROUND };
 
@@ -38,9 +39,9 @@ fn both() -> Both {
     let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
     let shard = Shard::new(&job, &placement, 3, &corpus, 0..12, 0).unwrap();
-    let mut server = Server::new(&job, LONGEST, [(0, (0..8).collect())]);
+    let mut server = Server::new(&job, LONGEST, 0, [(0, (0..8).collect())]);
     let mut join = Vec::new();
-    shard.join(&job, &placement, 0, &mut join);
+    shard.join(&job, &placement, 0, JOIN, &mut join);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut gained = vec![0; TOPICS as usize];
     server.end_round(&mut gained).unwrap();
@@ -109,7 +110,7 @@ proptest! {
         let first = both();
         let kind = [Kind::Push, Kind::Gained, Kind::Pull, Kind::Sizes, Kind::Join][kind];
         let mut join = Vec::new();
-        first.shard.join(&first.job, &first.placement, 0, &mut join);
+        first.shard.join(&first.job, &first.placement, 0, JOIN, &mut join);
         let body = match kind {
             Kind::Push => first.documents(),
             Kind::Gained => first.all_pulled(&vec![0; first.words]),
@@ -202,7 +203,7 @@ fn what_it_has_not_is_refused() {
         assert_eq!(ask(&mut both.server, &elsewhere), nowhere);
         let other = request(kind, &About { shard: 4, ..ABOUT }, &documents);
         assert_eq!(ask(&mut both.server, &other), nobody);
-        let found = Round { epoch: 1, number: 1 };
+        let found = Round { epoch: 1, number: 1, attempt: 0 };
         let early = request(kind, &About { round: found, ..ABOUT }, &documents);
         let refused = RequestError::Round { found, now: ROUND };
         assert_eq!(ask(&mut both.server, &early), Err(refused));
@@ -243,7 +244,7 @@ fn what_it_has_not_is_refused() {
 fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut both = both();
     let mut join = Vec::new();
-    both.shard.join(&both.job, &both.placement, 0, &mut join);
+    both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
     let joined = RequestError::Joined { shard: 3, partition: 0 };
     assert_eq!(ask(&mut both.server, &join), Err(joined));
     join[1] = 9;
@@ -258,7 +259,7 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     let words = RequestError::Words { shard: 5, partition: 0 };
     assert_eq!(ask(&mut both.server, &twice), Err(words));
     // Before the first round it is too early for all else.
-    let mut server = Server::<u16>::new(&both.job, LONGEST, [(0, (0..8).collect())]);
+    let mut server = Server::<u16>::new(&both.job, LONGEST, 0, [(0, (0..8).collect())]);
     let early = ask(&mut server, &request(Kind::Sizes, &ABOUT, &[]));
     assert_eq!(early, Err(RequestError::NotYet));
 }

@@ -30,7 +30,7 @@ fn addresses<const N: usize>() -> [String; N] {
 }
 
 /// A run of a master, a server and two workers; `save` is the model's file.
-fn prepare(scratch: &Scratch, epochs: u32) -> PathBuf {
+fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
     let path = scratch.file("articles.txt");
     documents(&path);
     let out = scratch.file("shards");
@@ -41,7 +41,7 @@ fn prepare(scratch: &Scratch, epochs: u32) -> PathBuf {
     let [master, server, first, second] = addresses();
     let config = scratch.file("run.toml");
     let text = format!(
-        "documents = \"shards\"\nrun = \"test\"\n\
+        "documents = \"shards\"\nrun = \"test\"\n{more}\n\
          [training]\ntopics = 4\nalpha = 0.5\nepochs = {epochs}\nworkers = 2\nsave = \"model.lda\"\n\
          [grpc]\nmaster = \"{master}\"\nservers = [\"{server}\"]\nworkers = [\"{first}\", \"{second}\"]\n\
          [grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n"
@@ -86,7 +86,7 @@ impl Drop for Node {
 #[test]
 fn nodes_of_a_network_leave_the_file_of_one_process() {
     let scratch = Scratch::new("node");
-    let config = prepare(&scratch, 30);
+    let config = prepare(&scratch, 30, "");
     // In whatever order they are started.
     let nodes = [("worker", "1"), ("server", "0"), ("worker", "0"), ("master", "0")]
         .map(|(role, index)| Node::start(&config, role, index));
@@ -106,7 +106,7 @@ fn nodes_of_a_network_leave_the_file_of_one_process() {
 #[test]
 fn who_loses_a_node_says_that_it_may_go_well_again() {
     let scratch = Scratch::new("lost");
-    let config = prepare(&scratch, 1_000_000);
+    let config = prepare(&scratch, 1_000_000, "");
     let nodes = [("master", "0"), ("server", "0"), ("worker", "0")]
         .map(|(role, index)| Node::start(&config, role, index));
     let mut lost = Node::start(&config, "worker", "1");
@@ -120,9 +120,55 @@ fn who_loses_a_node_says_that_it_may_go_well_again() {
 }
 
 #[test]
+fn a_run_survives_the_end_of_any_of_its_nodes() {
+    let scratch = Scratch::new("killed");
+    let (epochs, patience) = (1500, "patience = 60.0");
+    let config = prepare(&scratch, epochs, patience);
+    let mut text = fs::read_to_string(&config).unwrap();
+    text.push_str("[snapshots]\ndirectory = \"kept\"\nevery = 20\n");
+    fs::write(&config, text).unwrap();
+    let all = [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
+    let mut nodes = all.map(|(role, index)| Node::start(&config, role, index));
+    let mut kept = 0;
+    for (at, (role, index)) in all.into_iter().enumerate() {
+        // Something is kept between each two.
+        let begun = Instant::now();
+        let now = loop {
+            let latest = fs::read_to_string(scratch.file("kept").join("latest"));
+            let epoch = latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok());
+            match epoch {
+                Some(epoch) if epoch > kept => break epoch,
+                _ => thread::sleep(Duration::from_millis(2)),
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
+        };
+        kept = now;
+        assert!(nodes[at].0.try_wait().unwrap().is_none(), "{role} has ended");
+        nodes[at].0.kill().unwrap();
+        nodes[at].0.wait().unwrap();
+        nodes[at] = Node::start(&config, role, index);
+    }
+    assert!(kept < epochs, "the run is over");
+    for (node, (role, _)) in nodes.into_iter().zip(all) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+        let tells = said.contains("the run goes on from epoch");
+        assert_eq!(tells, role == "master", "{said}");
+    }
+    let local = scratch.file("local.lda");
+    let epochs = epochs.to_string();
+    let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
+    let path = scratch.file("articles.txt");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    command.arg("local").arg(path).args(["--topics", "4", "--alpha", "0.5"]).args(more);
+    assert!(command.output().unwrap().status.success());
+    assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
+}
+
+#[test]
 fn a_node_of_another_authority_is_not_let_in() {
     let scratch = Scratch::new("stranger");
-    let config = prepare(&scratch, 30);
+    let config = prepare(&scratch, 30, "");
     let master = Node::start(&config, "master", "0");
     certificates(&scratch, "other-ca.pem", "other");
     let other = scratch.file("other.toml");

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V
-//!          17 done, to the master: epoch (4), round (2); after an epoch's last round, what it took: 8 bytes
-//!          for each of [`Bytes`] but the last, the number of shards (2), and if the model is judged, for
-//!          each its number (2) and its part of the log joint (8)
-//!          18 plan, to all: documents (8), how often each word occurs, 8 bytes each
-//!          19 begin, to all: epoch, round; what C_k has gained, as a row of K with signs
-//!          20 end, to servers: epoch, round, 1 if the model is judged or 0; the reply is what their rows
-//!          have gained, as such a row, and if it is judged, for each partition its number (2) and its part
-//!          of the log joint (8)
-//!          21 finish, to all: that was the last round
+//!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
+//!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, the number of shards
+//!          (2), and if the model is judged, for each its number (2) and its part of the log joint (8)
+//!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs, 8
+//!          bytes each
+//!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
+//!          with signs
+//!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
+//!          such a row, and if it is judged, for each partition its number (2) and its part of the log joint (8)
+//!          21 finish, to all: that was the last round; the last epoch that all have kept (4)
 //!          22 failed, to the master: why, as text
-//!          23 rows, to a server, after the last round: partition (2); the reply is its rows, one behind the other,
-//!          words in order
+//!          23 rows, to a server, after the last round: attempt (4), partition (2); the reply is its rows, one
+//!          behind the other, words in order
+//!          24 here, to the master: the last attempt that this node has heard of (4)
+//! round    epoch (4), number (2), attempt (4)
 //! ```
 //!
 //! Numbers have their lower bytes first. The first byte tells these from what workers ask of servers
@@ -27,13 +30,14 @@ use crate::wire::RowCode;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Control {
     Words { shard: u16, documents: u64, frequencies: Vec<(u32, u32)> },
-    Done { round: Round, took: Option<Took> },
-    Plan { documents: u64, frequencies: Vec<u64> },
-    Begin { round: Round, gained: Vec<(u32, i32)> },
+    Done { round: Round, kept: u32, took: Option<Took> },
+    Start { attempt: u32, epoch: u32, documents: u64, frequencies: Vec<u64> },
+    Begin { round: Round, kept: u32, gained: Vec<(u32, i32)> },
     End { round: Round, judged: bool },
-    Finish,
+    Finish { kept: u32 },
     Failed(String),
-    Rows { partition: u16 },
+    Rows { attempt: u32, partition: u16 },
+    Here { attempt: u32 },
 }
 
 /// What an epoch took of a worker.
@@ -48,12 +52,13 @@ pub(super) type Parts = Vec<(u16, f64)>;
 
 const WORDS: u8 = 16;
 const DONE: u8 = 17;
-const PLAN: u8 = 18;
+const START: u8 = 18;
 const BEGIN: u8 = 19;
 const END: u8 = 20;
 const FINISH: u8 = 21;
 const FAILED: u8 = 22;
 const ROWS: u8 = 23;
+const HERE: u8 = 24;
 /// Of a reason.
 const LONGEST: usize = 4096;
 
@@ -63,6 +68,7 @@ impl Control {
         let put_round = |round: &Round, to: &mut Vec<u8>| {
             to.extend(round.epoch.to_le_bytes());
             to.extend(round.number.to_le_bytes());
+            to.extend(round.attempt.to_le_bytes());
         };
         match self {
             Self::Words { shard, documents, frequencies } => {
@@ -71,9 +77,10 @@ impl Control {
                 to.extend(documents.to_le_bytes());
                 RowCode::new(words).encode(frequencies, &mut to);
             }
-            Self::Done { round, took } => {
+            Self::Done { round, kept, took } => {
                 to.push(DONE);
                 put_round(round, &mut to);
+                to.extend(kept.to_le_bytes());
                 if let Some(Took { bytes, parts }) = took {
                     let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
                     for number in [sizes, routes, rows, gained, pushed, answers] {
@@ -82,14 +89,17 @@ impl Control {
                     put_parts(parts, &mut to);
                 }
             }
-            Self::Plan { documents, frequencies } => {
-                to.push(PLAN);
+            Self::Start { attempt, epoch, documents, frequencies } => {
+                to.push(START);
+                to.extend(attempt.to_le_bytes());
+                to.extend(epoch.to_le_bytes());
                 to.extend(documents.to_le_bytes());
                 to.extend(frequencies.iter().flat_map(|tokens| tokens.to_le_bytes()));
             }
-            Self::Begin { round, gained } => {
+            Self::Begin { round, kept, gained } => {
                 to.push(BEGIN);
                 put_round(round, &mut to);
+                to.extend(kept.to_le_bytes());
                 RowCode::new(topics).encode(gained, &mut to);
             }
             Self::End { round, judged } => {
@@ -97,14 +107,22 @@ impl Control {
                 put_round(round, &mut to);
                 to.push((*judged).into());
             }
-            Self::Finish => to.push(FINISH),
+            Self::Finish { kept } => {
+                to.push(FINISH);
+                to.extend(kept.to_le_bytes());
+            }
             Self::Failed(why) => {
                 to.push(FAILED);
                 to.extend(&why.as_bytes()[..why.len().min(LONGEST)]);
             }
-            Self::Rows { partition } => {
+            Self::Rows { attempt, partition } => {
                 to.push(ROWS);
+                to.extend(attempt.to_le_bytes());
                 to.extend(partition.to_le_bytes());
+            }
+            Self::Here { attempt } => {
+                to.push(HERE);
+                to.extend(attempt.to_le_bytes());
             }
         }
         to
@@ -123,10 +141,13 @@ impl Control {
             }
             DONE => {
                 let round = take_round(&mut rest)?;
+                let kept = u32::from_le_bytes(take(&mut rest)?);
                 let took = if rest.is_empty() { None } else { Some(take_took(&mut rest)?) };
-                Self::Done { round, took }
+                Self::Done { round, kept, took }
             }
-            PLAN => {
+            START => {
+                let attempt = u32::from_le_bytes(take(&mut rest)?);
+                let epoch = u32::from_le_bytes(take(&mut rest)?);
                 let documents = u64::from_le_bytes(take(&mut rest)?);
                 let (each, odd) = rest.as_chunks();
                 if !odd.is_empty() || each.len() != words as usize {
@@ -134,25 +155,30 @@ impl Control {
                 }
                 rest = &[];
                 let frequencies = each.iter().map(|tokens| u64::from_le_bytes(*tokens)).collect();
-                Self::Plan { documents, frequencies }
+                Self::Start { attempt, epoch, documents, frequencies }
             }
             BEGIN => {
                 let round = take_round(&mut rest)?;
+                let kept = u32::from_le_bytes(take(&mut rest)?);
                 let mut gained = Vec::new();
                 RowCode::new(topics).decode(&mut rest, &mut gained).ok()?;
-                Self::Begin { round, gained }
+                Self::Begin { round, kept, gained }
             }
             END => {
                 let round = take_round(&mut rest)?;
                 let [judged @ (0 | 1)] = take(&mut rest)? else { return None };
                 Self::End { round, judged: judged == 1 }
             }
-            FINISH => Self::Finish,
+            FINISH => Self::Finish { kept: u32::from_le_bytes(take(&mut rest)?) },
             FAILED if rest.len() <= LONGEST => {
                 let why = String::from_utf8_lossy(std::mem::take(&mut rest));
                 Self::Failed(why.into_owned())
             }
-            ROWS => Self::Rows { partition: u16::from_le_bytes(take(&mut rest)?) },
+            ROWS => {
+                let attempt = u32::from_le_bytes(take(&mut rest)?);
+                Self::Rows { attempt, partition: u16::from_le_bytes(take(&mut rest)?) }
+            }
+            HERE => Self::Here { attempt: u32::from_le_bytes(take(&mut rest)?) },
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -193,7 +219,8 @@ fn take_took(rest: &mut &[u8]) -> Option<Took> {
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
     let epoch = u32::from_le_bytes(take(rest)?);
-    Some(Round { epoch, number: u16::from_le_bytes(take(rest)?) })
+    let number = u16::from_le_bytes(take(rest)?);
+    Some(Round { epoch, number, attempt: u32::from_le_bytes(take(rest)?) })
 }
 
 #[cfg(test)]
@@ -205,8 +232,8 @@ mod tests {
     const TOPICS: u32 = 9;
     const WORDS: u32 = 5;
 
-    fn round_of((epoch, number): (u32, u16)) -> Round {
-        Round { epoch, number }
+    fn round_of((epoch, number, attempt): (u32, u16, u32)) -> Round {
+        Round { epoch, number, attempt }
     }
 
     fn took() -> impl Strategy<Value = Option<Took>> {
@@ -222,22 +249,31 @@ mod tests {
     fn control() -> impl Strategy<Value = Control> {
         let row = || prop::collection::btree_map(0..WORDS, 1..u32::MAX, 0..5);
         let gained = prop::collection::btree_map(0..TOPICS, prop_oneof![-99..0i32, 1..99i32], 0..9);
-        let round = || any::<(u32, u16)>().prop_map(round_of);
+        let round = || any::<(u32, u16, u32)>().prop_map(round_of);
         prop_oneof![
             (any::<u16>(), any::<u64>(), row()).prop_map(|(shard, documents, row)| {
                 Control::Words { shard, documents, frequencies: row.into_iter().collect() }
             }),
-            (round(), took()).prop_map(|(round, took)| Control::Done { round, took }),
-            (any::<u64>(), any::<[u64; WORDS as usize]>()).prop_map(|(documents, frequencies)| {
-                Control::Plan { documents, frequencies: frequencies.to_vec() }
+            (round(), any::<u32>(), took()).prop_map(|(round, kept, took)| Control::Done {
+                round,
+                kept,
+                took
             }),
-            (round(), gained).prop_map(|(round, gained)| {
-                Control::Begin { round, gained: gained.into_iter().collect() }
+            (any::<[u32; 2]>(), any::<u64>(), any::<[u64; WORDS as usize]>()).prop_map(
+                |([attempt, epoch], documents, frequencies)| {
+                    let frequencies = frequencies.to_vec();
+                    Control::Start { attempt, epoch, documents, frequencies }
+                }
+            ),
+            (round(), any::<u32>(), gained).prop_map(|(round, kept, gained)| {
+                Control::Begin { round, kept, gained: gained.into_iter().collect() }
             }),
             (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
-            Just(Control::Finish),
+            any::<u32>().prop_map(|kept| Control::Finish { kept }),
             ".{0,20}".prop_map(Control::Failed),
-            any::<u16>().prop_map(|partition| Control::Rows { partition }),
+            any::<(u32, u16)>()
+                .prop_map(|(attempt, partition)| Control::Rows { attempt, partition }),
+            any::<u32>().prop_map(|attempt| Control::Here { attempt }),
         ]
     }
 
@@ -250,7 +286,7 @@ mod tests {
                 return Ok(());
             }
             // Of a message that says what an epoch took, what is before is one too.
-            let whole = if bytes[0] == DONE { 7 } else { bytes.len() };
+            let whole = if bytes[0] == DONE { 15 } else { bytes.len() };
             for cut in (0..bytes.len()).filter(|&cut| cut != whole) {
                 prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes[..cut]), None);
             }

@@ -9,17 +9,21 @@ use lda_transport::{Frame, NodeId};
 use super::control::{Control, Took, take_parts};
 use super::gathered::Gathered;
 use super::outbox::Outbox;
-use super::{Failed, Port, Report, Setup, fatal, outcome};
-use crate::job::Round;
+use super::{Failed, Keeper, Port, Report, Setup, outcome, reject};
+use crate::job::{JOINING, Round};
 use crate::placement::Placement;
+use crate::snapshot::{LATEST, latest, parse_latest};
 use crate::together::{Bytes, place};
 use crate::wire::RowCode;
+
+/// Attempts in a row that may come to no end of an epoch.
+const MOST_FRUITLESS: u32 = 100;
 
 /// What was asked of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
     /// Of servers, all of whom have to have done it before it goes on.
-    Plan,
+    Start,
     Begin,
     End,
     Rows,
@@ -31,12 +35,12 @@ enum For {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Workers say which words they have.
-    Words,
-    /// So many servers are told where words are placed.
-    PlanServers(u32),
-    /// Workers join servers, or sample; so many are done.
-    Working(u32),
+    /// Nodes have to be here, and workers to have said which words they have.
+    Gone,
+    /// So many servers have to place words.
+    Starting(u32),
+    /// Workers join servers, or sample.
+    Working,
     /// So many servers have to say what their rows have gained.
     Ending(u32),
     /// So many servers have to begin.
@@ -52,12 +56,22 @@ enum Phase {
 #[derive(Debug)]
 pub struct Master {
     setup: Setup,
+    keeper: Option<Keeper>,
     outbox: Outbox<For>,
     phase: Phase,
+    /// Nodes that wait for what they are told, or do it.
+    here: BTreeSet<NodeId>,
     frequencies: Vec<u64>,
     documents: u64,
     heard: BTreeSet<u16>,
+    /// The last that any node has heard of.
+    attempt: u32,
+    /// Attempts since an epoch was done.
+    fruitless: u32,
     done: BTreeSet<NodeId>,
+    /// The last epoch that each worker has kept, and the last that all have.
+    kept_by: BTreeMap<NodeId, u32>,
+    kept: u32,
     /// The round that is on.
     round: Round,
     totals: Vec<i64>,
@@ -70,20 +84,27 @@ pub struct Master {
     reports: VecDeque<Report>,
     placement: Option<Placement>,
     gathered: Option<Gathered>,
-    failed: Option<Failed>,
+    trouble: Option<String>,
+    pub(super) failed: Option<Failed>,
 }
 
 impl Master {
     /// Of this run.
-    pub fn new(setup: Setup) -> Self {
+    pub(super) fn new(setup: Setup, keeper: Option<Keeper>) -> Self {
         Self {
+            keeper,
             outbox: Outbox::default(),
-            phase: Phase::Words,
+            phase: Phase::Gone,
+            here: BTreeSet::new(),
             frequencies: vec![0; setup.job.words() as usize],
             documents: 0,
             heard: BTreeSet::new(),
+            attempt: 0,
+            fruitless: 0,
             done: BTreeSet::new(),
-            round: Round { epoch: 0, number: 0 },
+            kept_by: BTreeMap::new(),
+            kept: 0,
+            round: Round { epoch: 0, number: JOINING, attempt: 0 },
             totals: vec![0; setup.job.topics() as usize],
             gained: vec![0; setup.job.topics() as usize],
             bytes: Bytes::default(),
@@ -92,6 +113,7 @@ impl Master {
             reports: VecDeque::new(),
             placement: None,
             gathered: None,
+            trouble: None,
             failed: None,
             setup,
         }
@@ -102,12 +124,12 @@ impl Master {
         self.phase == Phase::Finished
     }
 
-    /// Why it has given up, if it has.
-    pub fn failed(&self) -> Option<&Failed> {
-        self.failed.as_ref()
+    /// Whether all epochs are done: nodes close as they hear of it.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Finishing(_) | Phase::Finished)
     }
 
-    /// The round that is on; epoch 0 before the first.
+    /// The round that is on; that of [`JOINING`] before the first and after going back.
     pub fn round(&self) -> Round {
         self.round
     }
@@ -117,9 +139,14 @@ impl Master {
         &self.totals
     }
 
-    /// What is known of an epoch, of each once, in order.
+    /// What is known of an epoch, of each once, in order; again of those that are done again.
     pub fn report(&mut self) -> Option<Report> {
         self.reports.pop_front()
+    }
+
+    /// Why what all have kept could not be written down, once each time. The run goes on.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 
     /// C_w and C_k after the last round, if it [gathers](Setup::gather) them: for a
@@ -128,104 +155,181 @@ impl Master {
         self.gathered.as_ref().filter(|_| self.is_finished())
     }
 
-    /// A node has closed.
-    pub fn closed(&mut self, peer: NodeId) {
-        // After the last round nodes close as they hear of it.
-        if !matches!(self.phase, Phase::Finishing(_) | Phase::Finished) {
-            self.failed.get_or_insert(Failed::Away { peer });
+    /// The node has started: where does a run before it stand?
+    pub(super) fn start(&mut self) -> Result<(), Failed> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
+        let storage = keeper.storage();
+        if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
+            let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
+            self.kept =
+                parse_latest(self.setup.run(), &text).map_err(|error| failed(error.to_string()))?;
         }
+        Ok(())
     }
 
     /// What the endpoint says.
-    pub fn act(&mut self, action: Action, port: &mut dyn Port) {
-        if self.failed.is_some() {
-            return;
-        }
-        if let Some(failed) = fatal(&action) {
-            self.failed = Some(failed);
-            return;
-        }
-        let acted = match action {
+    pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
+        match action {
+            Action::Joined { peer, reborn: true, .. } => {
+                self.here.remove(&peer);
+                if !self.is_ending() {
+                    self.phase = Phase::Gone;
+                    self.outbox.clear();
+                }
+                Ok(())
+            }
             Action::Ready { peer } => {
                 self.outbox.ready(port, peer);
                 Ok(())
             }
             Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
             Action::Ended { request, outcome: how } => {
-                outcome(request, how).and_then(|frame| self.ended(request, &frame, port))
+                // Of an attempt before nobody wants to know.
+                let Some(what) = self.outbox.ended(request) else { return Ok(()) };
+                match outcome(request, how)? {
+                    Some(reply) => self.ended(what, request, &reply, port),
+                    // Who has started anew has nothing to finish.
+                    None if what == For::Finish => {
+                        self.ended(what, request, &Frame::default(), port)
+                    }
+                    None => Ok(()),
+                }
             }
             _ => Ok(()),
-        };
-        self.failed = acted.err();
+        }
     }
 
     fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
         let (job, peer) = (&self.setup.job, ticket.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
-        match (Control::decode(job.topics(), job.words(), body), self.phase) {
-            (Some(Control::Words { shard, documents, frequencies }), Phase::Words) => {
+        match Control::decode(job.topics(), job.words(), body) {
+            Some(Control::Words { shard, documents, frequencies }) => {
                 port.reply(ticket, Draft::new());
-                if shard >= self.setup.options.shards || !self.heard.insert(shard) {
+                if shard >= self.setup.options.shards {
                     return Err(nonsense(format!("words of shard {shard}")));
                 }
-                self.documents += documents;
-                for (word, tokens) in frequencies {
-                    self.frequencies[word as usize] += u64::from(tokens);
+                // Who has started anew says it again.
+                if self.heard.insert(shard) {
+                    self.documents += documents;
+                    for (word, tokens) in frequencies {
+                        self.frequencies[word as usize] += u64::from(tokens);
+                    }
                 }
-                if self.heard.len() == usize::from(self.setup.options.shards) {
-                    let Setup { job, options, .. } = &self.setup;
-                    self.placement = Some(place(job, options, &self.frequencies, self.documents)?);
-                    self.phase = Phase::PlanServers(self.setup.options.servers);
-                    self.tell_servers(&self.plan(), Kind::Push, For::Plan, port);
-                }
-                Ok(())
+                self.try_to_start(port)
             }
-            (Some(Control::Done { round, took }), Phase::Working(_)) if round == self.round => {
+            Some(Control::Here { attempt }) => {
                 port.reply(ticket, Draft::new());
-                if !self.done.insert(peer) {
-                    return Err(nonsense("that it is done, twice".to_owned()));
+                if !(1..=self.num_others()).contains(&peer.0) {
+                    return Err(nonsense("that it is here, as nobody knows whom".to_owned()));
+                }
+                self.attempt = self.attempt.max(attempt);
+                self.here.insert(peer);
+                if self.is_ending() {
+                    let finish =
+                        Control::Finish { kept: self.kept }.encode(job.topics(), job.words());
+                    self.outbox.send(port, peer, Kind::Push, &finish, For::Told);
+                }
+                self.try_to_start(port)
+            }
+            Some(Control::Done { round, kept, took }) => {
+                port.reply(ticket, Draft::new());
+                if self.phase != Phase::Working || round.attempt != self.round.attempt {
+                    // It will hear of another attempt.
+                    return Ok(());
+                }
+                if round != self.round || !self.done.insert(peer) {
+                    return Err(nonsense(format!("that it is done with {round:?}")));
                 }
                 if let Some(Took { bytes, parts }) = took {
                     self.bytes.add(&bytes);
                     self.documents_parts.extend(parts);
                 }
+                self.kept_by.insert(peer, kept);
                 if self.done.len() == self.setup.workers as usize {
                     self.done.clear();
+                    self.note_kept();
                     self.gained.fill(0);
                     self.phase = Phase::Ending(self.setup.options.servers);
-                    let judged = self.is_judged();
-                    let end = Control::End { round, judged };
+                    let end = Control::End { round, judged: self.is_judged() };
                     self.tell_servers(&end, Kind::Call, For::End, port);
                 }
                 Ok(())
             }
-            (Some(Control::Failed(why)), _) => {
+            Some(Control::Failed(why)) => {
                 port.reply(ticket, Draft::new());
                 Err(Failed::Told { peer, why })
             }
-            (control, phase) => {
-                port.reject(ticket, Draft::from(&b"not now"[..]));
-                Err(nonsense(format!("{control:?} in {phase:?}")))
+            control => {
+                let failed = nonsense(format!("{control:?}"));
+                reject(port, ticket, Some(&failed));
+                Err(failed)
             }
+        }
+    }
+
+    /// Servers and workers.
+    fn num_others(&self) -> u32 {
+        self.setup.options.servers + self.setup.workers
+    }
+
+    /// Begins another attempt, if all are here.
+    fn try_to_start(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        let all = self.here.len() == self.num_others() as usize
+            && self.heard.len() == usize::from(self.setup.options.shards);
+        if self.phase != Phase::Gone || !all {
+            return Ok(());
+        }
+        if self.fruitless == MOST_FRUITLESS {
+            return Err(Failed::Attempts { attempts: self.fruitless });
+        }
+        self.fruitless += 1;
+        self.attempt = self.attempt.saturating_add(1);
+        if self.placement.is_none() {
+            let Setup { job, options, .. } = &self.setup;
+            self.placement = Some(place(job, options, &self.frequencies, self.documents)?);
+        }
+        self.outbox.clear();
+        self.done.clear();
+        self.kept_by.clear();
+        self.gathered = None;
+        self.totals.fill(0);
+        self.bytes = Bytes::default();
+        self.documents_parts.clear();
+        self.words_parts.clear();
+        self.round = Round { epoch: self.kept, number: JOINING, attempt: self.attempt };
+        self.phase = Phase::Starting(self.setup.options.servers);
+        self.tell_servers(&self.start_message(), Kind::Call, For::Start, port);
+        Ok(())
+    }
+
+    /// Writes down what all workers have kept, for a master to come.
+    fn note_kept(&mut self) {
+        let all = self.kept_by.values().copied().min().unwrap_or(0);
+        let Some(keeper) = self.keeper.as_ref().filter(|_| all > self.kept) else { return };
+        match keeper.storage().write(LATEST, latest(self.setup.run(), all).as_bytes()) {
+            Ok(()) => self.kept = all,
+            Err(error) => self.trouble = Some(error.to_string()),
         }
     }
 
     fn ended(
         &mut self,
+        what: For,
         request: RequestId,
         reply: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let topics = self.setup.job.topics();
-        match (self.outbox.ended(request), &mut self.phase) {
-            (Some(For::Plan), Phase::PlanServers(left)) => {
+        match (what, &mut self.phase) {
+            (For::Start, Phase::Starting(left)) => {
                 *left -= 1;
                 if *left == 0 {
-                    self.phase = Phase::Working(0);
-                    self.tell_workers(&self.plan(), For::Told, port);
+                    self.phase = Phase::Working;
+                    self.tell_workers(&self.start_message(), For::Told, port);
                 }
             }
-            (Some(For::End), Phase::Ending(left)) => {
+            (For::End, Phase::Ending(left)) => {
                 let (mut gained, mut rest) = (Vec::<(u32, i32)>::new(), &reply[..]);
                 let read = RowCode::new(topics).decode(&mut rest, &mut gained);
                 self.bytes.totals += (reply.len() - rest.len()) as u64;
@@ -243,18 +347,18 @@ impl Master {
                     self.next_round(port)?;
                 }
             }
-            (Some(For::Begin), Phase::Beginning(left)) => {
+            (For::Begin, Phase::Beginning(left)) => {
                 *left -= 1;
                 if *left == 0 {
-                    self.phase = Phase::Working(0);
+                    self.phase = Phase::Working;
                     self.tell_workers(&self.begin()?, For::Told, port);
                 }
             }
-            (Some(For::Rows), &mut Phase::Gathering(partition)) => {
+            (For::Rows, &mut Phase::Gathering(partition)) => {
                 self.gather(partition, reply, request)?;
                 self.go_on_gathering(partition + 1, port)?;
             }
-            (Some(For::Finish), Phase::Finishing(left)) => {
+            (For::Finish, Phase::Finishing(left)) => {
                 *left -= 1;
                 if *left == 0 {
                     self.phase = Phase::Finished;
@@ -270,21 +374,23 @@ impl Master {
         for (total, gained) in self.totals.iter_mut().zip(&self.gained) {
             *total += gained;
         }
-        let Round { epoch, number } = self.round;
-        let last = number + 1 == self.setup.options.rounds;
+        let Round { epoch, number, attempt } = self.round;
+        let joining = number == JOINING;
+        let last = joining || number + 1 == self.setup.options.rounds;
         let all = RowCode::new(self.setup.job.topics()).size(&self.gained_row()?) as u64;
-        self.bytes.totals += all * u64::from(self.setup.options.servers + self.setup.workers);
-        if last && epoch > 0 {
+        self.bytes.totals += all * u64::from(self.num_others());
+        if last && !joining {
+            self.fruitless = 0;
             let log_joint = self.is_judged().then(|| self.log_joint());
-            self.reports.push_back(Report { epoch, bytes: self.bytes, log_joint });
+            let (kept, bytes) = (self.kept, self.bytes);
+            self.reports.push_back(Report { epoch, attempt, kept, bytes, log_joint });
             self.documents_parts.clear();
             self.words_parts.clear();
         }
-        if last || epoch == 0 {
+        if last {
             self.bytes = Bytes::default();
         }
-        // What shards join with is round 0 of epoch 0.
-        if epoch == self.setup.epochs && (last || epoch == 0) {
+        if last && epoch >= self.setup.epochs {
             if self.setup.gather {
                 let (topics, words) = (self.totals.len(), self.frequencies.len());
                 self.gathered = Some(Gathered::new(topics, words));
@@ -293,10 +399,10 @@ impl Master {
             self.finish(port);
             return Ok(());
         }
-        self.round = if last || epoch == 0 {
-            Round { epoch: epoch + 1, number: 0 }
+        self.round = if last {
+            Round { epoch: epoch + 1, number: 0, attempt }
         } else {
-            Round { epoch, number: number + 1 }
+            Round { epoch, number: number + 1, attempt }
         };
         self.phase = Phase::Beginning(self.setup.options.servers);
         self.tell_servers(&self.begin()?, Kind::Push, For::Begin, port);
@@ -304,9 +410,10 @@ impl Master {
     }
 
     fn finish(&mut self, port: &mut dyn Port) {
-        self.phase = Phase::Finishing(self.setup.options.servers + self.setup.workers);
-        self.tell_servers(&Control::Finish, Kind::Push, For::Finish, port);
-        self.tell_workers(&Control::Finish, For::Finish, port);
+        self.phase = Phase::Finishing(self.num_others());
+        let finish = Control::Finish { kept: self.kept };
+        self.tell_servers(&finish, Kind::Push, For::Finish, port);
+        self.tell_workers(&finish, For::Finish, port);
     }
 
     /// Asks for the rows of a partition, or ends if there is none left: then they add up to C_k.
@@ -324,7 +431,7 @@ impl Master {
         self.phase = Phase::Gathering(partition);
         let server = self.setup.server(placement.server(partition.into()));
         let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
-        let control = Control::Rows { partition }.encode(topics, words);
+        let control = Control::Rows { attempt: self.attempt, partition }.encode(topics, words);
         self.outbox.send(port, server, Kind::Pull, &control, For::Rows);
         Ok(())
     }
@@ -350,14 +457,16 @@ impl Master {
         if rows.is_empty() { Ok(()) } else { Err(nonsense(format!("{} bytes more", rows.len()))) }
     }
 
-    fn plan(&self) -> Control {
-        Control::Plan { documents: self.documents, frequencies: self.frequencies.clone() }
+    fn start_message(&self) -> Control {
+        let Round { epoch, attempt, .. } = self.round;
+        let frequencies = self.frequencies.clone();
+        Control::Start { attempt, epoch, documents: self.documents, frequencies }
     }
 
     /// Whether the round that is on is an epoch's last, after which the model is judged.
     fn is_judged(&self) -> bool {
-        let Round { epoch, number } = self.round;
-        epoch > 0 && number + 1 == self.setup.options.rounds && self.setup.judges(epoch)
+        let Round { epoch, number, .. } = self.round;
+        number != JOINING && number + 1 == self.setup.options.rounds && self.setup.judges(epoch)
     }
 
     fn log_joint(&self) -> f64 {
@@ -370,7 +479,7 @@ impl Master {
     }
 
     fn begin(&self) -> Result<Control, Failed> {
-        Ok(Control::Begin { round: self.round, gained: self.gained_row()? })
+        Ok(Control::Begin { round: self.round, kept: self.kept, gained: self.gained_row()? })
     }
 
     fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {

@@ -6,7 +6,9 @@
 //!
 //! ```text
 //! worker → master   words of its shards, and how often
-//! master → all      these together: everyone places words by the same rule, and so alike
+//! others → master   here
+//! master → servers  start: words placed by the same rule everywhere, rows without tokens; when all have,
+//! master → workers  start: at the first topics, or at those of an epoch that all have kept
 //! worker → servers  join: its words, and its tokens' topics
 //! worker → master   done
 //!    each round:
@@ -22,12 +24,21 @@
 //! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
 //! number of workers and in whatever order messages come.
 //!
-//! What is lost underway is asked again by the endpoint. A node that ends or starts anew, that refuses, or does not
-//! answer for an hour [ends](Failed) the run: who gives up tells the master why, it gives up, and with it all others.
+//! # What fails
+//! What is lost underway is asked again by the endpoint. A node that has started anew, master, server or worker, has
+//! lost what it knew: when all are there again the run goes back to the last epoch whose topics all workers have
+//! [kept](Setup::keep_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
+//! what is left of those before is turned away by its number. As all chance follows from epoch and round, a run that
+//! has gone back ends with the bits of one that has not.
+//!
+//! Who gives up, as documents cannot be read or a message makes no sense, tells the master why; it gives up, and with
+//! it all others.
 
 mod control;
 mod gathered;
+mod keeper;
 mod master;
+mod master_link;
 mod outbox;
 mod role;
 mod run;
@@ -38,7 +49,7 @@ use std::time::Duration;
 
 use lda_core::random::mix;
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket};
+use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
 use lda_transport::sim::Context;
 use thiserror::Error;
 
@@ -49,6 +60,7 @@ use crate::together::{Bytes, Options, TogetherError};
 
 pub use crate::documents::Documents;
 pub use gathered::Gathered;
+pub use keeper::Keeper;
 pub use master::Master;
 pub use role::Role;
 pub use run::{RunError, config, run, run_local};
@@ -78,13 +90,19 @@ pub struct Setup {
     pub gather: bool,
     /// What tells the documents from others, so that nodes with others are turned away.
     pub corpus: u64,
+    /// After every so many epochs workers keep the topics of their tokens, where they have a [`Keeper`]; 0 for never.
+    pub keep_every: u32,
 }
 
 /// What is known of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// Counted from 1.
+    /// Counted from 1. It comes again if the run goes back.
     pub epoch: u32,
+    /// How often the run has gone back, and 1.
+    pub attempt: u32,
+    /// The last epoch that all workers have kept; 0 if none.
+    pub kept: u32,
     /// What moved between workers and servers, and C_k.
     pub bytes: Bytes,
     /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
@@ -96,6 +114,17 @@ impl Setup {
     pub fn fingerprint(&self) -> u64 {
         let text = format!("{self:?}");
         text.bytes().fold(text.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)))
+    }
+
+    /// The same of what a snapshot belongs to: the job, the documents and their shards.
+    pub fn run(&self) -> u64 {
+        let text = format!("{:?} {} {}", self.job, self.corpus, self.options.shards);
+        text.bytes().fold(text.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)))
+    }
+
+    /// Whether topics are kept after an epoch.
+    pub fn keeps(&self, epoch: u32) -> bool {
+        self.keep_every > 0 && epoch.is_multiple_of(self.keep_every)
     }
 
     /// Whether everyone has something to do.
@@ -232,34 +261,42 @@ pub enum Failed {
         /// Who.
         peer: NodeId,
     },
-    /// A node has lost what it knew.
-    #[error("{peer} has started anew")]
-    Reborn {
-        /// Who.
-        peer: NodeId,
+    /// A run that has gone back again and again.
+    #[error("the run has gone back {attempts} times without an epoch done: look why nodes end")]
+    Attempts {
+        /// How often.
+        attempts: u32,
+    },
+    /// A snapshot that cannot be used.
+    #[error("snapshot {name}: {why}")]
+    Snapshot {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
     },
 }
 
-/// The reply to a request that was done.
-fn outcome(request: RequestId, outcome: Outcome) -> Result<lda_transport::Frame, Failed> {
+/// The reply to a request that was done; none where the peer knows nothing of it, as it is of another attempt or has
+/// started anew: the run goes back then, and nobody wants it.
+fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport::Frame>, Failed> {
     let peer = request.peer;
     match outcome {
-        Outcome::Done(frame) => Ok(frame),
+        Outcome::Done(frame) => Ok(Some(frame)),
+        Outcome::Rejected(frame) if frame[..] == NOT_NOW => Ok(None),
         Outcome::Rejected(frame) => {
             Err(Failed::Refused { peer, why: String::from_utf8_lossy(&frame).into_owned() })
         }
+        Outcome::Unknown { why: Why::NewIncarnation, .. } => Ok(None),
         Outcome::Unknown { why, .. } => Err(Failed::Unknown { peer, why: format!("{why:?}") }),
     }
 }
 
-/// Whether an action ends a run.
-fn fatal(action: &Action) -> Option<Failed> {
-    match action {
-        Action::Refused { peer, why } => {
-            Some(Failed::Stranger { peer: *peer, why: why.to_string() })
-        }
-        Action::Joined { peer, reborn: true, .. } => Some(Failed::Reborn { peer: *peer }),
-        // Of a peer that is away for a while the endpoint sends again what was lost.
-        _ => None,
-    }
+/// What is said of a request that comes at a wrong time.
+const NOT_NOW: [u8; 1] = [0];
+
+/// Says that a request is not done: not at this time, or why never.
+fn reject(port: &mut dyn Port, ticket: Ticket, why: Option<&Failed>) {
+    let why = why.map_or(NOT_NOW.to_vec(), |why| why.to_string().into_bytes());
+    port.reject(ticket, Draft::from(&why[..]));
 }

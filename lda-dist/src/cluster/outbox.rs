@@ -46,6 +46,12 @@ impl<For> Outbox<For> {
         self.waiting.remove(&peer);
     }
 
+    /// Nobody wants to know any more what becomes of them, and those that wait are not sent.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+        self.underway.clear();
+    }
+
     /// A request has ended: what it was for.
     pub fn ended(&mut self, request: RequestId) -> Option<For> {
         self.underway.remove(&request)

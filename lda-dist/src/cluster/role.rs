@@ -5,7 +5,7 @@ use lda_transport::NodeId;
 use lda_transport::endpoint::Action;
 use lda_transport::sim::{Context, Program};
 
-use super::{Documents, Failed, Master, Port, ServerNode, Setup, Worker};
+use super::{Documents, Failed, Keeper, MASTER, Master, Port, ServerNode, Setup, Worker};
 
 /// A node of a run, whichever role its number gives it.
 #[derive(Debug)]
@@ -19,13 +19,17 @@ pub enum Role<T: TopicIndex, D> {
 }
 
 impl<T: TopicIndex, D: Documents> Role<T, D> {
-    /// Of node `id`; only workers read `documents`.
-    pub fn new(setup: Setup, id: NodeId, documents: D) -> Self {
+    /// Of node `id`; only workers read `documents`. Without a `keeper` nothing is kept, and a run that goes back begins
+    /// again; with one it goes on from what its storage has of this run already.
+    pub fn new(setup: Setup, id: NodeId, documents: D, keeper: Option<Keeper>) -> Self {
         let servers = setup.options.servers;
         match id.0 {
-            0 => Self::Master(Box::new(Master::new(setup))),
+            0 => Self::Master(Box::new(Master::new(setup, keeper))),
             id if id <= servers => Self::Server(Box::new(ServerNode::new(setup, id - 1))),
-            id => Self::Worker(Box::new(Worker::new(setup, id - 1 - servers, documents))),
+            id => {
+                let worker = Worker::new(setup, id - 1 - servers, documents, keeper);
+                Self::Worker(Box::new(worker))
+            }
         }
     }
 
@@ -39,27 +43,40 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     }
 
     /// The node has started.
-    pub fn start(&mut self, port: &mut dyn Port) {
-        if let Self::Worker(worker) = self {
-            worker.start(port);
-        }
+    pub fn start(&mut self) {
+        let started = match self {
+            Self::Master(master) => master.start(),
+            Self::Server(_) | Self::Worker(_) => Ok(()),
+        };
+        *self.failed_mut() = started.err();
     }
 
     /// What the endpoint says.
     pub fn act(&mut self, action: Action, port: &mut dyn Port) {
-        match self {
-            Self::Master(master) => master.act(action, port),
-            Self::Server(server) => server.act(action, port),
-            Self::Worker(worker) => worker.act(action, port),
+        if self.failed().is_some() {
+            return;
         }
+        let acted = match (action, &mut *self) {
+            (Action::Refused { peer, why }, _) => {
+                Err(Failed::Stranger { peer, why: why.to_string() })
+            }
+            // Of a peer that is away for a while the endpoint sends again what was lost.
+            (action, Self::Master(master)) => master.act(action, port),
+            (action, Self::Server(server)) => server.act(action, port),
+            (action, Self::Worker(worker)) => worker.act(action, port),
+        };
+        *self.failed_mut() = acted.err();
     }
 
-    /// A node has closed, which is told whether or not the endpoint has known it.
+    /// A node is gone for good, which is told whether or not the endpoint has known it.
     pub fn closed(&mut self, peer: NodeId) {
-        match self {
-            Self::Master(master) => master.closed(peer),
-            Self::Server(server) => server.closed(peer),
-            Self::Worker(worker) => worker.closed(peer),
+        let needed = match self {
+            Self::Master(master) => !master.is_ending(),
+            Self::Server(server) => peer == MASTER && !server.is_finished(),
+            Self::Worker(worker) => peer == MASTER && !worker.is_finished(),
+        };
+        if needed {
+            self.failed_mut().get_or_insert(Failed::Away { peer });
         }
     }
 
@@ -75,16 +92,24 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     /// Why it has given up, if it has.
     pub fn failed(&self) -> Option<&Failed> {
         match self {
-            Self::Master(master) => master.failed(),
-            Self::Server(server) => server.failed(),
-            Self::Worker(worker) => worker.failed(),
+            Self::Master(master) => master.failed.as_ref(),
+            Self::Server(server) => server.failed.as_ref(),
+            Self::Worker(worker) => worker.failed.as_ref(),
+        }
+    }
+
+    fn failed_mut(&mut self) -> &mut Option<Failed> {
+        match self {
+            Self::Master(master) => &mut master.failed,
+            Self::Server(server) => &mut server.failed,
+            Self::Worker(worker) => &mut worker.failed,
         }
     }
 }
 
 impl<T: TopicIndex, D: Documents> Program for Role<T, D> {
-    fn start(&mut self, cx: &mut Context<'_>) {
-        Role::start(self, cx);
+    fn start(&mut self, _: &mut Context<'_>) {
+        Role::start(self);
     }
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {

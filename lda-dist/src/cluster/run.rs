@@ -1,5 +1,6 @@
 //! A role over a transport, on the thread that calls.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,15 +57,18 @@ impl Port for Now<'_> {
 ///
 /// Sampling is done on this thread, between messages. A node on several threads has several shards, and as many nodes.
 ///
+/// A node that has closed may come again, and the run goes on; if it does not within `patience`, the run ends.
+///
 /// # Errors
 /// [`RunError`]. The transport is closed then too.
 pub fn run<T: TopicIndex, D: Documents>(
     mut role: Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
+    patience: Duration,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<Role<T, D>, RunError> {
-    let ended = drive(&mut role, transport, config, watch);
+    let ended = drive(&mut role, transport, config, patience, watch);
     transport.close(LAST);
     ended.map(|()| role)
 }
@@ -98,10 +102,10 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         }
     };
     let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
-        let role = Role::new(setup.clone(), transport.id(), documents.clone());
+        let role = Role::new(setup.clone(), transport.id(), documents.clone(), None);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
-        run(role, transport, self::config(identity), watch)
+        run(role, transport, self::config(identity), Duration::ZERO, watch)
     };
     let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");
@@ -132,6 +136,7 @@ fn drive<T: TopicIndex, D: Documents>(
     role: &mut Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
+    patience: Duration,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<(), RunError> {
     let origin = Instant::now();
@@ -139,8 +144,17 @@ fn drive<T: TopicIndex, D: Documents>(
     let mut endpoint = Endpoint::new(config);
     let mut given_up: Option<Time> = None;
     let mut master_is_there = true;
-    role.start(&mut Now { endpoint: &mut endpoint, now: now() });
+    // When those that have closed are given up.
+    let mut closed: BTreeMap<NodeId, Time> = BTreeMap::new();
+    role.start();
     loop {
+        closed.retain(|&peer, until| {
+            let waits = now() < *until;
+            if !waits {
+                role.closed(peer);
+            }
+            waits
+        });
         act(role, &mut endpoint, now());
         while let Some((to, frame)) = endpoint.transmit(now()) {
             if let Err(unsent) = transport.send(to, frame) {
@@ -170,7 +184,7 @@ fn drive<T: TopicIndex, D: Documents>(
         if role.is_finished() && endpoint.is_idle() {
             return Ok(());
         }
-        let until = given_up.unwrap_or(Time::NEVER);
+        let until = closed.values().copied().chain(given_up).min().unwrap_or(Time::NEVER);
         let mut wait = match endpoint.next_timer().min(until) {
             Time::NEVER => Wait::Forever,
             time => Wait::For(time.since(now())),
@@ -179,10 +193,14 @@ fn drive<T: TopicIndex, D: Documents>(
             let Some(arrival) = transport.receive(wait)? else { break };
             wait = Wait::No;
             let event = match arrival {
-                Arrival::Up { peer } => Event::Up { peer },
+                Arrival::Up { peer } => {
+                    closed.remove(&peer);
+                    master_is_there |= peer == MASTER;
+                    Event::Up { peer }
+                }
                 Arrival::Down { peer, loss } => {
                     if loss == Loss::Closed {
-                        role.closed(peer);
+                        closed.insert(peer, now() + patience);
                         master_is_there &= peer != MASTER;
                     }
                     Event::Down { peer, loss }

@@ -1,11 +1,13 @@
 //! A server of a run: rows that workers ask for, in rounds that the master calls.
 
 use lda_core::counts::TopicIndex;
+use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Ticket};
-use lda_transport::{Frame, NodeId};
 
 use super::control::{Control, put_parts};
-use super::{Failed, MASTER, Port, Setup, fatal};
+use super::master_link::Link;
+use super::{Failed, MASTER, Port, Setup, reject};
+use crate::job::{JOINING, Round};
 use crate::server::Server;
 use crate::together::place;
 use crate::wire::RowCode;
@@ -15,17 +17,45 @@ use crate::wire::RowCode;
 pub struct ServerNode<T: TopicIndex> {
     setup: Setup,
     number: u32,
+    link: Link,
+    attempt: u32,
     server: Option<Server<T>>,
+    round: Round,
     totals: Vec<u32>,
     finished: bool,
-    failed: Option<Failed>,
+    pub(super) failed: Option<Failed>,
+}
+
+/// Why a message is not done.
+enum Refusal {
+    /// It came at a wrong time: who sent it is behind, or ahead.
+    Now,
+    /// It makes no sense.
+    Ever(Failed),
+}
+
+impl<E: Into<Failed>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Ever(error.into())
+    }
 }
 
 impl<T: TopicIndex> ServerNode<T> {
     /// Server `number` of this run, from 0 on.
-    pub fn new(setup: Setup, number: u32) -> Self {
+    pub(super) fn new(setup: Setup, number: u32) -> Self {
         let totals = vec![0; setup.job.topics() as usize];
-        Self { setup, number, server: None, totals, finished: false, failed: None }
+        let round = Round { epoch: 0, number: JOINING, attempt: 0 };
+        Self {
+            setup,
+            number,
+            link: Link::default(),
+            attempt: 0,
+            server: None,
+            round,
+            totals,
+            finished: false,
+            failed: None,
+        }
     }
 
     /// Its rows, once words are placed.
@@ -38,62 +68,78 @@ impl<T: TopicIndex> ServerNode<T> {
         self.finished
     }
 
-    /// Why it has given up, if it has.
-    pub fn failed(&self) -> Option<&Failed> {
-        self.failed.as_ref()
-    }
-
-    /// A node has closed.
-    pub fn closed(&mut self, peer: NodeId) {
-        if peer == MASTER && !self.finished {
-            self.failed.get_or_insert(Failed::Away { peer });
-        }
-    }
-
     /// What the endpoint says.
-    pub fn act(&mut self, action: Action, port: &mut dyn Port) {
-        if self.failed.is_some() {
-            return;
-        }
-        if let Some(failed) = fatal(&action) {
-            self.failed = Some(failed);
-            return;
-        }
-        if let Action::Asked { ticket, body, .. } = action {
-            match self.asked(ticket, &body) {
-                Ok(reply) => port.reply(ticket, Draft::from(&reply[..])),
-                // A worker's mistake is the worker's to hear of; the master's ends the run here.
-                Err(error) => {
-                    port.reject(ticket, Draft::from(error.to_string().as_bytes()));
-                    if ticket.peer == MASTER {
-                        self.failed = Some(error);
-                    }
+    pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
+        match action {
+            Action::Joined { peer: MASTER, incarnation, .. } => {
+                if self.link.is_new(incarnation) {
+                    let here = Control::Here { attempt: self.attempt };
+                    self.link.tell(&here, &self.setup, port);
                 }
+                Ok(())
             }
+            Action::Ready { peer: MASTER } => {
+                self.link.ready(port);
+                Ok(())
+            }
+            Action::Ended { request, outcome } => self.link.ended(request, outcome),
+            Action::Asked { ticket, body, .. } => match self.asked(ticket, &body) {
+                Ok(reply) => {
+                    port.reply(ticket, Draft::from(&reply[..]));
+                    Ok(())
+                }
+                Err(Refusal::Now) => {
+                    reject(port, ticket, None);
+                    Ok(())
+                }
+                // A worker's mistake is the worker's to hear of; the master's ends the run here.
+                Err(Refusal::Ever(failed)) => {
+                    reject(port, ticket, Some(&failed));
+                    if ticket.peer == MASTER { Err(failed) } else { Ok(()) }
+                }
+            },
+            _ => Ok(()),
         }
     }
 
-    fn asked(&mut self, ticket: Ticket, body: &Frame) -> Result<Vec<u8>, Failed> {
-        let Self { setup, server, totals, .. } = self;
+    fn asked(&mut self, ticket: Ticket, body: &Frame) -> Result<Vec<u8>, Refusal> {
+        let Self { setup, server, totals, attempt: now, round: of, .. } = self;
         let (job, peer) = (&setup.job, ticket.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         if peer != MASTER {
-            let server =
-                server.as_mut().ok_or_else(|| nonsense("a request before words are placed"))?;
+            let server = server.as_mut().ok_or(Refusal::Now)?;
             let mut reply = Vec::new();
-            server.serve(body, &mut reply)?;
-            return Ok(reply);
+            return match server.serve(body, &mut reply) {
+                Ok(()) => Ok(reply),
+                Err(error) if error.is_of_another_time() => Err(Refusal::Now),
+                Err(error) => Err(error.into()),
+            };
         }
-        match (Control::decode(job.topics(), job.words(), body), server) {
-            (Some(Control::Plan { documents, frequencies }), server @ None) => {
-                let placement = place(job, &setup.options, &frequencies, documents)?;
-                let all = 0..placement.num_partitions() as u32;
-                let own = all.filter(|&partition| placement.server(partition) == self.number);
-                let own = own.map(|number| (number as u16, placement.words(number).collect()));
-                *server = Some(Server::new(job, setup.options.longest, own));
-                Ok(Vec::new())
+        let control = Control::decode(job.topics(), job.words(), body)
+            .ok_or_else(|| nonsense("bytes that are no message"))?;
+        if let Control::Start { attempt, documents, frequencies, .. } = control {
+            if attempt <= *now {
+                return Err(Refusal::Now);
             }
-            (Some(Control::End { judged, .. }), Some(server)) => {
+            let placement =
+                place(job, &setup.options, &frequencies, documents).map_err(Failed::from)?;
+            let all = 0..placement.num_partitions() as u32;
+            let own = all.filter(|&partition| placement.server(partition) == self.number);
+            let own = own.map(|number| (number as u16, placement.words(number).collect()));
+            *server = Some(Server::new(job, setup.options.longest, attempt, own));
+            *now = attempt;
+            *of = Round { epoch: 0, number: JOINING, attempt };
+            totals.fill(0);
+            self.finished = false;
+            return Ok(Vec::new());
+        }
+        let server = server.as_mut().ok_or(Refusal::Now)?;
+        match control {
+            Control::End { round, judged } => {
+                let joining = round.number == JOINING && of.number == JOINING;
+                if round.attempt != *now || !joining && round != *of {
+                    return Err(Refusal::Now);
+                }
                 let mut gained = vec![0; totals.len()];
                 server.end_round(&mut gained)?;
                 let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
@@ -108,25 +154,32 @@ impl<T: TopicIndex> ServerNode<T> {
                 }
                 Ok(reply)
             }
-            (Some(Control::Begin { round, gained }), Some(server)) => {
+            Control::Begin { round, gained, .. } => {
+                if round.attempt != *now {
+                    return Err(Refusal::Now);
+                }
                 for (topic, by) in gained {
                     let total = &mut totals[topic as usize];
                     *total =
                         total.checked_add_signed(by).ok_or_else(|| nonsense("totals below 0"))?;
                 }
                 server.begin_round(round, totals);
+                *of = round;
                 Ok(Vec::new())
             }
-            (Some(Control::Rows { partition }), Some(server)) => {
+            Control::Rows { attempt, partition } => {
+                if attempt != *now {
+                    return Err(Refusal::Now);
+                }
                 let mut reply = Vec::new();
                 server.rows(partition, &mut reply)?;
                 Ok(reply)
             }
-            (Some(Control::Finish), Some(_)) => {
+            Control::Finish { .. } => {
                 self.finished = true;
                 Ok(Vec::new())
             }
-            _ => Err(nonsense("a message at a wrong time")),
+            _ => Err(nonsense("a message for somebody else").into()),
         }
     }
 }

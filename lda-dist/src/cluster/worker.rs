@@ -1,28 +1,28 @@
 //! A worker of a run: shards of documents, sampled a partition at a time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use lda_core::counts::TopicIndex;
+use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
-use lda_transport::{Frame, NodeId};
 
 use super::control::{Control, Took};
+use super::master_link::Link;
 use super::outbox::Outbox;
-use super::{Documents, Failed, MASTER, Port, Setup, fatal, outcome};
+use super::{Documents, Failed, Keeper, MASTER, Port, Setup, outcome, reject};
 use crate::bench::Bench;
-use crate::job::Round;
+use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::request::{self, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{Plan, Shard};
+use crate::snapshot::{Of, decode, encode};
 use crate::together::{Bytes, Routing, group, place};
 use crate::wire::PushCode;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
-    /// Of the master: it is told something.
-    Told,
     Join,
     Sizes,
     Answer,
@@ -42,13 +42,24 @@ struct Current {
     rows: Option<Frame>,
 }
 
+/// Topics of an epoch that are being kept: names of what is not there yet.
+#[derive(Debug)]
+struct Keeping {
+    epoch: u32,
+    left: BTreeSet<String>,
+}
+
 /// A worker of a run.
 #[derive(Debug)]
 pub struct Worker<T: TopicIndex, D> {
     setup: Setup,
     number: u32,
     documents: D,
+    keeper: Option<Keeper>,
+    link: Link,
+    /// What servers are asked.
     outbox: Outbox<For>,
+    attempt: u32,
     placement: Option<Placement>,
     shards: Vec<Shard<T>>,
     bench: Bench<T>,
@@ -61,24 +72,36 @@ pub struct Worker<T: TopicIndex, D> {
     bytes: Bytes,
     /// Requests that servers have to do before the round is done here.
     to_be_done: usize,
+    /// The last epoch whose topics are kept here, and that before which all are taken away.
+    kept: u32,
+    cleaned: u32,
+    keeping: Option<Keeping>,
+    trouble: Option<String>,
     finished: bool,
-    failed: Option<Failed>,
+    pub(super) failed: Option<Failed>,
 }
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Worker `number` of this run, from 0 on.
-    pub fn new(setup: Setup, number: u32, documents: D) -> Self {
+    pub(super) fn new(setup: Setup, number: u32, documents: D, keeper: Option<Keeper>) -> Self {
         Self {
+            keeper,
+            link: Link::default(),
             outbox: Outbox::default(),
+            attempt: 0,
             placement: None,
             shards: Vec::new(),
             bench: Bench::new(setup.job.topics()),
             totals: vec![0; setup.job.topics() as usize],
-            round: Round { epoch: 0, number: 0 },
+            round: Round { epoch: 0, number: JOINING, attempt: 0 },
             left: VecDeque::new(),
             current: None,
             bytes: Bytes::default(),
             to_be_done: 0,
+            kept: 0,
+            cleaned: 0,
+            keeping: None,
+            trouble: None,
             finished: false,
             failed: None,
             setup,
@@ -97,116 +120,123 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.finished
     }
 
-    /// Why it has given up, if it has.
-    pub fn failed(&self) -> Option<&Failed> {
-        self.failed.as_ref()
+    /// Why topics could not be kept, once each time. The run goes on, and may have to go back further.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 
-    /// The node has started: the master is told which words its shards have.
-    pub fn start(&mut self, port: &mut dyn Port) {
-        let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
+    /// A master that does not know this node is told which words its shards have.
+    fn introduce(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        let words = self.setup.job.words();
         for shard in self.setup.shards(self.number) {
-            let corpus = match self.documents.read(shard) {
-                Ok((corpus, _)) => corpus,
-                Err(why) => {
-                    self.failed = Some(Failed::Documents { shard, why });
-                    return;
-                }
-            };
+            let failed = |why: String| Failed::Documents { shard, why };
+            let (corpus, _) = self.documents.read(shard).map_err(failed)?;
             if corpus.num_words() != words as usize {
-                let why = format!("{} words for a job of {words}", corpus.num_words());
-                self.failed = Some(Failed::Documents { shard, why });
-                return;
+                return Err(failed(format!("{} words for a job of {words}", corpus.num_words())));
             }
             let tokens = corpus.word_frequencies().into_iter().enumerate();
             let there = tokens.filter(|(_, tokens)| *tokens > 0);
             let row: Result<Vec<(u32, u32)>, _> = there
                 .map(|(word, tokens)| u32::try_from(tokens).map(|n| (word as u32, n)))
                 .collect();
-            let Ok(frequencies) = row else {
-                let why = "a word of more than 2^32 tokens: cut it into more shards".to_owned();
-                self.failed = Some(Failed::Documents { shard, why });
-                return;
-            };
+            let frequencies = row.map_err(|_| {
+                failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
+            })?;
             let documents = corpus.num_documents() as u64;
-            let told = Control::Words { shard, documents, frequencies }.encode(topics, words);
-            self.outbox.send(port, MASTER, Kind::Push, &told, For::Told);
+            let told = Control::Words { shard, documents, frequencies };
+            self.link.tell(&told, &self.setup, port);
         }
-    }
-
-    /// A node has closed.
-    pub fn closed(&mut self, peer: NodeId) {
-        if peer == MASTER && !self.finished {
-            self.failed.get_or_insert(Failed::Away { peer });
-        }
+        self.link.tell(&Control::Here { attempt: self.attempt }, &self.setup, port);
+        Ok(())
     }
 
     /// What the endpoint says.
-    pub fn act(&mut self, action: Action, port: &mut dyn Port) {
-        if self.failed.is_some() {
-            return;
-        }
-        if let Some(failed) = fatal(&action) {
-            self.failed = Some(failed);
-            return;
-        }
-        let acted = match action {
+    pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
+        match action {
+            Action::Joined { peer: MASTER, incarnation, .. } if self.link.is_new(incarnation) => {
+                self.introduce(port)
+            }
+            Action::Ready { peer: MASTER } => {
+                self.link.ready(port);
+                Ok(())
+            }
             Action::Ready { peer } => {
                 self.outbox.ready(port, peer);
                 Ok(())
             }
             Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
+            Action::Ended { request, outcome } if request.peer == MASTER => {
+                self.link.ended(request, outcome)
+            }
             Action::Ended { request, outcome: how } => {
-                outcome(request, how).and_then(|frame| self.ended(request, frame, port))
+                // Of an attempt before nobody wants to know.
+                let Some(what) = self.outbox.ended(request) else { return Ok(()) };
+                match outcome(request, how)? {
+                    Some(reply) => self.ended(what, request, reply, port),
+                    // The server is in another attempt, and this node will be.
+                    None => Ok(()),
+                }
             }
             _ => Ok(()),
-        };
-        self.failed = acted.err();
-    }
-
-    fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
-        let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
-        let control = Control::decode(topics, words, body).filter(|_| ticket.peer == MASTER);
-        match (control, &self.placement) {
-            (Some(Control::Plan { documents, frequencies }), None) => {
-                port.reply(ticket, Draft::new());
-                self.join(&frequencies, documents, port)
-            }
-            (Some(Control::Begin { round, gained }), Some(_)) if self.is_idle() => {
-                port.reply(ticket, Draft::new());
-                for (topic, by) in gained {
-                    let total = &mut self.totals[topic as usize];
-                    *total = total.checked_add_signed(by).ok_or(Failed::Message {
-                        peer: MASTER,
-                        what: format!("a total of topic {topic} below 0"),
-                    })?;
-                }
-                self.begin(round, port)
-            }
-            (Some(Control::Finish), Some(_)) if self.is_idle() => {
-                port.reply(ticket, Draft::new());
-                self.finished = true;
-                Ok(())
-            }
-            _ => {
-                port.reject(ticket, Draft::from(&b"not now"[..]));
-                let what = "a message at a wrong time".to_owned();
-                Err(Failed::Message { peer: ticket.peer, what })
-            }
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.left.is_empty() && self.current.is_none() && self.to_be_done == 0
+    fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
+        let (job, peer) = (&self.setup.job, ticket.peer);
+        let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
+        let control = match Control::decode(job.topics(), job.words(), body) {
+            Some(control) if peer == MASTER => control,
+            _ => {
+                let failed = nonsense("a message for somebody else");
+                reject(port, ticket, Some(&failed));
+                return if peer == MASTER { Err(failed) } else { Ok(()) };
+            }
+        };
+        port.reply(ticket, Draft::new());
+        match control {
+            Control::Start { attempt, epoch, documents, frequencies } if attempt > self.attempt => {
+                self.attempt = attempt;
+                self.go_to(epoch, documents, &frequencies, port)
+            }
+            Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
+                for (topic, by) in gained {
+                    let total = &mut self.totals[topic as usize];
+                    let sum = total.checked_add_signed(by);
+                    *total = sum.ok_or_else(|| nonsense("totals below 0"))?;
+                }
+                self.clean(kept);
+                self.begin(round, port)
+            }
+            // Of an attempt before.
+            Control::Start { .. } | Control::Begin { .. } => Ok(()),
+            Control::Finish { kept } => {
+                self.clean(kept);
+                self.finished = true;
+                self.outbox.clear();
+                Ok(())
+            }
+            _ => Err(nonsense("a message for somebody else")),
+        }
     }
 
-    /// Joins the servers.
-    fn join(
+    /// Goes to where topics are those of an epoch's end, or the first ones, and brings counts to the servers.
+    fn go_to(
         &mut self,
-        frequencies: &[u64],
+        epoch: u32,
         documents: u64,
+        frequencies: &[u64],
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
+        self.outbox.clear();
+        self.left.clear();
+        self.current = None;
+        self.to_be_done = 0;
+        self.bytes = Bytes::default();
+        self.totals.fill(0);
+        self.shards.clear();
+        self.keeping = None;
+        (self.kept, self.finished) = (epoch, false);
+        self.round = Round { epoch, number: JOINING, attempt: self.attempt };
         let placement = place(&self.setup.job, &self.setup.options, frequencies, documents)?;
         let mut body = Vec::new();
         for number in self.setup.shards(self.number) {
@@ -215,10 +245,13 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 .read(number)
                 .map_err(|why| Failed::Documents { shard: number, why })?;
             let all = 0..corpus.num_documents();
-            let shard = Shard::new(&self.setup.job, &placement, number, &corpus, all, first)?;
+            let mut shard = Shard::new(&self.setup.job, &placement, number, &corpus, all, first)?;
+            if epoch > 0 {
+                self.restore(&mut shard, epoch)?;
+            }
             for partition in 0..placement.num_partitions() as u16 {
                 body.clear();
-                shard.join(&self.setup.job, &placement, partition, &mut body);
+                shard.join(&self.setup.job, &placement, partition, self.round, &mut body);
                 let server = self.setup.server(placement.server(partition.into()));
                 self.outbox.send(port, server, Kind::Push, &body, For::Join);
                 self.to_be_done += 1;
@@ -226,7 +259,73 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             self.shards.push(shard);
         }
         self.placement = Some(placement);
+        // Who was here before may not have heard that all have kept this one.
+        self.cleaned = epoch.saturating_sub(self.setup.keep_every);
+        self.clean(epoch);
         Ok(())
+    }
+
+    fn of(&self, shard: u16, epoch: u32) -> Of {
+        Of { run: self.setup.run(), epoch, shard }
+    }
+
+    fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
+        let of = self.of(shard.number(), epoch);
+        let failed = |why: String| Failed::Snapshot { name: of.name(), why };
+        let Some(keeper) = &self.keeper else {
+            return Err(failed(
+                "this worker has no storage: give it the one of the others".to_owned(),
+            ));
+        };
+        let bytes = keeper.storage().read(&of.name()).map_err(|error| failed(error.to_string()))?;
+        let topics = decode::<T>(&of, &bytes).map_err(|error| failed(error.to_string()))?;
+        shard.restore(&self.setup.job, &topics).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Begins to keep the topics of this epoch, unless others are still being written.
+    fn keep(&mut self) {
+        let epoch = self.round.epoch;
+        let ofs: Vec<Of> = self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_busy()) else { return };
+        for (of, shard) in ofs.iter().zip(&self.shards) {
+            keeper.write(of.name(), encode(of, &shard.topics()));
+        }
+        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(Of::name).collect() });
+    }
+
+    /// Sees what is kept now.
+    fn note_kept(&mut self) {
+        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
+        for (name, ended) in written {
+            match (ended, &mut self.keeping) {
+                (Ok(()), Some(Keeping { left, .. })) => drop(left.remove(&name)),
+                (Ok(()), None) => {}
+                (Err(error), _) => {
+                    self.trouble = Some(error.to_string());
+                    self.keeping = None;
+                }
+            }
+        }
+        if let Some(Keeping { epoch, .. }) = self.keeping.take_if(|it| it.left.is_empty()) {
+            self.kept = epoch;
+        }
+    }
+
+    /// Takes away what nobody goes back to.
+    fn clean(&mut self, kept: u32) {
+        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && self.setup.keeps(epoch));
+        let shards = || self.shards.iter().map(Shard::number);
+        let ofs: Vec<Of> = old
+            .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))
+            .map(|(shard, epoch)| self.of(shard, epoch))
+            .collect();
+        self.cleaned = self.cleaned.max(kept);
+        let Some(keeper) = &self.keeper else { return };
+        for of in ofs {
+            if let Err(error) = keeper.storage().remove(&of.name()) {
+                self.trouble = Some(error.to_string());
+            }
+        }
     }
 
     fn begin(&mut self, round: Round, port: &mut dyn Port) -> Result<(), Failed> {
@@ -251,10 +350,13 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
         let Some((shard, partition)) = self.left.pop_front() else {
             if self.to_be_done == 0 {
-                let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
                 let took = self.took();
-                let told = Control::Done { round: self.round, took }.encode(topics, words);
-                self.outbox.send(port, MASTER, Kind::Push, &told, For::Told);
+                if took.is_some() && self.setup.keeps(self.round.epoch) {
+                    self.keep();
+                }
+                self.note_kept();
+                let told = Control::Done { round: self.round, kept: self.kept, took };
+                self.link.tell(&told, &self.setup, port);
             }
             return Ok(());
         };
@@ -280,8 +382,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// What an epoch took, after its last round.
     fn took(&mut self) -> Option<Took> {
-        let Round { epoch, number } = self.round;
-        if epoch == 0 || number + 1 < self.setup.options.rounds {
+        let Round { epoch, number, .. } = self.round;
+        if number == JOINING || number + 1 < self.setup.options.rounds {
             return None;
         }
         let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
@@ -343,25 +445,24 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     fn ended(
         &mut self,
+        what: For,
         request: RequestId,
         frame: Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let what = self.outbox.ended(request);
         let len = frame.len() as u64;
         match what {
-            Some(For::Sizes) => self.bytes.sizes += len,
-            Some(For::Answer) => self.bytes.answers += len,
-            Some(For::Rows) => self.bytes.rows += len,
-            _ => {}
+            For::Sizes => self.bytes.sizes += len,
+            For::Answer => self.bytes.answers += len,
+            For::Rows => self.bytes.rows += len,
+            For::Join | For::Gained => {}
         }
         match what {
-            None | Some(For::Told) => Ok(()),
-            Some(For::Join | For::Gained) => {
+            For::Join | For::Gained => {
                 self.to_be_done -= 1;
                 self.go_on(port)
             }
-            Some(For::Sizes) => {
+            For::Sizes => {
                 let Some(Current { shard, partition, .. }) = self.current else { return Ok(()) };
                 let shard = &self.shards[shard];
                 let (found, words) = (frame.len(), shard.words(partition).len());
@@ -373,11 +474,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 let plan = shard.plan(partition, &sizes, self.setup.options.longest);
                 self.exchange(plan, port)
             }
-            Some(For::Answer) => {
+            For::Answer => {
                 self.current.iter_mut().for_each(|current| current.answer = Some(frame.clone()));
                 self.sample(port)
             }
-            Some(For::Rows) => {
+            For::Rows => {
                 self.current.iter_mut().for_each(|current| current.rows = Some(frame.clone()));
                 self.sample(port)
             }

@@ -264,28 +264,8 @@ fn shard_line(line: &str, shard: usize, first: u64) -> Option<Part> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::io;
-    use std::sync::Mutex;
-
     use super::*;
-
-    /// Objects in memory.
-    #[derive(Debug, Default)]
-    struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
-
-    impl Storage for Memory {
-        fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
-            let none = || io::Error::from(io::ErrorKind::NotFound);
-            let object = self.0.lock().unwrap().get(name).cloned();
-            object.ok_or_else(|| StorageError::Io { place: name.to_owned(), error: none() })
-        }
-
-        fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-            self.0.lock().unwrap().insert(name.to_owned(), content.to_vec());
-            Ok(())
-        }
-    }
+    use crate::storage::Memory;
 
     fn corpus() -> Corpus {
         Corpus::from_words((0..20).map(|d| vec![format!("w{}", d % 7), format!("w{}", d % 3)]))
@@ -349,7 +329,7 @@ mod tests {
         assert!(swap("manifest", "shard-00000").contains("shard-00000: it is no file"));
         let memory = stored();
         store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
-        memory.0.lock().unwrap().remove("shard-00000");
+        memory.remove("shard-00000").unwrap();
         assert!(Stored::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000"));
     }
 

@@ -3,12 +3,17 @@
 //! ```toml
 //! documents = "nips"            # a directory of `cluster cut`
 //! run = "nips-2"                # nodes of other runs are turned away
+//! patience = 60.0               # seconds that a node which has ended may take to come again
 //!
 //! [training]                    # options of `cluster local`
 //! topics = 1000
 //! workers = 2
 //! servers = 1
 //! save = "nips.lda"             # by the master
+//!
+//! [snapshots]                   # what a run goes on from when a node has failed, or all
+//! directory = "nips-2"          # that master and workers see
+//! every = 10                    # epochs
 //!
 //! [grpc]                        # without it: ranks of MPI
 //! master = "10.0.0.1:7000"
@@ -25,6 +30,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lda_dist::cluster::{MASTER, Setup};
 use lda_transport::NodeId;
@@ -59,6 +65,14 @@ pub enum ConfigError {
         #[source]
         error: Box<toml::de::Error>,
     },
+    /// A time that is none.
+    #[error("{path}: patience is {found}: give seconds, 0 or more", path = path.display())]
+    Patience {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: f64,
+    },
     /// Not as many addresses as nodes.
     #[error("{found} addresses of {role}s, where `{role}s = {expected}`: give as many")]
     Addresses {
@@ -90,11 +104,31 @@ pub struct Config {
     /// Name of the run.
     #[serde(default)]
     pub run: String,
+    /// Seconds that a node which has ended may take to come again.
+    #[serde(default)]
+    pub patience: f64,
     /// What is trained.
     #[serde(default)]
     pub training: Training,
+    /// What is kept underway.
+    pub snapshots: Option<Snapshots>,
     /// How nodes reach each other; without it they are ranks of MPI.
     pub grpc: Option<Grpc>,
+}
+
+/// What is kept underway.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Snapshots {
+    /// Where.
+    pub directory: PathBuf,
+    /// After every so many epochs.
+    #[serde(default = "ten")]
+    pub every: u32,
+}
+
+fn ten() -> u32 {
+    10
 }
 
 /// How nodes reach each other over gRPC.
@@ -193,7 +227,13 @@ impl Config {
         let text = read().map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
         let mut config: Self = toml::from_str(&text)
             .map_err(|error| ConfigError::Parse { path: path.to_owned(), error: error.into() })?;
+        if Duration::try_from_secs_f64(config.patience).is_err() {
+            return Err(ConfigError::Patience { path: path.to_owned(), found: config.patience });
+        }
         let base = path.parent().unwrap_or(Path::new(""));
+        if let Some(Snapshots { directory, .. }) = &mut config.snapshots {
+            *directory = base.join(&*directory);
+        }
         config.documents = base.join(&config.documents);
         config.training.save = config.training.save.map(|save| base.join(save));
         if let Some(Grpc { tls: Some(tls), .. }) = &mut config.grpc {
@@ -282,6 +322,8 @@ mod tests {
         };
         let said = |from, to| refused(from, to).unwrap_err().to_string();
         assert!(said("documents", "document").contains("unknown field"));
+        let patience = "patience = -1.0\n[training]";
+        assert!(said("[training]", patience).contains("patience is -1: give seconds, 0 or more"));
         assert!(said("workers = 2", "workers = two").contains("line 3"));
         assert!(said("\"s:1\"", "\"s:1\", \"s:2\"").contains("2 addresses of servers, where"));
         assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());

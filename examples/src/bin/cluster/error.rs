@@ -86,9 +86,9 @@ impl ClusterError {
             Self::Run(RunError::Transport(_)) => AGAIN,
             Self::Run(RunError::Role(
                 Failed::Away { .. }
-                | Failed::Reborn { .. }
                 | Failed::Told { .. }
-                | Failed::Unknown { .. },
+                | Failed::Unknown { .. }
+                | Failed::Attempts { .. },
             )) => AGAIN,
             _ => 1,
         }

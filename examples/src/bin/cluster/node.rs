@@ -1,10 +1,11 @@
 //! One node of a run, over gRPC or MPI.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lda_core::counts::TopicIndex;
 use lda_core::model::TopicModel;
-use lda_dist::cluster::{self, Failed, Gathered, Role, RunError, Setup};
+use lda_dist::cluster::{self, Failed, Gathered, Keeper, Role, RunError, Setup};
 use lda_dist::documents::Stored;
 use lda_dist::storage::Directory;
 use lda_examples::output::Output;
@@ -13,7 +14,7 @@ use lda_transport::endpoint::Identity;
 use lda_transport::{NodeId, Transport};
 
 use crate::args::{Node, RoleName};
-use crate::config::{Config, Which};
+use crate::config::{Config, Snapshots, Which};
 use crate::error::ClusterError;
 use crate::progress::Progress;
 use crate::training::Extent;
@@ -35,7 +36,8 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         words: documents.num_words(),
         fingerprint: documents.fingerprint(),
     };
-    let setup = config.training.setup(Some(documents.num_shards()), extent)?;
+    let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
+    setup.keep_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
     let mut transport = connect(args, &config, &setup)?;
     let which = Which::of(&setup, transport.id());
@@ -64,7 +66,13 @@ fn train<T: TopicIndex>(
     documents: &Documents,
     transport: &mut dyn Transport,
 ) -> Result<Option<Gathered>, ClusterError> {
-    let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone());
+    let keeper = match &config.snapshots {
+        Some(Snapshots { directory, .. }) => {
+            Some(Keeper::beside(Arc::new(Directory::create(directory)?)))
+        }
+        None => None,
+    };
+    let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone(), keeper);
     let identity = Identity {
         // Of two lives of a node the later one has the larger number.
         incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
@@ -79,11 +87,22 @@ fn train<T: TopicIndex>(
         _ => None,
     };
     let mut watch = |role: &mut Role<T, Documents>| {
-        if let (Role::Master(master), Some(progress)) = (role, &mut progress) {
-            std::iter::from_fn(|| master.report()).for_each(|report| progress.report(&report));
+        let trouble = match role {
+            Role::Master(master) => {
+                let mut reports = std::iter::from_fn(|| master.report());
+                let progress = progress.iter_mut();
+                progress.for_each(|it| reports.by_ref().for_each(|report| it.report(&report)));
+                master.trouble()
+            }
+            Role::Worker(worker) => worker.trouble(),
+            Role::Server(_) => None,
+        };
+        if let Some(trouble) = trouble {
+            args.program.note(&format!("a snapshot is not kept, the run goes on: {trouble}"));
         }
     };
-    let ended = cluster::run(role, transport, cluster::config(identity), &mut watch)?;
+    let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
+    let ended = cluster::run(role, transport, cluster::config(identity), patience, &mut watch)?;
     Ok(match ended {
         Role::Master(master) => master.counts().cloned(),
         _ => None,

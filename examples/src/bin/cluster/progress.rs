@@ -12,6 +12,7 @@ pub struct Progress<'a> {
     tokens: f64,
     every: u32,
     epochs: u32,
+    attempt: u32,
     begun: Instant,
 }
 
@@ -28,6 +29,7 @@ impl<'a> Progress<'a> {
             tokens: tokens as f64,
             every: setup.judge_every.max(1),
             epochs: setup.epochs,
+            attempt: 1,
             begun: Instant::now(),
         }
     }
@@ -36,6 +38,14 @@ impl<'a> Progress<'a> {
     pub fn report(&mut self, report: &Report) {
         let seconds = self.begun.elapsed().as_secs_f64();
         self.begun = Instant::now();
+        if report.attempt != self.attempt {
+            self.attempt = report.attempt;
+            self.program.note(&format!(
+                "attempt {}: a node has started anew, the run goes on from epoch {}",
+                report.attempt,
+                report.epoch - 1
+            ));
+        }
         if report.epoch.is_multiple_of(self.every) || report.epoch == self.epochs {
             let joint = report.log_joint.map_or(String::new(), |joint| {
                 format!("log joint a token {:.4}, ", joint / self.tokens)

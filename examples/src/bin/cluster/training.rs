@@ -137,6 +137,7 @@ impl Training {
             judge_every: self.evaluate_every,
             gather: self.save.is_some(),
             corpus: of.fingerprint,
+            keep_every: 0,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
+mod recovery;
+
 use std::time::Duration;
 
 use lda_core::Corpus;
@@ -26,7 +28,16 @@ fn corpus() -> Corpus {
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
     let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.02, 3).unwrap();
-    Setup { job, options, workers, epochs: 3, judge_every: 2, gather: true, corpus: 7 }
+    Setup {
+        job,
+        options,
+        workers,
+        epochs: 3,
+        judge_every: 2,
+        gather: true,
+        corpus: 7,
+        keep_every: 0,
+    }
 }
 
 fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World<Node> {
@@ -44,7 +55,7 @@ fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) ->
     for (id, setup) in (0..).map(NodeId).zip(setups) {
         let (setup, stored) = (setup.clone(), stored.clone());
         world.add(id, move |birth| {
-            let node = Role::new(setup.clone(), id, stored.clone());
+            let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
             let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
             // So few that peers are busy at times.
@@ -156,7 +167,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
         let log_joint = (epoch >= 2)
             .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
-        end.reports.push(Report { epoch, bytes, log_joint });
+        end.reports.push(Report { epoch, attempt: 1, kept: 0, bytes, log_joint });
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
     for server in run.servers() {

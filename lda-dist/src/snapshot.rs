@@ -1,0 +1,246 @@
+//! What a run can go on from: the topics of all tokens after an epoch, and nothing else. All counts follow from them,
+//! and all chance from the job's seed, the epoch and the round, so that a run that goes back to a snapshot ends with
+//! the bits of one that never failed.
+//!
+//! ```text
+//! latest                 which epoch all shards have kept, as text:
+//!                          lda-dist snapshot 1
+//!                          epoch 40
+//!                          run 9d0c1c6f4a5d3b21
+//! topics-00000040-00003  topics of shard 3 after epoch 40:
+//!   byte 0    8  89 'L' 'D' 'A' 'z' 0d 0a 1a
+//!        8    4  version, 1
+//!       12    2  shard
+//!       14    2  bytes a topic, 2 or 4
+//!       16    8  run: a hash of job, documents and their shards
+//!       24    4  epoch
+//!       28    4  zeros
+//!       32    8  tokens
+//!       40       topics, by word and then by document
+//!       last  8  XXH64 of all before
+//! ```
+//!
+//! Numbers have their lower bytes first. Partitions, rounds, servers and workers may be others when a run goes on; with
+//! other rounds it ends elsewhere.
+
+use std::fmt::Write;
+
+use lda_core::counts::TopicIndex;
+use lda_core::file::checksum;
+use thiserror::Error;
+
+/// Name of the object that tells which epoch all shards have kept.
+pub const LATEST: &str = "latest";
+const TITLE: &str = "lda-dist snapshot 1";
+const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
+const VERSION: u32 = 1;
+const HEAD: usize = 40;
+
+/// A snapshot that is none, or of something else.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// Bytes that are something else, or not all.
+    #[error("it is no snapshot, or damaged")]
+    Damaged,
+    /// Of a later version.
+    #[error(
+        "it has format version {version} and this program reads up to {VERSION}: use a newer one"
+    )]
+    Newer {
+        /// The snapshot's.
+        version: u32,
+    },
+    /// Of another run.
+    #[error(
+        "it is of run {found:016x}, and this is {run:016x}: its topics, priors, seed, documents or shards are others"
+    )]
+    Run {
+        /// The snapshot's.
+        found: u64,
+        /// This one.
+        run: u64,
+    },
+    /// Of another shard or epoch.
+    #[error("it is of shard {shard} after epoch {epoch}")]
+    Other {
+        /// Its shard.
+        shard: u16,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// Topics of another width.
+    #[error("its topics have {found} bytes, not {expected}")]
+    Width {
+        /// The snapshot's.
+        found: u16,
+        /// What they should have.
+        expected: u16,
+    },
+}
+
+/// Which topics they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Of {
+    /// A hash of job, documents and their shards.
+    pub run: u64,
+    /// After which epoch.
+    pub epoch: u32,
+    /// Whose.
+    pub shard: u16,
+}
+
+impl Of {
+    /// Name of the object.
+    pub fn name(&self) -> String {
+        format!("topics-{:08}-{:05}", self.epoch, self.shard)
+    }
+}
+
+/// A shard's topics as bytes.
+pub fn encode<T: TopicIndex>(of: &Of, topics: &[T]) -> Vec<u8> {
+    let width = size_of::<T>();
+    let mut bytes = Vec::with_capacity(HEAD + width * topics.len() + 8);
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(of.shard.to_le_bytes());
+    bytes.extend((width as u16).to_le_bytes());
+    bytes.extend(of.run.to_le_bytes());
+    bytes.extend(of.epoch.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend((topics.len() as u64).to_le_bytes());
+    for topic in topics {
+        bytes.extend_from_slice(&topic.get().to_le_bytes()[..width]);
+    }
+    let sum = checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// The topics that bytes are.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn decode<T: TopicIndex>(of: &Of, bytes: &[u8]) -> Result<Vec<T>, SnapshotError> {
+    let damaged = SnapshotError::Damaged;
+    let (content, sum) = bytes.split_last_chunk().ok_or(damaged.clone())?;
+    let (head, topics) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
+    if head[..8] != MAGIC || checksum(content) != u64::from_le_bytes(*sum) {
+        return Err(damaged);
+    }
+    let number = |at: usize, len: usize| {
+        let bytes = head[at..at + len].iter().rev();
+        bytes.fold(0u64, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let version = number(8, 4) as u32;
+    if version > VERSION {
+        return Err(SnapshotError::Newer { version });
+    }
+    let (found, run) = (number(16, 8), of.run);
+    if found != run {
+        return Err(SnapshotError::Run { found, run });
+    }
+    let (shard, epoch) = (number(12, 2) as u16, number(24, 4) as u32);
+    if (shard, epoch) != (of.shard, of.epoch) {
+        return Err(SnapshotError::Other { shard, epoch });
+    }
+    let (found, width) = (number(14, 2) as u16, size_of::<T>());
+    if usize::from(found) != width {
+        return Err(SnapshotError::Width { found, expected: width as u16 });
+    }
+    if Some(topics.len() as u64) != number(32, 8).checked_mul(width as u64) {
+        return Err(damaged);
+    }
+    let topic = |bytes: &[u8]| {
+        T::new(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
+    };
+    Ok(topics.chunks_exact(width).map(topic).collect())
+}
+
+/// What is said of the epoch that all shards have kept.
+pub fn latest(run: u64, epoch: u32) -> String {
+    let mut text = format!("{TITLE}\n");
+    writeln!(text, "epoch {epoch}\nrun {run:016x}").expect("a string takes it");
+    text
+}
+
+/// The epoch that this says.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn parse_latest(run: u64, text: &[u8]) -> Result<u32, SnapshotError> {
+    let parse = || {
+        let rest = std::str::from_utf8(text).ok()?.strip_prefix(TITLE)?;
+        let (epoch, found) = rest.strip_prefix("\nepoch ")?.split_once("\nrun ")?;
+        let found = u64::from_str_radix(found.strip_suffix('\n')?, 16).ok()?;
+        Some((epoch.parse().ok()?, found))
+    };
+    match parse() {
+        None => Err(SnapshotError::Damaged),
+        Some((epoch, found)) if found == run => Ok(epoch),
+        Some((_, found)) => Err(SnapshotError::Run { found, run }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OF: Of = Of { run: 77, epoch: 40, shard: 3 };
+
+    #[test]
+    fn what_is_of_something_else_is_refused() {
+        let bytes = encode::<u16>(&OF, &[1, 2, 3]);
+        assert_eq!(bytes.len(), 40 + 6 + 8);
+        assert_eq!(OF.name(), "topics-00000040-00003");
+        let refused = |of: Of| decode::<u16>(&of, &bytes).unwrap_err();
+        assert_eq!(refused(Of { run: 8, ..OF }), SnapshotError::Run { found: 77, run: 8 });
+        let other = SnapshotError::Other { shard: 3, epoch: 40 };
+        assert_eq!(refused(Of { shard: 2, ..OF }), other);
+        assert_eq!(refused(Of { epoch: 2, ..OF }), other);
+        let width = SnapshotError::Width { found: 2, expected: 4 };
+        assert_eq!(decode::<u32>(&OF, &bytes), Err(width));
+        let with = |at: usize, byte: u8| {
+            let mut bytes = bytes[..bytes.len() - 8].to_vec();
+            bytes[at] = byte;
+            let sum = checksum(&bytes);
+            bytes.extend(sum.to_le_bytes());
+            decode::<u16>(&OF, &bytes).unwrap_err()
+        };
+        assert_eq!(with(8, 2), SnapshotError::Newer { version: 2 });
+        assert_eq!(with(32, 4), SnapshotError::Damaged);
+        assert_eq!(with(39, 0x80), SnapshotError::Damaged);
+        for end in 0..bytes.len() {
+            assert_eq!(decode::<u16>(&OF, &bytes[..end]), Err(SnapshotError::Damaged));
+        }
+    }
+
+    #[test]
+    fn the_latest_epoch_is_of_a_run() {
+        assert_eq!(parse_latest(9, latest(9, 40).as_bytes()), Ok(40));
+        let other = SnapshotError::Run { found: 9, run: 8 };
+        assert_eq!(parse_latest(8, latest(9, 40).as_bytes()), Err(other));
+        let whole = latest(9, 40);
+        for text in [&whole[1..], &whole[..whole.len() - 1], "", "lda-dist snapshot 1\nepoch x"] {
+            assert_eq!(parse_latest(9, text.as_bytes()), Err(SnapshotError::Damaged));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn topics_come_back(topics in prop::collection::vec(any::<u32>(), 0..40)) {
+            prop_assert_eq!(decode::<u32>(&OF, &encode(&OF, &topics)), Ok(topics.clone()));
+            let narrow: Vec<u16> = topics.iter().map(|&topic| topic as u16).collect();
+            prop_assert_eq!(decode::<u16>(&OF, &encode(&OF, &narrow)), Ok(narrow));
+        }
+
+        #[test]
+        fn a_changed_byte_is_noticed(at in 0..54usize, by in 1..=255u8) {
+            let mut bytes = encode::<u16>(&OF, &[1, 2, 3]);
+            bytes[at] ^= by;
+            prop_assert_eq!(decode::<u16>(&OF, &bytes), Err(SnapshotError::Damaged));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Nodes that crash: the run goes back, and ends with the bits of one process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lda_dist::cluster::Keeper;
+use lda_dist::snapshot::{LATEST, latest};
+use lda_dist::storage::{Memory, Storage};
+use lda_transport::sim::{Chaos, Spell};
+
+use super::*;
+
+/// A job of eight epochs, of which every second is kept.
+fn job(corpus: &Corpus, workers: u32) -> Setup {
+    let options = Options { shards: 4, partitions: 5, rounds: 4, servers: 2, ..Options::default() };
+    Setup { epochs: 8, judge_every: 1, keep_every: 2, ..setup(corpus, workers, options) }
+}
+
+/// Nodes with this storage.
+fn world(
+    setup: &Setup,
+    stored: &InMemory,
+    storage: &Arc<Memory>,
+    network: Network,
+    seed: u64,
+) -> World<Node> {
+    let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
+    for id in (0..1 + setup.options.servers + setup.workers).map(NodeId) {
+        let (setup, stored, storage) = (setup.clone(), stored.clone(), Arc::clone(storage));
+        world.add(id, move |birth| {
+            let keeper = Keeper::now(Arc::clone(&storage) as Arc<dyn Storage>);
+            let node = Role::new(setup.clone(), id, stored.clone(), Some(keeper));
+            let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
+            let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
+            let config = Config { queue: 3, ..Config::new(identity) };
+            (Config { retry: Some(Duration::from_millis(50)), ..config }, node)
+        });
+    }
+    world
+}
+
+/// Each epoch's last report.
+fn last(reports: &[Report]) -> BTreeMap<u32, Report> {
+    reports.iter().map(|report| (report.epoch, *report)).collect()
+}
+
+/// Whether what is left is what one process leaves, of the epochs that the master has seen the end of.
+fn check(found: &End, expected: &End, what: &str) {
+    assert!(found.tokens == expected.tokens, "{what}: topics");
+    assert!(found.rows == expected.rows, "{what}: rows");
+    check_master(found, expected, what);
+}
+
+/// The same of what the master has.
+fn check_master(found: &End, expected: &End, what: &str) {
+    assert!(found.gathered == expected.rows, "{what}: gathered rows");
+    assert_eq!(found.totals, expected.totals, "{what}");
+    let all = last(&expected.reports);
+    for (epoch, report) in last(&found.reports) {
+        let expected = &all[&epoch];
+        assert_eq!(report.bytes, expected.bytes, "{what}: epoch {epoch}");
+        let (found, expected) = (report.log_joint.unwrap(), expected.log_joint.unwrap());
+        assert!((found / expected - 1.0).abs() < 1e-12, "{what}: epoch {epoch}");
+    }
+}
+
+fn expected(corpus: &Corpus, setup: &Setup) -> End {
+    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
+    let mut end = End::default();
+    for epoch in 1..=setup.epochs {
+        let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
+        let joint = log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total();
+        end.reports.push(Report { epoch, attempt: 1, kept: 0, bytes, log_joint: Some(joint) });
+    }
+    run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
+    for server in run.servers() {
+        server.for_each(|word, row| end.rows.push((word, row.to_vec())));
+    }
+    end.tokens.sort_unstable();
+    end.rows.sort_unstable();
+    end.totals = run.totals().iter().map(|&total| total.into()).collect();
+    end
+}
+
+/// Runs with crashes for a time, and then without them to the end.
+fn survive(world: &mut World<Node>, chaos: Chaos, time: Duration) {
+    world.set_chaos(chaos);
+    let end = world.now() + time;
+    while world.now() < end && !is_finished(world) {
+        world.run_for(Duration::from_millis(1));
+    }
+    world.set_chaos(Chaos::default());
+    world.heal();
+    run(world);
+}
+
+/// Whether no node has crashed since the run was finished: one that has knows nothing.
+fn is_whole(world: &World<Node>, setup: &Setup) -> bool {
+    let knows = |id| match world.program(id) {
+        Some(Role::Server(server)) => server.rows().is_some(),
+        Some(Role::Worker(worker)) => !worker.shards().is_empty(),
+        Some(Role::Master(_)) => true,
+        None => false,
+    };
+    (0..1 + setup.options.servers + setup.workers).map(NodeId).all(knows)
+}
+
+#[test]
+fn crashes_of_any_node_leave_no_trace() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let expected = expected(&corpus, &job(&corpus, 1));
+    let (mut attempts, mut further, mut whole) = (0, 0, 0);
+    let spell = |every, lasting| {
+        let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
+        Some(Spell { every, lasting })
+    };
+    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    for seed in 0..60 {
+        let setup = job(&corpus, 1 + seed as u32 % 4);
+        let storage = Arc::new(Memory::default());
+        let network = if seed % 2 == 0 { Network::default() } else { lossy };
+        let mut world = world(&setup, &stored, &storage, network, seed);
+        let crashes = spell(40 + 20 * (seed % 7), 30);
+        let cuts = spell(300, 50).filter(|_| seed % 3 == 0);
+        let silences = spell(300, 50).filter(|_| seed % 5 == 0);
+        survive(&mut world, Chaos { crashes, cuts, silences }, Duration::from_secs(1));
+        let what = format!("seed {seed}");
+        let found = if is_whole(&world, &setup) {
+            whole += 1;
+            let found = of_world(&mut world, &setup, &stored);
+            check(&found, &expected, &what);
+            found
+        } else {
+            let mut found = End::default();
+            world.with(MASTER, |node, _| found.gather(node, stored.firsts())).unwrap();
+            check_master(&found, &expected, &what);
+            found
+        };
+        attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
+        // Epochs before one that was kept are not done again.
+        further +=
+            u32::from(found.reports.iter().any(|report| report.kept > 0 && report.attempt > 1));
+    }
+    assert!(attempts > 60 && further > 20 && whole > 30, "{attempts} {further} {whole}");
+}
+
+#[test]
+fn a_run_goes_on_from_what_it_has_kept() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let storage = Arc::new(Memory::default());
+    let short = Setup { epochs: 4, ..job(&corpus, 2) };
+    run(&mut world(&short, &stored, &storage, Network::default(), 1));
+    assert_eq!(storage.read(LATEST).unwrap(), latest(short.run(), 4).as_bytes());
+    // With other workers and servers, which are no part of what is kept.
+    let mut long = job(&corpus, 3);
+    long.options.servers = 3;
+    let mut world = world(&long, &stored, &storage, Network::default(), 2);
+    run(&mut world);
+    let found = of_world(&mut world, &long, &stored);
+    assert_eq!(found.reports.iter().map(|report| report.epoch).collect::<Vec<_>>(), [5, 6, 7, 8]);
+    check(&found, &expected(&corpus, &job(&corpus, 1)), "gone on");
+    // Of epochs before the last that all have kept nothing is left.
+    let kept = |epoch: u32| {
+        (0..4)
+            .filter(|shard| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap())
+            .count()
+    };
+    assert_eq!([2, 4, 6, 8].map(kept), [0, 0, 0, 4]);
+}
+
+#[test]
+fn a_snapshot_of_another_run_is_refused() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let setup = job(&corpus, 1);
+    let failed = |storage: &Arc<Memory>| {
+        let mut world = world(&setup, &stored, storage, Network::default(), 1);
+        world.run_for(Duration::from_secs(2));
+        let failed = |id| world.program(NodeId(id)).and_then(Role::failed);
+        let first = (0..4).find_map(failed).unwrap().to_string();
+        assert!(!is_finished(&world));
+        first
+    };
+    let storage = Arc::new(Memory::default());
+    storage.write(LATEST, latest(setup.run() ^ 1, 4).as_bytes()).unwrap();
+    assert!(failed(&storage).contains("its topics, priors, seed, documents or shards are others"));
+    storage.write(LATEST, b"lda-dist").unwrap();
+    assert!(failed(&storage).contains("snapshot latest: it is no snapshot, or damaged"));
+    storage.write(LATEST, latest(setup.run(), 4).as_bytes()).unwrap();
+    assert!(failed(&storage).contains("snapshot topics-00000004-00000"));
+}
