@@ -31,9 +31,10 @@ fn tokens(rows: &[Vec<(u32, u32)>]) -> Vec<u64> {
 
 libfuzzer_sys::fuzz_target!(|steps: Vec<Step<'_>>| {
     let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
-    let mut server = Server::<u16>::new(&job, LONGEST, [(2, (0..WORDS).collect())]);
+    let mut server = Server::<u16>::new(&job, LONGEST, 0, [(2, (0..WORDS).collect())]);
     let mut join = Vec::new();
-    let mut about = About { shard: 0, partition: 2, round: Round { epoch: 1, number: 0 } };
+    let round = Round { epoch: 1, number: 0, attempt: 0 };
+    let mut about = About { shard: 0, partition: 2, round };
     request::begin(Kind::Join, &about, &mut join);
     let words: Vec<(u32, u32)> = (0..WORDS).map(|word| (word, 1)).collect();
     RowCode::new(WORDS).encode(&words, &mut join);

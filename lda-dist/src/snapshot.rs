@@ -100,7 +100,7 @@ impl Of {
 /// A shard's topics as bytes.
 pub fn encode<T: TopicIndex>(of: &Of, topics: &[T]) -> Vec<u8> {
     let width = size_of::<T>();
-    let mut bytes = Vec::with_capacity(HEAD + width * topics.len() + 8);
+    let mut bytes = Vec::with_capacity(HEAD + size_of_val(topics) + 8);
     bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(of.shard.to_le_bytes());

@@ -202,7 +202,8 @@ impl Bytes {
     /// All.
     pub fn total(&self) -> u64 {
         let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;
-        sizes + routes + rows + gained + pushed + answers + totals
+        let all = [sizes, routes, rows, gained, pushed, answers, totals];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
 /// A job of so many ranks of the program; none where there is no `mpirun`.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn job(ranks: &str, config: &Path) -> Option<Output> {
     let mut mpirun = Command::new("mpirun");
     mpirun

@@ -303,7 +303,7 @@ mod tests {
         let changes: [(&str, Change, &str); 13] = [
             ("offsets", |at| at[1] = 3, "do not ascend from 0"),
             ("offsets", |at| at[0] = 1, "do not ascend from 0"),
-            ("offsets", |at| drop(at.pop()), "3 values, not 4"),
+            ("offsets", |at| at.truncate(3), "3 values, not 4"),
             ("words", |words| words[2] = 3, "not below `words`"),
             ("words", |words| words[0] = 1, "do not ascend"),
             ("words", |words| words[2] = 0, "it is of other documents"),

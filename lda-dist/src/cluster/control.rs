@@ -59,6 +59,8 @@ const FINISH: u8 = 21;
 const FAILED: u8 = 22;
 const ROWS: u8 = 23;
 const HERE: u8 = 24;
+/// Of all shards together: 2^16 of 2^32.
+const MOST_TOKENS: u64 = 1 << 48;
 /// Of a reason.
 const LONGEST: usize = 4096;
 
@@ -154,7 +156,12 @@ impl Control {
                     return None;
                 }
                 rest = &[];
-                let frequencies = each.iter().map(|tokens| u64::from_le_bytes(*tokens)).collect();
+                let frequencies: Vec<u64> =
+                    each.iter().map(|tokens| u64::from_le_bytes(*tokens)).collect();
+                let sum = |sum: u64, tokens: &u64| sum.checked_add(*tokens);
+                if frequencies.iter().try_fold(0, sum)? > MOST_TOKENS {
+                    return None;
+                }
                 Self::Start { attempt, epoch, documents, frequencies }
             }
             BEGIN => {
@@ -259,7 +266,7 @@ mod tests {
                 kept,
                 took
             }),
-            (any::<[u32; 2]>(), any::<u64>(), any::<[u64; WORDS as usize]>()).prop_map(
+            (any::<[u32; 2]>(), any::<u64>(), prop::array::uniform5(0..1u64 << 45)).prop_map(
                 |([attempt, epoch], documents, frequencies)| {
                     let frequencies = frequencies.to_vec();
                     Control::Start { attempt, epoch, documents, frequencies }

@@ -211,7 +211,7 @@ impl Master {
                 }
                 // Who has started anew says it again.
                 if self.heard.insert(shard) {
-                    self.documents += documents;
+                    self.documents = self.documents.saturating_add(documents);
                     for (word, tokens) in frequencies {
                         self.frequencies[word as usize] += u64::from(tokens);
                     }

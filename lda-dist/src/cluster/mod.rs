@@ -1,7 +1,7 @@
 //! Rounds by nodes that send each other messages: a master, servers and workers, each a state machine.
 //!
 //! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
-//! ([`Action`]) and asks through a [`Port`]; it has no thread, no clock and no socket, so that the same code runs in
+//! ([`Action`](lda_transport::endpoint::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket, so that the same code runs in
 //! [`lda_transport::sim`] and over any transport.
 //!
 //! ```text

@@ -64,6 +64,10 @@ pub enum ClusterError {
     #[error("{0}")]
     Usage(String),
     /// The node cannot be reached, or reach others.
+    #[cfg_attr(
+        not(any(feature = "grpc", feature = "mpi")),
+        allow(dead_code, reason = "there is no way")
+    )]
     #[error("{0}")]
     Transport(String),
 }

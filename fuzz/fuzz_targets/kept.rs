@@ -1,0 +1,43 @@
+//! Objects of a storage: snapshots, what tells of them, and the manifest of documents. Each is refused, or it is one
+//! that comes back when it is written again.
+#![no_main]
+
+use lda_dist::documents::Stored;
+use lda_dist::snapshot::{Of, decode, encode, latest, parse_latest};
+use lda_dist::storage::{Memory, Storage};
+
+const OF: Of = Of { run: 77, epoch: 40, shard: 3 };
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((&kind, bytes)) = bytes.split_first() else { return };
+    match kind % 4 {
+        // As it is, and with the checksum that it should have.
+        0 => check(bytes),
+        1 => {
+            let sum = lda_core::file::checksum(bytes).to_le_bytes();
+            check(&[bytes, &sum].concat());
+        }
+        2 => {
+            if let Ok(epoch) = parse_latest(OF.run, bytes) {
+                assert_eq!(parse_latest(OF.run, latest(OF.run, epoch).as_bytes()), Ok(epoch));
+            }
+        }
+        _ => {
+            let memory = Memory::default();
+            memory.write("manifest", bytes).expect("memory takes it");
+            match Stored::open(memory) {
+                Ok(stored) => assert!(stored.num_shards() > 0 && stored.vocabulary().is_err()),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+});
+
+fn check(bytes: &[u8]) {
+    if let Ok(topics) = decode::<u16>(&OF, bytes) {
+        assert_eq!(decode::<u16>(&OF, &encode(&OF, &topics)), Ok(topics));
+    }
+    if let Ok(topics) = decode::<u32>(&OF, bytes) {
+        assert_eq!(decode::<u32>(&OF, &encode(&OF, &topics)), Ok(topics));
+    }
+}

@@ -1,0 +1,107 @@
+//! A master, a server or a worker whose peers say anything, in any order: it takes what makes sense, turns away what
+//! does not, or gives up and says why.
+#![no_main]
+
+use std::collections::VecDeque;
+
+use lda_core::Corpus;
+use lda_dist::cluster::{Port, Role, Setup};
+use lda_dist::documents::InMemory;
+use lda_dist::job::Job;
+use lda_dist::together::{Options, Routing};
+use lda_transport::NodeId;
+use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
+
+const TOPICS: u32 = 5;
+
+#[derive(arbitrary::Arbitrary, Debug)]
+enum Step<'a> {
+    /// A peer joins, for the first time or anew.
+    Joins { peer: u8, incarnation: u8, reborn: bool },
+    /// It asks.
+    Asks { peer: u8, body: &'a [u8] },
+    /// It answers the oldest request, or the newest.
+    Answers { newest: bool, done: bool, body: &'a [u8] },
+    /// It takes more.
+    Takes { peer: u8 },
+}
+
+/// What has been asked, of peers that are busy now and then.
+#[derive(Default)]
+struct Peers {
+    asked: VecDeque<RequestId>,
+    count: u64,
+}
+
+impl Port for Peers {
+    fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+        self.count += 1;
+        if self.count % 5 == 0 {
+            return Err(Busy { peer, draft });
+        }
+        let request = RequestId { peer, number: self.count };
+        self.asked.push_back(request);
+        Ok(request)
+    }
+
+    fn reply(&mut self, _: Ticket, _: Draft) {}
+
+    fn reject(&mut self, _: Ticket, _: Draft) {}
+}
+
+fn setup(routing: u8) -> Setup {
+    let job = Job::new(TOPICS, 4, 0.1.into(), 0.1, 1).expect("a job");
+    let routing = [Routing::Cheapest, Routing::Pull, Routing::Push][usize::from(routing % 3)];
+    let cut = Options { shards: 2, partitions: 3, rounds: 2, ..Options::default() };
+    let options = Options { servers: 1, routing, ..cut };
+    Setup {
+        job,
+        options,
+        workers: 1,
+        epochs: 2,
+        judge_every: 1,
+        gather: true,
+        corpus: 7,
+        keep_every: 0,
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
+    let (id, routing, steps) = input;
+    let corpus = Corpus::from_tokens([[0u32, 1, 1, 3], [2, 2, 0, 3]]).expect("it is legal");
+    let documents = InMemory::new(corpus, 2).expect("two documents");
+    let mut role =
+        Role::<u16, InMemory>::new(setup(routing), NodeId(u32::from(id % 3)), documents, None);
+    let mut port = Peers::default();
+    role.start();
+    for step in steps {
+        let action = match step {
+            Step::Joins { peer, incarnation, reborn } => Action::Joined {
+                peer: NodeId(u32::from(peer % 4)),
+                role: 0,
+                incarnation: u64::from(incarnation) + 1,
+                reborn,
+            },
+            Step::Asks { peer, body } => Action::Asked {
+                ticket: Ticket { peer: NodeId(u32::from(peer % 4)), incarnation: 1, number: 1 },
+                kind: Kind::Call,
+                body: body.to_vec().into(),
+            },
+            Step::Answers { newest, done, body } => {
+                let next = if newest { port.asked.pop_back() } else { port.asked.pop_front() };
+                let Some(request) = next else { continue };
+                let outcome = match (done, body) {
+                    (true, body) => Outcome::Done(body.to_vec().into()),
+                    (false, []) => Outcome::Unknown { why: Why::NewIncarnation, sent: true },
+                    (false, body) => Outcome::Rejected(body.to_vec().into()),
+                };
+                Action::Ended { request, outcome }
+            }
+            Step::Takes { peer } => Action::Ready { peer: NodeId(u32::from(peer % 4)) },
+        };
+        role.act(action, &mut port);
+        if let Some(failed) = role.failed() {
+            return assert!(!failed.to_string().is_empty());
+        }
+    }
+});
