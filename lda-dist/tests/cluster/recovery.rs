@@ -1,11 +1,12 @@
 //! Nodes that crash: the run goes back, and ends with the bits of one process.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use lda_dist::cluster::Keeper;
 use lda_dist::snapshot::{LATEST, latest};
-use lda_dist::storage::{Memory, Storage};
+use lda_dist::storage::{Memory, Storage, StorageError};
 use lda_transport::sim::{Chaos, Spell};
 
 use super::*;
@@ -20,7 +21,7 @@ fn job(corpus: &Corpus, workers: u32) -> Setup {
 fn world(
     setup: &Setup,
     stored: &InMemory,
-    storage: &Arc<Memory>,
+    storage: &Arc<impl Storage + 'static>,
     network: Network,
     seed: u64,
 ) -> World<Node> {
@@ -190,4 +191,53 @@ fn a_snapshot_of_another_run_is_refused() {
     assert!(failed(&storage).contains("snapshot latest: it is no snapshot, or damaged"));
     storage.write(LATEST, latest(setup.run(), 4).as_bytes()).unwrap();
     assert!(failed(&storage).contains("snapshot topics-00000004-00000"));
+}
+
+/// Takes no topics of shard 1 after epoch 4.
+#[derive(Debug, Default)]
+struct Full(Memory);
+
+impl Storage for Full {
+    fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+        if name != "topics-00000004-00001" {
+            return self.0.write(name, content);
+        }
+        let error = io::Error::from(io::ErrorKind::StorageFull);
+        Err(StorageError::Io { place: name.to_owned(), error })
+    }
+
+    fn has(&self, name: &str) -> Result<bool, StorageError> {
+        self.0.has(name)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        self.0.remove(name)
+    }
+}
+
+#[test]
+fn nobody_goes_back_to_what_one_could_not_keep() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let setup = job(&corpus, 3);
+    let storage = Arc::new(Full::default());
+    let mut world = world(&setup, &stored, &storage, Network::default(), 1);
+    run(&mut world);
+    let found = of_world(&mut world, &setup, &stored);
+    check(&found, &expected(&corpus, &setup), "full");
+    // What is kept after an epoch is heard of with its last round.
+    let kept: Vec<u32> = found.reports.iter().map(|report| report.kept).collect();
+    assert_eq!(kept, [0, 2, 2, 2, 2, 6, 6, 8]);
+    let trouble = |id| match world.with(id, |node, _| match node {
+        Role::Worker(worker) => worker.trouble(),
+        _ => None,
+    }) {
+        Some(Some(trouble)) => trouble.contains("topics-00000004-00001"),
+        _ => false,
+    };
+    assert_eq!((0..6).map(NodeId).map(trouble).filter(|it| *it).count(), 1);
 }
