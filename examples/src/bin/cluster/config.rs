@@ -315,6 +315,25 @@ mod tests {
     }
 
     #[test]
+    fn the_manifests_tell_of_a_run() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/run.toml");
+        let config = Config::read(&path).unwrap();
+        let grpc = config.grpc.unwrap();
+        grpc.check(&config.training).unwrap();
+        let last = Which { role: RoleName::Worker, index: config.training.workers - 1 };
+        assert_eq!(grpc.address(last), "lda-worker-3.lda:7000");
+        assert_eq!(last.fill(&grpc.tls.unwrap().key), "/etc/lda/tls/worker-3.key");
+        let replicas = |file: &str, name: &str, count: u32| {
+            let text = fs::read_to_string(path.with_file_name(file)).unwrap();
+            let line = format!("  {name}: {count}");
+            assert!(text.lines().any(|found| found == line), "{file}: {line}");
+        };
+        replicas("servers.yaml", "replicas", config.training.servers);
+        replicas("workers.yaml", "completions", config.training.workers);
+        replicas("workers.yaml", "parallelism", config.training.workers);
+    }
+
+    #[test]
     fn what_tells_of_no_run_is_refused() {
         let refused = |from: &str, to: &str| {
             let config = read(&FILE.replacen(from, to, 1))?;
