@@ -29,7 +29,7 @@ impl<'a> Progress<'a> {
             tokens: tokens as f64,
             every: setup.judge_every.max(1),
             epochs: setup.epochs,
-            attempt: 1,
+            attempt: 0,
             begun: Instant::now(),
         }
     }
@@ -38,10 +38,12 @@ impl<'a> Progress<'a> {
     pub fn report(&mut self, report: &Report) {
         let seconds = self.begun.elapsed().as_secs_f64();
         self.begun = Instant::now();
-        if report.attempt != self.attempt {
-            self.attempt = report.attempt;
+        // The first attempt too, where a run before it has kept something.
+        if report.attempt != std::mem::replace(&mut self.attempt, report.attempt)
+            && (report.attempt > 1 || report.epoch > 1)
+        {
             self.program.note(&format!(
-                "attempt {}: a node has started anew, the run goes on from epoch {}",
+                "attempt {}: the run goes on from epoch {}",
                 report.attempt,
                 report.epoch - 1
             ));
