@@ -11,100 +11,27 @@
 //!
 //! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 8 bytes a word of the shard.
 
+mod error;
+mod part;
+
 use std::ops::Range;
 
 use lda_core::Corpus;
-use lda_core::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::prior::Alpha;
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::BlockKey;
 use lda_core::special::{LnGammaRatio, ln_rising};
-use thiserror::Error;
 
 use crate::bench::Bench;
 use crate::job::{Job, Round};
 use crate::placement::Placement;
 use crate::request::{self, About, Kind};
 use crate::route::{self, Route};
-use crate::wire::{self, PushCode, RowCode, WireError};
+use crate::wire::{self, PushCode, RowCode};
 
-/// Why there is no such shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ShardError {
-    /// The corpus is not of the job's vocabulary.
-    #[error("a corpus of {found} words for a job of {expected}")]
-    Words {
-        /// Words of the corpus.
-        found: usize,
-        /// V.
-        expected: u32,
-    },
-    /// Numbers of topics are too narrow.
-    #[error("{topics} topics, of which {most} have numbers here: take wider ones")]
-    Topics {
-        /// K.
-        topics: u32,
-        /// Most that there may be.
-        most: u64,
-    },
-    /// Too many tokens of one partition.
-    #[error("{tokens} tokens of one partition in one shard: cut the documents into more shards")]
-    Tokens {
-        /// How many.
-        tokens: usize,
-    },
-    /// Too much for one shard.
-    #[error(transparent)]
-    Rows(#[from] RowsTooLarge),
-}
-
-/// An answer or rows that do not fit what was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum AnswerError {
-    /// Bytes that are none.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// Bytes behind the last row.
-    #[error("{bytes} bytes behind the last row")]
-    Rest {
-        /// How many.
-        bytes: usize,
-    },
-    /// Totals that have not the tokens of this shard.
-    #[error("topic {topic} has fewer tokens than this shard has of it")]
-    Total {
-        /// Which.
-        topic: u32,
-    },
-    /// A row that has not the tokens of this shard.
-    #[error("the row of word {word} has not the tokens that this shard has of it")]
-    Row {
-        /// Which.
-        word: u32,
-    },
-}
-
-/// Topics that are not those of a shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// Not one a token.
-    #[error("{found} topics of {expected} tokens")]
-    Tokens {
-        /// How many.
-        found: usize,
-        /// How many tokens there are.
-        expected: usize,
-    },
-    /// A topic that there is not.
-    #[error("topic {topic} is not one of the job's")]
-    Topic {
-        /// Which.
-        topic: u32,
-    },
-}
+pub use error::{AnswerError, RestoreError, ShardError};
+use part::Part;
 
 /// A part of the documents.
 #[derive(Debug)]
@@ -119,18 +46,6 @@ pub struct Shard<T: TopicIndex> {
     /// Its share of C_k at the round's start, and what it has added since.
     counts: Vec<u32>,
     own: Vec<i32>,
-}
-
-/// Tokens of one partition.
-#[derive(Debug)]
-struct Part<T> {
-    /// Those of the partition that the shard has, ascending.
-    words: Vec<u32>,
-    /// Where each word's tokens begin, and the end.
-    starts: Vec<u32>,
-    /// Of each token.
-    documents: Vec<u32>,
-    topics: Vec<T>,
 }
 
 /// What a partition's tokens of a shard need of their server.
@@ -564,30 +479,6 @@ impl<T: TopicIndex> Shard<T> {
             }
         }
         Ok(())
-    }
-}
-
-impl<T: TopicIndex> Part<T> {
-    fn new(mut tokens: Vec<(u32, u32, T)>) -> Result<Self, ShardError> {
-        if u32::try_from(tokens.len()).is_err() {
-            return Err(ShardError::Tokens { tokens: tokens.len() });
-        }
-        tokens.sort_by_key(|token| token.0);
-        let (mut words, mut starts) = (Vec::new(), Vec::new());
-        for (at, &(word, _, _)) in tokens.iter().enumerate() {
-            if words.last() != Some(&word) {
-                words.push(word);
-                starts.push(at as u32);
-            }
-        }
-        starts.push(tokens.len() as u32);
-        let documents = tokens.iter().map(|token| token.1).collect();
-        Ok(Self { words, starts, documents, topics: tokens.iter().map(|token| token.2).collect() })
-    }
-
-    /// Tokens of a word.
-    fn range(&self, word: usize) -> Range<usize> {
-        self.starts[word] as usize..self.starts[word + 1] as usize
     }
 }
 

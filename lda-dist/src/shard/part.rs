@@ -1,0 +1,43 @@
+//! Tokens of one partition of the words.
+
+use std::ops::Range;
+
+use lda_core::counts::TopicIndex;
+
+use super::ShardError;
+
+/// Tokens of one partition.
+#[derive(Debug)]
+pub(super) struct Part<T> {
+    /// Those of the partition that the shard has, ascending.
+    pub words: Vec<u32>,
+    /// Where each word's tokens begin, and the end.
+    pub starts: Vec<u32>,
+    /// Of each token.
+    pub documents: Vec<u32>,
+    pub topics: Vec<T>,
+}
+
+impl<T: TopicIndex> Part<T> {
+    pub fn new(mut tokens: Vec<(u32, u32, T)>) -> Result<Self, ShardError> {
+        if u32::try_from(tokens.len()).is_err() {
+            return Err(ShardError::Tokens { tokens: tokens.len() });
+        }
+        tokens.sort_by_key(|token| token.0);
+        let (mut words, mut starts) = (Vec::new(), Vec::new());
+        for (at, &(word, _, _)) in tokens.iter().enumerate() {
+            if words.last() != Some(&word) {
+                words.push(word);
+                starts.push(at as u32);
+            }
+        }
+        starts.push(tokens.len() as u32);
+        let documents = tokens.iter().map(|token| token.1).collect();
+        Ok(Self { words, starts, documents, topics: tokens.iter().map(|token| token.2).collect() })
+    }
+
+    /// Tokens of a word.
+    pub fn range(&self, word: usize) -> Range<usize> {
+        self.starts[word] as usize..self.starts[word + 1] as usize
+    }
+}
