@@ -106,44 +106,93 @@ fn is_whole(world: &World<Node>, setup: &Setup) -> bool {
     (0..1 + setup.options.servers + setup.workers).map(NodeId).all(knows)
 }
 
+/// What became of some histories.
+#[derive(Debug, Default)]
+struct Tally {
+    attempts: u32,
+    /// Those that went back to an epoch that was kept.
+    further: u32,
+    /// Those whose nodes all know at the end what they have.
+    whole: u32,
+    /// Fewest faults of one.
+    faults: Option<u64>,
+}
+
+impl Tally {
+    /// Runs a history, with crashes of any node and, by seed, a bad network; it must end as one process does.
+    fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64) {
+        let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
+        let spell = |every, lasting| {
+            let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
+            Some(Spell { every, lasting })
+        };
+        let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+        let storage = Arc::new(Memory::default());
+        let network = if seed.is_multiple_of(2) { Network::default() } else { lossy };
+        let mut world = world(setup, &stored, &storage, network, seed);
+        let crashes = spell(40 + 20 * (seed % 7), 30);
+        let cuts = spell(300, 50).filter(|_| seed.is_multiple_of(3));
+        let silences = spell(300, 50).filter(|_| seed.is_multiple_of(5));
+        survive(&mut world, Chaos { crashes, cuts, silences }, Duration::from_secs(1));
+        let what = format!("seed {seed}");
+        let mut found = End::default();
+        if is_whole(&world, setup) {
+            self.whole += 1;
+            found = of_world(&mut world, setup, &stored);
+            check(&found, expected, &what);
+        } else {
+            world.with(MASTER, |node, _| found.gather(node, stored.firsts())).unwrap();
+            check_master(&found, expected, &what);
+        }
+        self.attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
+        // Epochs before one that was kept are not done again.
+        let further = |report: &Report| report.kept > 0 && report.attempt > 1;
+        self.further += u32::from(found.reports.iter().any(further));
+        let faults = world.faults();
+        self.faults = Some(self.faults.map_or(faults, |fewest| fewest.min(faults)));
+    }
+}
+
 #[test]
 fn crashes_of_any_node_leave_no_trace() {
     let corpus = corpus();
-    let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let expected = expected(&corpus, &job(&corpus, 1));
-    let (mut attempts, mut further, mut whole) = (0, 0, 0);
-    let spell = |every, lasting| {
-        let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
-        Some(Spell { every, lasting })
-    };
-    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    let mut tally = Tally::default();
     for seed in 0..60 {
-        let setup = job(&corpus, 1 + seed as u32 % 4);
-        let storage = Arc::new(Memory::default());
-        let network = if seed % 2 == 0 { Network::default() } else { lossy };
-        let mut world = world(&setup, &stored, &storage, network, seed);
-        let crashes = spell(40 + 20 * (seed % 7), 30);
-        let cuts = spell(300, 50).filter(|_| seed % 3 == 0);
-        let silences = spell(300, 50).filter(|_| seed % 5 == 0);
-        survive(&mut world, Chaos { crashes, cuts, silences }, Duration::from_secs(1));
-        let what = format!("seed {seed}");
-        let found = if is_whole(&world, &setup) {
-            whole += 1;
-            let found = of_world(&mut world, &setup, &stored);
-            check(&found, &expected, &what);
-            found
-        } else {
-            let mut found = End::default();
-            world.with(MASTER, |node, _| found.gather(node, stored.firsts())).unwrap();
-            check_master(&found, &expected, &what);
-            found
-        };
-        attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
-        // Epochs before one that was kept are not done again.
-        further +=
-            u32::from(found.reports.iter().any(|report| report.kept > 0 && report.attempt > 1));
+        tally.add(&corpus, &job(&corpus, 1 + seed as u32 % 4), &expected, seed);
     }
-    assert!(attempts > 60 && further > 20 && whole > 30, "{attempts} {further} {whole}");
+    assert!(tally.attempts > 60 && tally.further > 20 && tally.whole > 30, "{tally:?}");
+}
+
+/// Three or four workers, two servers, 5,000 tokens, on all cores.
+#[test]
+#[ignore = "minutes"]
+#[allow(clippy::print_stdout, reason = "it is a measurement too")]
+fn ten_thousand_histories() {
+    let mut rng = Xoshiro256PlusPlus::from_seed(9);
+    let document = |_| (0..50).map(|_| rng.below(300).min(rng.below(300))).collect::<Vec<_>>();
+    let corpus = Corpus::from_tokens((0..100).map(document).collect::<Vec<_>>()).unwrap();
+    let setup = |workers| Setup { epochs: 5, ..job(&corpus, workers) };
+    let expected = expected(&corpus, &setup(1));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let run = |thread: u64| {
+        let mut tally = Tally::default();
+        for seed in (thread..10_000).step_by(threads as usize) {
+            tally.add(&corpus, &setup(3 + seed as u32 % 2), &expected, 1000 + seed);
+        }
+        tally
+    };
+    let run = &run;
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for tally in &tallies {
+        println!("{tally:?}");
+        assert!(tally.faults >= Some(5), "{tally:?}");
+    }
+    let attempts: u32 = tallies.iter().map(|tally| tally.attempts).sum();
+    assert!(attempts > 10_000, "{attempts} attempts");
 }
 
 #[test]
