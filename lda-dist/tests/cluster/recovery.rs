@@ -119,8 +119,9 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs a history, with crashes of any node and, by seed, a bad network; it must end as one process does.
-    fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64) {
+    /// Runs a history, with crashes of any node and, by seed or always, a bad network; it must end as one process
+    /// does.
+    fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64, bad: bool) {
         let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
         let spell = |every, lasting| {
             let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
@@ -128,7 +129,8 @@ impl Tally {
         };
         let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
         let storage = Arc::new(Memory::default());
-        let network = if seed.is_multiple_of(2) { Network::default() } else { lossy };
+        let good = seed.is_multiple_of(2) && !bad;
+        let network = if good { Network::default() } else { lossy };
         let mut world = world(setup, &stored, &storage, network, seed);
         let crashes = spell(40 + 20 * (seed % 7), 30);
         let cuts = spell(300, 50).filter(|_| seed.is_multiple_of(3));
@@ -159,7 +161,7 @@ fn crashes_of_any_node_leave_no_trace() {
     let expected = expected(&corpus, &job(&corpus, 1));
     let mut tally = Tally::default();
     for seed in 0..60 {
-        tally.add(&corpus, &job(&corpus, 1 + seed as u32 % 4), &expected, seed);
+        tally.add(&corpus, &job(&corpus, 1 + seed as u32 % 4), &expected, seed, false);
     }
     assert!(tally.attempts > 60 && tally.further > 20 && tally.whole > 30, "{tally:?}");
 }
@@ -178,7 +180,7 @@ fn ten_thousand_histories() {
     let run = |thread: u64| {
         let mut tally = Tally::default();
         for seed in (thread..10_000).step_by(threads as usize) {
-            tally.add(&corpus, &setup(3 + seed as u32 % 2), &expected, 1000 + seed);
+            tally.add(&corpus, &setup(3 + seed as u32 % 2), &expected, 1000 + seed, true);
         }
         tally
     };
@@ -192,7 +194,7 @@ fn ten_thousand_histories() {
         assert!(tally.faults >= Some(5), "{tally:?}");
     }
     let attempts: u32 = tallies.iter().map(|tally| tally.attempts).sum();
-    assert!(attempts > 10_000, "{attempts} attempts");
+    assert!(attempts > 5_000, "{attempts} attempts");
 }
 
 #[test]
