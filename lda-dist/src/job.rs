@@ -1,5 +1,6 @@
 //! What every node of a run agrees on, and all that results follow from.
 
+use lda_core::file::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;
@@ -106,6 +107,14 @@ impl Job {
         self.seed
     }
 
+    /// A hash of what results follow from, the same on every machine: not of the instruction set.
+    pub fn fingerprint(&self) -> u64 {
+        let alpha = self.alpha.as_slice().iter().map(|alpha| alpha.to_bits());
+        let numbers = [self.topics.into(), self.words.into(), self.beta.to_bits(), self.seed];
+        let bytes: Vec<u8> = numbers.into_iter().chain(alpha).flat_map(u64::to_le_bytes).collect();
+        checksum(&bytes)
+    }
+
     /// What a sampler is told. `totals` are C_k, padded; `wave` tells apart what scratch was used for.
     pub(crate) fn context<'a>(&'a self, round: Round, totals: &'a [u32], wave: u64) -> Context<'a> {
         Context {
@@ -123,5 +132,22 @@ impl Job {
             mh_steps: 0,
             isa: self.isa,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_is_of_the_job_and_not_of_the_machine() {
+        let job = |alpha: Alpha, beta, seed| Job::new(2, 9, alpha, beta, seed).unwrap();
+        let one = job(0.1.into(), 0.2, 3);
+        let elsewhere = Job { isa: Isa::Scalar, ..one.clone() };
+        assert_eq!(one.fingerprint(), elsewhere.fingerprint());
+        for other in [job(0.2.into(), 0.2, 3), job(0.1.into(), 0.3, 3), job(0.1.into(), 0.2, 4)] {
+            assert_ne!(one.fingerprint(), other.fingerprint());
+        }
+        assert_ne!(one.fingerprint(), job(vec![0.1, 0.3].into(), 0.2, 3).fingerprint());
     }
 }

@@ -47,7 +47,7 @@ mod worker;
 
 use std::time::Duration;
 
-use lda_core::random::mix;
+use lda_core::file::checksum;
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
 use lda_transport::sim::Context;
@@ -112,14 +112,16 @@ pub struct Report {
 impl Setup {
     /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::endpoint::Identity).
     pub fn fingerprint(&self) -> u64 {
-        let text = format!("{self:?}");
-        text.bytes().fold(text.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)))
+        let Self { job, options, workers, epochs, judge_every, gather, corpus, keep_every } = self;
+        let job = job.fingerprint();
+        let numbers = (job, workers, epochs, judge_every, gather, corpus, keep_every);
+        checksum(format!("{numbers:?} {options:?}").as_bytes())
     }
 
     /// The same of what a snapshot belongs to: the job, the documents and their shards.
     pub fn run(&self) -> u64 {
-        let text = format!("{:?} {} {}", self.job, self.corpus, self.options.shards);
-        text.bytes().fold(text.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)))
+        let numbers = [self.job.fingerprint(), self.corpus, self.options.shards.into()];
+        checksum(&numbers.map(u64::to_le_bytes).concat())
     }
 
     /// Whether topics are kept after an epoch.

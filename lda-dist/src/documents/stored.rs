@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 use lda_core::Corpus;
 use lda_core::corpus::Vocabulary;
-use lda_core::file::FileError;
-use lda_core::random::mix;
+use lda_core::file::{FileError, checksum};
 use thiserror::Error;
 
 use super::Documents;
@@ -151,7 +150,7 @@ impl<S: Storage> Stored<S> {
     pub fn open(storage: S) -> Result<Self, StoredError> {
         let manifest = storage.read(MANIFEST)?;
         let (words, parts) = parse(&manifest)?;
-        let fingerprint = manifest.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
+        let fingerprint = checksum(&manifest);
         Ok(Self { storage: Arc::new(storage), words, parts: parts.into(), fingerprint })
     }
 

@@ -165,7 +165,8 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut end = End::default();
     for epoch in 1..=setup.epochs {
         let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
-        let log_joint = (epoch >= 2)
+        let log_joint = setup
+            .judges(epoch)
             .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
         end.reports.push(Report { epoch, attempt: 1, kept: 0, bytes, log_joint });
     }

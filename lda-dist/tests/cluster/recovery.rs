@@ -65,24 +65,6 @@ fn check_master(found: &End, expected: &End, what: &str) {
     }
 }
 
-fn expected(corpus: &Corpus, setup: &Setup) -> End {
-    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
-    let mut end = End::default();
-    for epoch in 1..=setup.epochs {
-        let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
-        let joint = log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total();
-        end.reports.push(Report { epoch, attempt: 1, kept: 0, bytes, log_joint: Some(joint) });
-    }
-    run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
-    for server in run.servers() {
-        server.for_each(|word, row| end.rows.push((word, row.to_vec())));
-    }
-    end.tokens.sort_unstable();
-    end.rows.sort_unstable();
-    end.totals = run.totals().iter().map(|&total| total.into()).collect();
-    end
-}
-
 /// Runs with crashes for a time, and then without them to the end.
 fn survive(world: &mut World<Node>, chaos: Chaos, time: Duration) {
     world.set_chaos(chaos);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lda_core::counts::TopicIndex;
+use lda_core::file::checksum;
 use lda_core::model::TopicModel;
 use lda_dist::cluster::{self, Failed, Gathered, Keeper, Role, RunError, Setup};
 use lda_dist::documents::Stored;
@@ -78,7 +79,7 @@ fn train<T: TopicIndex>(
         incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
             as u64,
         role: role.number(),
-        run: u128::from(hash(&config.run)),
+        run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),
     };
     let tokens = documents.num_tokens();
@@ -107,11 +108,6 @@ fn train<T: TopicIndex>(
         Role::Master(master) => master.counts().cloned(),
         _ => None,
     })
-}
-
-fn hash(text: &str) -> u64 {
-    let mix = |hash, byte| lda_core::random::mix(hash ^ u64::from(byte));
-    text.bytes().fold(text.len() as u64, mix)
 }
 
 /// Which node this is, and its way to the others.
