@@ -145,6 +145,34 @@ fn a_run_begins_as_one_process_does() {
     assert_eq!(topics(&run), expected);
 }
 
+/// The topics as one number.
+fn hash<T: TopicIndex>(run: &Together<T>) -> u64 {
+    let numbers = topics(run).into_iter().flat_map(|(d, w, k)| [d, w, k]);
+    lda_core::file::checksum(&numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
+}
+
+#[test]
+fn bits_are_those_of_versions_before() {
+    let corpus = corpus(200, 120, 25);
+    let options = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
+    let after = |topics, routing| {
+        let job = job(&corpus, topics);
+        let options = Options { routing, ..options };
+        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        (0..3).for_each(|_| drop(run.epoch().unwrap()));
+        hash(&run)
+    };
+    let found = [
+        after(20, Routing::Pull),
+        after(300, Routing::Pull),
+        after(300, Routing::Cheapest),
+        after(300, Routing::Push),
+    ];
+    let expected =
+        [0xc6316488de02e060, 0xe07131d5b5176c68, 0x28a4419c54b44208, 0x91a5131e0ac4e6c6];
+    assert_eq!(found, expected, "{found:#x?}");
+}
+
 /// How often each of all assignments occurs in a long run.
 fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
     let alpha = Alpha::from(vec![0.5, 1.5]);
