@@ -77,12 +77,14 @@ pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
     for word in (0..count).filter(|&word| routes[word] == Route::Push) {
         places(word).for_each(|at| sharers[of_words[at] as usize] += 1);
     }
-    let cost = |word: usize, sharers: &[u32]| -> u64 {
+    // Rounded up, so that shares are no less than the whole.
+    let share = |row: u32, sharers: u32| u64::from(row) * PARTS / u64::from(sharers.max(1)) + 1;
+    let mut shares: Vec<u64> =
+        documents.iter().zip(&sharers).map(|(it, &sharers)| share(it.row, sharers)).collect();
+    let cost = |word: usize, shares: &[u64]| -> u64 {
         let of_place = |at: usize| {
-            let Document { row, token_bits, .. } = document(at);
-            let share = u64::from(row) * PARTS / u64::from(sharers[of_words[at] as usize].max(1));
-            // Rounded up, so that shares are no less than the whole.
-            share + 1 + u64::from(tokens[at]) * u64::from(token_bits) * (PARTS / 8)
+            let bits = u64::from(tokens[at]) * u64::from(document(at).token_bits);
+            shares[of_words[at] as usize] + bits * (PARTS / 8)
         };
         places(word).map(of_place).sum()
     };
@@ -90,14 +92,18 @@ pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
         // All are judged by the same shares: in which order does not matter.
         let dear: Vec<usize> = (0..count)
             .filter(|&word| routes[word] == Route::Push)
-            .filter(|&word| cost(word, &sharers) >= u64::from(pulled[word]) * PARTS)
+            .filter(|&word| cost(word, &shares) >= u64::from(pulled[word]) * PARTS)
             .collect();
         if dear.is_empty() {
             return routes;
         }
         for word in dear {
             routes[word] = Route::Pull;
-            places(word).for_each(|at| sharers[of_words[at] as usize] -= 1);
+            for at in places(word) {
+                let number = of_words[at] as usize;
+                sharers[number] -= 1;
+                shares[number] = share(documents[number].row, sharers[number]);
+            }
         }
     }
 }

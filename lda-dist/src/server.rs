@@ -8,18 +8,17 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
-use lda_core::counts::TopicIndex;
+use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::sampler::BlockKey;
 use lda_core::special::LnGammaRatio;
 use thiserror::Error;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, NotInRow, tokens_of};
 use crate::job::{Job, Round};
 use crate::request::{self, About, HeadError, Kind};
 use crate::route::Route;
-use crate::shard::{has, rows_of};
 use crate::store::{Store, StoreError};
-use crate::wire::{Document, PushCode, RowCode, WireError};
+use crate::wire::{Document, Lists, PushCode, RowCode, WireError};
 
 /// A request that cannot be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -214,8 +213,9 @@ impl<T: TopicIndex> Server<T> {
             }
             Kind::Gained => {
                 let rows = request::take_routes(words.len(), body, &mut routes)?;
-                let read = read_gained(job, pulled(words, &routes), rows)?;
-                read.into_iter().try_for_each(|(word, row)| Ok(of.store.add(word, &row)?))
+                let read = read_gained(job, pulled(words, &routes).count(), rows)?;
+                let gained = pulled(words, &routes).zip(read.iter());
+                gained.into_iter().try_for_each(|(word, row)| Ok(of.store.add(word, row)?))
             }
             Kind::Push => {
                 let code = PushCode::new(job.topics(), words.len() as u32, *longest);
@@ -320,19 +320,19 @@ impl Partition {
             return Err(RequestError::Words { shard, partition });
         }
         let code = RowCode::new(job.topics());
-        let mut rows = Vec::new();
-        for &(word, _) in &words {
-            let mut row: Vec<(u32, u32)> = Vec::new();
-            code.decode(&mut body, &mut row)?;
-            let row: Result<Vec<(u32, i32)>, _> = row
-                .iter()
-                .map(|&(topic, count)| i32::try_from(count).map(|by| (topic, by)))
-                .collect();
-            rows.push((word, row.map_err(|_| RequestError::Wire(WireError::Number))?));
+        let mut rows = Lists::<u32>::default();
+        for _ in &words {
+            let row = rows.read(code, &mut body)?;
+            if row.iter().any(|entry| i32::try_from(entry.1).is_err()) {
+                return Err(RequestError::Wire(WireError::Number));
+            }
         }
         at_end(body)?;
-        for (word, row) in rows {
-            self.store.add(word, &row)?;
+        let mut gained = Vec::new();
+        for (&(word, _), row) in words.iter().zip(rows.iter()) {
+            gained.clear();
+            gained.extend(row.iter().map(|&(topic, count)| (topic, count as i32)));
+            self.store.add(word, &gained)?;
         }
         self.shards.insert(shard, words.into_iter().map(|word| word.0).collect());
         Ok(())
@@ -349,23 +349,16 @@ fn pulled<'a>(words: &'a [u32], routes: &'a [Route]) -> impl Iterator<Item = u32
     pulled.map(|(&word, _)| word)
 }
 
-type Gained = Vec<(u32, Vec<(u32, i32)>)>;
-
-fn read_gained(
-    job: &Job,
-    words: impl Iterator<Item = u32>,
-    mut rows: &[u8],
-) -> Result<Gained, RequestError> {
+/// Rows of so many words, which only change their tokens' topics.
+fn read_gained(job: &Job, words: usize, mut rows: &[u8]) -> Result<Lists<i32>, RequestError> {
     let code = RowCode::new(job.topics());
-    let mut read = Vec::new();
-    for word in words {
-        let mut row: Vec<(u32, i32)> = Vec::new();
-        code.decode(&mut rows, &mut row)?;
+    let mut read = Lists::default();
+    for _ in 0..words {
+        let row = read.read(code, &mut rows)?;
         let tokens: i64 = row.iter().map(|entry| i64::from(entry.1)).sum();
         if tokens != 0 {
             return Err(RequestError::Gained { tokens });
         }
-        read.push((word, row));
     }
     at_end(rows)?;
     Ok(read)
@@ -384,7 +377,7 @@ fn push<T: TopicIndex>(
     answer: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
     let words = &of.shards[&about.shard];
-    let mut pushed = Vec::new();
+    let (mut pushed, mut rows) = (Vec::new(), Lists::default());
     while !body.is_empty() {
         let mut document = Document::default();
         code.decode(&mut body, &mut document)?;
@@ -393,16 +386,17 @@ fn push<T: TopicIndex>(
         if tokens > u64::from(code.longest()) {
             return Err(RequestError::Length { tokens, longest: code.longest() });
         }
+        rows.push(&document.row);
         pushed.push(document);
     }
-    // (word, document, place in the answer, topic)
+    // (word, document, place in the answer, topic), by word; documents of a word stay in order.
     let mut tokens: Vec<(u32, u32, u32, u32)> = Vec::new();
     for (document, Document { tokens: of_document, .. }) in (0..).zip(&pushed) {
         for &(word, topic) in of_document {
             tokens.push((word, document, tokens.len() as u32, topic));
         }
     }
-    tokens.sort_unstable();
+    tokens.sort_by_key(|token| token.0);
     let mut own = vec![0; totals.len()];
     for &(_, _, _, topic) in &tokens {
         own[topic as usize] += 1;
@@ -411,32 +405,24 @@ fn push<T: TopicIndex>(
         }
     }
     own.fill(0);
-    let (mut read, mut places, mut topics) = (Vec::new(), Vec::new(), Vec::new());
+    let mut places = Vec::new();
     bench.clear();
     for run in tokens.chunk_by(|a, b| a.0 == b.0) {
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
-        let mut row = Vec::new();
-        of.store.row(place, &mut row);
-        topics.clear();
-        topics.extend(run.iter().map(|token| T::new(token.3)));
-        topics.sort_unstable();
-        if !has(&row, &topics) {
-            return Err(RequestError::Tokens { word });
-        }
-        for &(_, document, _, topic) in run {
-            bench.push(read.len() as u32, document, T::new(topic));
-        }
-        read.push(row);
+        let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
+        let laid = bench.lay(&mut of.store.encoded(place), of_run)?;
+        laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
     }
-    let mut rows = rows_of(job, &read);
-    let of_documents: Vec<Vec<(u32, u32)>> =
-        pushed.iter().map(|document| document.row.clone()).collect();
-    let mut documents = rows_of(job, &of_documents);
+    let mut documents = Rows::new(job.topics() as usize, tokens_of(&rows), Density::Auto)
+        .expect("rows that came in one message");
+    for (at, row) in rows.iter().enumerate() {
+        documents.write(at, row.iter().copied());
+    }
     documents.adapt();
     let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
-    bench.sample(job, about.round, key, totals, &mut own, &mut rows, &mut documents);
+    bench.sample(job, about.round, key, totals, &mut own, &mut documents);
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(bench.topics()) {
         new[token.2 as usize] = topic.get();

@@ -159,7 +159,7 @@ fn bits_are_those_of_versions_before() {
         let job = job(&corpus, topics);
         let options = Options { routing, ..options };
         let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
-        (0..3).for_each(|_| drop(run.epoch().unwrap()));
+        (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };
     let found = [
@@ -168,8 +168,7 @@ fn bits_are_those_of_versions_before() {
         after(300, Routing::Cheapest),
         after(300, Routing::Push),
     ];
-    let expected =
-        [0xc6316488de02e060, 0xe07131d5b5176c68, 0x28a4419c54b44208, 0x91a5131e0ac4e6c6];
+    let expected = [0xc6316488de02e060, 0xe07131d5b5176c68, 0x28a4419c54b44208, 0x91a5131e0ac4e6c6];
     assert_eq!(found, expected, "{found:#x?}");
 }
 

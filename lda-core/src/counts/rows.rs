@@ -178,6 +178,24 @@ impl<T: TopicIndex> Rows<T> {
         Ok(Self { places, lines, topics, density, topic_index: PhantomData })
     }
 
+    /// Makes them anew as [`new`](Self::new) does, in the memory that they have.
+    ///
+    /// # Errors
+    /// As there; there are no rows then.
+    pub fn renew(&mut self, tokens: impl Iterator<Item = u64>) -> Result<(), RowsTooLarge> {
+        self.lines.clear();
+        self.places.clear();
+        let places = &mut self.places;
+        match Self::place(self.topics, tokens, self.density, |place| places.push(place)) {
+            Ok(lines) => self.lines.resize(lines, Line::default()),
+            Err(error) => {
+                self.places.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -637,6 +655,20 @@ mod tests {
             against_model::<u16>(topics, density, &ops);
             against_model::<u32>(topics, density, &ops);
         }
+    }
+
+    #[test]
+    fn rows_made_anew_are_empty_and_of_other_sizes() {
+        let tokens = [40, 3, 700];
+        let mut rows = Rows::<u16>::new(90, [9, 900, 2, 4].into_iter(), Density::Auto).unwrap();
+        (0..4).for_each(|row| rows.increment(row, 5));
+        rows.renew(tokens.into_iter()).unwrap();
+        let fresh = Rows::<u16>::new(90, tokens.into_iter(), Density::Auto).unwrap();
+        assert_eq!(rows.places, fresh.places);
+        assert_eq!(rows.lines, fresh.lines);
+        let mut wide = Rows::<u32>::new(1 << 20, [1].into_iter(), Density::Auto).unwrap();
+        assert_eq!(wide.renew(std::iter::repeat_n(1 << 20, 1 << 16)), Err(RowsTooLarge));
+        assert!(wide.is_empty());
     }
 
     #[test]

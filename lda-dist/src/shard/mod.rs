@@ -23,7 +23,7 @@ use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::BlockKey;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, NotInRow};
 use crate::job::{Job, Round};
 use crate::placement::Placement;
 use crate::request::{self, About, Kind};
@@ -309,20 +309,35 @@ impl<T: TopicIndex> Shard<T> {
     /// Begins an epoch: rows of C_d are made anew from the topics, in ascending order, so that what follows does not
     /// depend on how they came about; and how many bytes they take is measured.
     pub fn begin_epoch(&mut self, job: &Job) {
-        let mut of_documents: Vec<Vec<T>> =
-            self.lengths.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
+        // Topics by document, each document's behind those of the one before.
+        let mut end = 0;
+        let mut ends: Vec<usize> =
+            self.lengths.iter().map(|&length| end_of(&mut end, length)).collect();
+        let mut topics = vec![T::default(); end];
         for part in &self.parts {
             for (&document, &topic) in part.documents.iter().zip(&part.topics) {
-                of_documents[document as usize].push(topic);
+                // From the last on, so that in the end the place is that of the first.
+                let at = &mut ends[document as usize];
+                *at -= 1;
+                topics[*at] = topic;
             }
         }
         let code = RowCode::new(job.topics());
-        let mut row = Vec::new();
-        for (document, topics) in of_documents.iter_mut().enumerate() {
-            topics.sort_unstable();
+        let mut counts = vec![0u32; job.topics() as usize];
+        let (mut there, mut row) = (Vec::new(), Vec::new());
+        for (document, (&first, &length)) in ends.iter().zip(&self.lengths).enumerate() {
+            for topic in &topics[first..first + length as usize] {
+                let count = &mut counts[topic.get() as usize];
+                if *count == 0 {
+                    there.push(topic.get());
+                }
+                *count += 1;
+            }
+            there.sort_unstable();
             row.clear();
-            let runs = topics.chunk_by(|a, b| a == b);
-            row.extend(runs.map(|run| (run[0].get(), run.len() as u32)));
+            row.extend(
+                there.drain(..).map(|topic| (topic, std::mem::take(&mut counts[topic as usize]))),
+            );
             self.rows.write(document, row.iter().copied());
             self.sizes[document] = code.size(&row) as u32;
         }
@@ -415,30 +430,18 @@ impl<T: TopicIndex> Shard<T> {
     ) -> Result<(), AnswerError> {
         let part = &mut self.parts[partition as usize];
         let pulled = || plan.routes.iter().enumerate().filter(|(_, route)| **route == Route::Pull);
-        let code = RowCode::new(job.topics());
-        let mut read: Vec<Vec<(u32, u32)>> = Vec::new();
-        let mut topics = Vec::new();
         bench.clear();
         for (at, _) in pulled() {
-            let mut row = Vec::new();
-            code.decode(&mut rows, &mut row)?;
-            topics.clear();
-            topics.extend_from_slice(&part.topics[part.range(at)]);
-            topics.sort_unstable();
-            if !has(&row, &topics) {
-                return Err(AnswerError::Row { word: part.words[at] });
-            }
-            for token in part.range(at) {
-                bench.push(read.len() as u32, part.documents[token], part.topics[token]);
-            }
-            read.push(row);
+            let range = part.range(at);
+            let documents = part.documents[range.clone()].iter().copied();
+            let laid = bench.lay(&mut rows, documents.zip(part.topics[range].iter().copied()))?;
+            laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
         }
         if !rows.is_empty() {
             return Err(AnswerError::Rest { bytes: rows.len() });
         }
-        let mut words = rows_of(job, &read);
         let key = BlockKey { shard: self.number, documents: 0, words: partition };
-        bench.sample(job, round, key, totals, &mut self.own, &mut words, &mut self.rows);
+        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows);
         let mut topics = bench.topics();
         for (at, _) in pulled() {
             let range = part.range(at);
@@ -446,6 +449,7 @@ impl<T: TopicIndex> Shard<T> {
             part.topics[range].copy_from_slice(of_word);
             topics = rest;
         }
+        let code = RowCode::new(job.topics());
         bench.gains(|_, gains| code.encode(gains, gained));
         Ok(())
     }
@@ -482,24 +486,10 @@ impl<T: TopicIndex> Shard<T> {
     }
 }
 
-/// Rows as samplers want them.
-pub(crate) fn rows_of<T: TopicIndex>(job: &Job, read: &[Vec<(u32, u32)>]) -> Rows<T> {
-    let tokens = |row: &Vec<(u32, u32)>| row.iter().map(|entry| u64::from(entry.1)).sum();
-    let mut rows = Rows::new(job.topics() as usize, read.iter().map(tokens), Density::Auto)
-        .expect("rows that came in one message");
-    for (at, row) in read.iter().enumerate() {
-        rows.write(at, row.iter().copied());
-    }
-    rows
-}
-
-/// Whether a row, topics ascending, has these topics, which ascend.
-pub(crate) fn has<T: TopicIndex>(row: &[(u32, u32)], topics: &[T]) -> bool {
-    let mut row = row.iter();
-    topics.chunk_by(|a, b| a == b).all(|run| {
-        row.find(|entry| entry.0 >= run[0].get())
-            .is_some_and(|&(topic, count)| topic == run[0].get() && count as usize >= run.len())
-    })
+/// Adds a length; returns the sum.
+fn end_of(end: &mut usize, length: u32) -> usize {
+    *end += length as usize;
+    *end
 }
 
 /// About how many bits a token takes of a document of this length, there and back: which word, which of the

@@ -46,11 +46,13 @@
 //! ```
 
 mod bits;
+mod lists;
 mod push;
 mod row;
 
 use thiserror::Error;
 
+pub use lists::Lists;
 pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};
 

@@ -68,10 +68,53 @@ fn low_bits(entries: u64, room: u64) -> u32 {
 }
 
 /// Bits of a number.
-#[inline(always)]
-fn bits_of(number: u32, order: usize) -> u64 {
-    let q = u64::from(number >> order) + 1;
-    2 * u64::from(q.ilog2()) + 1 + order as u64
+const fn bits_of(number: u32, order: usize) -> u64 {
+    let q = (number >> order) as u64 + 1;
+    2 * q.ilog2() as u64 + 1 + order as u64
+}
+
+/// Numbers below have their bits in a table: nearly all that there are.
+const SMALL: usize = 256;
+
+/// Bits of small numbers, by number and order.
+static BITS: [[u32; ORDERS]; SMALL] = {
+    let mut bits = [[0; ORDERS]; SMALL];
+    let mut number = 0;
+    while number < SMALL {
+        let mut order = 0;
+        while order < ORDERS {
+            bits[number][order] = bits_of(number as u32, order) as u32;
+            order += 1;
+        }
+        number += 1;
+    }
+    bits
+};
+
+/// Entries whose bits are added up in 32 bits.
+const AT_ONCE: usize = 1 << 20;
+
+/// Bits of the codes of values less `by`, by order.
+fn bits_of_all<V: Value>(row: &[(u32, V)], by: u32) -> [u64; ORDERS] {
+    let mut all = [0; ORDERS];
+    for some in row.chunks(AT_ONCE) {
+        let mut sum = [0; ORDERS];
+        for &(_, value) in some {
+            let number = value.code() - by;
+            match BITS.get(number as usize) {
+                Some(bits) => (0..ORDERS).for_each(|order| sum[order] += bits[order]),
+                None => (0..ORDERS).for_each(|order| sum[order] += bits_of(number, order) as u32),
+            }
+        }
+        (0..ORDERS).for_each(|order| all[order] += u64::from(sum[order]));
+    }
+    all
+}
+
+/// The order that takes the fewest bits, the lowest of several.
+fn fewest(bits: [u64; ORDERS]) -> (u64, u32) {
+    let each = bits.into_iter().zip(0..);
+    each.min_by_key(|&(bits, _)| bits).expect("there are orders")
 }
 
 impl RowCode {
@@ -99,26 +142,21 @@ impl RowCode {
         let Some(&(last, _)) = row.last() else { return (Form::Empty, 0) };
         let entries = row.len() as u64;
         let number = if row.len() > FEW { u64::from(entries.ilog2()) / 7 + 1 } else { 0 };
-        let (mut sparse, mut dense) = ([0; ORDERS], [0; ORDERS]);
-        for &(_, value) in row {
-            let code = value.code();
-            for order in 0..ORDERS {
-                sparse[order] += bits_of(code - 1, order);
-                dense[order] += bits_of(code, order);
-            }
-        }
         let low = low_bits(entries, self.room(entries));
         let of_topics = entries * u64::from(low + 1) + ((u64::from(last) - (entries - 1)) >> low);
-        let without = u64::from(self.topics) - entries;
-        let sparse = (0..ORDERS).map(|order| {
-            (sparse[order] + of_topics + number * 8, Form::Sparse { order: order as u32 })
-        });
-        let dense = (0..ORDERS).map(|order| {
-            (dense[order] + without * (order as u64 + 1), Form::Dense { order: order as u32 })
-        });
-        let shortest = sparse.chain(dense).min_by_key(|(bits, _)| *bits);
-        let (bits, form) = shortest.expect("there are orders");
-        (form, bits)
+        let (of_values, order) = fewest(bits_of_all(row, 1));
+        let sparse = of_values + of_topics + number * 8;
+        // A dense row has a bit a topic at least.
+        if sparse > self.topics.into() {
+            let without = u64::from(self.topics) - entries;
+            let mut bits = bits_of_all(row, 0);
+            bits.iter_mut().zip(1..).for_each(|(bits, zero)| *bits += without * zero);
+            let (dense, order) = fewest(bits);
+            if dense < sparse {
+                return (Form::Dense { order }, dense);
+            }
+        }
+        (Form::Sparse { order }, sparse)
     }
 
     /// Bytes that a row takes.
@@ -131,10 +169,12 @@ impl RowCode {
     }
 
     fn check<V: Value>(self, row: &[(u32, V)]) {
-        let ascends = row.windows(2).all(|two| two[0].0 < two[1].0);
-        let within = row.last().is_none_or(|last| last.0 < self.topics);
-        let some = row.iter().all(|entry| entry.1.code() > 0);
-        assert!(ascends && within && some, "no row of {} topics", self.topics);
+        let (mut next, mut is_row) = (0, true);
+        for &(topic, value) in row {
+            is_row &= u64::from(topic) >= next && value.code() > 0;
+            next = u64::from(topic) + 1;
+        }
+        assert!(is_row && next <= self.topics.into(), "no row of {} topics", self.topics);
     }
 
     /// Writes a row behind bytes.
@@ -202,9 +242,22 @@ impl RowCode {
         row: &mut Vec<(u32, V)>,
     ) -> Result<(), WireError> {
         row.clear();
-        let read = self.read(from, row);
+        self.decode_behind(from, row)
+    }
+
+    /// The same behind what `rows` has.
+    ///
+    /// # Errors
+    /// [`WireError`], and then `rows` is as it was.
+    pub(super) fn decode_behind<V: Value>(
+        self,
+        from: &mut &[u8],
+        rows: &mut Vec<(u32, V)>,
+    ) -> Result<(), WireError> {
+        let before = rows.len();
+        let read = self.read(from, rows);
         if read.is_err() {
-            row.clear();
+            rows.truncate(before);
         }
         read
     }
@@ -245,7 +298,9 @@ impl RowCode {
         if entries * u64::from(low + 2 + order) > bits.len() {
             return Err(WireError::Truncated);
         }
-        row.resize(entries as usize, (0, V::default()));
+        let before = row.len();
+        row.resize(before + entries as usize, (0, V::default()));
+        let row = &mut row[before..];
         let mask = (1u64 << low) - 1;
         let (mut low_at, mut at, mut high) = (0, entries * u64::from(low), 0);
         let (mut place, mut ascends) = (0, true);
