@@ -21,16 +21,35 @@ pub(crate) struct Bench<T: TopicIndex> {
     /// Words' rows as they came, and as the sampler wants them.
     lists: Lists<u32>,
     words: Rows<T>,
+    /// Tokens as they were laid out, word by word: where each word's end, their documents, topics before and after.
     visits: Vec<Visit>,
-    /// Document of each token.
     documents: Vec<u32>,
     before: Vec<T>,
     after: Vec<T>,
+    /// The same tokens as they are sampled: by range of documents, and then by word.
+    pieces: Vec<Piece>,
+    grid_visits: Vec<Visit>,
+    grid_documents: Vec<u32>,
+    grid_topics: Vec<T>,
     /// Of the last row's topics, what is left when its tokens are taken out; else zeros, K of them.
     left: Vec<u32>,
+    /// Of one word: what its topics have gained, else zeros, K of them; which ones; the same as a row.
+    gained: Vec<i32>,
+    touched: Vec<u32>,
+    row: Vec<(u32, i32)>,
     /// C_k as the tokens' owner sees it.
     totals: Vec<u32>,
     wave: u64,
+}
+
+/// Tokens of a word in a range of documents.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    range: u32,
+    word: u32,
+    /// Among all that were laid out.
+    start: u32,
+    end: u32,
 }
 
 /// Tokens that a row has not.
@@ -60,7 +79,14 @@ impl<T: TopicIndex> Bench<T> {
             documents: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
+            pieces: Vec::new(),
+            grid_visits: Vec::new(),
+            grid_documents: Vec::new(),
+            grid_topics: Vec::new(),
             left: vec![0; topics as usize],
+            gained: vec![0; topics as usize],
+            touched: Vec::new(),
+            row: Vec::new(),
             totals: Vec::new(),
             wave: 0,
         }
@@ -102,8 +128,41 @@ impl<T: TopicIndex> Bench<T> {
         Ok(if are_there { Ok(()) } else { Err(NotInRow) })
     }
 
-    /// Samples all that lies here. `totals` are C_k of the round's start and `own` what its owner has added since,
-    /// which is added to. Rows of documents must have these tokens.
+    /// Cuts what lies here: each word's tokens by ranges of documents, of which `ends` are the ends.
+    fn cut(&mut self, ends: &[u32]) {
+        let Self { visits, documents, before, pieces, .. } = self;
+        pieces.clear();
+        let mut start = 0;
+        for &Visit { row: word, end } in &*visits {
+            while start < end {
+                let of_word = &documents[start as usize..end as usize];
+                let range = ends.partition_point(|&end| end <= of_word[0]);
+                let len = of_word.iter().take_while(|&&document| document < ends[range]).count();
+                let next = start + len as u32;
+                pieces.push(Piece { range: range as u32, word, start, end: next });
+                start = next;
+            }
+        }
+        // Words of a range stay in order.
+        pieces.sort_by_key(|piece| piece.range);
+        self.grid_visits.clear();
+        self.grid_documents.clear();
+        self.grid_topics.clear();
+        for &Piece { word, start, end, .. } in &*pieces {
+            let tokens = start as usize..end as usize;
+            self.grid_documents.extend_from_slice(&documents[tokens.clone()]);
+            self.grid_topics.extend_from_slice(&before[tokens]);
+            self.grid_visits.push(Visit { row: word, end: self.grid_topics.len() as u32 });
+        }
+    }
+
+    /// Samples all that lies here, by ranges of documents that end with these numbers: rows of one range are near each
+    /// other, and in the cache. `totals` are C_k of the round's start and `own` what its owner has added since, which
+    /// is added to. Rows of documents must have these tokens.
+    ///
+    /// # Panics
+    /// If a document is beyond the last range, or if a word's documents do not ascend.
+    #[allow(clippy::too_many_arguments)]
     pub fn sample(
         &mut self,
         job: &Job,
@@ -112,8 +171,9 @@ impl<T: TopicIndex> Bench<T> {
         totals: &[u32],
         own: &mut [i32],
         documents: &mut Rows<T>,
+        ends: &[u32],
     ) {
-        self.after.clone_from(&self.before);
+        self.cut(ends);
         self.totals.clear();
         self.totals.extend(totals.iter().zip(&*own).map(|(&total, &own)| {
             total.checked_add_signed(own).expect("the round's start has all tokens of their owner")
@@ -126,9 +186,9 @@ impl<T: TopicIndex> Bench<T> {
         self.wave += 1;
         let block = GridBlock {
             key,
-            visits: &self.visits,
-            partner: &self.documents,
-            z: &mut self.after,
+            visits: &self.grid_visits,
+            partner: &self.grid_documents,
+            z: &mut self.grid_topics,
             words: &mut self.words,
             documents,
             tables: None,
@@ -137,6 +197,13 @@ impl<T: TopicIndex> Bench<T> {
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             own[topic as usize] += by;
+        }
+        self.after.clone_from(&self.before);
+        let mut sampled = &self.grid_topics[..];
+        for &Piece { start, end, .. } in &self.pieces {
+            let (of_piece, rest) = sampled.split_at((end - start) as usize);
+            self.after[start as usize..end as usize].copy_from_slice(of_piece);
+            sampled = rest;
         }
     }
 
@@ -147,44 +214,54 @@ impl<T: TopicIndex> Bench<T> {
 
     /// What each word's row has gained, topics ascending and none of 0: `f(row, gained)`, rows in order, those that
     /// have gained nothing too.
-    pub fn gains(&self, mut f: impl FnMut(u32, &[(u32, i32)])) {
-        let (mut start, mut gained) = (0, Vec::new());
-        for visit in &self.visits {
+    pub fn gains(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
+        let Self { visits, before, after, gained, touched, row, .. } = self;
+        let mut start = 0;
+        for visit in visits {
             let end = visit.end as usize;
-            gains(&self.before[start..end], &self.after[start..end], &mut gained);
-            f(visit.row, &gained);
+            gains(&before[start..end], &after[start..end], gained, touched, row);
+            f(visit.row, row);
             start = end;
         }
     }
 }
 
-/// (topic, tokens gained), topics ascending.
-pub(crate) fn gains<T: TopicIndex>(before: &[T], after: &[T], gained: &mut Vec<(u32, i32)>) {
-    gained.clear();
-    for (before, after) in before.iter().zip(after).filter(|(before, after)| before != after) {
-        gained.extend([(before.get(), -1), (after.get(), 1)]);
-    }
-    gained.sort_unstable_by_key(|&(topic, _)| topic);
-    gained.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 += next.1;
+/// (topic, tokens gained), topics ascending. `gained` is zeros, K of them.
+fn gains<T: TopicIndex>(
+    before: &[T],
+    after: &[T],
+    gained: &mut [i32],
+    touched: &mut Vec<u32>,
+    row: &mut Vec<(u32, i32)>,
+) {
+    let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+    for (topic, by) in changed.flat_map(|(before, after)| [(before.get(), -1), (after.get(), 1)]) {
+        let gained = &mut gained[topic as usize];
+        if *gained == 0 {
+            touched.push(topic);
         }
-        same
-    });
-    gained.retain(|&(_, by)| by != 0);
+        *gained += by;
+    }
+    touched.sort_unstable();
+    row.clear();
+    // One that was back at 0 in between is there twice, and is 0 the second time.
+    let all = touched.drain(..).map(|topic| (topic, std::mem::take(&mut gained[topic as usize])));
+    row.extend(all.filter(|&(_, by)| by != 0));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn gains_are_what_topics_have_more_than_before() {
-        let mut gained = Vec::new();
-        gains::<u16>(&[5, 1, 1, 2, 9], &[1, 5, 3, 2, 3], &mut gained);
-        assert_eq!(gained, [(1, -1), (3, 2), (9, -1)]);
-        gains::<u16>(&[1, 2], &[2, 1], &mut gained);
-        assert!(gained.is_empty());
+        let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
+        let mut gains = |before: &[u16], after: &[u16]| {
+            super::gains(before, after, &mut gained, &mut touched, &mut row);
+            assert_eq!((gained, touched.len()), ([0; 10], 0));
+            row.clone()
+        };
+        assert_eq!(gains(&[5, 1, 1, 2, 9], &[1, 5, 3, 2, 3]), [(1, -1), (3, 2), (9, -1)]);
+        assert_eq!(gains(&[1, 2], &[2, 1]), []);
+        // Topic 4 goes up, back to 0, and down.
+        assert_eq!(gains(&[1, 4, 4], &[4, 2, 2]), [(1, -1), (2, 2), (4, -1)]);
     }
 }

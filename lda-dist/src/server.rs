@@ -422,7 +422,7 @@ fn push<T: TopicIndex>(
     }
     documents.adapt();
     let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
-    bench.sample(job, about.round, key, totals, &mut own, &mut documents);
+    bench.sample(job, about.round, key, totals, &mut own, &mut documents, &[u32::MAX]);
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(bench.topics()) {
         new[token.2 as usize] = topic.get();

@@ -43,7 +43,15 @@ pub fn ranges_for(tokens: u64) -> usize {
 
 /// Deals `weights` to `ranges` bins, heaviest first, each to the lightest bin; ties go to the lower
 /// index and the lower bin. Returns the items of each bin in the order dealt.
-pub(crate) fn deal(weights: impl Iterator<Item = u64>, ranges: usize) -> Vec<Vec<u32>> {
+///
+/// ```
+/// use lda_core::layout::deal;
+/// assert_eq!(deal([3, 9, 4, 4].into_iter(), 2), [vec![1], vec![2, 3, 0]]);
+/// ```
+///
+/// # Panics
+/// If there are items and no bins.
+pub fn deal(weights: impl Iterator<Item = u64>, ranges: usize) -> Vec<Vec<u32>> {
     let mut items: Vec<(std::cmp::Reverse<u64>, u32)> =
         weights.enumerate().map(|(i, weight)| (std::cmp::Reverse(weight), i as u32)).collect();
     items.sort_unstable();

@@ -9,7 +9,11 @@
 //! into a request, document by document, and their topics come back in an answer. What has been sampled here meanwhile
 //! stays: an answer moves one token at a time.
 //!
-//! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 8 bytes a word of the shard.
+//! Documents are cut into ranges, by which a partition's tokens are sampled: the rows of a range fit into a cache, and
+//! those of a shard do not.
+//!
+//! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 16 bytes a document; 8 bytes a
+//! word of the shard.
 
 mod error;
 mod part;
@@ -18,6 +22,7 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
+use lda_core::layout::{deal, ranges_for};
 use lda_core::prior::Alpha;
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::BlockKey;
@@ -37,6 +42,11 @@ use part::Part;
 #[derive(Debug)]
 pub struct Shard<T: TopicIndex> {
     number: u16,
+    /// Documents have other numbers here: by range, and in it by length. Which one each is, and the other way round.
+    documents: Vec<u32>,
+    places: Vec<u32>,
+    /// Where each range ends.
+    ends: Vec<u32>,
     /// Tokens of each document.
     lengths: Vec<u32>,
     parts: Vec<Part<T>>,
@@ -84,10 +94,14 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
+        let (order, ends) = order(corpus, documents.clone());
+        let mut places = vec![0; order.len()];
         // (word, document, topic): documents in order, so that sorting by word leaves them so.
         let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
         let mut lengths = Vec::with_capacity(documents.len());
-        for (local, global) in documents.enumerate() {
+        for (local, &number) in order.iter().enumerate() {
+            places[number as usize] = local as u32;
+            let global = documents.start + number as usize;
             let (purpose, block) = (Purpose::Initialise, first + global as u64);
             let key = StreamKey { seed: job.seed(), epoch: 0, pass: 0, block, purpose };
             let mut stream = key.stream();
@@ -110,6 +124,9 @@ impl<T: TopicIndex> Shard<T> {
             rows: Rows::new(topics, each, Density::Auto)?,
             counts: vec![0; topics],
             own: vec![0; topics],
+            documents: order,
+            places,
+            ends,
             lengths,
             parts,
         };
@@ -124,6 +141,7 @@ impl<T: TopicIndex> Shard<T> {
         for topic in self.parts.iter().flat_map(|part| &part.topics) {
             self.counts[topic.get() as usize] += 1;
         }
+        self.count_documents();
         self.begin_epoch(job);
     }
 
@@ -194,12 +212,13 @@ impl<T: TopicIndex> Shard<T> {
         &self.parts[partition as usize].words
     }
 
-    /// Every token: `f(document, word, topic)`, by partition, word and document.
+    /// Every token: `f(document, word, topic)`, by partition and word.
     pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
         for part in &self.parts {
             for (at, &word) in part.words.iter().enumerate() {
                 for token in part.range(at) {
-                    f(part.documents[token], word, part.topics[token].get());
+                    let document = self.documents[part.documents[token] as usize];
+                    f(document, word, part.topics[token].get());
                 }
             }
         }
@@ -210,8 +229,13 @@ impl<T: TopicIndex> Shard<T> {
     /// # Panics
     /// If there is no such document.
     pub fn row(&self, document: usize, row: &mut Vec<(u32, u32)>) {
+        self.row_at(self.places[document] as usize, row);
+    }
+
+    /// The same of the one that has this number here.
+    fn row_at(&self, place: usize, row: &mut Vec<(u32, u32)>) {
         row.clear();
-        self.rows.for_each(document, |topic, count| row.push((topic, count)));
+        self.rows.for_each(place, |topic, count| row.push((topic, count)));
         row.sort_unstable();
     }
 
@@ -244,8 +268,9 @@ impl<T: TopicIndex> Shard<T> {
         };
         let alpha_sum = alpha.sum(job.topics() as usize);
         let (mut sum, mut row) = (0.0, Vec::new());
-        for (document, &length) in self.lengths.iter().enumerate() {
-            self.row(document, &mut row);
+        for &place in &self.places {
+            let length = self.lengths[place as usize];
+            self.row_at(place as usize, &mut row);
             for &(topic, count) in &row {
                 sum += match &symmetric {
                     Some(ratio) => ratio.get(count.into()),
@@ -306,38 +331,39 @@ impl<T: TopicIndex> Shard<T> {
         }
     }
 
-    /// Begins an epoch: rows of C_d are made anew from the topics, in ascending order, so that what follows does not
-    /// depend on how they came about; and how many bytes they take is measured.
-    pub fn begin_epoch(&mut self, job: &Job) {
+    /// Makes rows of C_d from the topics.
+    fn count_documents(&mut self) {
         // Topics by document, each document's behind those of the one before.
         let mut end = 0;
-        let mut ends: Vec<usize> =
-            self.lengths.iter().map(|&length| end_of(&mut end, length)).collect();
+        let mut places: Vec<usize> = Vec::with_capacity(self.lengths.len());
+        for &length in &self.lengths {
+            end += length as usize;
+            places.push(end);
+        }
         let mut topics = vec![T::default(); end];
         for part in &self.parts {
             for (&document, &topic) in part.documents.iter().zip(&part.topics) {
                 // From the last on, so that in the end the place is that of the first.
-                let at = &mut ends[document as usize];
-                *at -= 1;
-                topics[*at] = topic;
+                let place = &mut places[document as usize];
+                *place -= 1;
+                topics[*place] = topic;
             }
         }
+        for (document, (&first, &length)) in places.iter().zip(&self.lengths).enumerate() {
+            let topics = &mut topics[first..first + length as usize];
+            topics.sort_unstable();
+            let runs = topics.chunk_by(|a, b| a == b);
+            self.rows.write(document, runs.map(|run| (run[0].get(), run.len() as u32)));
+        }
+    }
+
+    /// Begins an epoch: topics of each row of C_d are put in ascending order, so that what follows does not depend on
+    /// how they came about; and how many bytes rows take is measured.
+    pub fn begin_epoch(&mut self, job: &Job) {
         let code = RowCode::new(job.topics());
-        let mut counts = vec![0u32; job.topics() as usize];
-        let (mut there, mut row) = (Vec::new(), Vec::new());
-        for (document, (&first, &length)) in ends.iter().zip(&self.lengths).enumerate() {
-            for topic in &topics[first..first + length as usize] {
-                let count = &mut counts[topic.get() as usize];
-                if *count == 0 {
-                    there.push(topic.get());
-                }
-                *count += 1;
-            }
-            there.sort_unstable();
-            row.clear();
-            row.extend(
-                there.drain(..).map(|topic| (topic, std::mem::take(&mut counts[topic as usize]))),
-            );
+        let mut row = Vec::new();
+        for document in 0..self.lengths.len() {
+            self.row_at(document, &mut row);
             self.rows.write(document, row.iter().copied());
             self.sizes[document] = code.size(&row) as u32;
         }
@@ -398,7 +424,7 @@ impl<T: TopicIndex> Shard<T> {
         pushed.sort_unstable();
         let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
             let mut document = wire::Document::default();
-            self.row(run[0].0 as usize, &mut document.row);
+            self.row_at(run[0].0 as usize, &mut document.row);
             let topic = |token: u32| part.topics[token as usize].get();
             document.tokens.extend(run.iter().map(|&(_, word, token)| (word, topic(token))));
             document
@@ -441,7 +467,7 @@ impl<T: TopicIndex> Shard<T> {
             return Err(AnswerError::Rest { bytes: rows.len() });
         }
         let key = BlockKey { shard: self.number, documents: 0, words: partition };
-        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows);
+        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows, &self.ends);
         let mut topics = bench.topics();
         for (at, _) in pulled() {
             let range = part.range(at);
@@ -486,10 +512,17 @@ impl<T: TopicIndex> Shard<T> {
     }
 }
 
-/// Adds a length; returns the sum.
-fn end_of(end: &mut usize, length: u32) -> usize {
-    *end += length as usize;
-    *end
+/// Documents in the order that their rows lie in, and where each range ends: as `lda_core::layout` cuts a corpus, so
+/// that the rows of a range fit into a cache.
+fn order(corpus: &Corpus, documents: Range<usize>) -> (Vec<u32>, Vec<u32>) {
+    let lengths = documents.map(|document| corpus.document(document).len());
+    let ranges = ranges_for(lengths.clone().sum());
+    let (mut order, mut ends) = (Vec::new(), Vec::new());
+    for range in deal(lengths, ranges) {
+        order.extend(range.into_iter().rev());
+        ends.push(order.len() as u32);
+    }
+    (order, ends)
 }
 
 /// About how many bits a token takes of a document of this length, there and back: which word, which of the
