@@ -67,8 +67,12 @@ fn table(topics: u32, groups: &[&Group]) -> Option<String> {
         let ratio = |level: usize| {
             let best =
                 others.iter().map(|other| seconds(other, level)).fold(f64::INFINITY, f64::min);
-            let ratio = seconds(group, level) / best;
-            if ratio.is_finite() { format!("{ratio:.2}") } else { "–".to_owned() }
+            let own = seconds(group, level);
+            match (own.is_finite(), best.is_finite()) {
+                (false, _) => "–".to_owned(),
+                (true, false) => "alone".to_owned(),
+                (true, true) => format!("{:.2}", own / best),
+            }
         };
         let ratios: Vec<String> = (0..percents.len()).map(ratio).collect();
         let title = group.title();
