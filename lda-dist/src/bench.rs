@@ -251,6 +251,28 @@ fn gains<T: TopicIndex>(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_has_its_own_row_alone() {
+        let code = RowCode::new(5);
+        let mut bytes = Vec::new();
+        code.encode(&[(1, 2u32), (3, 1)], &mut bytes);
+        code.encode(&[(3, 1u32)], &mut bytes);
+        let lay = |second: u16| {
+            let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
+            let first = [(0, 1), (4, 1)].into_iter();
+            assert_eq!(bench.lay(&mut rest, first), Ok(Ok(())));
+            bench.lay(&mut rest, [(2, second)].into_iter())
+        };
+        assert_eq!(lay(3), Ok(Ok(())));
+        assert_eq!(lay(1), Ok(Err(NotInRow)));
+        // Of the first word a token of topic 1 is left, which the second has not.
+        let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
+        assert_eq!(bench.lay(&mut rest, [(0, 1)].into_iter()), Ok(Ok(())));
+        assert_eq!(bench.lay(&mut rest, [(0, 1)].into_iter()), Ok(Err(NotInRow)));
+    }
+
     #[test]
     fn gains_are_what_topics_have_more_than_before() {
         let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
