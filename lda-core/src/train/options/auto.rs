@@ -17,12 +17,12 @@ impl Choice {
     ///
     /// F+LDA, which is exact, after a [warm-up](super::Options::warm_up). It is F+LDA by document up
     /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds
-    /// are at [`FPlusDoc`](crate::sampler::FPlusDoc)). The warm-up is 240 epochs of WarpLDA up to 316
-    /// topics, 80 up to 3,162, or 200 where the corpus has five million tokens, and 160 above; and 640
-    /// up to 316 topics where documents are shorter than 100 tokens: there WarpLDA is 1.6 to 2
-    /// times as fast as F+LDA to every likelihood (acl below), which has only the last of its bias to
-    /// mend. Of warm-ups from 40 to 640 epochs, 240 was first or close to it on kos, news20 and nips at
-    /// K = 100; 40 took 1.2 to 1.5 times as long to 95, 98 and 99 %.
+    /// are at [`FPlusDoc`](crate::sampler::FPlusDoc)). The warm-up is 640 epochs of WarpLDA up to 316
+    /// topics, which leaves F+LDA only the last of the bias to mend; 80 up to 3,162, but where the corpus
+    /// has five million tokens 320, or 200 of short documents; and 160 above. Of warm-ups from 80 to 640
+    /// epochs at K = 100, medians of five seeds, 640 was first to 99.8 % on nips (17.9 s, after 240 epochs
+    /// 22.3) and on kos (2.4 and 3.7), and close to it on news20 (11.1, 10.7 after 400, 13.4 after 240);
+    /// to 99 % it costs kos 0.2 s.
     ///
     /// CPU seconds of one thread to 95 / 99 / 99.8 % of the best log joint known, α = 50/K, β = 0.01,
     /// two runs at a time on two cores; the sampler alone and after its warm-up, one seed, and medians
@@ -45,9 +45,9 @@ impl Choice {
             _ => SamplerKind::FPlus,
         };
         let warm_up = match topics {
-            0..=316 if short => 640,
-            0..=3162 if large => 200,
-            0..=316 => 240,
+            0..=316 => 640,
+            317..=3162 if large && short => 200,
+            317..=3162 if large => 320,
             317..=3162 => 80,
             _ => 160,
         };
