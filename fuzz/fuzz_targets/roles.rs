@@ -63,6 +63,7 @@ fn setup(routing: u8) -> Setup {
         gather: true,
         corpus: 7,
         keep_every: 0,
+        ahead: 1,
     }
 }
 
@@ -100,6 +101,7 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
             Step::Takes { peer } => Action::Ready { peer: NodeId(u32::from(peer % 4)) },
         };
         role.act(action, &mut port);
+        while role.work(&mut port) {}
         if let Some(failed) = role.failed() {
             return assert!(!failed.to_string().is_empty());
         }

@@ -50,7 +50,7 @@ use crate::shard::{AnswerError, Shard, ShardError};
 use crate::wire::{PushCode, RowCode};
 
 /// Bytes of a row that nobody would pull.
-pub(crate) const DEAR: u32 = u32::MAX / 2;
+const DEAR: u32 = u32::MAX / 2;
 
 /// Why a run cannot be, or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -360,16 +360,14 @@ impl<T: TopicIndex> Together<T> {
             let (there, back) = (request.len() as u64, reply.len() as u64);
             Ok::<_, TogetherError>((reply, there, back))
         };
-        let plan = match options.routing {
-            Routing::Pull => shard.request(partition, vec![Route::Pull; words]),
-            Routing::Push => shard.plan(partition, &vec![DEAR; words], options.longest),
-            Routing::Cheapest => {
-                let (sizes, there, back) = ask(Kind::Sizes, &[])?;
-                bytes.sizes += there + back;
-                let sizes: Vec<u32> = sizes.into_iter().map(size_of_byte).collect();
-                shard.plan(partition, &sizes, options.longest)
-            }
-        };
+        let mut sizes = Vec::new();
+        if options.routing == Routing::Cheapest {
+            let (found, there, back) = ask(Kind::Sizes, &[])?;
+            bytes.sizes += there + back;
+            sizes.extend(found.into_iter().map(size_of_byte));
+        }
+        let routes = routes(options, shard, partition, &sizes);
+        let plan = shard.request(partition, routes);
         let code = PushCode::new(job.topics(), words as u32, options.longest);
         let (mut body, mut answer) = (Vec::new(), Vec::new());
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
@@ -412,6 +410,21 @@ impl<T: TopicIndex> Together<T> {
     /// C_k.
     pub fn totals(&self) -> &[u32] {
         &self.totals
+    }
+}
+
+/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for.
+pub(crate) fn routes<T: TopicIndex>(
+    options: &Options,
+    shard: &Shard<T>,
+    partition: u16,
+    sizes: &[u32],
+) -> Vec<Route> {
+    let words = shard.words(partition).len();
+    match options.routing {
+        Routing::Pull => vec![Route::Pull; words],
+        Routing::Push => shard.routes(partition, &vec![DEAR; words], options.longest),
+        Routing::Cheapest => shard.routes(partition, sizes, options.longest),
     }
 }
 

@@ -3,8 +3,9 @@
 //! ```text
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V
 //!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
-//!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, the number of shards
-//!          (2), and if the model is judged, for each its number (2) and its part of the log joint (8)
+//!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, nanoseconds waited for
+//!          servers and for the master, 8 each, the number of shards (2), and if the model is judged, for each its
+//!          number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs, 8
 //!          bytes each
 //!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
@@ -22,6 +23,9 @@
 //! Numbers have their lower bytes first. The first byte tells these from what workers ask of servers
 //! ([`request`](crate::request)).
 
+use std::time::Duration;
+
+use super::Waited;
 use crate::job::Round;
 use crate::together::Bytes;
 use crate::wire::RowCode;
@@ -44,6 +48,7 @@ pub(super) enum Control {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Took {
     pub bytes: Bytes,
+    pub waited: Waited,
     pub parts: Parts,
 }
 
@@ -83,9 +88,13 @@ impl Control {
                 to.push(DONE);
                 put_round(round, &mut to);
                 to.extend(kept.to_le_bytes());
-                if let Some(Took { bytes, parts }) = took {
+                if let Some(Took { bytes, waited, parts }) = took {
                     let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
-                    for number in [sizes, routes, rows, gained, pushed, answers] {
+                    let nanoseconds =
+                        |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                    let (servers, master) =
+                        (nanoseconds(waited.servers), nanoseconds(waited.master));
+                    for number in [sizes, routes, rows, gained, pushed, answers, servers, master] {
                         to.extend(number.to_le_bytes());
                     }
                     put_parts(parts, &mut to);
@@ -215,13 +224,14 @@ pub(super) fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
 }
 
 fn take_took(rest: &mut &[u8]) -> Option<Took> {
-    let mut numbers = [0; 6];
+    let mut numbers = [0; 8];
     for number in &mut numbers {
         *number = u64::from_le_bytes(take(rest)?);
     }
-    let [sizes, routes, rows, gained, pushed, answers] = numbers;
+    let [sizes, routes, rows, gained, pushed, answers, servers, master] = numbers;
     let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
-    Some(Took { bytes, parts: take_parts(rest)? })
+    let [servers, master] = [servers, master].map(Duration::from_nanos);
+    Some(Took { bytes, waited: Waited { servers, master }, parts: take_parts(rest)? })
 }
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
@@ -245,10 +255,11 @@ mod tests {
 
     fn took() -> impl Strategy<Value = Option<Took>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let took = (any::<[u64; 6]>(), parts).prop_map(|(numbers, parts)| {
-            let [sizes, routes, rows, gained, pushed, answers] = numbers;
+        let took = (any::<[u64; 8]>(), parts).prop_map(|(numbers, parts)| {
+            let [sizes, routes, rows, gained, pushed, answers, servers, master] = numbers;
             let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
-            Took { bytes, parts }
+            let [servers, master] = [servers, master].map(Duration::from_nanos);
+            Took { bytes, waited: Waited { servers, master }, parts }
         });
         prop::option::of(took)
     }

@@ -9,7 +9,7 @@ use lda_transport::{Frame, NodeId};
 use super::control::{Control, Took, take_parts};
 use super::gathered::Gathered;
 use super::outbox::Outbox;
-use super::{Failed, Keeper, Port, Report, Setup, outcome, reject};
+use super::{Failed, Keeper, Port, Report, Setup, Waited, outcome, reject};
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::snapshot::{LATEST, latest, parse_latest};
@@ -78,6 +78,7 @@ pub struct Master {
     gained: Vec<i64>,
     /// Of this epoch.
     bytes: Bytes,
+    waited: Waited,
     /// Parts of the log joint, of documents by shard and of words by partition: added up in this order.
     documents_parts: BTreeMap<u16, f64>,
     words_parts: BTreeMap<u16, f64>,
@@ -108,6 +109,7 @@ impl Master {
             totals: vec![0; setup.job.topics() as usize],
             gained: vec![0; setup.job.topics() as usize],
             bytes: Bytes::default(),
+            waited: Waited::default(),
             documents_parts: BTreeMap::new(),
             words_parts: BTreeMap::new(),
             reports: VecDeque::new(),
@@ -241,8 +243,9 @@ impl Master {
                 if round != self.round || !self.done.insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
-                if let Some(Took { bytes, parts }) = took {
+                if let Some(Took { bytes, waited, parts }) = took {
                     self.bytes.add(&bytes);
+                    self.waited.add(&waited);
                     self.documents_parts.extend(parts);
                 }
                 self.kept_by.insert(peer, kept);
@@ -295,6 +298,7 @@ impl Master {
         self.gathered = None;
         self.totals.fill(0);
         self.bytes = Bytes::default();
+        self.waited = Waited::default();
         self.documents_parts.clear();
         self.words_parts.clear();
         self.round = Round { epoch: self.kept, number: JOINING, attempt: self.attempt };
@@ -382,13 +386,14 @@ impl Master {
         if last && !joining {
             self.fruitless = 0;
             let log_joint = self.is_judged().then(|| self.log_joint());
-            let (kept, bytes) = (self.kept, self.bytes);
-            self.reports.push_back(Report { epoch, attempt, kept, bytes, log_joint });
+            let (kept, bytes, waited) = (self.kept, self.bytes, self.waited);
+            self.reports.push_back(Report { epoch, attempt, kept, bytes, waited, log_joint });
             self.documents_parts.clear();
             self.words_parts.clear();
         }
         if last {
             self.bytes = Bytes::default();
+            self.waited = Waited::default();
         }
         if last && epoch >= self.setup.epochs {
             if self.setup.gather {

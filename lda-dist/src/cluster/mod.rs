@@ -14,7 +14,7 @@
 //!    each round:
 //! master → servers  end: what have your rows gained?
 //! master → servers  begin, and when all have: master → workers  begin
-//! worker → servers  sizes, push, pull, gained, a partition at a time
+//! worker → servers  sizes, pull, push, gained: some partitions ahead of the one it samples
 //! worker → master   done
 //!    and after the last:
 //! master → servers  rows, a partition at a time, where the master is to have them
@@ -92,6 +92,8 @@ pub struct Setup {
     pub corpus: u64,
     /// After every so many epochs workers keep the topics of their tokens, where they have a [`Keeper`]; 0 for never.
     pub keep_every: u32,
+    /// Partitions whose rows a worker asks for while it samples another. Each node's own matter: the bits are the same.
+    pub ahead: u16,
 }
 
 /// What is known of an epoch.
@@ -105,14 +107,43 @@ pub struct Report {
     pub kept: u32,
     /// What moved between workers and servers, and C_k.
     pub bytes: Bytes,
+    /// How long workers waited, all of them together.
+    pub waited: Waited,
     /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
     pub log_joint: Option<f64>,
+}
+
+/// How long a worker had nothing to do, or several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// Until rows came or servers had done something: what asking [ahead](Setup::ahead) does not hide.
+    pub servers: Duration,
+    /// Until a round had ended and the next began: for the slowest worker, and for the servers to make their rows.
+    pub master: Duration,
+}
+
+impl Waited {
+    /// As much more.
+    pub fn add(&mut self, more: &Self) {
+        self.servers = self.servers.saturating_add(more.servers);
+        self.master = self.master.saturating_add(more.master);
+    }
 }
 
 impl Setup {
     /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::endpoint::Identity).
     pub fn fingerprint(&self) -> u64 {
-        let Self { job, options, workers, epochs, judge_every, gather, corpus, keep_every } = self;
+        let Self {
+            job,
+            options,
+            workers,
+            epochs,
+            judge_every,
+            gather,
+            corpus,
+            keep_every,
+            ahead: _,
+        } = self;
         let job = job.fingerprint();
         let numbers = (job, workers, epochs, judge_every, gather, corpus, keep_every);
         checksum(format!("{numbers:?} {options:?}").as_bytes())

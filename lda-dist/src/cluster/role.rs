@@ -1,5 +1,7 @@
 //! Whichever role a node has.
 
+use std::time::Duration;
+
 use lda_core::counts::TopicIndex;
 use lda_transport::NodeId;
 use lda_transport::endpoint::Action;
@@ -68,6 +70,25 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         *self.failed_mut() = acted.err();
     }
 
+    /// Does a piece of the work for which nobody has to be waited for; false where there is none. What was asked before
+    /// should have left by then, so that others work meanwhile.
+    pub fn work(&mut self, port: &mut dyn Port) -> bool {
+        let Self::Worker(worker) = self else { return false };
+        if worker.failed.is_some() {
+            return false;
+        }
+        let worked = worker.work(port);
+        worker.failed = worked.as_ref().err().cloned();
+        worked != Ok(false)
+    }
+
+    /// The node has waited so long until something came.
+    pub fn waited(&mut self, time: Duration) {
+        if let Self::Worker(worker) = self {
+            worker.waited(time);
+        }
+    }
+
     /// A node is gone for good, which is told whether or not the endpoint has known it.
     pub fn closed(&mut self, peer: NodeId) {
         let needed = match self {
@@ -114,5 +135,6 @@ impl<T: TopicIndex, D: Documents> Program for Role<T, D> {
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
         Role::act(self, action, cx);
+        while self.work(cx) {}
     }
 }

@@ -184,13 +184,21 @@ fn drive<T: TopicIndex, D: Documents>(
         if role.is_finished() && endpoint.is_idle() {
             return Ok(());
         }
+        // What was asked has left; what follows from the work leaves when what has come meanwhile is seen to.
+        let worked = role.work(&mut Now { endpoint: &mut endpoint, now: now() });
         let until = closed.values().copied().chain(given_up).min().unwrap_or(Time::NEVER);
         let mut wait = match endpoint.next_timer().min(until) {
+            _ if worked => Wait::No,
             Time::NEVER => Wait::Forever,
             time => Wait::For(time.since(now())),
         };
         for _ in 0..AT_ONCE {
-            let Some(arrival) = transport.receive(wait)? else { break };
+            let before = now();
+            let arrival = transport.receive(wait)?;
+            if wait != Wait::No {
+                role.waited(now().since(before));
+            }
+            let Some(arrival) = arrival else { break };
             wait = Wait::No;
             let event = match arrival {
                 Arrival::Up { peer } => {

@@ -371,11 +371,11 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `longest`
-    /// tokens are not pushed.
+    /// tokens are not pushed. Whether partitions before it have been sampled in this epoch does not matter.
     ///
     /// # Panics
     /// If there is no such partition, or not a size a word.
-    pub fn plan(&self, partition: u16, pulled: &[u32], longest: u32) -> Plan {
+    pub fn routes(&self, partition: u16, pulled: &[u32], longest: u32) -> Vec<Route> {
         let part = &self.parts[partition as usize];
         assert_eq!(pulled.len(), part.words.len(), "a size a word");
         // What goes back of a row is no longer than it, and than a few bytes a token.
@@ -405,10 +405,10 @@ impl<T: TopicIndex> Shard<T> {
             tokens: &tokens,
             pulled: &pulled,
         };
-        self.request(partition, route::route(&words, &documents))
+        route::route(&words, &documents)
     }
 
-    /// The same with routes that were chosen elsewhere: all pulled in the symmetric mode.
+    /// What its tokens need now: what is pushed has the topics and rows of C_d of this moment.
     ///
     /// # Panics
     /// If there is no such partition, or not a route a word.

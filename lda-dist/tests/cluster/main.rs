@@ -7,7 +7,7 @@ use std::time::Duration;
 use lda_core::Corpus;
 use lda_core::eval::{WordCounts, log_joint};
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, run_local};
+use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, Waited, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
@@ -37,6 +37,7 @@ fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
         gather: true,
         corpus: 7,
         keep_every: 0,
+        ahead: 1,
     }
 }
 
@@ -53,7 +54,9 @@ fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World
 fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
-        let (setup, stored) = (setup.clone(), stored.clone());
+        // Which does not matter.
+        let ahead = (id.0 % 4) as u16;
+        let (setup, stored) = (Setup { ahead, ..setup.clone() }, stored.clone());
         world.add(id, move |birth| {
             let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
@@ -168,7 +171,14 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         let log_joint = setup
             .judges(epoch)
             .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
-        end.reports.push(Report { epoch, attempt: 1, kept: 0, bytes, log_joint });
+        end.reports.push(Report {
+            epoch,
+            attempt: 1,
+            kept: 0,
+            bytes,
+            waited: Waited::default(),
+            log_joint,
+        });
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
     for server in run.servers() {

@@ -11,6 +11,7 @@ pub struct Progress<'a> {
     program: &'a ProgramArgs,
     tokens: f64,
     every: u32,
+    workers: f64,
     epochs: u32,
     attempt: u32,
     begun: Instant,
@@ -27,6 +28,7 @@ impl<'a> Progress<'a> {
         Self {
             program,
             tokens: tokens as f64,
+            workers: f64::from(setup.workers),
             every: setup.judge_every.max(1),
             epochs: setup.epochs,
             attempt: 0,
@@ -52,11 +54,15 @@ impl<'a> Progress<'a> {
             let joint = report.log_joint.map_or(String::new(), |joint| {
                 format!("log joint a token {:.4}, ", joint / self.tokens)
             });
+            let of_workers = 100.0 / (self.workers * seconds.max(1e-9));
             self.program.note(&format!(
-                "epoch {}: {joint}{:.2} MB moved, {:.2} M tokens/s",
+                "epoch {}: {joint}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
+                 each other",
                 report.epoch,
                 report.bytes.total() as f64 * 1e-6,
                 self.tokens / seconds.max(1e-9) * 1e-6,
+                report.waited.servers.as_secs_f64() * of_workers,
+                report.waited.master.as_secs_f64() * of_workers,
             ));
         }
     }

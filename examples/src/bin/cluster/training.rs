@@ -53,6 +53,9 @@ pub struct Training {
     /// Which words' rows come to workers; of the others tokens go to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
+    /// Partitions whose rows are asked for while another is sampled; never change a result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub ahead: u16,
 
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
@@ -73,6 +76,7 @@ impl Default for Training {
             partitions: None,
             rounds: None,
             routing: Route::Cheapest,
+            ahead: 1,
             save: None,
         }
     }
@@ -138,6 +142,7 @@ impl Training {
             gather: self.save.is_some(),
             corpus: of.fingerprint,
             keep_every: 0,
+            ahead: self.ahead,
         })
     }
 }

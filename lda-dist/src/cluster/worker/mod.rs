@@ -1,52 +1,36 @@
 //! A worker of a run: shards of documents, sampled a partition at a time.
 
-use std::collections::{BTreeSet, VecDeque};
+mod kept;
+mod round;
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
+use lda_transport::endpoint::{Action, Draft, Kind, Ticket};
 
-use super::control::{Control, Took};
+use super::control::Control;
 use super::master_link::Link;
 use super::outbox::Outbox;
-use super::{Documents, Failed, Keeper, MASTER, Port, Setup, outcome, reject};
+use super::{Documents, Failed, Keeper, MASTER, Port, Setup, Waited, outcome, reject};
 use crate::bench::Bench;
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
-use crate::request::{self, put_routes, size_of_byte};
-use crate::route::Route;
-use crate::shard::{Plan, Shard};
-use crate::snapshot::{Of, decode, encode};
-use crate::together::{Bytes, Routing, group, place};
-use crate::wire::PushCode;
+use crate::shard::Shard;
+use crate::together::{Bytes, place};
 
-/// What was asked.
+use kept::Keeping;
+use round::{Flight, Place};
+
+/// What a server was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
     Join,
-    Sizes,
-    Answer,
-    Rows,
     Gained,
-}
-
-/// A partition of a shard, as far as it has come.
-#[derive(Debug)]
-struct Current {
-    /// Place among this worker's shards.
-    shard: usize,
-    partition: u16,
-    plan: Plan,
-    /// What has to come, and what has.
-    answer: Option<Frame>,
-    rows: Option<Frame>,
-}
-
-/// Topics of an epoch that are being kept: names of what is not there yet.
-#[derive(Debug)]
-struct Keeping {
-    epoch: u32,
-    left: BTreeSet<String>,
+    Sizes(Place),
+    Rows(Place),
+    Answer(Place),
 }
 
 /// A worker of a run.
@@ -66,10 +50,12 @@ pub struct Worker<T: TopicIndex, D> {
     totals: Vec<u32>,
     round: Round,
     /// Partitions of shards that are left of this round.
-    left: VecDeque<(usize, u16)>,
-    current: Option<Current>,
-    /// What moved in this epoch.
+    left: VecDeque<Place>,
+    /// Those that are underway; of a shard in the order that it samples them in.
+    flights: VecDeque<Flight>,
+    /// What moved in this epoch, and how long this node waited.
     bytes: Bytes,
+    waited: Waited,
     /// Requests that servers have to do before the round is done here.
     to_be_done: usize,
     /// The last epoch whose topics are kept here, and that before which all are taken away.
@@ -95,8 +81,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             totals: vec![0; setup.job.topics() as usize],
             round: Round { epoch: 0, number: JOINING, attempt: 0 },
             left: VecDeque::new(),
-            current: None,
+            flights: VecDeque::new(),
             bytes: Bytes::default(),
+            waited: Waited::default(),
             to_be_done: 0,
             kept: 0,
             cleaned: 0,
@@ -118,6 +105,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Whether the master has said that it was the last round.
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// So much time has gone by with nothing to do.
+    pub(super) fn waited(&mut self, time: Duration) {
+        if self.flights.is_empty() && self.to_be_done == 0 {
+            self.waited.master += time;
+        } else {
+            self.waited.servers += time;
+        }
     }
 
     /// Why topics could not be kept, once each time. The run goes on, and may have to go back further.
@@ -229,9 +225,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     ) -> Result<(), Failed> {
         self.outbox.clear();
         self.left.clear();
-        self.current = None;
+        self.flights.clear();
         self.to_be_done = 0;
         self.bytes = Bytes::default();
+        self.waited = Waited::default();
         self.totals.fill(0);
         self.shards.clear();
         self.keeping = None;
@@ -263,248 +260,5 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.cleaned = epoch.saturating_sub(self.setup.keep_every);
         self.clean(epoch);
         Ok(())
-    }
-
-    fn of(&self, shard: u16, epoch: u32) -> Of {
-        Of { run: self.setup.run(), epoch, shard }
-    }
-
-    fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
-        let of = self.of(shard.number(), epoch);
-        let failed = |why: String| Failed::Snapshot { name: of.name(), why };
-        let Some(keeper) = &self.keeper else {
-            return Err(failed(
-                "this worker has no storage: give it the one of the others".to_owned(),
-            ));
-        };
-        let bytes = keeper.storage().read(&of.name()).map_err(|error| failed(error.to_string()))?;
-        let topics = decode::<T>(&of, &bytes).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&self.setup.job, &topics).map_err(|error| failed(error.to_string()))
-    }
-
-    /// Begins to keep the topics of this epoch, unless others are still being written.
-    fn keep(&mut self) {
-        let epoch = self.round.epoch;
-        let ofs: Vec<Of> = self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
-        let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_busy()) else { return };
-        for (of, shard) in ofs.iter().zip(&self.shards) {
-            keeper.write(of.name(), encode(of, &shard.topics()));
-        }
-        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(Of::name).collect() });
-    }
-
-    /// Sees what is kept now.
-    fn note_kept(&mut self) {
-        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
-        for (name, ended) in written {
-            match (ended, &mut self.keeping) {
-                (Ok(()), Some(Keeping { left, .. })) => drop(left.remove(&name)),
-                (Ok(()), None) => {}
-                (Err(error), _) => {
-                    self.trouble = Some(error.to_string());
-                    self.keeping = None;
-                }
-            }
-        }
-        if let Some(Keeping { epoch, .. }) = self.keeping.take_if(|it| it.left.is_empty()) {
-            self.kept = epoch;
-        }
-    }
-
-    /// Takes away what nobody goes back to.
-    fn clean(&mut self, kept: u32) {
-        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && self.setup.keeps(epoch));
-        let shards = || self.shards.iter().map(Shard::number);
-        let ofs: Vec<Of> = old
-            .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))
-            .map(|(shard, epoch)| self.of(shard, epoch))
-            .collect();
-        self.cleaned = self.cleaned.max(kept);
-        let Some(keeper) = &self.keeper else { return };
-        for of in ofs {
-            if let Err(error) = keeper.storage().remove(&of.name()) {
-                self.trouble = Some(error.to_string());
-            }
-        }
-    }
-
-    fn begin(&mut self, round: Round, port: &mut dyn Port) -> Result<(), Failed> {
-        self.round = round;
-        let Some(placement) = &self.placement else { return Ok(()) };
-        for (at, shard) in self.shards.iter_mut().enumerate() {
-            if round.number == 0 {
-                shard.begin_epoch(&self.setup.job);
-            }
-            shard.begin_round(&self.totals)?;
-            let group = group(&self.setup.options, placement, shard.number(), round.number);
-            let some = group.filter(|&partition| !shard.words(partition).is_empty());
-            self.left.extend(some.map(|partition| (at, partition)));
-        }
-        self.go_on(port)
-    }
-
-    /// The next partition, or the round's end.
-    fn go_on(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        if self.current.is_some() {
-            return Ok(());
-        }
-        let Some((shard, partition)) = self.left.pop_front() else {
-            if self.to_be_done == 0 {
-                let took = self.took();
-                if took.is_some() && self.setup.keeps(self.round.epoch) {
-                    self.keep();
-                }
-                self.note_kept();
-                let told = Control::Done { round: self.round, kept: self.kept, took };
-                self.link.tell(&told, &self.setup, port);
-            }
-            return Ok(());
-        };
-        let plan = Plan::default();
-        self.current = Some(Current { shard, partition, plan, answer: None, rows: None });
-        let words = self.shards[shard].words(partition).len();
-        match self.setup.options.routing {
-            Routing::Cheapest => {
-                self.ask(shard, partition, request::Kind::Sizes, &[], For::Sizes, port);
-                Ok(())
-            }
-            Routing::Pull => {
-                let plan = self.shards[shard].request(partition, vec![Route::Pull; words]);
-                self.exchange(plan, port)
-            }
-            Routing::Push => {
-                let dear = vec![crate::together::DEAR; words];
-                let plan = self.shards[shard].plan(partition, &dear, self.setup.options.longest);
-                self.exchange(plan, port)
-            }
-        }
-    }
-
-    /// What an epoch took, after its last round.
-    fn took(&mut self) -> Option<Took> {
-        let Round { epoch, number, .. } = self.round;
-        if number == JOINING || number + 1 < self.setup.options.rounds {
-            return None;
-        }
-        let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
-        let judged = self.setup.judges(epoch);
-        let parts = if judged { self.shards.iter().map(part).collect() } else { Vec::new() };
-        Some(Took { bytes: std::mem::take(&mut self.bytes), parts })
-    }
-
-    /// Asks the server of a partition.
-    fn ask(
-        &mut self,
-        shard: usize,
-        partition: u16,
-        kind: request::Kind,
-        body: &[u8],
-        what: For,
-        port: &mut dyn Port,
-    ) {
-        let Some(placement) = &self.placement else { return };
-        let mut bytes = Vec::new();
-        request::begin(kind, &self.shards[shard].about(partition, self.round), &mut bytes);
-        bytes.extend_from_slice(body);
-        self.bytes.count_request(kind, bytes.len() as u64);
-        let server = self.setup.server(placement.server(partition.into()));
-        let how = match kind {
-            request::Kind::Sizes | request::Kind::Pull => Kind::Pull,
-            request::Kind::Push => Kind::Call,
-            request::Kind::Join | request::Kind::Gained => Kind::Push,
-        };
-        self.outbox.send(port, server, how, &bytes, what);
-    }
-
-    /// Pushes and pulls.
-    fn exchange(&mut self, plan: Plan, port: &mut dyn Port) -> Result<(), Failed> {
-        let code = self.code(&plan);
-        let (mut documents, mut routes) = (Vec::new(), Vec::new());
-        plan.pushed.iter().for_each(|document| code.encode(document, &mut documents));
-        put_routes(&plan.routes, &mut routes);
-        let pulls = plan.routes.contains(&Route::Pull);
-        let Some(current) = &mut self.current else { return Ok(()) };
-        current.plan = plan;
-        // What need not come is there.
-        current.answer = documents.is_empty().then(|| Vec::new().into());
-        current.rows = (!pulls).then(|| Vec::new().into());
-        let (shard, partition) = (current.shard, current.partition);
-        if !documents.is_empty() {
-            self.ask(shard, partition, request::Kind::Push, &documents, For::Answer, port);
-        }
-        if pulls {
-            self.ask(shard, partition, request::Kind::Pull, &routes, For::Rows, port);
-        }
-        Ok(())
-    }
-
-    fn code(&self, plan: &Plan) -> PushCode {
-        let words = plan.routes.len() as u32;
-        PushCode::new(self.setup.job.topics(), words, self.setup.options.longest)
-    }
-
-    fn ended(
-        &mut self,
-        what: For,
-        request: RequestId,
-        frame: Frame,
-        port: &mut dyn Port,
-    ) -> Result<(), Failed> {
-        let len = frame.len() as u64;
-        match what {
-            For::Sizes => self.bytes.sizes += len,
-            For::Answer => self.bytes.answers += len,
-            For::Rows => self.bytes.rows += len,
-            For::Join | For::Gained => {}
-        }
-        match what {
-            For::Join | For::Gained => {
-                self.to_be_done -= 1;
-                self.go_on(port)
-            }
-            For::Sizes => {
-                let Some(Current { shard, partition, .. }) = self.current else { return Ok(()) };
-                let shard = &self.shards[shard];
-                let (found, words) = (frame.len(), shard.words(partition).len());
-                if found != words {
-                    let what = format!("{found} sizes of {words} words");
-                    return Err(Failed::Message { peer: request.peer, what });
-                }
-                let sizes: Vec<u32> = frame.iter().map(|&byte| size_of_byte(byte)).collect();
-                let plan = shard.plan(partition, &sizes, self.setup.options.longest);
-                self.exchange(plan, port)
-            }
-            For::Answer => {
-                self.current.iter_mut().for_each(|current| current.answer = Some(frame.clone()));
-                self.sample(port)
-            }
-            For::Rows => {
-                self.current.iter_mut().for_each(|current| current.rows = Some(frame.clone()));
-                self.sample(port)
-            }
-        }
-    }
-
-    /// Samples the current partition, if all has come.
-    fn sample(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let all = |current: &mut Current| current.answer.is_some() && current.rows.is_some();
-        let Some(current) = self.current.take_if(all) else { return Ok(()) };
-        let Current { shard: at, partition, plan, answer, rows } = current;
-        let code = self.code(&plan);
-        let Self { setup, shards, bench, totals, round, .. } = self;
-        let shard = &mut shards[at];
-        let mut body = Vec::new();
-        let pulls = plan.routes.contains(&Route::Pull);
-        if pulls {
-            let rows = rows.as_deref().unwrap_or_default();
-            put_routes(&plan.routes, &mut body);
-            shard.sample(bench, &setup.job, *round, partition, &plan, totals, rows, &mut body)?;
-        }
-        shard.answered(code, partition, &plan, answer.as_deref().unwrap_or_default())?;
-        if pulls {
-            self.ask(at, partition, request::Kind::Gained, &body, For::Gained, port);
-            self.to_be_done += 1;
-        }
-        self.go_on(port)
     }
 }

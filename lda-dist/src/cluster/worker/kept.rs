@@ -1,0 +1,83 @@
+//! The topics that a worker keeps, which a run goes back to.
+
+use std::collections::BTreeSet;
+
+use lda_core::counts::TopicIndex;
+
+use super::super::{Failed, Keeper};
+use super::Worker;
+use crate::documents::Documents;
+use crate::shard::Shard;
+use crate::snapshot::{Of, decode, encode};
+
+/// Topics of an epoch that are being kept: names of what is not there yet.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    epoch: u32,
+    left: BTreeSet<String>,
+}
+
+impl<T: TopicIndex, D: Documents> Worker<T, D> {
+    fn of(&self, shard: u16, epoch: u32) -> Of {
+        Of { run: self.setup.run(), epoch, shard }
+    }
+
+    pub(super) fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
+        let of = self.of(shard.number(), epoch);
+        let failed = |why: String| Failed::Snapshot { name: of.name(), why };
+        let Some(keeper) = &self.keeper else {
+            return Err(failed(
+                "this worker has no storage: give it the one of the others".to_owned(),
+            ));
+        };
+        let bytes = keeper.storage().read(&of.name()).map_err(|error| failed(error.to_string()))?;
+        let topics = decode::<T>(&of, &bytes).map_err(|error| failed(error.to_string()))?;
+        shard.restore(&self.setup.job, &topics).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Begins to keep the topics of this epoch, unless others are still being written.
+    pub(super) fn keep(&mut self) {
+        let epoch = self.round.epoch;
+        let ofs: Vec<Of> = self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_busy()) else { return };
+        for (of, shard) in ofs.iter().zip(&self.shards) {
+            keeper.write(of.name(), encode(of, &shard.topics()));
+        }
+        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(Of::name).collect() });
+    }
+
+    /// Sees what is kept now.
+    pub(super) fn note_kept(&mut self) {
+        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
+        for (name, ended) in written {
+            match (ended, &mut self.keeping) {
+                (Ok(()), Some(Keeping { left, .. })) => drop(left.remove(&name)),
+                (Ok(()), None) => {}
+                (Err(error), _) => {
+                    self.trouble = Some(error.to_string());
+                    self.keeping = None;
+                }
+            }
+        }
+        if let Some(Keeping { epoch, .. }) = self.keeping.take_if(|it| it.left.is_empty()) {
+            self.kept = epoch;
+        }
+    }
+
+    /// Takes away what nobody goes back to.
+    pub(super) fn clean(&mut self, kept: u32) {
+        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && self.setup.keeps(epoch));
+        let shards = || self.shards.iter().map(Shard::number);
+        let ofs: Vec<Of> = old
+            .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))
+            .map(|(shard, epoch)| self.of(shard, epoch))
+            .collect();
+        self.cleaned = self.cleaned.max(kept);
+        let Some(keeper) = &self.keeper else { return };
+        for of in ofs {
+            if let Err(error) = keeper.storage().remove(&of.name()) {
+                self.trouble = Some(error.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A round at a worker: partitions of its shards, some of which are underway at once.
+//!
+//! Rows and their sizes are as of the round's start, whenever they are asked for: those of the next partitions come
+//! while one is sampled. What is pushed is another matter, since rows of C_d go with it, which the shard's partitions
+//! before have changed. It leaves when it is the partition's **turn**, when those before it of the same shard are done;
+//! what the partition pulls is sampled while its answer is underway, and other shards' partitions are. What words have
+//! gained leaves as soon as it is known. None of this changes a bit.
+//!
+//! ```text
+//! departs:   sizes → routes → pull
+//! its turn:                        push ────────────────→ answer
+//!                                  sample what has come → gained      both are there: it is done
+//! ```
+
+use lda_core::counts::TopicIndex;
+use lda_transport::Frame;
+use lda_transport::endpoint::{Kind, RequestId};
+
+use super::super::control::{Control, Took};
+use super::super::{Failed, Port};
+use super::{For, Worker};
+use crate::documents::Documents;
+use crate::job::{JOINING, Round};
+use crate::request::{self, put_routes, size_of_byte};
+use crate::route::Route;
+use crate::shard::{Plan, Shard};
+use crate::together::{Bytes, Routing, group, routes};
+use crate::wire::PushCode;
+
+/// A partition of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Among this worker's shards.
+    pub shard: usize,
+    pub partition: u16,
+}
+
+/// A partition that is underway.
+#[derive(Debug)]
+pub(super) struct Flight {
+    place: Place,
+    /// From when they are known until its turn.
+    routes: Option<Vec<Route>>,
+    /// From its turn on.
+    plan: Option<Plan>,
+    pulled: Pulled,
+    answer: Option<Frame>,
+}
+
+/// What becomes of tokens whose rows are pulled.
+#[derive(Debug)]
+enum Pulled {
+    Awaited,
+    There(Frame),
+    Sampled,
+}
+
+impl Flight {
+    fn new(place: Place) -> Self {
+        Self { place, routes: None, plan: None, pulled: Pulled::Awaited, answer: None }
+    }
+
+    /// Whether its tokens can be sampled here.
+    fn has_work(&self) -> bool {
+        self.plan.is_some() && matches!(self.pulled, Pulled::There(_))
+    }
+
+    /// Whether all tokens have their topics, but for those that the answer has.
+    fn is_done(&self) -> bool {
+        self.plan.is_some() && matches!(self.pulled, Pulled::Sampled) && self.answer.is_some()
+    }
+}
+
+impl<T: TopicIndex, D: Documents> Worker<T, D> {
+    pub(super) fn begin(&mut self, round: Round, port: &mut dyn Port) -> Result<(), Failed> {
+        self.round = round;
+        let Some(placement) = &self.placement else { return Ok(()) };
+        // Shards take turns: one's tokens are sampled while another's are underway.
+        let mut by_turn: Vec<(usize, Place)> = Vec::new();
+        for (at, shard) in self.shards.iter_mut().enumerate() {
+            if round.number == 0 {
+                shard.begin_epoch(&self.setup.job);
+            }
+            shard.begin_round(&self.totals)?;
+            let group = group(&self.setup.options, placement, shard.number(), round.number);
+            let some = group.filter(|&partition| !shard.words(partition).is_empty());
+            by_turn.extend(some.map(|partition| Place { shard: at, partition }).enumerate());
+        }
+        by_turn.sort_by_key(|(turn, _)| *turn);
+        self.left.extend(by_turn.into_iter().map(|(_, place)| place));
+        self.go_on(port)
+    }
+
+    /// More partitions, as many as may be underway, or the round's end.
+    pub(super) fn go_on(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        while self.flights.len() <= usize::from(self.setup.ahead) {
+            let Some(place) = self.left.pop_front() else { break };
+            self.flights.push_back(Flight::new(place));
+            self.depart(place, port)?;
+        }
+        if self.flights.is_empty() && self.to_be_done == 0 {
+            let took = self.took();
+            if took.is_some() && self.setup.keeps(self.round.epoch) {
+                self.keep();
+            }
+            self.note_kept();
+            let told = Control::Done { round: self.round, kept: self.kept, took };
+            self.link.tell(&told, &self.setup, port);
+        }
+        Ok(())
+    }
+
+    /// What an epoch took, after its last round.
+    fn took(&mut self) -> Option<Took> {
+        let Round { epoch, number, .. } = self.round;
+        if number == JOINING || number + 1 < self.setup.options.rounds {
+            return None;
+        }
+        let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
+        let judged = self.setup.judges(epoch);
+        let parts = if judged { self.shards.iter().map(part).collect() } else { Vec::new() };
+        let (bytes, waited) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.waited));
+        Some(Took { bytes, waited, parts })
+    }
+
+    /// Asks for what does not depend on the partitions before.
+    fn depart(&mut self, place: Place, port: &mut dyn Port) -> Result<(), Failed> {
+        if self.setup.options.routing == Routing::Cheapest {
+            self.ask(place, request::Kind::Sizes, &[], For::Sizes(place), port);
+            return Ok(());
+        }
+        let routes = routes(&self.setup.options, &self.shards[place.shard], place.partition, &[]);
+        self.pull(place, routes, port)
+    }
+
+    /// Asks for rows.
+    fn pull(
+        &mut self,
+        place: Place,
+        routes: Vec<Route>,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let Some(flight) = self.flights.iter_mut().find(|flight| flight.place == place) else {
+            return Ok(());
+        };
+        if routes.contains(&Route::Pull) {
+            let mut body = Vec::new();
+            put_routes(&routes, &mut body);
+            flight.routes = Some(routes);
+            self.ask(place, request::Kind::Pull, &body, For::Rows(place), port);
+        } else {
+            flight.routes = Some(routes);
+            flight.pulled = Pulled::Sampled;
+        }
+        self.push_next(place.shard, port);
+        Ok(())
+    }
+
+    /// Pushes documents of the partition of a shard whose turn it is, once its routes are known.
+    fn push_next(&mut self, shard: usize, port: &mut dyn Port) {
+        let first = self.flights.iter_mut().find(|flight| flight.place.shard == shard);
+        let Some(flight) = first else { return };
+        let Some(routes) = flight.routes.take() else { return };
+        let place = flight.place;
+        let plan = self.shards[shard].request(place.partition, routes);
+        let code = self.code(&plan);
+        let mut body = Vec::new();
+        plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
+        let first = self.flights.iter_mut().find(|flight| flight.place == place);
+        let flight = first.expect("it is underway");
+        flight.answer = plan.pushed.is_empty().then(|| Vec::new().into());
+        flight.plan = Some(plan);
+        if !body.is_empty() {
+            self.ask(place, request::Kind::Push, &body, For::Answer(place), port);
+        }
+    }
+
+    fn code(&self, plan: &Plan) -> PushCode {
+        let words = plan.routes.len() as u32;
+        PushCode::new(self.setup.job.topics(), words, self.setup.options.longest)
+    }
+
+    /// Asks the server of a partition.
+    fn ask(
+        &mut self,
+        place: Place,
+        kind: request::Kind,
+        body: &[u8],
+        what: For,
+        port: &mut dyn Port,
+    ) {
+        let Some(placement) = &self.placement else { return };
+        let Place { shard, partition } = place;
+        let mut bytes = Vec::new();
+        request::begin(kind, &self.shards[shard].about(partition, self.round), &mut bytes);
+        bytes.extend_from_slice(body);
+        self.bytes.count_request(kind, bytes.len() as u64);
+        let server = self.setup.server(placement.server(partition.into()));
+        let how = match kind {
+            request::Kind::Sizes | request::Kind::Pull => Kind::Pull,
+            request::Kind::Push => Kind::Call,
+            request::Kind::Join | request::Kind::Gained => Kind::Push,
+        };
+        self.outbox.send(port, server, how, &bytes, what);
+    }
+
+    /// A server has done what it was asked.
+    pub(super) fn ended(
+        &mut self,
+        what: For,
+        request: RequestId,
+        frame: Frame,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let Bytes { sizes, answers, rows, .. } = &mut self.bytes;
+        let len = frame.len() as u64;
+        match what {
+            For::Join | For::Gained => {
+                self.to_be_done -= 1;
+                self.go_on(port)
+            }
+            For::Sizes(place) => {
+                *sizes += len;
+                let shard = &self.shards[place.shard];
+                let (found, words) = (frame.len(), shard.words(place.partition).len());
+                if found != words {
+                    let what = format!("{found} sizes of {words} words");
+                    return Err(Failed::Message { peer: request.peer, what });
+                }
+                let sizes: Vec<u32> = frame.iter().map(|&byte| size_of_byte(byte)).collect();
+                let routes = routes(&self.setup.options, shard, place.partition, &sizes);
+                self.pull(place, routes, port)
+            }
+            For::Rows(place) => {
+                *rows += len;
+                let mut flights = self.flights.iter_mut();
+                if let Some(flight) = flights.find(|flight| flight.place == place) {
+                    flight.pulled = Pulled::There(frame);
+                }
+                Ok(())
+            }
+            For::Answer(place) => {
+                *answers += len;
+                let mut flights = self.flights.iter_mut();
+                if let Some(flight) = flights.find(|flight| flight.place == place) {
+                    flight.answer = Some(frame);
+                }
+                self.land(place, port)
+            }
+        }
+    }
+
+    /// Samples a partition whose rows have come and whose turn it is; false where there is none. What was asked before
+    /// should have left by then.
+    pub(in super::super) fn work(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
+        let Some(flight) = self.flights.iter_mut().find(|flight| flight.has_work()) else {
+            return Ok(false);
+        };
+        let Flight { place, plan: Some(plan), pulled, .. } = flight else { return Ok(false) };
+        let (place, before) = (*place, std::mem::replace(pulled, Pulled::Sampled));
+        let Pulled::There(rows) = before else { return Ok(false) };
+        let Self { setup, shards, bench, totals, round, .. } = self;
+        let mut body = Vec::new();
+        put_routes(&plan.routes, &mut body);
+        let shard = &mut shards[place.shard];
+        shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &rows, &mut body)?;
+        self.ask(place, request::Kind::Gained, &body, For::Gained, port);
+        self.to_be_done += 1;
+        self.land(place, port)?;
+        Ok(true)
+    }
+
+    /// Ends a partition, if all of it is done: then the next of its shard has its turn.
+    fn land(&mut self, place: Place, port: &mut dyn Port) -> Result<(), Failed> {
+        let done = |flight: &Flight| flight.place == place && flight.is_done();
+        let Some(at) = self.flights.iter().position(done) else { return Ok(()) };
+        let Some(Flight { plan: Some(plan), answer: Some(answer), .. }) = self.flights.remove(at)
+        else {
+            return Ok(());
+        };
+        let code = self.code(&plan);
+        self.shards[place.shard].answered(code, place.partition, &plan, &answer)?;
+        self.push_next(place.shard, port);
+        self.go_on(port)
+    }
+}
