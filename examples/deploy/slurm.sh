@@ -6,12 +6,14 @@
 #   sbatch --ntasks=7 examples/deploy/slurm.sh run.toml
 #
 # run.toml has no [grpc], and its numbers of servers and workers are one less than the tasks together. A job whose
-# node fails is put into the queue again, and goes on from what all workers have kept ([snapshots]).
+# node fails is put into the queue again, and goes on from what all workers have kept ([snapshots]). Five minutes
+# before its time is over the epoch that is on is kept.
 #SBATCH --job-name=lda
 #SBATCH --ntasks=7
 #SBATCH --cpus-per-task=1
 #SBATCH --requeue
 #SBATCH --open-mode=append
+#SBATCH --signal=TERM@300
 set -euo pipefail
 
 config=${1:?give the configuration of the run}

@@ -119,50 +119,114 @@ fn who_loses_a_node_says_that_it_may_go_well_again() {
     assert!(!scratch.file("model.lda").exists());
 }
 
+/// The last epoch that is kept, once it is a later one.
+fn wait_for_kept(scratch: &Scratch, before: u32) -> u32 {
+    let begun = Instant::now();
+    loop {
+        let latest = fs::read_to_string(scratch.file("kept").join("latest"));
+        let epoch = latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok());
+        match epoch {
+            Some(epoch) if epoch > before => return epoch,
+            _ => thread::sleep(Duration::from_millis(2)),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
+    }
+}
+
+/// A run that keeps its topics and waits for nodes.
+fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
+    let config = prepare(scratch, epochs, "patience = 60.0");
+    let mut text = fs::read_to_string(&config).unwrap();
+    text.push_str(&format!("[snapshots]\ndirectory = \"kept\"\nevery = {every}\n"));
+    fs::write(&config, text).unwrap();
+    config
+}
+
+/// Whether the model is that of one process.
+fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
+    let (local, epochs) = (scratch.file("local.lda"), epochs.to_string());
+    let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    command.arg("local").arg(scratch.file("articles.txt"));
+    command.args(["--topics", "4", "--alpha", "0.5"]).args(more);
+    assert!(command.output().unwrap().status.success());
+    fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap()
+}
+
+const ALL: [(&str, &str); 4] = [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
+
 #[test]
 fn a_run_survives_the_end_of_any_of_its_nodes() {
     let scratch = Scratch::new("killed");
-    let (epochs, patience) = (1500, "patience = 60.0");
-    let config = prepare(&scratch, epochs, patience);
-    let mut text = fs::read_to_string(&config).unwrap();
-    text.push_str("[snapshots]\ndirectory = \"kept\"\nevery = 20\n");
-    fs::write(&config, text).unwrap();
-    let all = [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
-    let mut nodes = all.map(|(role, index)| Node::start(&config, role, index));
+    let epochs = 1500;
+    let config = prepare_keeping(&scratch, epochs, 20);
+    let mut nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
     let mut kept = 0;
-    for (at, (role, index)) in all.into_iter().enumerate() {
+    for (at, (role, index)) in ALL.into_iter().enumerate() {
         // Something is kept between each two.
-        let begun = Instant::now();
-        let now = loop {
-            let latest = fs::read_to_string(scratch.file("kept").join("latest"));
-            let epoch = latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok());
-            match epoch {
-                Some(epoch) if epoch > kept => break epoch,
-                _ => thread::sleep(Duration::from_millis(2)),
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
-        };
-        kept = now;
+        kept = wait_for_kept(&scratch, kept);
         assert!(nodes[at].0.try_wait().unwrap().is_none(), "{role} has ended");
         nodes[at].0.kill().unwrap();
         nodes[at].0.wait().unwrap();
         nodes[at] = Node::start(&config, role, index);
     }
     assert!(kept < epochs, "the run is over");
-    for (node, (role, _)) in nodes.into_iter().zip(all) {
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
         let (status, said) = node.end();
         assert_eq!(status, Some(0), "{role}: {said}");
         let tells = said.contains("the run goes on from epoch");
         assert_eq!(tells, role == "master", "{said}");
     }
-    let local = scratch.file("local.lda");
-    let epochs = epochs.to_string();
-    let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
-    let path = scratch.file("articles.txt");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
-    command.arg("local").arg(path).args(["--topics", "4", "--alpha", "0.5"]).args(more);
-    assert!(command.output().unwrap().status.success());
-    assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
+    assert!(is_that_of_one_process(&scratch, epochs));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_node_that_is_terminated_keeps_the_epoch_first() {
+    let scratch = Scratch::new("terminated");
+    // Nothing else is kept but what signals ask for.
+    let epochs = 1_000_000;
+    let config = prepare_keeping(&scratch, epochs, epochs);
+    let terminate = |node: &Node| {
+        let id = node.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    };
+    let kept = |said: &str| -> u32 {
+        let (_, rest) = said.split_once("topics of epoch ").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    let mut nodes = ALL.map(|(role, index)| Some(Node::start(&config, role, index)));
+    thread::sleep(Duration::from_millis(500));
+    let mut before = 0;
+    for at in [3, 1] {
+        let (role, index) = ALL[at];
+        let node = nodes[at].take().unwrap();
+        terminate(&node);
+        let (status, said) = node.end();
+        assert_eq!(status, Some(75), "{role}: {said}");
+        assert!(kept(&said) >= before, "{role}: {said}");
+        before = kept(&said);
+        nodes[at] = Some(Node::start(&config, role, index));
+    }
+    // All end with the master, and begin again.
+    thread::sleep(Duration::from_millis(300));
+    terminate(nodes[0].as_ref().unwrap());
+    for (node, (role, _)) in nodes.into_iter().flatten().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(75), "{role}: {said}");
+        assert!(kept(&said) >= before, "{role}: {said}");
+        before = kept(&said);
+    }
+    // How many epochs a run has is no part of what it has kept.
+    let text = fs::read_to_string(&config).unwrap();
+    let more = format!("epochs = {}\n", before + 50);
+    fs::write(&config, text.replace("epochs = 1000000\n", &more)).unwrap();
+    let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    assert!(is_that_of_one_process(&scratch, before + 50));
 }
 
 #[test]

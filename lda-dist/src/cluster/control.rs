@@ -12,11 +12,15 @@
 //!          with signs
 //!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
 //!          such a row, and if it is judged, for each partition its number (2) and its part of the log joint (8)
-//!          21 finish, to all: that was the last round; the last epoch that all have kept (4)
+//!          21 finish, to all: that was the last round; the last epoch that all have kept (4); 1 if there is more to do,
+//!          when the run is begun again, or 0
 //!          22 failed, to the master: why, as text
 //!          23 rows, to a server, after the last round: attempt (4), partition (2); the reply is its rows, one
 //!          behind the other, words in order
 //!          24 here, to the master: the last attempt that this node has heard of (4)
+//!          25 stop, to the master: this node has to end
+//!          26 keep, to workers, after an epoch's last round: attempt (4), epoch (4); the reply is the last epoch that
+//!          this worker has kept (4)
 //! round    epoch (4), number (2), attempt (4)
 //! ```
 //!
@@ -38,10 +42,12 @@ pub(super) enum Control {
     Start { attempt: u32, epoch: u32, documents: u64, frequencies: Vec<u64> },
     Begin { round: Round, kept: u32, gained: Vec<(u32, i32)> },
     End { round: Round, judged: bool },
-    Finish { kept: u32 },
+    Finish { kept: u32, stopped: bool },
     Failed(String),
     Rows { attempt: u32, partition: u16 },
     Here { attempt: u32 },
+    Stop,
+    Keep { attempt: u32, epoch: u32 },
 }
 
 /// What an epoch took of a worker.
@@ -64,6 +70,8 @@ const FINISH: u8 = 21;
 const FAILED: u8 = 22;
 const ROWS: u8 = 23;
 const HERE: u8 = 24;
+const STOP: u8 = 25;
+const KEEP: u8 = 26;
 /// Of all shards together: 2^16 of 2^32.
 const MOST_TOKENS: u64 = 1 << 48;
 /// Of a reason.
@@ -118,9 +126,10 @@ impl Control {
                 put_round(round, &mut to);
                 to.push((*judged).into());
             }
-            Self::Finish { kept } => {
+            Self::Finish { kept, stopped } => {
                 to.push(FINISH);
                 to.extend(kept.to_le_bytes());
+                to.push((*stopped).into());
             }
             Self::Failed(why) => {
                 to.push(FAILED);
@@ -134,6 +143,12 @@ impl Control {
             Self::Here { attempt } => {
                 to.push(HERE);
                 to.extend(attempt.to_le_bytes());
+            }
+            Self::Stop => to.push(STOP),
+            Self::Keep { attempt, epoch } => {
+                to.push(KEEP);
+                to.extend(attempt.to_le_bytes());
+                to.extend(epoch.to_le_bytes());
             }
         }
         to
@@ -185,7 +200,11 @@ impl Control {
                 let [judged @ (0 | 1)] = take(&mut rest)? else { return None };
                 Self::End { round, judged: judged == 1 }
             }
-            FINISH => Self::Finish { kept: u32::from_le_bytes(take(&mut rest)?) },
+            FINISH => {
+                let kept = u32::from_le_bytes(take(&mut rest)?);
+                let [stopped @ (0 | 1)] = take(&mut rest)? else { return None };
+                Self::Finish { kept, stopped: stopped == 1 }
+            }
             FAILED if rest.len() <= LONGEST => {
                 let why = String::from_utf8_lossy(std::mem::take(&mut rest));
                 Self::Failed(why.into_owned())
@@ -195,6 +214,11 @@ impl Control {
                 Self::Rows { attempt, partition: u16::from_le_bytes(take(&mut rest)?) }
             }
             HERE => Self::Here { attempt: u32::from_le_bytes(take(&mut rest)?) },
+            STOP => Self::Stop,
+            KEEP => {
+                let attempt = u32::from_le_bytes(take(&mut rest)?);
+                Self::Keep { attempt, epoch: u32::from_le_bytes(take(&mut rest)?) }
+            }
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -287,11 +311,13 @@ mod tests {
                 Control::Begin { round, kept, gained: gained.into_iter().collect() }
             }),
             (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
-            any::<u32>().prop_map(|kept| Control::Finish { kept }),
+            any::<(u32, bool)>().prop_map(|(kept, stopped)| Control::Finish { kept, stopped }),
             ".{0,20}".prop_map(Control::Failed),
             any::<(u32, u16)>()
                 .prop_map(|(attempt, partition)| Control::Rows { attempt, partition }),
             any::<u32>().prop_map(|attempt| Control::Here { attempt }),
+            Just(Control::Stop),
+            any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),
         ]
     }
 

@@ -73,6 +73,19 @@ impl Keeper {
         ended
     }
 
+    /// Waits until all is written, and says what has become of it.
+    pub(super) fn wait(&mut self) -> Vec<Written> {
+        let mut ended = self.written();
+        if let Writing::Beside(Some(thread)) = &self.writing {
+            // A thread that has ended writes nothing more.
+            let more: Vec<Written> =
+                std::iter::from_fn(|| thread.written.recv().ok()).take(self.underway).collect();
+            ended.extend(more);
+        }
+        self.underway = 0;
+        ended
+    }
+
     /// Whether something is being written.
     pub(super) fn is_busy(&self) -> bool {
         self.underway > 0

@@ -29,6 +29,8 @@ enum For {
     Rows,
     /// Of workers, who say by themselves when they are done.
     Told,
+    /// Of workers, all of whom have to have done it.
+    Keep,
     /// Of all.
     Finish,
 }
@@ -45,6 +47,8 @@ enum Phase {
     Ending(u32),
     /// So many servers have to begin.
     Beginning(u32),
+    /// So many workers have to keep their topics, as nodes have to end.
+    Keeping(u32),
     /// This partition's rows have to come.
     Gathering(u16),
     /// So many nodes have to hear that it was the last round.
@@ -85,6 +89,9 @@ pub struct Master {
     reports: VecDeque<Report>,
     placement: Option<Placement>,
     gathered: Option<Gathered>,
+    /// Nodes that have to end; all, if the master has to.
+    stopping: BTreeSet<NodeId>,
+    stopped: Option<u32>,
     trouble: Option<String>,
     pub(super) failed: Option<Failed>,
 }
@@ -115,6 +122,8 @@ impl Master {
             reports: VecDeque::new(),
             placement: None,
             gathered: None,
+            stopping: BTreeSet::new(),
+            stopped: None,
             trouble: None,
             failed: None,
             setup,
@@ -175,9 +184,12 @@ impl Master {
         match action {
             Action::Joined { peer, reborn: true, .. } => {
                 self.here.remove(&peer);
+                // In another life.
+                self.stopping.remove(&peer);
                 if !self.is_ending() {
                     self.phase = Phase::Gone;
                     self.outbox.clear();
+                    self.let_go(port);
                 }
                 Ok(())
             }
@@ -229,7 +241,8 @@ impl Master {
                 self.here.insert(peer);
                 if self.is_ending() {
                     let finish =
-                        Control::Finish { kept: self.kept }.encode(job.topics(), job.words());
+                        Control::Finish { kept: self.kept, stopped: self.stopped.is_some() };
+                    let finish = finish.encode(job.topics(), job.words());
                     self.outbox.send(port, peer, Kind::Push, &finish, For::Told);
                 }
                 self.try_to_start(port)
@@ -256,6 +269,19 @@ impl Master {
                     self.phase = Phase::Ending(self.setup.options.servers);
                     let end = Control::End { round, judged: self.is_judged() };
                     self.tell_servers(&end, Kind::Call, For::End, port);
+                }
+                Ok(())
+            }
+            Some(Control::Stop) => {
+                port.reply(ticket, Draft::new());
+                if !(1..=self.num_others()).contains(&peer.0) {
+                    return Err(nonsense("that it has to end, as nobody knows whom".to_owned()));
+                }
+                if !self.is_ending() {
+                    self.stopping.insert(peer);
+                }
+                if self.phase == Phase::Gone {
+                    self.let_go(port);
                 }
                 Ok(())
             }
@@ -362,6 +388,18 @@ impl Master {
                 self.gather(partition, reply, request)?;
                 self.go_on_gathering(partition + 1, port)?;
             }
+            (For::Keep, Phase::Keeping(left)) => {
+                let Ok(kept) = reply[..].try_into().map(u32::from_le_bytes) else {
+                    let what = format!("an epoch of {} bytes", reply.len());
+                    return Err(Failed::Message { peer: request.peer, what });
+                };
+                self.kept_by.insert(request.peer, kept);
+                *left -= 1;
+                if *left == 0 {
+                    self.note_kept();
+                    self.let_go(port);
+                }
+            }
             (For::Finish, Phase::Finishing(left)) => {
                 *left -= 1;
                 if *left == 0 {
@@ -404,6 +442,15 @@ impl Master {
             self.finish(port);
             return Ok(());
         }
+        if last && !joining && !self.stopping.is_empty() {
+            let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
+            self.phase = Phase::Keeping(self.setup.workers);
+            let keep = Control::Keep { attempt, epoch }.encode(topics, words);
+            for worker in 0..self.setup.workers {
+                self.outbox.send(port, self.setup.worker(worker), Kind::Call, &keep, For::Keep);
+            }
+            return Ok(());
+        }
         self.round = if last {
             Round { epoch: epoch + 1, number: 0, attempt }
         } else {
@@ -414,9 +461,47 @@ impl Master {
         Ok(())
     }
 
+    /// This node has to end, and with it all.
+    pub(super) fn stop(&mut self, port: &mut dyn Port) {
+        if !self.is_ending() {
+            self.stopping.insert(super::MASTER);
+        }
+        if self.phase == Phase::Gone {
+            self.let_go(port);
+        }
+    }
+
+    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        self.stopped.filter(|_| self.is_finished())
+    }
+
+    /// Lets those go that have to end, between two epochs. The others wait for them to come again.
+    fn let_go(&mut self, port: &mut dyn Port) {
+        let stopping = std::mem::take(&mut self.stopping);
+        if stopping.contains(&super::MASTER) {
+            self.stopped = Some(self.kept);
+            if self.phase == Phase::Gone {
+                // Who is here hears it from the transport.
+                self.phase = Phase::Finished;
+            } else {
+                self.finish(port);
+            }
+        } else if !stopping.is_empty() {
+            self.phase = Phase::Gone;
+            self.outbox.clear();
+            let finish = Control::Finish { kept: self.kept, stopped: true };
+            let finish = finish.encode(self.setup.job.topics(), self.setup.job.words());
+            for node in stopping {
+                self.here.remove(&node);
+                self.outbox.send(port, node, Kind::Push, &finish, For::Told);
+            }
+        }
+    }
+
     fn finish(&mut self, port: &mut dyn Port) {
         self.phase = Phase::Finishing(self.num_others());
-        let finish = Control::Finish { kept: self.kept };
+        let finish = Control::Finish { kept: self.kept, stopped: self.stopped.is_some() };
         self.tell_servers(&finish, Kind::Push, For::Finish, port);
         self.tell_workers(&finish, For::Finish, port);
     }

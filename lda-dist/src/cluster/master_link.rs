@@ -12,6 +12,8 @@ pub(super) struct Link {
     outbox: Outbox<()>,
     /// Of the master that knows of this node.
     incarnation: Option<u64>,
+    /// Whether this node has to end, which a new master is told too.
+    stopping: bool,
 }
 
 impl Link {
@@ -23,6 +25,21 @@ impl Link {
     pub fn tell(&mut self, control: &Control, setup: &Setup, port: &mut dyn Port) {
         let bytes = control.encode(setup.job.topics(), setup.job.words());
         self.outbox.send(port, MASTER, Kind::Push, &bytes, ());
+    }
+
+    /// This node has to end.
+    pub fn stop(&mut self, setup: &Setup, port: &mut dyn Port) {
+        if !std::mem::replace(&mut self.stopping, true) && self.incarnation.is_some() {
+            self.tell(&Control::Stop, setup, port);
+        }
+    }
+
+    /// This node is here, after whatever else a new master has to know of it.
+    pub fn introduce(&mut self, attempt: u32, setup: &Setup, port: &mut dyn Port) {
+        self.tell(&Control::Here { attempt }, setup, port);
+        if self.stopping {
+            self.tell(&Control::Stop, setup, port);
+        }
     }
 
     /// The master takes more.

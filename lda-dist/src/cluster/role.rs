@@ -82,6 +82,25 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         worked != Ok(false)
     }
 
+    /// The node has to end: the epoch that is on comes to its end, its topics are kept, and then it is
+    /// [told](Self::stopped) to go. Others wait for it to come again; where it is the master all of them end.
+    pub fn stop(&mut self, port: &mut dyn Port) {
+        match self {
+            Self::Master(master) => master.stop(port),
+            Self::Server(server) => server.stop(port),
+            Self::Worker(worker) => worker.stop(port),
+        }
+    }
+
+    /// The epoch that the run goes on from when it is begun again, if this node has finished because it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        match self {
+            Self::Master(master) => master.stopped(),
+            Self::Server(server) => server.stopped(),
+            Self::Worker(worker) => worker.stopped(),
+        }
+    }
+
     /// The node has waited so long until something came.
     pub fn waited(&mut self, time: Duration) {
         if let Self::Worker(worker) = self {

@@ -1,6 +1,7 @@
 //! A role over a transport, on the thread that calls.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use super::{Documents, Failed, MASTER, PATIENCE, Port, Report, Role, Setup};
 const AT_ONCE: usize = 64;
 /// How long to hand on the last replies.
 const LAST: Duration = Duration::from_secs(10);
+/// How long a node does not see that it has to end.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Why a node has ended before its time.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -29,6 +32,14 @@ pub enum RunError {
     /// Its transport has.
     #[error(transparent)]
     Transport(#[from] ReceiveError),
+    /// It was asked to end before the last epoch, and has: a run that is begun again goes on from there.
+    #[error(
+        "stopped, and topics of epoch {kept} are kept: begin the run again, and it goes on from there"
+    )]
+    Stopped {
+        /// The last epoch that all workers have kept; 0 if none, and then the run begins anew.
+        kept: u32,
+    },
 }
 
 /// An endpoint at a time.
@@ -59,6 +70,8 @@ impl Port for Now<'_> {
 ///
 /// A node that has closed may come again, and the run goes on; if it does not within `patience`, the run ends.
 ///
+/// Once `stop` says so the node [has to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.
+///
 /// # Errors
 /// [`RunError`]. The transport is closed then too.
 pub fn run<T: TopicIndex, D: Documents>(
@@ -66,9 +79,10 @@ pub fn run<T: TopicIndex, D: Documents>(
     transport: &mut dyn Transport,
     config: Config,
     patience: Duration,
+    stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<Role<T, D>, RunError> {
-    let ended = drive(&mut role, transport, config, patience, watch);
+    let ended = drive(&mut role, transport, config, patience, stop, watch);
     transport.close(LAST);
     ended.map(|()| role)
 }
@@ -105,7 +119,7 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let role = Role::new(setup.clone(), transport.id(), documents.clone(), None);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
-        run(role, transport, self::config(identity), Duration::ZERO, watch)
+        run(role, transport, self::config(identity), Duration::ZERO, None, watch)
     };
     let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");
@@ -137,6 +151,7 @@ fn drive<T: TopicIndex, D: Documents>(
     transport: &mut dyn Transport,
     config: Config,
     patience: Duration,
+    mut stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<(), RunError> {
     let origin = Instant::now();
@@ -155,6 +170,9 @@ fn drive<T: TopicIndex, D: Documents>(
             }
             waits
         });
+        if stop.take_if(|stop| stop.load(Ordering::Relaxed)).is_some() {
+            role.stop(&mut Now { endpoint: &mut endpoint, now: now() });
+        }
         act(role, &mut endpoint, now());
         while let Some((to, frame)) = endpoint.transmit(now()) {
             if let Err(unsent) = transport.send(to, frame) {
@@ -182,15 +200,18 @@ fn drive<T: TopicIndex, D: Documents>(
             }
         }
         if role.is_finished() && endpoint.is_idle() {
-            return Ok(());
+            return role.stopped().map_or(Ok(()), |kept| Err(RunError::Stopped { kept }));
         }
         // What was asked has left; what follows from the work leaves when what has come meanwhile is seen to.
         let worked = role.work(&mut Now { endpoint: &mut endpoint, now: now() });
         let until = closed.values().copied().chain(given_up).min().unwrap_or(Time::NEVER);
-        let mut wait = match endpoint.next_timer().min(until) {
+        let timer = endpoint.next_timer().min(until);
+        let left = timer.since(now());
+        let mut wait = match stop {
             _ if worked => Wait::No,
-            Time::NEVER => Wait::Forever,
-            time => Wait::For(time.since(now())),
+            Some(_) => Wait::For(left.min(LOOK)),
+            None if timer == Time::NEVER => Wait::Forever,
+            None => Wait::For(left),
         };
         for _ in 0..AT_ONCE {
             let before = now();

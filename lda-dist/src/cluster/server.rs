@@ -23,6 +23,8 @@ pub struct ServerNode<T: TopicIndex> {
     round: Round,
     totals: Vec<u32>,
     finished: bool,
+    /// The epoch that the run goes on from, if it was stopped.
+    stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
 }
 
@@ -54,6 +56,7 @@ impl<T: TopicIndex> ServerNode<T> {
             round,
             totals,
             finished: false,
+            stopped: None,
             failed: None,
         }
     }
@@ -68,13 +71,22 @@ impl<T: TopicIndex> ServerNode<T> {
         self.finished
     }
 
+    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        self.stopped
+    }
+
+    /// This node has to end.
+    pub(super) fn stop(&mut self, port: &mut dyn Port) {
+        self.link.stop(&self.setup, port);
+    }
+
     /// What the endpoint says.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer: MASTER, incarnation, .. } => {
                 if self.link.is_new(incarnation) {
-                    let here = Control::Here { attempt: self.attempt };
-                    self.link.tell(&here, &self.setup, port);
+                    self.link.introduce(self.attempt, &self.setup, port);
                 }
                 Ok(())
             }
@@ -131,6 +143,7 @@ impl<T: TopicIndex> ServerNode<T> {
             *of = Round { epoch: 0, number: JOINING, attempt };
             totals.fill(0);
             self.finished = false;
+            self.stopped = None;
             return Ok(Vec::new());
         }
         let server = server.as_mut().ok_or(Refusal::Now)?;
@@ -175,8 +188,9 @@ impl<T: TopicIndex> ServerNode<T> {
                 server.rows(partition, &mut reply)?;
                 Ok(reply)
             }
-            Control::Finish { .. } => {
+            Control::Finish { kept, stopped } => {
                 self.finished = true;
+                self.stopped = stopped.then_some(kept);
                 Ok(Vec::new())
             }
             _ => Err(nonsense("a message for somebody else").into()),

@@ -12,13 +12,13 @@ use lda_transport::sim::{Chaos, Spell};
 use super::*;
 
 /// A job of eight epochs, of which every second is kept.
-fn job(corpus: &Corpus, workers: u32) -> Setup {
+pub(super) fn job(corpus: &Corpus, workers: u32) -> Setup {
     let options = Options { shards: 4, partitions: 5, rounds: 4, servers: 2, ..Options::default() };
     Setup { epochs: 8, judge_every: 1, keep_every: 2, ..setup(corpus, workers, options) }
 }
 
 /// Nodes with this storage.
-fn world(
+pub(super) fn world(
     setup: &Setup,
     stored: &InMemory,
     storage: &Arc<impl Storage + 'static>,
@@ -27,7 +27,8 @@ fn world(
 ) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for id in (0..1 + setup.options.servers + setup.workers).map(NodeId) {
-        let (setup, stored, storage) = (setup.clone(), stored.clone(), Arc::clone(storage));
+        let setup = Setup { ahead: (id.0 % 3) as u16, ..setup.clone() };
+        let (stored, storage) = (stored.clone(), Arc::clone(storage));
         world.add(id, move |birth| {
             let keeper = Keeper::now(Arc::clone(&storage) as Arc<dyn Storage>);
             let node = Role::new(setup.clone(), id, stored.clone(), Some(keeper));
@@ -46,7 +47,7 @@ fn last(reports: &[Report]) -> BTreeMap<u32, Report> {
 }
 
 /// Whether what is left is what one process leaves, of the epochs that the master has seen the end of.
-fn check(found: &End, expected: &End, what: &str) {
+pub(super) fn check(found: &End, expected: &End, what: &str) {
     assert!(found.tokens == expected.tokens, "{what}: topics");
     assert!(found.rows == expected.rows, "{what}: rows");
     check_master(found, expected, what);

@@ -16,7 +16,8 @@ Examples:
   cluster node --config nips.toml --role worker --index 0     one node of a run over a network
 
 Progress and errors go to standard error. Exit status: 0 done, 1 failed, 2 wrong usage, 75 another node
-ended or did not answer: start the run again.";
+ended or did not answer, or a signal ended this one: start it again. A node that is sent TERM or INT
+ends when the epoch is done and its topics are kept; the second signal ends it at once.";
 
 /// Trains topics by a master, servers and workers.
 #[derive(Debug, Parser)]

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::config::ConfigError;
 
 /// Exit status where another attempt may go well, as `EX_TEMPFAIL` of sysexits.h.
-const AGAIN: u8 = 75;
+pub const AGAIN: u8 = 75;
 
 /// Why a run failed.
 #[derive(Debug, Error)]
@@ -57,6 +57,9 @@ pub enum ClusterError {
     /// A directory cannot be made.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The system lets it have no signals.
+    #[error("the system refused signals: {0}")]
+    Signals(std::io::Error),
     /// It is not known which node this is.
     #[error("{0}; or give --index")]
     Which(#[from] bootstrap::Error),
@@ -73,8 +76,8 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Exit status: 2 where the command line or the configuration is to blame, 75 where it was another node, 1
-    /// otherwise.
+    /// Exit status: 2 where the command line or the configuration is to blame, 75 where it was another node or a
+    /// signal, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Job(_)
@@ -87,7 +90,7 @@ impl ClusterError {
                 TogetherError::Request(_) | TogetherError::Answer(_) => 1,
                 _ => 2,
             },
-            Self::Run(RunError::Transport(_)) => AGAIN,
+            Self::Run(RunError::Transport(_) | RunError::Stopped { .. }) => AGAIN,
             Self::Run(RunError::Role(
                 Failed::Away { .. }
                 | Failed::Told { .. }

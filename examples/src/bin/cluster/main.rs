@@ -15,6 +15,7 @@ mod error;
 mod local;
 mod node;
 mod progress;
+mod stop;
 mod training;
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! One node of a run, over gRPC or MPI.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lda_core::counts::TopicIndex;
@@ -18,6 +19,7 @@ use crate::args::{Node, RoleName};
 use crate::config::{Config, Snapshots, Which};
 use crate::error::ClusterError;
 use crate::progress::Progress;
+use crate::stop;
 use crate::training::Extent;
 
 type Documents = Stored<Directory>;
@@ -40,6 +42,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
     setup.keep_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
+    let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let which = Which::of(&setup, transport.id());
     // A path that cannot be written is to be known before hours have gone by.
@@ -47,9 +50,9 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let output = save.map(Output::create_file).transpose()?;
     args.program.note(&format!("{} {}", which.role.name(), which.index));
     let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
-        train::<u16>(args, &config, &setup, &documents, &mut *transport)?
+        train::<u16>(args, &config, &setup, &documents, &stop, &mut *transport)?
     } else {
-        train::<u32>(args, &config, &setup, &documents, &mut *transport)?
+        train::<u32>(args, &config, &setup, &documents, &stop, &mut *transport)?
     };
     if let Some((output, counts)) = output.zip(counts) {
         let model = TopicModel::from_counts(&counts, setup.job.alpha().clone(), setup.job.beta())
@@ -65,6 +68,7 @@ fn train<T: TopicIndex>(
     config: &Config,
     setup: &Setup,
     documents: &Documents,
+    stop: &AtomicBool,
     transport: &mut dyn Transport,
 ) -> Result<Option<Gathered>, ClusterError> {
     let keeper = match &config.snapshots {
@@ -103,7 +107,8 @@ fn train<T: TopicIndex>(
         }
     };
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
-    let ended = cluster::run(role, transport, cluster::config(identity), patience, &mut watch)?;
+    let endpoint = cluster::config(identity);
+    let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
     Ok(match ended {
         Role::Master(master) => master.counts().cloned(),
         _ => None,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use lda_core::counts::TopicIndex;
 
+use super::super::keeper::Written;
 use super::super::{Failed, Keeper};
 use super::Worker;
 use crate::documents::Documents;
@@ -49,6 +50,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Sees what is kept now.
     pub(super) fn note_kept(&mut self) {
         let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
+        self.note(written);
+    }
+
+    fn note(&mut self, written: Vec<Written>) {
         for (name, ended) in written {
             match (ended, &mut self.keeping) {
                 (Ok(()), Some(Keeping { left, .. })) => drop(left.remove(&name)),
@@ -64,9 +69,23 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
+    /// Keeps the topics of the epoch that is done, and waits until they are written.
+    pub(super) fn keep_now(&mut self) {
+        // What is being written may be just them.
+        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::wait);
+        self.note(written);
+        if self.kept < self.round.epoch {
+            self.keep();
+            let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::wait);
+            self.note(written);
+        }
+    }
+
     /// Takes away what nobody goes back to.
     pub(super) fn clean(&mut self, kept: u32) {
-        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && self.setup.keeps(epoch));
+        // A run that was stopped may have gone on from any epoch.
+        let is_kept = |epoch: u32| self.setup.keeps(epoch) || epoch == self.gone_on_from;
+        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && is_kept(epoch));
         let shards = || self.shards.iter().map(Shard::number);
         let ofs: Vec<Of> = old
             .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))

@@ -61,9 +61,13 @@ pub struct Worker<T: TopicIndex, D> {
     /// The last epoch whose topics are kept here, and that before which all are taken away.
     kept: u32,
     cleaned: u32,
+    /// The epoch that this attempt began with.
+    gone_on_from: u32,
     keeping: Option<Keeping>,
     trouble: Option<String>,
     finished: bool,
+    /// The epoch that the run goes on from, if it was stopped.
+    stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
 }
 
@@ -87,9 +91,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             to_be_done: 0,
             kept: 0,
             cleaned: 0,
+            gone_on_from: 0,
             keeping: None,
             trouble: None,
             finished: false,
+            stopped: None,
             failed: None,
             setup,
             number,
@@ -114,6 +120,16 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         } else {
             self.waited.servers += time;
         }
+    }
+
+    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        self.stopped
+    }
+
+    /// This node has to end.
+    pub(super) fn stop(&mut self, port: &mut dyn Port) {
+        self.link.stop(&self.setup, port);
     }
 
     /// Why topics could not be kept, once each time. The run goes on, and may have to go back further.
@@ -142,7 +158,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let told = Control::Words { shard, documents, frequencies };
             self.link.tell(&told, &self.setup, port);
         }
-        self.link.tell(&Control::Here { attempt: self.attempt }, &self.setup, port);
+        self.link.introduce(self.attempt, &self.setup, port);
         Ok(())
     }
 
@@ -188,6 +204,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 return if peer == MASTER { Err(failed) } else { Ok(()) };
             }
         };
+        if let Control::Keep { attempt, epoch } = control {
+            if attempt != self.attempt || epoch != self.round.epoch {
+                reject(port, ticket, None);
+                return Ok(());
+            }
+            self.keep_now();
+            port.reply(ticket, Draft::from(&self.kept.to_le_bytes()[..]));
+            return Ok(());
+        }
         port.reply(ticket, Draft::new());
         match control {
             Control::Start { attempt, epoch, documents, frequencies } if attempt > self.attempt => {
@@ -205,9 +230,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             }
             // Of an attempt before.
             Control::Start { .. } | Control::Begin { .. } => Ok(()),
-            Control::Finish { kept } => {
+            Control::Finish { kept, stopped } => {
                 self.clean(kept);
                 self.finished = true;
+                self.stopped = stopped.then_some(kept);
                 self.outbox.clear();
                 Ok(())
             }
@@ -232,7 +258,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.totals.fill(0);
         self.shards.clear();
         self.keeping = None;
-        (self.kept, self.finished) = (epoch, false);
+        (self.kept, self.gone_on_from, self.finished, self.stopped) = (epoch, epoch, false, None);
         self.round = Round { epoch, number: JOINING, attempt: self.attempt };
         let placement = place(&self.setup.job, &self.setup.options, frequencies, documents)?;
         let mut body = Vec::new();

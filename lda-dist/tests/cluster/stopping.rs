@@ -1,0 +1,127 @@
+//! Nodes that are asked to end: the epoch comes to its end and is kept, and nothing is done twice.
+
+use std::sync::Arc;
+
+use lda_dist::storage::{Memory, Storage};
+
+use super::recovery::{check, job, world};
+use super::*;
+
+/// Until epoch `epoch` is underway.
+fn run_until_epoch(world: &mut World<Node>, epoch: u32) {
+    run_until(world, |world| match world.program(MASTER) {
+        Some(Role::Master(master)) => master.round().epoch == epoch,
+        _ => false,
+    });
+}
+
+fn run_until(world: &mut World<Node>, is_so: impl Fn(&World<Node>) -> bool) {
+    for _ in 0..1_000_000 {
+        if is_so(world) {
+            return;
+        }
+        world.run_for(Duration::from_micros(100));
+    }
+    panic!("it never is");
+}
+
+fn stopped(world: &World<Node>, id: NodeId) -> Option<u32> {
+    world.program(id).and_then(Role::stopped)
+}
+
+fn all(setup: &Setup) -> impl Iterator<Item = NodeId> + use<> {
+    (0..1 + setup.options.servers + setup.workers).map(NodeId)
+}
+
+/// Epochs of which topics are there, of shard 0 to 3.
+fn kept(storage: &Memory, setup: &Setup) -> Vec<u32> {
+    let has =
+        |epoch: u32, shard: u16| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap();
+    (0..=setup.epochs).filter(|&epoch| (0..4).any(|shard| has(epoch, shard))).collect()
+}
+
+#[test]
+fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
+    let corpus = corpus();
+    let setup = job(&corpus, 3);
+    let expected = expected(&corpus, &job(&corpus, 1));
+    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    for seed in 0..20 {
+        let stored = InMemory::new(corpus.clone(), 4).unwrap();
+        let storage = Arc::new(Memory::default());
+        let network = if seed % 2 == 0 { Network::default() } else { lossy };
+        let mut world = world(&setup, &stored, &storage, network, seed);
+        let (id, epoch) = (NodeId(1 + seed as u32 % 5), 1 + seed as u32 % 7);
+        run_until_epoch(&mut world, epoch);
+        world.with(id, |node, cx| node.stop(cx)).unwrap();
+        run_until(&mut world, |world| world.program(id).is_some_and(Role::is_finished));
+        let what = format!("seed {seed}: {id} in epoch {epoch}");
+        assert!(stopped(&world, id).is_some_and(|kept| (epoch..8).contains(&kept)), "{what}");
+        world.crash(id);
+        world.run_for(Duration::from_millis(20));
+        world.restart(id);
+        run(&mut world);
+        assert!(all(&setup).all(|id| stopped(&world, id).is_none()), "{what}");
+        let found = of_world(&mut world, &setup, &stored);
+        check(&found, &expected, &what);
+        let epochs: Vec<u32> = found.reports.iter().map(|report| report.epoch).collect();
+        assert_eq!(epochs, [1, 2, 3, 4, 5, 6, 7, 8], "{what}");
+        assert_eq!(found.reports.last().unwrap().attempt, 2, "{what}");
+        assert_eq!(kept(&storage, &setup), [8], "{what}");
+    }
+}
+
+#[test]
+fn a_master_that_has_to_end_ends_all_and_the_run_goes_on_from_there() {
+    let corpus = corpus();
+    let setup = job(&corpus, 2);
+    let expected = expected(&corpus, &job(&corpus, 1));
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for epoch in 1..8 {
+        let storage = Arc::new(Memory::default());
+        let mut first = world(&setup, &stored, &storage, Network::default(), epoch.into());
+        run_until_epoch(&mut first, epoch);
+        first.with(MASTER, |node, cx| node.stop(cx)).unwrap();
+        run_until(&mut first, |world| {
+            all(&setup).all(|id| world.program(id).is_some_and(Role::is_finished))
+        });
+        for id in all(&setup) {
+            assert_eq!(stopped(&first, id), Some(epoch), "{id}");
+        }
+        let mut second = world(&setup, &stored, &storage, Network::default(), 100);
+        run(&mut second);
+        let found = of_world(&mut second, &setup, &stored);
+        check(&found, &expected, "gone on");
+        assert_eq!(found.reports.first().unwrap().epoch, epoch + 1);
+        assert_eq!(kept(&storage, &setup), [8], "after {epoch}");
+    }
+}
+
+#[test]
+fn without_snapshots_a_run_that_stops_begins_anew() {
+    let corpus = corpus();
+    let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
+    let stored = InMemory::new(corpus, 2).unwrap();
+    let mut world = super::world(&setup, &stored, Network::default(), 1);
+    run_until_epoch(&mut world, 2);
+    world.with(MASTER, |node, cx| node.stop(cx)).unwrap();
+    run_until(&mut world, |world| {
+        all(&setup).all(|id| world.program(id).is_some_and(Role::is_finished))
+    });
+    assert!(all(&setup).all(|id| stopped(&world, id) == Some(0)));
+}
+
+#[test]
+fn who_has_to_end_before_all_are_there_does() {
+    let corpus = corpus();
+    let setup = job(&corpus, 2);
+    let stored = InMemory::new(corpus, 4).unwrap();
+    let storage = Arc::new(Memory::default());
+    let mut world = world(&setup, &stored, &storage, Network::default(), 1);
+    world.crash(NodeId(3));
+    for id in [NodeId(4), MASTER] {
+        world.run_for(Duration::from_millis(100));
+        world.with(id, |node, cx| node.stop(cx)).unwrap();
+        run_until(&mut world, |world| stopped(world, id) == Some(0));
+    }
+}
