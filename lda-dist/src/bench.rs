@@ -92,6 +92,24 @@ impl<T: TopicIndex> Bench<T> {
         }
     }
 
+    /// Bytes held, of the largest partition that lay here.
+    pub fn memory(&self) -> usize {
+        fn of<V>(values: &Vec<V>) -> usize {
+            size_of::<V>() * values.capacity()
+        }
+        let tokens = of(&self.documents) + of(&self.before) + of(&self.after);
+        let grid = of(&self.pieces) + of(&self.grid_documents) + of(&self.grid_topics);
+        let visits = of(&self.visits) + of(&self.grid_visits);
+        let topics = of(&self.left) + of(&self.gained) + of(&self.touched) + of(&self.row);
+        self.lists.memory()
+            + self.words.memory() as usize
+            + tokens
+            + grid
+            + visits
+            + topics
+            + of(&self.totals)
+    }
+
     /// Takes away what lay here.
     pub fn clear(&mut self) {
         self.lists.clear();

@@ -301,7 +301,7 @@ impl<T: TopicIndex> Server<T> {
             let shards: usize = partition.shards.values().map(|words| 4 * words.capacity()).sum();
             partition.store.memory() + shards + 4 * partition.words.capacity()
         };
-        self.partitions.values().map(of).sum()
+        self.partitions.values().map(of).sum::<usize>() + self.bench.memory()
     }
 }
 

@@ -4,14 +4,15 @@
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V
 //!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
 //!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, nanoseconds waited for
-//!          servers and for the master, 8 each, the number of shards (2), and if the model is judged, for each its
-//!          number (2) and its part of the log joint (8)
+//!          servers and for the master, 8 each, bytes held (8), the number of shards (2), and if the model is
+//!          judged, for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs, 8
 //!          bytes each
 //!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
 //!          with signs
 //!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
-//!          such a row, and if it is judged, for each partition its number (2) and its part of the log joint (8)
+//!          such a row, bytes held (8), the number of partitions (2), and if it is judged, for each its number (2)
+//!          and its part of the log joint (8)
 //!          21 finish, to all: that was the last round; the last epoch that all have kept (4); 1 if there is more to do,
 //!          when the run is begun again, or 0
 //!          22 failed, to the master: why, as text
@@ -55,6 +56,8 @@ pub(super) enum Control {
 pub(super) struct Took {
     pub bytes: Bytes,
     pub waited: Waited,
+    /// Bytes held.
+    pub memory: u64,
     pub parts: Parts,
 }
 
@@ -96,7 +99,7 @@ impl Control {
                 to.push(DONE);
                 put_round(round, &mut to);
                 to.extend(kept.to_le_bytes());
-                if let Some(Took { bytes, waited, parts }) = took {
+                if let Some(Took { bytes, waited, memory, parts }) = took {
                     let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
                     let nanoseconds =
                         |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -105,6 +108,7 @@ impl Control {
                     for number in [sizes, routes, rows, gained, pushed, answers, servers, master] {
                         to.extend(number.to_le_bytes());
                     }
+                    to.extend(memory.to_le_bytes());
                     put_parts(parts, &mut to);
                 }
             }
@@ -240,22 +244,28 @@ pub(super) fn put_parts(parts: &[(u16, f64)], to: &mut Vec<u8>) {
     }
 }
 
-/// Reads them.
-pub(super) fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
+/// Reads bytes held, and parts.
+pub(super) fn take_memory_and_parts(rest: &mut &[u8]) -> Option<(u64, Parts)> {
+    Some((u64::from_le_bytes(take(rest)?), take_parts(rest)?))
+}
+
+/// Reads parts.
+fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
     let number = u16::from_le_bytes(take(rest)?);
     let part = |_| Some((u16::from_le_bytes(take(rest)?), f64::from_le_bytes(take(rest)?)));
     (0..number).map(part).collect()
 }
 
 fn take_took(rest: &mut &[u8]) -> Option<Took> {
-    let mut numbers = [0; 8];
+    let mut numbers = [0; 9];
     for number in &mut numbers {
         *number = u64::from_le_bytes(take(rest)?);
     }
-    let [sizes, routes, rows, gained, pushed, answers, servers, master] = numbers;
+    let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
     let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
     let [servers, master] = [servers, master].map(Duration::from_nanos);
-    Some(Took { bytes, waited: Waited { servers, master }, parts: take_parts(rest)? })
+    let waited = Waited { servers, master };
+    Some(Took { bytes, waited, memory, parts: take_parts(rest)? })
 }
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
@@ -279,11 +289,11 @@ mod tests {
 
     fn took() -> impl Strategy<Value = Option<Took>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let took = (any::<[u64; 8]>(), parts).prop_map(|(numbers, parts)| {
-            let [sizes, routes, rows, gained, pushed, answers, servers, master] = numbers;
+        let took = (any::<[u64; 9]>(), parts).prop_map(|(numbers, parts)| {
+            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
             let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
             let [servers, master] = [servers, master].map(Duration::from_nanos);
-            Took { bytes, waited: Waited { servers, master }, parts }
+            Took { bytes, waited: Waited { servers, master }, memory, parts }
         });
         prop::option::of(took)
     }

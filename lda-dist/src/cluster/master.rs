@@ -6,10 +6,10 @@ use lda_core::special::ln_rising;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
 use lda_transport::{Frame, NodeId};
 
-use super::control::{Control, Took, take_parts};
+use super::control::{Control, Took, take_memory_and_parts};
 use super::gathered::Gathered;
 use super::outbox::Outbox;
-use super::{Failed, Keeper, Port, Report, Setup, Waited, outcome, reject};
+use super::{Failed, Keeper, Memory, Port, Report, Setup, Waited, outcome, reject};
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::snapshot::{LATEST, latest, parse_latest};
@@ -83,6 +83,8 @@ pub struct Master {
     /// Of this epoch.
     bytes: Bytes,
     waited: Waited,
+    /// Of the last that each has told.
+    memory: Memory,
     /// Parts of the log joint, of documents by shard and of words by partition: added up in this order.
     documents_parts: BTreeMap<u16, f64>,
     words_parts: BTreeMap<u16, f64>,
@@ -117,6 +119,7 @@ impl Master {
             gained: vec![0; setup.job.topics() as usize],
             bytes: Bytes::default(),
             waited: Waited::default(),
+            memory: Memory::default(),
             documents_parts: BTreeMap::new(),
             words_parts: BTreeMap::new(),
             reports: VecDeque::new(),
@@ -256,9 +259,10 @@ impl Master {
                 if round != self.round || !self.done.insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
-                if let Some(Took { bytes, waited, parts }) = took {
+                if let Some(Took { bytes, waited, memory, parts }) = took {
                     self.bytes.add(&bytes);
                     self.waited.add(&waited);
+                    self.memory.worker = self.memory.worker.max(memory);
                     self.documents_parts.extend(parts);
                 }
                 self.kept_by.insert(peer, kept);
@@ -325,6 +329,7 @@ impl Master {
         self.totals.fill(0);
         self.bytes = Bytes::default();
         self.waited = Waited::default();
+        self.memory = Memory::default();
         self.documents_parts.clear();
         self.words_parts.clear();
         self.round = Round { epoch: self.kept, number: JOINING, attempt: self.attempt };
@@ -363,11 +368,12 @@ impl Master {
                 let (mut gained, mut rest) = (Vec::<(u32, i32)>::new(), &reply[..]);
                 let read = RowCode::new(topics).decode(&mut rest, &mut gained);
                 self.bytes.totals += (reply.len() - rest.len()) as u64;
-                let judged = rest.is_empty().then(Vec::new).or_else(|| take_parts(&mut rest));
-                let (Ok(()), Some(parts), []) = (read, judged, rest) else {
+                let told = take_memory_and_parts(&mut rest);
+                let (Ok(()), Some((memory, parts)), []) = (read, told, rest) else {
                     let what = "totals that are none".to_owned();
                     return Err(Failed::Message { peer: request.peer, what });
                 };
+                self.memory.server = self.memory.server.max(memory);
                 self.words_parts.extend(parts);
                 for (topic, by) in gained {
                     self.gained[topic as usize] += i64::from(by);
@@ -424,14 +430,23 @@ impl Master {
         if last && !joining {
             self.fruitless = 0;
             let log_joint = self.is_judged().then(|| self.log_joint());
-            let (kept, bytes, waited) = (self.kept, self.bytes, self.waited);
-            self.reports.push_back(Report { epoch, attempt, kept, bytes, waited, log_joint });
+            let Self { kept, bytes, waited, memory, .. } = *self;
+            self.reports.push_back(Report {
+                epoch,
+                attempt,
+                kept,
+                bytes,
+                memory,
+                waited,
+                log_joint,
+            });
             self.documents_parts.clear();
             self.words_parts.clear();
         }
         if last {
             self.bytes = Bytes::default();
             self.waited = Waited::default();
+            self.memory = Memory::default();
         }
         if last && epoch >= self.setup.epochs {
             if self.setup.gather {

@@ -53,7 +53,7 @@ use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why
 use lda_transport::sim::Context;
 use thiserror::Error;
 
-use crate::job::Job;
+use crate::job::{Job, Round};
 use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
 use crate::together::{Bytes, Options, TogetherError};
@@ -97,7 +97,7 @@ pub struct Setup {
 }
 
 /// What is known of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// Counted from 1. It comes again if the run goes back.
     pub epoch: u32,
@@ -107,10 +107,32 @@ pub struct Report {
     pub kept: u32,
     /// What moved between workers and servers, and C_k.
     pub bytes: Bytes,
+    /// Bytes that the heaviest worker held at its end, and the heaviest server, without what travels.
+    pub memory: Memory,
     /// How long workers waited, all of them together.
     pub waited: Waited,
     /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
     pub log_joint: Option<f64>,
+}
+
+/// Bytes that nodes hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The heaviest worker: its documents, their topics and counts, and the largest partition that it sampled.
+    pub worker: u64,
+    /// The heaviest server: rows of its words, and the largest request that it sampled.
+    pub server: u64,
+}
+
+/// How a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeState {
+    /// The round that is on; that of [`JOINING`](crate::job::JOINING) before the first.
+    pub round: Round,
+    /// Bytes held, without what travels; the master's are few.
+    pub memory: u64,
+    /// How long a worker has waited since it began.
+    pub waited: Waited,
 }
 
 /// How long a worker had nothing to do, or several together.

@@ -7,7 +7,9 @@ use lda_transport::NodeId;
 use lda_transport::endpoint::Action;
 use lda_transport::sim::{Context, Program};
 
-use super::{Documents, Failed, Keeper, MASTER, Master, Port, ServerNode, Setup, Worker};
+use super::{
+    Documents, Failed, Keeper, MASTER, Master, NodeState, Port, ServerNode, Setup, Waited, Worker,
+};
 
 /// A node of a run, whichever role its number gives it.
 #[derive(Debug)]
@@ -98,6 +100,17 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             Self::Master(master) => master.stopped(),
             Self::Server(server) => server.stopped(),
             Self::Worker(worker) => worker.stopped(),
+        }
+    }
+
+    /// How the node stands: for those who look after it.
+    pub fn state(&self) -> NodeState {
+        match self {
+            Self::Master(master) => {
+                NodeState { round: master.round(), memory: 0, waited: Waited::default() }
+            }
+            Self::Server(server) => server.state(),
+            Self::Worker(worker) => worker.state(),
         }
     }
 

@@ -13,7 +13,7 @@ use lda_transport::{Arrival, Loss, NodeId, ReceiveError, Time, Transport, Wait, 
 use thiserror::Error;
 
 use super::control::Control;
-use super::{Documents, Failed, MASTER, PATIENCE, Port, Report, Role, Setup};
+use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup};
 
 /// Arrivals that are seen to before what they led to is sent.
 const AT_ONCE: usize = 64;
@@ -95,7 +95,8 @@ pub fn config(identity: Identity) -> Config {
     Config { silence: PATIENCE, ..Config::new(identity) }
 }
 
-/// Runs all nodes as threads of this process, and gives their roles back, the master's first.
+/// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with that
+/// one.
 ///
 /// # Errors
 /// Why the first of them has given up; the others follow it.
@@ -105,16 +106,11 @@ pub fn config(identity: Identity) -> Config {
 pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     setup: &Setup,
     documents: &D,
-    mut report: impl FnMut(&Report) + Send,
+    mut watch: impl FnMut(&mut Role<T, D>) + Send,
 ) -> Result<Vec<Role<T, D>>, RunError> {
     setup.check().map_err(Failed::from)?;
     let nodes = 1 + setup.options.servers + setup.workers;
     let mut transports = local::mesh(nodes, &local::Options::default());
-    let mut watch = |role: &mut Role<T, D>| {
-        if let Role::Master(master) = role {
-            std::iter::from_fn(|| master.report()).for_each(|found| report(&found));
-        }
-    };
     let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
         let role = Role::new(setup.clone(), transport.id(), documents.clone(), None);
         let (number, configuration) = (role.number(), setup.fingerprint());

@@ -6,7 +6,7 @@ use lda_transport::endpoint::{Action, Draft, Ticket};
 
 use super::control::{Control, put_parts};
 use super::master_link::Link;
-use super::{Failed, MASTER, Port, Setup, reject};
+use super::{Failed, MASTER, NodeState, Port, Setup, Waited, reject};
 use crate::job::{JOINING, Round};
 use crate::server::Server;
 use crate::together::place;
@@ -69,6 +69,12 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Whether the master has said that it was the last round.
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// How it stands.
+    pub(super) fn state(&self) -> NodeState {
+        let memory = self.server.as_ref().map_or(0, |server| server.memory() as u64);
+        NodeState { round: self.round, memory, waited: Waited::default() }
     }
 
     /// The epoch that the run goes on from when it is begun again, if it was stopped.
@@ -162,9 +168,9 @@ impl<T: TopicIndex> ServerNode<T> {
                 let row = row.map_err(|_| nonsense("a topic gains more than 2^31 tokens here"))?;
                 let mut reply = Vec::new();
                 RowCode::new(job.topics()).encode(&row, &mut reply);
-                if judged {
-                    put_parts(&server.log_joint(), &mut reply);
-                }
+                reply.extend((server.memory() as u64).to_le_bytes());
+                let parts = if judged { server.log_joint() } else { Vec::new() };
+                put_parts(&parts, &mut reply);
                 Ok(reply)
             }
             Control::Begin { round, gained, .. } => {

@@ -194,6 +194,17 @@ impl<T: TopicIndex> Shard<T> {
         self.parts.iter().map(|part| part.topics.len()).sum()
     }
 
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let numbers =
+            [&self.documents, &self.places, &self.ends, &self.lengths, &self.sizes, &self.counts];
+        let parts: usize = self.parts.iter().map(Part::memory).sum();
+        let rows = self.rows.memory() as usize;
+        4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity())
+            + parts
+            + rows
+    }
+
     /// Its number.
     pub fn number(&self) -> u16 {
         self.number

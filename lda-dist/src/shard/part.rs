@@ -36,6 +36,12 @@ impl<T: TopicIndex> Part<T> {
         Ok(Self { words, starts, documents, topics: tokens.iter().map(|token| token.2).collect() })
     }
 
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let numbers = self.words.capacity() + self.starts.capacity() + self.documents.capacity();
+        4 * numbers + size_of::<T>() * self.topics.capacity()
+    }
+
     /// Tokens of a word.
     pub fn range(&self, word: usize) -> Range<usize> {
         self.starts[word] as usize..self.starts[word + 1] as usize

@@ -50,6 +50,11 @@ impl<V: Value> Lists<V> {
         self.ends.push(self.entries.len());
     }
 
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        size_of::<(u32, V)>() * self.entries.capacity() + size_of::<usize>() * self.ends.capacity()
+    }
+
     /// The rows, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[(u32, V)]> {
         let mut start = 0;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use lda_core::Corpus;
 use lda_core::eval::{WordCounts, log_joint};
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{Documents, Failed, MASTER, Report, Role, Setup, Waited, run_local};
+use lda_dist::cluster::{
+    Documents, Failed, MASTER, Memory, Report, Role, Setup, Waited, run_local,
+};
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
@@ -100,8 +102,16 @@ struct End {
     /// Those that the master has gathered.
     gathered: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
-    /// Without the bytes of C_k, of which more workers need more.
+    /// Without the bytes of C_k, of which more workers need more, times and memory.
     reports: Vec<Report>,
+}
+
+/// Takes away of a report what depends on how a run is divided, and sees that it was there.
+fn strip(report: &mut Report) {
+    assert!(std::mem::take(&mut report.bytes.totals) > 0);
+    let Memory { worker, server } = std::mem::take(&mut report.memory);
+    assert!(worker > 0 && server > 0);
+    report.waited = Waited::default();
 }
 
 impl End {
@@ -118,9 +128,7 @@ impl End {
                     self.gathered.push((word as u32, row.to_vec()));
                 });
                 self.reports.extend(std::iter::from_fn(|| master.report()));
-                for report in &mut self.reports {
-                    assert!(std::mem::take(&mut report.bytes.totals) > 0);
-                }
+                self.reports.iter_mut().for_each(strip);
             }
             Role::Server(server) => {
                 let rows = server.rows().unwrap();
@@ -172,14 +180,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         let log_joint = setup
             .judges(epoch)
             .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
-        end.reports.push(Report {
-            epoch,
-            attempt: 1,
-            kept: 0,
-            bytes,
-            waited: Waited::default(),
-            log_joint,
-        });
+        end.reports.push(Report { epoch, attempt: 1, bytes, log_joint, ..Report::default() });
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
     for server in run.servers() {
@@ -261,11 +262,16 @@ fn threads_of_a_process_give_them_too() {
     for workers in [1, 3] {
         let setup = setup(&corpus, workers, options);
         let (mut end, mut reports) = (End::default(), Vec::new());
-        let nodes = run_local::<u16, _>(&setup, &stored, |report| reports.push(*report)).unwrap();
+        let watch = |node: &mut Node| {
+            if let Role::Master(master) = node {
+                reports.extend(std::iter::from_fn(|| master.report()));
+            }
+        };
+        let nodes = run_local::<u16, _>(&setup, &stored, watch).unwrap();
         for mut node in nodes {
             end.gather(&mut node, stored.firsts());
         }
-        reports.iter_mut().for_each(|report| report.bytes.totals = 0);
+        reports.iter_mut().for_each(strip);
         end.reports = reports;
         assert!(end.is_like(&expected), "{workers} workers");
     }

@@ -54,6 +54,10 @@ pub struct Local {
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
 
+    /// Answer over HTTP how the run stands: a page, and /metrics for Prometheus
+    #[arg(long, value_name = "HOST:PORT")]
+    pub status: Option<String>,
+
     /// How the program goes on
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -99,6 +103,9 @@ pub struct Node {
     /// Address to listen at, where it is another than the others know [default: the node's address]
     #[arg(long, value_name = "HOST:PORT", requires = "role")]
     pub listen: Option<String>,
+    /// Answer over HTTP how this node stands: a page, and /metrics for Prometheus
+    #[arg(long, value_name = "HOST:PORT")]
+    pub status: Option<String>,
 
     /// How the program goes on
     #[command(flatten)]

@@ -60,6 +60,16 @@ pub enum ClusterError {
     /// The system lets it have no signals.
     #[error("the system refused signals: {0}")]
     Signals(std::io::Error),
+    /// An address is not to be had.
+    #[cfg(feature = "status")]
+    #[error("{address}: {error}: give another --status")]
+    Listen {
+        /// Which.
+        address: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
     /// It is not known which node this is.
     #[error("{0}; or give --index")]
     Which(#[from] bootstrap::Error),

@@ -3,16 +3,17 @@
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::model::TopicModel;
-use lda_dist::cluster::{Failed, Gathered, Report, Role, RunError, Setup, run_local};
+use lda_dist::cluster::{Failed, Gathered, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::together::place;
 use lda_examples::output::Output;
 use lda_examples::reading;
 
-use crate::args::Local;
+use crate::args::{Local, RoleName};
+use crate::config::Which;
 use crate::error::ClusterError;
-use crate::progress::Progress;
 use crate::training::Extent;
+use crate::watched::Watched;
 
 /// Trains, from the documents to the model.
 ///
@@ -30,12 +31,13 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };
     let setup = args.training.setup(args.shards, extent)?;
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
-    let mut progress = Progress::new(&args.program, &setup, documents.corpus().num_tokens());
-    let report = |report: &Report| progress.report(report);
+    let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
+    let master = Which { role: RoleName::Master, index: 0 };
+    let mut watched = Watched::new(&args.program, &setup, master, tokens, address)?;
     let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
-        gathered(run_local::<u16, _>(&setup, &documents, report)?)
+        gathered(run_local::<u16, _>(&setup, &documents, |master| watched.look(master))?)
     } else {
-        gathered(run_local::<u32, _>(&setup, &documents, report)?)
+        gathered(run_local::<u32, _>(&setup, &documents, |master| watched.look(master))?)
     };
     if let Some((output, counts)) = output.zip(counts) {
         let vocabulary = documents.corpus().vocabulary().cloned();

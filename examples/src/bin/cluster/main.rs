@@ -15,8 +15,11 @@ mod error;
 mod local;
 mod node;
 mod progress;
+#[cfg(feature = "status")]
+mod status;
 mod stop;
 mod training;
+mod watched;
 
 use std::process::ExitCode;
 

@@ -18,9 +18,9 @@ use lda_transport::{NodeId, Transport};
 use crate::args::{Node, RoleName};
 use crate::config::{Config, Snapshots, Which};
 use crate::error::ClusterError;
-use crate::progress::Progress;
 use crate::stop;
 use crate::training::Extent;
+use crate::watched::Watched;
 
 type Documents = Stored<Directory>;
 
@@ -86,26 +86,10 @@ fn train<T: TopicIndex>(
         run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),
     };
-    let tokens = documents.num_tokens();
-    let mut progress = match &role {
-        Role::Master(_) => Some(Progress::new(&args.program, setup, tokens)),
-        _ => None,
-    };
-    let mut watch = |role: &mut Role<T, Documents>| {
-        let trouble = match role {
-            Role::Master(master) => {
-                let mut reports = std::iter::from_fn(|| master.report());
-                let progress = progress.iter_mut();
-                progress.for_each(|it| reports.by_ref().for_each(|report| it.report(&report)));
-                master.trouble()
-            }
-            Role::Worker(worker) => worker.trouble(),
-            Role::Server(_) => None,
-        };
-        if let Some(trouble) = trouble {
-            args.program.note(&format!("a snapshot is not kept, the run goes on: {trouble}"));
-        }
-    };
+    let which = Which::of(setup, transport.id());
+    let (tokens, address) = (documents.num_tokens(), args.status.as_deref());
+    let mut watched = Watched::new(&args.program, setup, which, tokens, address)?;
+    let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
     let endpoint = cluster::config(identity);
     let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;

@@ -13,7 +13,7 @@ use lda_transport::endpoint::{Action, Draft, Kind, Ticket};
 use super::control::Control;
 use super::master_link::Link;
 use super::outbox::Outbox;
-use super::{Documents, Failed, Keeper, MASTER, Port, Setup, Waited, outcome, reject};
+use super::{Documents, Failed, Keeper, MASTER, NodeState, Port, Setup, Waited, outcome, reject};
 use crate::bench::Bench;
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
@@ -56,6 +56,8 @@ pub struct Worker<T: TopicIndex, D> {
     /// What moved in this epoch, and how long this node waited.
     bytes: Bytes,
     waited: Waited,
+    /// The same since the beginning.
+    waited_in_all: Waited,
     /// Requests that servers have to do before the round is done here.
     to_be_done: usize,
     /// The last epoch whose topics are kept here, and that before which all are taken away.
@@ -88,6 +90,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             flights: VecDeque::new(),
             bytes: Bytes::default(),
             waited: Waited::default(),
+            waited_in_all: Waited::default(),
             to_be_done: 0,
             kept: 0,
             cleaned: 0,
@@ -115,11 +118,18 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// So much time has gone by with nothing to do.
     pub(super) fn waited(&mut self, time: Duration) {
-        if self.flights.is_empty() && self.to_be_done == 0 {
-            self.waited.master += time;
-        } else {
-            self.waited.servers += time;
-        }
+        let is_done = self.flights.is_empty() && self.to_be_done == 0;
+        let (servers, master) =
+            if is_done { (Duration::ZERO, time) } else { (time, Duration::ZERO) };
+        let waited = Waited { servers, master };
+        self.waited.add(&waited);
+        self.waited_in_all.add(&waited);
+    }
+
+    /// How it stands.
+    pub(super) fn state(&self) -> NodeState {
+        let Self { round, waited_in_all: waited, .. } = *self;
+        NodeState { round, memory: self.memory(), waited }
     }
 
     /// The epoch that the run goes on from when it is begun again, if it was stopped.

@@ -120,7 +120,13 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let judged = self.setup.judges(epoch);
         let parts = if judged { self.shards.iter().map(part).collect() } else { Vec::new() };
         let (bytes, waited) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.waited));
-        Some(Took { bytes, waited, parts })
+        Some(Took { bytes, waited, memory: self.memory(), parts })
+    }
+
+    /// Bytes held, without what travels.
+    pub(super) fn memory(&self) -> u64 {
+        let shards: usize = self.shards.iter().map(Shard::memory).sum();
+        (shards + self.bench.memory()) as u64
     }
 
     /// Asks for what does not depend on the partitions before.

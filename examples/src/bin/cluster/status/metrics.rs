@@ -1,0 +1,179 @@
+//! Figures of a node, in the OpenMetrics text that Prometheus reads.
+
+use std::borrow::Cow;
+use std::sync::atomic::AtomicU64;
+
+use lda_dist::cluster::{NodeState, Report, Waited};
+use lda_dist::job::JOINING;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Media type of [`Metrics::encode`].
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Real = Gauge<f64, AtomicU64>;
+type Seconds = Counter<f64, AtomicU64>;
+
+/// All figures of a node; what only the master knows is not there elsewhere.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    epoch: Gauge,
+    round: Gauge,
+    attempt: Gauge,
+    memory: Gauge,
+    resident: Gauge,
+    waited: Family<For, Seconds>,
+    epochs: Counter,
+    kept: Gauge,
+    speed: Real,
+    log_joint: Real,
+    moved: Family<What, Counter>,
+    heaviest: Family<Of, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct For {
+    r#for: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct What {
+    what: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Of {
+    of: &'static str,
+}
+
+impl Metrics {
+    /// Of a node, all at zero.
+    pub fn new(role: &'static str, index: u32) -> Self {
+        let labels = [("role", role.to_owned()), ("index", index.to_string())]
+            .map(|(name, value)| (Cow::Borrowed(name), Cow::Owned(value)));
+        let mut all = Self {
+            registry: Registry::with_prefix_and_labels("lda", labels.into_iter()),
+            epoch: Gauge::default(),
+            round: Gauge::default(),
+            attempt: Gauge::default(),
+            memory: Gauge::default(),
+            resident: Gauge::default(),
+            waited: Family::default(),
+            epochs: Counter::default(),
+            kept: Gauge::default(),
+            speed: Real::default(),
+            log_joint: Real::default(),
+            moved: Family::default(),
+            heaviest: Family::default(),
+        };
+        let to = &mut all.registry;
+        to.register("epoch", "Epoch that is on", all.epoch.clone());
+        to.register("round", "Round of the epoch that is on, from 0", all.round.clone());
+        to.register("attempt", "How often the run has gone back, and 1", all.attempt.clone());
+        to.register_with_unit(
+            "resident_memory",
+            "Memory of the process, as the system counts it",
+            Unit::Bytes,
+            all.resident.clone(),
+        );
+        if role != "master" {
+            let help = "Documents, counts and scratch held, without what travels";
+            to.register_with_unit("memory", help, Unit::Bytes, all.memory.clone());
+        }
+        if role != "server" {
+            let help =
+                "Time that workers had nothing to do: this one's, or at the master all of them";
+            to.register_with_unit("waited", help, Unit::Seconds, all.waited.clone());
+        }
+        if role == "master" {
+            to.register("epochs", "Epochs done, again after going back", all.epochs.clone());
+            to.register("kept_epoch", "Last epoch that all workers have kept", all.kept.clone());
+            to.register("tokens_per_second", "Of the last epoch", all.speed.clone());
+            to.register(
+                "log_joint_per_token",
+                "log p(W, Z) by the number of tokens, when last computed",
+                all.log_joint.clone(),
+            );
+            to.register_with_unit(
+                "moved",
+                "Bytes between workers and servers, and C_k",
+                Unit::Bytes,
+                all.moved.clone(),
+            );
+            to.register_with_unit(
+                "heaviest_memory",
+                "Memory of the heaviest worker and server in the last epoch",
+                Unit::Bytes,
+                all.heaviest.clone(),
+            );
+        }
+        all
+    }
+
+    /// How the node stands.
+    pub fn look(&self, state: &NodeState) {
+        let round = state.round;
+        self.epoch.set(round.epoch.into());
+        self.round.set(if round.number == JOINING { 0 } else { round.number.into() });
+        self.attempt.set(round.attempt.into());
+        self.memory.set(state.memory as i64);
+        self.set_waited(&state.waited);
+    }
+
+    fn set_waited(&self, waited: &Waited) {
+        for (r#for, time) in [("servers", waited.servers), ("others", waited.master)] {
+            let counter = self.waited.get_or_create(&For { r#for });
+            // It never falls.
+            counter.inc_by((time.as_secs_f64() - counter.get()).max(0.0));
+        }
+    }
+
+    /// What the master knows of an epoch that is done.
+    pub fn report(&self, report: &Report, tokens_per_second: f64, log_joint: Option<f64>) {
+        self.epochs.inc();
+        self.kept.set(report.kept.into());
+        self.speed.set(tokens_per_second);
+        if let Some(log_joint) = log_joint {
+            self.log_joint.set(log_joint);
+        }
+        let bytes = &report.bytes;
+        for (what, moved) in [
+            ("sizes", bytes.sizes),
+            ("routes", bytes.routes),
+            ("rows", bytes.rows),
+            ("gained", bytes.gained),
+            ("pushed", bytes.pushed),
+            ("answers", bytes.answers),
+            ("totals", bytes.totals),
+        ] {
+            self.moved.get_or_create(&What { what }).inc_by(moved);
+        }
+        for (of, memory) in [("worker", report.memory.worker), ("server", report.memory.server)] {
+            self.heaviest.get_or_create(&Of { of }).set(memory as i64);
+        }
+        for (r#for, time) in [("servers", report.waited.servers), ("others", report.waited.master)]
+        {
+            self.waited.get_or_create(&For { r#for }).inc_by(time.as_secs_f64());
+        }
+    }
+
+    /// All of it as text.
+    pub fn encode(&self) -> String {
+        self.resident.set(resident().unwrap_or(0) as i64);
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry).expect("a string takes all");
+        out
+    }
+}
+
+/// Bytes of this process in memory, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

@@ -1,0 +1,99 @@
+//! Who is told how a node stands: the person at the terminal, and whoever asks over HTTP.
+
+use lda_core::counts::TopicIndex;
+use lda_dist::cluster::{Documents, Report, Role, Setup};
+use lda_examples::program::ProgramArgs;
+
+use crate::args::RoleName;
+use crate::config::Which;
+use crate::error::ClusterError;
+use crate::progress::Progress;
+#[cfg(feature = "status")]
+use crate::status::Status;
+
+/// A node, or all of them, as others see it.
+#[derive(Debug)]
+pub struct Watched<'a> {
+    program: &'a ProgramArgs,
+    /// Of the master.
+    progress: Option<Progress<'a>>,
+    #[cfg(feature = "status")]
+    status: Option<Status>,
+}
+
+impl<'a> Watched<'a> {
+    /// Of a node of a run with so many tokens; `address` is where it answers over HTTP.
+    ///
+    /// # Errors
+    /// Where the address is not to be had, or this build does not answer.
+    pub fn new(
+        program: &'a ProgramArgs,
+        setup: &Setup,
+        which: Which,
+        tokens: u64,
+        address: Option<&str>,
+    ) -> Result<Self, ClusterError> {
+        let is_master = which.role == RoleName::Master;
+        let watched = Self {
+            program,
+            #[cfg(feature = "status")]
+            status: Self::answer(program, setup, which, tokens, address)?,
+            progress: is_master.then(|| Progress::new(program, setup, tokens)),
+        };
+        #[cfg(not(feature = "status"))]
+        if address.is_some() {
+            let why = "this build does not answer over HTTP: build it with --features status";
+            return Err(ClusterError::Usage(why.to_owned()));
+        }
+        Ok(watched)
+    }
+
+    #[cfg(feature = "status")]
+    fn answer(
+        program: &ProgramArgs,
+        setup: &Setup,
+        which: Which,
+        tokens: u64,
+        address: Option<&str>,
+    ) -> Result<Option<Status>, ClusterError> {
+        let Some(address) = address else { return Ok(None) };
+        let status = Status::new(setup, which, tokens);
+        let error = |error| ClusterError::Listen { address: address.to_owned(), error };
+        let address = status.listen(address).map_err(error)?;
+        program.note(&format!("how this node stands: http://{address}/"));
+        Ok(Some(status))
+    }
+
+    /// An epoch is done, as the master says.
+    pub fn report(&mut self, report: &Report) {
+        if let Some(progress) = &mut self.progress {
+            progress.report(report);
+        }
+        #[cfg(feature = "status")]
+        if let Some(status) = &self.status {
+            status.report(report);
+        }
+    }
+
+    /// Something may have happened at the node.
+    pub fn look<T: TopicIndex, D: Documents>(&mut self, role: &mut Role<T, D>) {
+        let trouble = match role {
+            Role::Master(master) => {
+                while let Some(report) = master.report() {
+                    self.report(&report);
+                }
+                master.trouble()
+            }
+            Role::Worker(worker) => worker.trouble(),
+            Role::Server(_) => None,
+        };
+        if let Some(trouble) = trouble {
+            let note = format!("a snapshot is not kept, the run goes on: {trouble}");
+            self.program.note(&note);
+        }
+        #[cfg(feature = "status")]
+        if let Some(status) = self.status.as_ref().filter(|status| status.is_due()) {
+            status.look(role.state());
+        }
+    }
+}
