@@ -25,17 +25,18 @@ impl Choice {
     /// to 99 % it costs kos 0.2 s.
     ///
     /// CPU seconds of one thread to 95 / 99 / 99.8 % of the best log joint known, α = 50/K, β = 0.01,
-    /// two runs at a time on two cores; the sampler alone and after its warm-up, one seed, and medians
-    /// of three after 240 epochs:
+    /// two runs at a time on two cores; the sampler alone and after its warm-up, medians of five seeds on
+    /// kos and news20, one seed on the others (from `benches/records/table`, which has more samplers and
+    /// corpora):
     ///
     /// | K | | kos | nips | news20 | acl |
     /// |---|---|---|---|---|---|
-    /// | 100 | alone | 0.7 / 2.8 / 6.3 | 3.9 / 13 / 26 | 2.8 / 9.9 / 18 | 8.1 / 24 / 50 |
-    /// | | after | 0.4 / 1.6 / 4.1 | 2.5 / 11 / 23 | 1.7 / 7.0 / 15 | 4.1 / 13 / 25 |
-    /// | 1,000 | alone | 1.1 / 4.2 / 7.5 | 6.8 / 19 / 29 | 4.9 / 14 / 24 | 8.8 / 25 / 50 |
-    /// | | after | 0.9 / 3.0 / 5.9 | 5.5 / 18 / 27 | 3.9 / 14 / 24 | 6.7 / 20 / 37 |
-    /// | 10,000 | alone | 2.4 / 7.2 / 10 | | 11 / 26 / 38 | 17 / 51 / 79 |
-    /// | | after | 2.5 / 6.3 / 8.4 | | 6.9 / 16 / 26 | 13 / 41 / 66 |
+    /// | 100 | alone | 0.5 / 1.9 / 3.8 | 3.2 / 10 / 19 | 2.2 / 7.5 / 14 | 6.2 / 18 / 35 |
+    /// | | after | 0.3 / 1.2 / 2.4 | 1.4 / 7.5 / 15 | 0.9 / 4.4 / 11 | 3.2 / 11 / 20 |
+    /// | 1,000 | alone | 0.7 / 2.5 / 5.0 | 6.0 / 17 / 25 | 3.7 / 11 / 18 | 7.6 / 21 / 37 |
+    /// | | after | 0.5 / 2.1 / 4.0 | 4.6 / 15 / 23 | 2.4 / 8.4 / 16 | 6.1 / 18 / 31 |
+    /// | 10,000 | alone | 1.5 / 4.2 / 5.8 | 9.5 / 28 / 39 | 6.9 / 16 / 23 | 9.3 / 31 / 49 |
+    /// | | after | 1.2 / 3.3 / 4.7 | 6.5 / 19 / 28 | 4.9 / 12 / 19 | 9.4 / 29 / 46 |
     pub fn auto(topics: u32, corpus: &Corpus) -> Self {
         let documents = (0..corpus.num_documents()).filter(|&d| corpus.doc_length(d) > 0).count();
         let tokens = corpus.num_tokens();
