@@ -83,7 +83,7 @@ pub struct Master {
     /// Of this epoch.
     bytes: Bytes,
     waited: Waited,
-    /// Of the last that each has told.
+    /// Of the heaviest that have told of this epoch.
     memory: Memory,
     /// Parts of the log joint, of documents by shard and of words by partition: added up in this order.
     documents_parts: BTreeMap<u16, f64>,

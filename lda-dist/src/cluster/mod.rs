@@ -92,7 +92,8 @@ pub struct Setup {
     pub corpus: u64,
     /// After every so many epochs workers keep the topics of their tokens, where they have a [`Keeper`]; 0 for never.
     pub keep_every: u32,
-    /// Partitions whose rows a worker asks for while it samples another. Each node's own matter: the bits are the same.
+    /// Partitions whose rows a worker asks for while it samples another. Each node's own matter: the bits are the same,
+    /// and as many partitions' rows are held, as they travel.
     pub ahead: u16,
 }
 

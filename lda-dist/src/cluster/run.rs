@@ -33,9 +33,7 @@ pub enum RunError {
     #[error(transparent)]
     Transport(#[from] ReceiveError),
     /// It was asked to end before the last epoch, and has: a run that is begun again goes on from there.
-    #[error(
-        "stopped, and topics of epoch {kept} are kept: begin the run again, and it goes on from there"
-    )]
+    #[error("stopped: begun again, the run goes on from topics of epoch {kept}{}", if *kept == 0 { ", the first ones" } else { "" })]
     Stopped {
         /// The last epoch that all workers have kept; 0 if none, and then the run begins anew.
         kept: u32,
