@@ -193,7 +193,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
     };
     let kept = |said: &str| -> u32 {
         let (_, rest) = said.split_once("topics of epoch ").unwrap();
-        rest.split(' ').next().unwrap().parse().unwrap()
+        rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
     };
     let mut nodes = ALL.map(|(role, index)| Some(Node::start(&config, role, index)));
     thread::sleep(Duration::from_millis(500));
