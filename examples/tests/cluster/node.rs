@@ -55,9 +55,13 @@ struct Node(Child);
 
 impl Node {
     fn start(config: &Path, role: &str, index: &str) -> Self {
+        Self::with(config, role, index, &[], Stdio::null())
+    }
+
+    fn with(config: &Path, role: &str, index: &str, more: &[&str], input: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
         command.args(["node", "--config", config.to_str().unwrap(), "--role", role]);
-        command.args(["--index", index]).stderr(Stdio::piped());
+        command.args(["--index", index]).args(more).stdin(input).stderr(Stdio::piped());
         Self(command.spawn().unwrap())
     }
 
@@ -101,6 +105,56 @@ fn nodes_of_a_network_leave_the_file_of_one_process() {
     let options = ["--shards", "4", "--workers", "3", "--save", local.to_str().unwrap()];
     assert!(cluster(&scratch.file("articles.txt"), &options).status.success());
     assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
+}
+
+#[test]
+fn a_list_says_where_nodes_are() {
+    let scratch = Scratch::new("list");
+    let config = prepare(&scratch, 30, "");
+    let text = fs::read_to_string(&config).unwrap();
+    let (before, rest) = text.split_once("[grpc]\n").unwrap();
+    let (places, tls) = rest.split_once("[grpc.tls]").unwrap();
+    fs::write(&config, format!("{before}[grpc.tls]{tls}")).unwrap();
+    let places = places.split('"').skip(1).step_by(2).enumerate();
+    let line = |(node, place): (usize, &str)| format!("{node} {place} {}\n", ALL[node].0);
+    let list = scratch.file("nodes.txt");
+    let start = |(role, index)| {
+        Node::with(&config, role, index, &["--nodes", list.to_str().unwrap()], Stdio::null())
+    };
+    fs::write(&list, places.map(line).collect::<String>()).unwrap();
+    for (node, (role, _)) in ALL.map(start).into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    assert!(is_that_of_one_process(&scratch, 30));
+    // Neither a list nor addresses, and a list that is too short.
+    let (status, said) = Node::start(&config, "server", "0").end();
+    assert!(status == Some(2) && said.contains("no address of the master"), "{said}");
+    fs::write(&list, "0 127.0.0.1:1\n1 127.0.0.1:2\n").unwrap();
+    let (status, said) = start(("server", "0")).end();
+    assert!(status == Some(2) && said.contains("nodes.txt: 2 nodes, with numbers up to"), "{said}");
+}
+
+#[test]
+fn a_node_ends_with_its_input() {
+    let scratch = Scratch::new("input");
+    let config = prepare(&scratch, 30, "");
+    let mut master = Node::with(&config, "master", "0", &["--end-with-input"], Stdio::piped());
+    let input = master.0.stdin.take().unwrap();
+    let begun = Instant::now();
+    // The model is begun, beside where it is to be.
+    let others = || fs::read_dir(&scratch.0).unwrap().count();
+    let before = 6;
+    while others() == before {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(Duration::from_millis(300));
+    assert!(master.0.try_wait().unwrap().is_none());
+    drop(input);
+    let (status, said) = master.end();
+    assert!(status == Some(75) && said.contains("standard input has ended"), "{said}");
+    assert_eq!(others(), before);
 }
 
 #[test]

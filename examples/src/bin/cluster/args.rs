@@ -103,6 +103,13 @@ pub struct Node {
     /// Address to listen at, where it is another than the others know [default: the node's address]
     #[arg(long, value_name = "HOST:PORT", requires = "role")]
     pub listen: Option<String>,
+    /// Where the nodes are, in place of the addresses of the configuration: a line a node, with its number (0 is the
+    /// master, then the servers, then the workers) and HOST:PORT
+    #[arg(long, value_name = "FILE", requires = "role")]
+    pub nodes: Option<PathBuf>,
+    /// End at once when standard input ends: of whoever starts nodes and holds it, no node outlives the end
+    #[arg(long)]
+    pub end_with_input: bool,
     /// Answer over HTTP how this node stands: a page, and /metrics for Prometheus
     #[arg(long, value_name = "HOST:PORT")]
     pub status: Option<String>,

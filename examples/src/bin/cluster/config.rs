@@ -15,7 +15,7 @@
 //! directory = "nips-2"          # that master and workers see
 //! every = 10                    # epochs
 //!
-//! [grpc]                        # without it: ranks of MPI
+//! [grpc]                        # without it, and without --nodes: ranks of MPI
 //! master = "10.0.0.1:7000"
 //! servers = ["10.0.0.2:7000"]
 //! workers = "lda-worker-{index}.lda:7000"
@@ -83,6 +83,9 @@ pub enum ConfigError {
         /// How many nodes.
         expected: u32,
     },
+    /// The master is nowhere.
+    #[error("[grpc] has no address of the master: give `master`, or a list by --nodes")]
+    Master,
     /// No such node.
     #[error("there is no {role} {index}: there are {count}, from 0")]
     Nobody {
@@ -131,9 +134,9 @@ fn ten() -> u32 {
     10
 }
 
-/// How nodes reach each other over gRPC.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// How nodes reach each other over gRPC; addresses may be told [otherwise](crate::nodes).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Grpc {
     /// Address of the master.
     pub master: String,
@@ -153,6 +156,12 @@ pub enum Addresses {
     Pattern(String),
     /// One each.
     Each(Vec<String>),
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self::Each(Vec::new())
+    }
 }
 
 /// Files of PEM; `{role}` and `{index}` stand for the node's.
@@ -249,8 +258,11 @@ impl Grpc {
     /// Whether there is an address for each node.
     ///
     /// # Errors
-    /// [`ConfigError::Addresses`].
+    /// [`ConfigError::Master`] and [`ConfigError::Addresses`].
     pub fn check(&self, training: &Training) -> Result<(), ConfigError> {
+        if self.master.is_empty() {
+            return Err(ConfigError::Master);
+        }
         for (role, addresses, expected) in [
             ("server", &self.servers, training.servers),
             ("worker", &self.workers, training.workers),
@@ -345,6 +357,8 @@ mod tests {
         assert!(said("[training]", patience).contains("patience is -1: give seconds, 0 or more"));
         assert!(said("workers = 2", "workers = two").contains("line 3"));
         assert!(said("\"s:1\"", "\"s:1\", \"s:2\"").contains("2 addresses of servers, where"));
+        assert!(said("servers = [\"s:1\"]\n", "").contains("0 addresses of servers, where"));
+        assert!(said("master = \"m:1\"\n", "").contains("[grpc] has no address of the master"));
         assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());
     }
 

@@ -13,6 +13,7 @@ use lda_transport::bootstrap;
 use thiserror::Error;
 
 use crate::config::ConfigError;
+use crate::nodes::NodesError;
 
 /// Exit status where another attempt may go well, as `EX_TEMPFAIL` of sysexits.h.
 pub const AGAIN: u8 = 75;
@@ -73,6 +74,9 @@ pub enum ClusterError {
     /// It is not known which node this is.
     #[error("{0}; or give --index")]
     Which(#[from] bootstrap::Error),
+    /// The list of nodes.
+    #[error(transparent)]
+    Nodes(#[from] NodesError),
     /// The command line contradicts the configuration.
     #[error("{0}")]
     Usage(String),
@@ -94,6 +98,7 @@ impl ClusterError {
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
             | Self::Which(_)
+            | Self::Nodes(_)
             | Self::Usage(_)
             | Self::Stored { error: StoredError::Cut(_), .. } => 2,
             Self::Run(RunError::Role(Failed::Divided(error))) => match error {

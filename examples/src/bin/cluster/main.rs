@@ -14,6 +14,7 @@ mod cut;
 mod error;
 mod local;
 mod node;
+mod nodes;
 mod progress;
 #[cfg(feature = "status")]
 mod status;

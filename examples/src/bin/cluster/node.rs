@@ -16,8 +16,9 @@ use lda_transport::endpoint::Identity;
 use lda_transport::{NodeId, Transport};
 
 use crate::args::{Node, RoleName};
-use crate::config::{Config, Snapshots, Which};
+use crate::config::{Config, Grpc, Snapshots, Which};
 use crate::error::ClusterError;
+use crate::nodes;
 use crate::stop;
 use crate::training::Extent;
 use crate::watched::Watched;
@@ -30,6 +31,9 @@ type Documents = Stored<Directory>;
 /// [`ClusterError`].
 pub fn run(args: &Node) -> Result<(), ClusterError> {
     args.program.start_threads()?;
+    if args.end_with_input {
+        stop::with_input().map_err(ClusterError::Signals)?;
+    }
     let config = Config::read(&args.config)?;
     let place =
         |error| ClusterError::Stored { place: config.documents.display().to_string(), error };
@@ -105,14 +109,13 @@ fn connect(
     config: &Config,
     setup: &Setup,
 ) -> Result<Box<dyn Transport>, ClusterError> {
-    let Some(grpc) = &config.grpc else {
+    if config.grpc.is_none() && args.nodes.is_none() {
         if args.role.is_some() {
             let why = "the configuration has no [grpc]: ranks of MPI know by themselves who they are, leave --role out";
             return Err(ClusterError::Usage(why.to_owned()));
         }
         return rank(setup);
-    };
-    grpc.check(&config.training)?;
+    }
     let Some(role) = args.role else {
         return Err(ClusterError::Usage("give --role: master, server or worker".to_owned()));
     };
@@ -121,24 +124,27 @@ fn connect(
         (None, RoleName::Master) => 0,
         (None, _) => kubernetes::pod(&system)?.1,
     };
-    over_grpc(args, config, setup, Which { role, index }.id(setup)?)
+    let id = Which { role, index }.id(setup)?;
+    let grpc = match &args.nodes {
+        Some(list) => nodes::locate(list, id, setup, config.grpc.clone())?,
+        None => config.grpc.clone().unwrap_or_default(),
+    };
+    grpc.check(&config.training)?;
+    over_grpc(args, &grpc, setup, id)
 }
 
 #[cfg(feature = "grpc")]
 fn over_grpc(
     args: &Node,
-    config: &Config,
+    grpc: &Grpc,
     setup: &Setup,
     id: NodeId,
 ) -> Result<Box<dyn Transport>, ClusterError> {
-    use lda_transport::grpc::{Grpc, Options, Peer, Tls};
+    use lda_transport::grpc::{Options, Peer, Tls};
 
     /// Of rows of a partition; a peer that says more is turned away.
     const LONGEST_FRAME: usize = 1 << 30;
 
-    let Some(grpc) = &config.grpc else {
-        return Err(ClusterError::Usage("the configuration has no [grpc]".to_owned()));
-    };
     let this = Which::of(setup, id);
     let mut options = Options::default();
     options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
@@ -168,19 +174,14 @@ fn over_grpc(
             tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN);
         log.with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
     }
-    match Grpc::start(id, options) {
+    match lda_transport::grpc::Grpc::start(id, options) {
         Ok(node) => Ok(Box::new(node)),
         Err(error) => Err(ClusterError::Transport(error.to_string())),
     }
 }
 
 #[cfg(not(feature = "grpc"))]
-fn over_grpc(
-    _: &Node,
-    _: &Config,
-    _: &Setup,
-    _: NodeId,
-) -> Result<Box<dyn Transport>, ClusterError> {
+fn over_grpc(_: &Node, _: &Grpc, _: &Setup, _: NodeId) -> Result<Box<dyn Transport>, ClusterError> {
     Err(ClusterError::Usage("this build has no gRPC: build it with --features grpc".to_owned()))
 }
 

@@ -1,10 +1,16 @@
-//! Signals that end a node: TERM, as systems that give machines to others send it, and INT of Ctrl-C.
+//! What ends a node before its time: signals, TERM, as systems that give machines to others send it, and INT of Ctrl-C;
+//! and, where that is asked for, the end of standard input.
 //!
-//! The first lets the node [go](lda_dist::cluster::Role::stop) when the epoch is done and kept, the second at once.
+//! The first signal lets the node [go](lda_dist::cluster::Role::stop) when the epoch is done and kept, the second at once.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use lda_examples::output;
+
+use crate::error::AGAIN;
 
 /// Listens from now on; whether the node has to end.
 ///
@@ -12,15 +18,10 @@ use std::sync::atomic::AtomicBool;
 /// Where the system does not let it.
 #[cfg(unix)]
 pub fn listen() -> io::Result<Arc<AtomicBool>> {
-    use std::io::Write;
     use std::sync::atomic::Ordering;
-    use std::thread;
 
-    use lda_examples::output;
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
-
-    use crate::error::AGAIN;
 
     let asked = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -28,8 +29,7 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for _ in signals.forever() {
             if flag.swap(true, Ordering::Relaxed) {
-                output::remove_temporaries();
-                std::process::exit(AGAIN.into());
+                at_once();
             }
             let note =
                 "ending when this epoch is done and kept; another signal ends this node at once";
@@ -47,4 +47,24 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
 #[cfg(not(unix))]
 pub fn listen() -> io::Result<Arc<AtomicBool>> {
     Ok(Arc::default())
+}
+
+/// Ends this process as the second signal does once standard input has ended: whoever has started it holds the other
+/// end, and is gone, in whatever way.
+///
+/// # Errors
+/// Where the system gives no thread.
+pub fn with_input() -> io::Result<()> {
+    thread::Builder::new().name("input".to_owned()).spawn(|| {
+        // What comes is for nobody, and an input that fails has ended too.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        let _ = writeln!(io::stderr(), "standard input has ended, and with it this node");
+        at_once();
+    })?;
+    Ok(())
+}
+
+fn at_once() -> ! {
+    output::remove_temporaries();
+    std::process::exit(AGAIN.into())
 }
