@@ -95,17 +95,11 @@ def launch(spark, config, cluster=None, installed="cluster", attempts=4, ports=N
     context = spark.sparkContext
     config = os.path.abspath(config)
     roles = read_roles(config)
-    if cluster is not None:
-        if not (os.path.isfile(cluster) and os.access(cluster, os.X_OK)):
-            raise LaunchError(f"{cluster} is no program: give --cluster the path of cluster", USAGE)
-        context.addFile(os.path.abspath(cluster))
-        program = os.path.basename(cluster)
-    else:
-        program = installed
+    program = send(context, cluster, installed)
     if __name__ != "__main__":
         # Functions of a module are sent by name.
         context.addPyFile(os.path.abspath(__file__))
-    task = node_task(config, roles, program, cluster is not None, ports)
+    task = node_task(config, roles, program, ports)
     for attempt in range(1, attempts + 1):
         # Executors may have been lost, and come again.
         wait_for_slots(spark, roles, wait, USAGE if attempt == 1 else AGAIN)
@@ -138,6 +132,16 @@ def read_roles(config):
             raise LaunchError(f"{config}: {role}s is {count}: give a number from 1", USAGE)
         roles += [(role, index) for index in range(count)]
     return roles
+
+
+def send(context, cluster, installed):
+    """The program as executors find it, and whether it is sent to them."""
+    if cluster is None:
+        return installed, False
+    if not (os.path.isfile(cluster) and os.access(cluster, os.X_OK)):
+        raise LaunchError(f"{cluster} is no program: give --cluster the path of cluster", USAGE)
+    context.addFile(os.path.abspath(cluster))
+    return os.path.basename(cluster), True
 
 
 def wait_for_slots(spark, roles, seconds, status):
@@ -212,7 +216,7 @@ def note(words):
 # On the executors.
 
 
-def node_task(config, roles, program, sent, ports):
+def node_task(config, roles, program, ports):
     """What a task does; only this is sent to the executors."""
 
     def task(_):
@@ -223,7 +227,9 @@ def node_task(config, roles, program, sent, ports):
         with contextlib.ExitStack() as held:
             said = {}
             try:
-                found = find(config, program, sent)
+                found = find(program)
+                if not os.path.isfile(config):
+                    raise Trouble(USAGE, f"{config} is not there: put it where all executors see it")
                 reserved = held.enter_context(reserve(host, ports))
                 said["address"] = f"{host}:{reserved.getsockname()[1]}"
             except Trouble as trouble:
@@ -248,13 +254,12 @@ def node_task(config, roles, program, sent, ports):
     return task
 
 
-def find(config, program, sent):
-    """The program, where it and the configuration are here."""
-    found = SparkFiles.get(program) if sent else shutil.which(program)
+def find(program):
+    """Where the program is on this executor."""
+    name, sent = program
+    found = SparkFiles.get(name) if sent else shutil.which(name)
     if found is None or not os.access(found, os.X_OK):
-        raise Trouble(USAGE, f"{program} is no program there: install it, or send it by --cluster")
-    if not os.path.isfile(config):
-        raise Trouble(USAGE, f"{config} is not there: put it where all executors see it")
+        raise Trouble(USAGE, f"{name} is no program there: install it, or send it by --cluster")
     return found
 
 
@@ -326,28 +331,37 @@ def positive(text):
     return int(text)
 
 
+def add_program(parser):
+    """Options of whatever runs the program on executors."""
+    parser.add_argument("--cluster", metavar="FILE", help="the program here, which is sent to the executors")
+    parser.add_argument(
+        "--installed", default="cluster", metavar="PATH", help="the program where executors have it [cluster]"
+    )
+    parser.add_argument("--spark", metavar="URL", help="the master of Spark, where spark-submit does not say it")
+
+
+def session(master):
+    builder = SparkSession.builder.appName("lda")
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
 def main():
     about, _, rest = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--config", required=True, metavar="FILE", help="what is trained, as of cluster node")
-    parser.add_argument("--cluster", metavar="FILE", help="the program here, which is sent to the executors")
-    parser.add_argument(
-        "--installed", default="cluster", metavar="PATH", help="the program where executors have it [cluster]"
-    )
+    add_program(parser)
     parser.add_argument("--ports", type=parse_ports, metavar="FIRST-LAST", help="that nodes may listen at [any]")
     parser.add_argument("--attempts", type=positive, default=4, metavar="N", help="how often it is begun [4]")
     parser.add_argument(
         "--wait", type=float, default=60, metavar="SECONDS", help="how long executors may take to come [60]"
     )
-    parser.add_argument("--spark", metavar="URL", help="the master of Spark, where spark-submit does not say it")
     args = parser.parse_args()
     try:
         # What is wrong here is said before Spark starts.
         read_roles(args.config)
-        builder = SparkSession.builder.appName("lda")
-        spark = (builder.master(args.spark) if args.spark else builder).getOrCreate()
+        spark = session(args.spark)
         options = {"attempts": args.attempts, "ports": args.ports, "wait": args.wait}
         nodes = launch(spark, args.config, args.cluster, args.installed, **options)
         for words in nodes[0]["words"][-1:]:

@@ -4,6 +4,8 @@
 mod mpi;
 #[cfg(feature = "grpc")]
 mod node;
+#[cfg(all(feature = "grpc", unix))]
+mod spark;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use super::*;
 
 /// Files of an authority, and of a certificate of the loopback that it has signed.
-fn certificates(scratch: &Scratch, authority: &str, name: &str) {
+pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let own = KeyPair::generate().unwrap();
