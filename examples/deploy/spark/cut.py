@@ -5,20 +5,21 @@
     spark-submit launch.py --config /shared/run.toml --cluster cluster       # documents = "articles"
 
 A row is a document. Its column has words (an array of strings), or how often each word is in it (a vector, as of
-CountVectorizer, whose `vocabulary` names the words). Documents are cut as `cluster cut` does, about equal in tokens and in
-order, and the files are the same to the byte; the order is that of --order-by, and without it whatever Spark has, so that
-another time other topics may come of it. Words of an array get their numbers in alphabetical order, unless --vocabulary has
-them; then other words are left out.
+CountVectorizer, whose `vocabulary` names the words). Documents are cut as `cluster cut` does, about equal in tokens
+and in order, and the files are the same to the byte; the order is that of --order-by, and without it whatever Spark
+has, so that another time other topics may come of it. Words of an array get their numbers in the order of their code
+points, unless --vocabulary has them; then other words are left out.
 
-Each shard is made by one task, which has its documents in a file of its own and, when it is packed, in memory. Driver and
-executors see --out under the same path. Documents are read twice and kept by Spark (memory and disk) in between.
+Each shard is made by one task, which has its documents in a file of its own and, when it is packed, in memory. Driver
+and executors see --out under the same path. Spark keeps the documents (memory and disk), as they are gone through
+three times.
 
 In a notebook, where a DataFrame is there:
 
     import cut
     cut.cut(counted, "features", "/shared/articles", vocabulary=model.vocabulary, cluster="target/release/cluster")
 
-Exit status: 0 done, 1 failed, 2 wrong usage. Python 3.11, Spark 3.5.
+Exit status: 0 done, 1 failed, 2 wrong usage. Tested with Spark 4.3 and Python 3.11.
 """
 
 import argparse
@@ -35,7 +36,7 @@ import tempfile
 import launch
 from launch import USAGE, LaunchError, Trouble
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import StorageLevel
+from pyspark import SparkFiles, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.ml.linalg import VectorUDT
 from pyspark.sql.types import ArrayType, StringType
@@ -61,8 +62,8 @@ def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=No
     """Writes the documents of a DataFrame to the directory `out`, in so many shards, and returns how many documents,
     tokens and words there are.
 
-    `vocabulary` is a list of words, by their numbers; an array's words that are not in it are left out. For the others see
-    the head of this file, and launch.launch. Raises LaunchError.
+    `vocabulary` is a list of words, by their numbers; an array's words that are not in it are left out. For the others
+    see the head of this file, and launch.launch. Raises LaunchError.
     """
     context = frame.sparkSession.sparkContext
     if not 1 <= shards <= MOST_SHARDS:
@@ -221,7 +222,7 @@ def size(documents):
 
 
 def reached(documents, first, before, shards, tokens):
-    """Documents before which are the tokens of one shard more, and of how many; `before` the first are so many tokens."""
+    """Documents before which are the tokens of one shard more, and of how many; `before` the first are so many."""
     last = 0
     for number, document in enumerate(documents, first):
         now = min(before * shards // tokens, shards - 1)
@@ -239,7 +240,7 @@ def pack(shard, documents, words, names, out, program):
         raise CutFailed(*trouble.args) from None
     if not os.path.isdir(out):
         raise CutFailed(1, f"{out} is not there on an executor: give a directory that all see")
-    with tempfile.TemporaryDirectory(prefix="lda-") as directory:
+    with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as directory:
         path, made = os.path.join(directory, "documents"), os.path.join(directory, "made")
         with open(path, "w", encoding="ascii") as file:
             for _, document in documents:

@@ -6,20 +6,20 @@
 
 run.toml says what is trained, as for `cluster node`. It has no addresses: each task takes a port of its executor, all
 tell each other by the barrier, and nodes get the list (`--nodes`). Executors see run.toml and what it names under the
-same paths, as on a file system that all share. The program is built with `--features grpc`; it is sent to the executors
-(--cluster), or is there already (--installed). With [grpc.tls] in run.toml nodes know each other by certificates, which
-have the executor's host as Spark has it; where {role} and {index} will run is not known before, so give each host its own
-certificate under one path.
+same paths, as on a file system that all share. The program is built with `--features grpc`; it is sent to the
+executors (--cluster), or is there already (--installed). With [grpc.tls] in run.toml nodes know each other by
+certificates, which have the executor's host as Spark has it; where {role} and {index} will run is not known before,
+so give each host its own certificate under one path.
 
-There are 1 + servers + workers tasks, all at the same time: as many cores have to be free (times spark.task.cpus), and
-dynamic allocation is off, which Spark demands of barrier stages. What a node says is in the standard error of its
+There are 1 + servers + workers tasks, all at the same time: as many cores have to be free (times spark.task.cpus),
+and dynamic allocation is off, which Spark demands of barrier stages. What a node says is in the standard error of its
 executor.
 
 When a task fails Spark ends all of its stage, and does not begin it again, as it has results. Here it is begun again,
-up to --attempts times, where a node was killed, lost its executor, or says by its status (75) that it may go well; the run
-goes on from what all workers have kept ([snapshots]) and ends with the same bits. What would go wrong again ends the job,
-with the node's own words. No node outlives its task. `patience` in run.toml is best left out: a node that is gone comes
-again with all others.
+up to --attempts times, where a node was killed, lost its executor, or says by its status (75) that it may go well;
+the run goes on from what all workers have kept ([snapshots]) and ends with the same bits. What would go wrong again
+ends the job, with the node's own words. No node outlives its task. `patience` in run.toml is best left out: a node
+that is gone comes again with all others.
 
 In a notebook, where a session is there:
 
@@ -28,7 +28,8 @@ In a notebook, where a session is there:
 
 The model is the file that run.toml says. `convert model.lda --out topics.csv` makes a table for `spark.read.csv`.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 75 it has failed as often as it may: start it again. Python 3.11, Spark 3.5.
+Exit status: 0 done, 1 failed, 2 wrong usage, 75 it has failed as often as it may: start it again. Tested
+with Spark 4.3 and Python 3.11.
 """
 
 import argparse
@@ -88,9 +89,9 @@ def launch(spark, config, cluster=None, installed="cluster", attempts=4, ports=N
     """Runs a job on the executors of a session, and returns what each node has to say: a list of
     {"node", "host", "words"}, the master first.
 
-    `cluster` is the program here, which is sent to the executors; without it they have it at `installed`. `ports` are two
-    numbers, the first and the last that nodes may listen at; without them the system gives any. `wait` is how many
-    seconds executors may take to come. Raises LaunchError.
+    `cluster` is the program here, which is sent to the executors; without it they have it at `installed`. `ports` are
+    two numbers, the first and the last that nodes may listen at; without them the system gives any. `wait` is how
+    many seconds executors may take to come. Raises LaunchError.
     """
     context = spark.sparkContext
     config = os.path.abspath(config)
@@ -124,6 +125,8 @@ def read_roles(config):
             training = tomllib.load(file).get("training", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LaunchError(f"{config}: {error}", USAGE) from None
+    if not isinstance(training, dict):
+        raise LaunchError(f"{config}: training is {training}: write a table, [training]", USAGE)
     roles = [("master", 0)]
     for role in ("server", "worker"):
         # As many as cluster has where nothing is said.
@@ -159,8 +162,8 @@ def wait_for_slots(spark, roles, seconds, status):
             servers = sum(role == "server" for role, _ in roles)
             raise LaunchError(
                 f"{len(roles)} tasks have to run at the same time, for a master, {servers} servers and "
-                f"{len(roles) - servers - 1} workers, and the executors take {slots}: give Spark more executors or cores, "
-                "or the run fewer workers",
+                f"{len(roles) - servers - 1} workers, and the executors take {slots}: give Spark more executors or "
+                "cores, or the run fewer workers",
                 status,
             )
         time.sleep(0.5)
@@ -203,8 +206,10 @@ def judge(error):
         if status < 0:
             return f"{node} was killed by signal {-status}", AGAIN
         return f"{node}: {ended['words']}", status if status in (USAGE, AGAIN) else 1
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    words = next((line for line in lines if "SparkException" in line), lines[0] if lines else "no reason is given")
+    lines = [line.strip(" \t:") for line in text.splitlines()]
+    signs = ("ExecutorLostFailure", "SparkException", "")
+    of_spark = (line for sign in signs for line in lines if line and sign in line)
+    words = next(of_spark, "Spark gives no reason")
     # A task without a node's words has lost its executor. What is not of a task is of the job, and as it is.
     return words, AGAIN if "barrier task" in text or "ResultStage" in text else 1
 
@@ -234,12 +239,13 @@ def node_task(config, roles, program, ports):
                 said["address"] = f"{host}:{reserved.getsockname()[1]}"
             except Trouble as trouble:
                 said["trouble"] = [name, *trouble.args]
-            # What is wrong is told here: an executor whose task is ended while it waits for others ends too, and with it
-            # all that others keep there.
+            # What is wrong is told here: an executor whose task is ended while it waits for others ends too, and with
+            # it all that others keep there.
             said = [json.loads(text) for text in context.allGather(json.dumps(said))]
             for trouble in (one["trouble"] for one in said if "trouble" in one):
                 raise NodeEnded(*trouble)
-            directory = held.enter_context(tempfile.TemporaryDirectory(prefix="lda-"))
+            # Where Spark clears up, if this process is not let.
+            directory = held.enter_context(tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()))
             nodes = os.path.join(directory, "nodes")
             with open(nodes, "w", encoding="utf-8") as file:
                 for node, (one, (kind, _)) in enumerate(zip(said, roles)):

@@ -1,17 +1,21 @@
 """What a notebook does: counts of MLlib to shards, shards to a model, with the modules beside the scripts.
 
-Arguments: the documents (JSON lines), the directory of the shards, the configuration, the program, where to write the
-vocabulary.
+Arguments: the documents (JSON lines), the directory of the shards, a configuration, another of a run without end and
+the file by which it is known that it goes on, the program, where to write the vocabulary.
 """
 
+import os
+import pathlib
 import sys
+import threading
+import time
 
 import cut
 import launch
 from pyspark.ml.feature import CountVectorizer
 from pyspark.sql import SparkSession
 
-documents, shards, config, cluster, words = sys.argv[1:]
+documents, shards, config, endless, kept, cluster, words = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
 frame = spark.read.json(documents)
 model = CountVectorizer(inputCol="tokens", outputCol="counts").fit(frame)
@@ -30,4 +34,32 @@ for column, said in [("id", "give an array of words, or a vector"), ("ids", "the
         raise AssertionError(column)
 nodes = launch.launch(spark, config, installed=cluster)
 print("nodes", *(node["node"] for node in nodes))
+
+
+def cancel():
+    while not os.path.exists(kept):
+        time.sleep(0.1)
+    print("running", running())
+    spark.sparkContext.cancelAllJobs()
+
+
+def running():
+    """How many nodes of the run without end there are."""
+    count = 0
+    for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        count += endless.encode() in command and b"--role" in command
+    return count
+
+
+# Whoever ends the job ends its nodes, and it does not begin again.
+threading.Thread(target=cancel, daemon=True).start()
+try:
+    launch.launch(spark, endless, cluster=cluster)
+except launch.LaunchError as error:
+    print("cancelled", error.status, error)
+    print("left", running())
 spark.stop()

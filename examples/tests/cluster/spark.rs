@@ -147,11 +147,12 @@ fn wait_for(log: &Path, words: &str) -> String {
     }
 }
 
-/// Documents of different lengths, one without a word.
+/// Documents of different lengths, some without a word; half of the tokens are in the first half of them, so that
+/// a shard may end right there.
 fn uneven() -> Vec<Vec<&'static str>> {
     let words =
         ["tree", "leaf", "root", "branch", "forest", "wave", "sand", "beach", "tide", "sea"];
-    let length = |d: usize| if d == 7 { 0 } else { 1 + d * d % 13 };
+    let length = |d: usize| if d % 20 == 7 { 0 } else { 1 + (d % 20).pow(2) % 13 };
     (0..40)
         .map(|d| (0..length(d)).map(|i| words[(d * 7 + i * i * 3 + i * d) % 10]).collect())
         .collect()
@@ -357,7 +358,11 @@ fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shard
     let mut command = Command::new(&spark.python);
     spark.environment(&mut command);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/notebook.py"));
-    command.args([table, shards.to_str().unwrap(), &config, CLUSTER, words.to_str().unwrap()]);
+    let kept = "[snapshots]\ndirectory = \"endless\"\n";
+    let endless = write_run(scratch, "endless", 2, "1000000", kept);
+    let kept = scratch.file("endless/latest");
+    command.args([table, shards.to_str().unwrap(), &config, &endless, kept.to_str().unwrap()]);
+    command.args([CLUSTER, words.to_str().unwrap()]);
     command.env("PYTHONPATH", scripts());
     let options =
         "--driver-memory 512m --conf spark.executor.memory=512m --conf spark.ui.enabled=false";
@@ -366,6 +371,8 @@ fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shard
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("cut 40 10\n"), "{said}");
     assert!(said.contains("nodes master 0 server 0 worker 0 worker 1\n"), "{said}");
+    let ended = ["running 4\n", "cancelled 1 ", "left 0\n"];
+    assert!(ended.iter().all(|ended| said.contains(ended)), "{said}");
     // MLlib has put the words in an order of its own.
     let words = fs::read_to_string(words).unwrap();
     let words: Vec<String> = words.lines().map(str::to_owned).collect();

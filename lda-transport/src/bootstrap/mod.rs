@@ -2,7 +2,7 @@
 //!
 //! | started by | [`Started`] from | addresses |
 //! |---|---|---|
-//! | a person, or a script | [`mod@file`]: a list of nodes, and which of them this is | those of the list |
+//! | a person, or a script, as on Spark | [`mod@file`]: a list of nodes, and which of them this is | those of the list |
 //! | `mpirun` of Open MPI | [`open_mpi`]: `OMPI_COMM_WORLD_RANK`, `_SIZE` | none: the transport knows them |
 //! | `srun` of Slurm | [`slurm`]: `SLURM_PROCID`, `SLURM_STEP_NODELIST` and others | hosts of the list, a port a task |
 //! | an indexed Job of Kubernetes | [`kubernetes`]: `JOB_COMPLETION_INDEX`, `HOSTNAME` | names of the headless service |

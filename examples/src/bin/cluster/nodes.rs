@@ -26,8 +26,8 @@ pub enum NodesError {
     List(#[from] bootstrap::Error),
     /// More nodes, or fewer, or with other numbers.
     #[error(
-        "{path}: {found} nodes, with numbers up to {last}, for a master, {servers} servers and {workers} workers: list \
-         each once, from 0",
+        "{path}: {found} nodes, with numbers up to {last}, for a master, {servers} servers and {workers} workers: \
+         list each once, from 0",
         path = path.display()
     )]
     Count {
@@ -44,7 +44,8 @@ pub enum NodesError {
     },
     /// A node that the list takes for something else.
     #[error(
-        "{path}: {id} is listed as {found:?} and is {role} {index}: list the master, then the servers, then the workers",
+        "{path}: {id} is listed as {found:?} and is {role} {index}: list the master, then the servers, then the \
+         workers",
         path = path.display()
     )]
     Role {
