@@ -67,6 +67,9 @@ pub struct WordBlock<'a, T> {
     pub others: Vec<OtherTokens<'a, T>>,
     /// Where to write the new C_w rows, if anybody needs them.
     pub rows: Option<&'a mut Rows<T>>,
+    /// Whether these rows come with counts: of tokens that are elsewhere and do not move. They count as
+    /// the others do, and stay in what is written.
+    pub counted: bool,
 }
 
 /// One document range's share of a [`WordBlock`].

@@ -277,6 +277,7 @@ fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> 
                 columns,
                 others,
                 rows,
+                counted: false,
             })
         })
         .collect()

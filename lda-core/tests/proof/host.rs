@@ -430,6 +430,7 @@ impl<T: TopicIndex> Whole<T> {
             columns,
             others,
             rows: self.word_rows.get_mut(word_range),
+            counted: false,
         })
     }
 

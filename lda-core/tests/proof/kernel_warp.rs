@@ -7,7 +7,7 @@
 
 use crate::common::assert_law;
 use crate::host::Job;
-use lda_core::counts::TopicIndex;
+use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::Visit;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::sampler::{
@@ -23,6 +23,8 @@ const WORDS: usize = 50;
 enum Axis {
     Word,
     SharedWord,
+    /// The same, and of these only their counts are known.
+    CountedWord,
     Document,
 }
 
@@ -51,7 +53,8 @@ impl Row {
             (u * u * topics as f64) as u32
         };
         let z: Vec<u32> = (0..tokens).map(|_| topic()).collect();
-        let others = if axis == Axis::SharedWord { 3 * tokens / 2 } else { 0 };
+        let is_shared = matches!(axis, Axis::SharedWord | Axis::CountedWord);
+        let others = if is_shared { 3 * tokens / 2 } else { 0 };
         let others: Vec<u32> = (0..others).map(|_| topic()).collect();
         let mut totals = vec![0; padded(topics)];
         for (k, total) in totals[..topics].iter_mut().enumerate() {
@@ -95,6 +98,15 @@ impl Row {
         let (left, right) = ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
         let all_others = [Visit { row: 1, end: others.len() as u32 }];
         let inverse: Vec<u32> = (0..n).rev().collect();
+        let counted = self.axis == Axis::CountedWord;
+        // Two words beside this one, which have tokens elsewhere and none here.
+        let lengths = [4, u64::from(n) + others.len() as u64, 4];
+        let mut rows = Rows::<T>::new(self.job.topics, lengths.into_iter(), Density::Auto).unwrap();
+        if counted {
+            rows.write(0, [(1, 3), (2, 1)].into_iter());
+            rows.write(1, tally(&self.others).into_iter());
+            rows.write(2, [(0, 4)].into_iter());
+        }
         let block = match self.axis {
             Axis::Document => Block::Documents(DocumentBlock {
                 key,
@@ -102,7 +114,7 @@ impl Row {
                 inverse: &inverse,
                 tokens: &mut tokens,
             }),
-            Axis::Word | Axis::SharedWord => {
+            Axis::Word | Axis::SharedWord | Axis::CountedWord => {
                 let (a, b) = tokens.split_at_mut(2 * first as usize);
                 let visits = if first > 0 { &left[..] } else { &[] };
                 Block::Words(WordBlock {
@@ -113,15 +125,24 @@ impl Row {
                         Column { visits: &right, tokens: b },
                     ],
                     others: vec![OtherTokens {
-                        visits: if others.is_empty() { &[] } else { &all_others },
-                        z: &others,
+                        visits: if others.is_empty() || counted { &[] } else { &all_others },
+                        z: if counted { &[] } else { &others },
                     }],
-                    rows: None,
+                    rows: Some(&mut rows),
+                    counted,
                 })
             }
         };
         let pass = if self.axis == Axis::Document { Warp::DOCUMENTS } else { Warp::WORDS };
         sampler.sample(pass, &cx, &mut scratch, block);
+        if self.axis != Axis::Document {
+            let now = tokens.as_chunks::<2>().0.iter().map(|[z, _]| z.get());
+            let all: Vec<u32> = now.chain(self.others.iter().copied()).collect();
+            assert_eq!(row_of(&rows, 1), tally(&all), "the row of all tokens");
+            let beside =
+                if counted { [vec![(1, 3), (2, 1)], vec![(0, 4)]] } else { Default::default() };
+            assert_eq!([row_of(&rows, 0), row_of(&rows, 2)], beside, "rows beside it stay");
+        }
         tokens.as_chunks::<2>().0.iter().map(|[z, p]| (z.get(), p.get())).collect()
     }
 
@@ -168,6 +189,20 @@ impl Row {
     }
 }
 
+/// How many tokens there are of each topic that has any, topics ascending.
+fn tally(topics: &[u32]) -> Vec<(u32, u32)> {
+    let mut topics = topics.to_vec();
+    topics.sort_unstable();
+    topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+}
+
+fn row_of<T: TopicIndex>(rows: &Rows<T>, word: usize) -> Vec<(u32, u32)> {
+    let mut row = Vec::new();
+    rows.for_each(word, |topic, count| row.push((topic, count)));
+    row.sort_unstable();
+    row
+}
+
 fn check<T: TopicIndex>(axis: Axis) {
     for (topics, tokens) in [(17, 3), (17, 16), (100, 37), (100, 600), (1000, 250)] {
         for symmetric in [true, false] {
@@ -193,6 +228,13 @@ fn by_word() {
 fn by_word_beside_other_tokens() {
     check::<u16>(Axis::SharedWord);
     check::<u32>(Axis::SharedWord);
+}
+
+/// Few tokens beside many topics, and more tokens than topics: both ways of drawing.
+#[test]
+fn by_word_beside_counts() {
+    check::<u16>(Axis::CountedWord);
+    check::<u32>(Axis::CountedWord);
 }
 
 #[test]

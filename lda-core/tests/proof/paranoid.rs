@@ -61,7 +61,8 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
                 expected.documents.compare(documents, "document");
                 outcome
             }
-            Block::Words(WordBlock { key, num_words, columns, others, rows }) => {
+            Block::Words(WordBlock { key, num_words, columns, others, rows, counted }) => {
+                assert!(!counted, "all tokens are here");
                 let mut columns: Vec<Column<'_, T>> = columns;
                 let before: Vec<Vec<T>> = columns.iter().map(|c| c.tokens.to_vec()).collect();
                 let other_counts: Vec<(u32, u32)> = others
@@ -78,6 +79,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
                         .collect(),
                     others,
                     rows: rows.as_deref_mut(),
+                    counted,
                 };
                 let outcome = self.0.sample(pass, cx, scratch, Block::Words(lent));
                 let after: Vec<T> = columns.iter().flat_map(|c| c.tokens.iter().copied()).collect();

@@ -41,6 +41,7 @@
 //! Memory: 2 + 2M bytes a token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch a
 //! thread is 12 bytes a topic and 4 (2 + M) a token of the longest row.
 
+mod elsewhere;
 mod moves;
 mod passes;
 mod records;

@@ -88,8 +88,15 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
                 *piece = take(other.visits, place, word as u32);
                 all += piece.1;
             }
-            if all == 0 {
+            // Where none moves, rows that came with counts have these already.
+            if all == 0 || block.counted && movable == 0 {
                 continue;
+            }
+            match &block.rows {
+                Some(rows) if block.counted => {
+                    scratch.elsewhere.read(rows, word, movable * cx.mh_steps);
+                }
+                _ => {}
             }
             scratch.reserve(all, cx.mh_steps);
             let mut at = 0;

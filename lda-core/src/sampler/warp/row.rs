@@ -1,5 +1,6 @@
 //! One word or one document: judge the pending proposals, draw new ones.
 
+use super::elsewhere::Elsewhere;
 use super::moves::Moves;
 use crate::discrete::AliasTable;
 use crate::random::{WideState, WideXoshiro};
@@ -24,6 +25,8 @@ pub struct WarpScratch {
     /// `stride` apart.
     pub(super) pending: Vec<u32>,
     pub(super) stride: usize,
+    /// Tokens of the row that only their counts are known of.
+    pub(super) elsewhere: Elsewhere,
     moves: Moves,
 }
 
@@ -117,12 +120,14 @@ impl WarpScratch {
             next: Vec::new(),
             pending: Vec::new(),
             stride: 0,
+            elsewhere: Elsewhere::default(),
             moves: Moves::new(len),
         }
     }
 
     /// Starts a block: totals of its wave.
     pub(super) fn begin_block(&mut self, cx: &Context<'_>, axis: &Axis<'_>) {
+        self.elsewhere.clear();
         if self.wave == Some(cx.wave) {
             return;
         }
@@ -172,12 +177,15 @@ impl WarpScratch {
     ) {
         let Span { first, movable, all } = row;
         let stride = self.stride;
-        let Self { counts, z, next, pending, moves, .. } = self;
+        let Self { counts, z, next, pending, moves, elsewhere, .. } = self;
         // Slices of their own: the loops keep their bounds in registers.
         let (counts, next) = (&mut counts[..], &mut next[first..]);
         let (z, pending) = (&z[first..], &pending[first..]);
         for &z in &z[..all] {
             counts[z as usize][0] += 1;
+        }
+        for &(topic, count) in elsewhere.row() {
+            counts[topic as usize][0] += count;
         }
         let own_tokens = l.splat_u(axis.own);
         let mut at = 0;
@@ -218,9 +226,12 @@ impl WarpScratch {
             at += LANES;
         }
         next[movable..all].copy_from_slice(&z[movable..all]);
-        if all < counts.len() {
+        if all + elsewhere.row().len() < counts.len() {
             for &z in &z[..all] {
                 counts[z as usize][0] = 0;
+            }
+            for &(topic, _) in elsewhere.row() {
+                counts[topic as usize][0] = 0;
             }
         } else {
             counts.iter_mut().for_each(|counts| counts[0] = 0);
@@ -240,8 +251,10 @@ impl WarpScratch {
         propose: &mut WideState<L>,
     ) {
         let Span { first, movable, all } = row;
-        let share = l.splat_f(all as f32 / (all as f32 + axis.prior_sum));
-        let (tokens, topics) = (l.splat_u(all as u32), l.splat_u(axis.topics));
+        let whole = all as u32 + self.elsewhere.tokens();
+        let share = l.splat_f(whole as f32 / (whole as f32 + axis.prior_sum));
+        let (tokens, topics) = (l.splat_u(whole), l.splat_u(axis.topics));
+        let last = l.splat_u((all as u32).saturating_sub(1));
         let next = &self.next[first..first + all];
         let (stride, pending) = (self.stride, &mut self.pending[first..]);
         for m in 0..steps {
@@ -249,7 +262,15 @@ impl WarpScratch {
             while at < movable {
                 let place = propose.next(l);
                 let from_token = l.gt_f(share, propose.next_unit(l));
-                let token = l.gather_u(next, l.mul_high(place, tokens));
+                let token = if self.elsewhere.tokens() == 0 {
+                    l.gather_u(next, l.mul_high(place, tokens))
+                } else {
+                    let at = l.mul_high(place, tokens);
+                    let nearest = l.min_u(at, last);
+                    let is_here = l.eq_u(at, nearest);
+                    let token = l.gather_u(next, nearest);
+                    l.select_u(is_here, token, self.elsewhere.draw(l, propose))
+                };
                 let other = match axis.alpha {
                     None => l.mul_high(place, topics),
                     Some(_) => from_alias(l, self.alias.as_ref(), place, propose.next(l)),
@@ -261,13 +282,17 @@ impl WarpScratch {
         }
     }
 
-    /// Calls `f(topic, tokens)` for the topics of the first `all` tokens in `next`.
+    /// (topic, tokens) of the first `all` tokens in `next`, and of those elsewhere.
     pub(super) fn recount(&mut self, all: usize) -> impl Iterator<Item = (u32, u32)> {
         for &z in &self.next[..all] {
             self.counts[z as usize][0] += 1;
         }
+        for &(topic, count) in self.elsewhere.row() {
+            self.counts[topic as usize][0] += count;
+        }
         let counts = &mut self.counts;
-        self.next[..all].iter().filter_map(|&z| {
+        let elsewhere = self.elsewhere.row().iter().map(|entry| entry.0);
+        self.next[..all].iter().copied().chain(elsewhere).filter_map(|z| {
             let count = std::mem::take(&mut counts[z as usize][0]);
             (count > 0).then_some((z, count))
         })

@@ -58,6 +58,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                     columns,
                     others: vec![OtherTokens { visits: &counted_visits, z: &counted }],
                     rows: None,
+                    counted: false,
                 });
                 let by_worker = self.0.sample(pass, cx, worker, by_worker);
                 // A server: one list a word.
@@ -69,6 +70,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                     columns: vec![Column { visits: &list_visits, tokens: &mut list }],
                     others: others(),
                     rows: None,
+                    counted: false,
                 });
                 let by_server = self.0.sample(pass, cx, server, by_server);
                 // In place.
@@ -82,6 +84,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                         .collect(),
                     others: others(),
                     rows: block.rows.as_deref_mut(),
+                    counted: false,
                 };
                 let in_place = self.0.sample(pass, cx, here, Block::Words(lent));
                 assert_eq!(in_place, by_worker);
