@@ -1,7 +1,9 @@
 //! Where tokens are sampled, on a worker and on a server alike.
 //!
 //! Rows come in, and what has changed goes out; nothing here knows where from and where to. Tokens are laid out word by
-//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them.
+//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them. Before
+//! that WarpLDA may sample others by the same rows, which stay with their owner: rows come to it without them, and have
+//! them as they are then.
 //!
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
 
@@ -9,18 +11,28 @@ use std::fmt;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::Visit;
-use lda_core::sampler::{Block, BlockKey, FPlus, GridBlock, Sampler, padded};
+use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, Warp, padded};
 
 use crate::job::{Job, Round};
 use crate::wire::{Lists, RowCode, WireError};
 
+/// WarpLDA's.
+pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
+
 /// Scratch of one thread.
 pub(crate) struct Bench<T: TopicIndex> {
     scratch: <FPlus as Sampler<T>>::Scratch,
+    warp: WarpScratch<T>,
     code: RowCode,
     /// Words' rows as they came, and as the sampler wants them.
     lists: Lists<u32>,
     words: Rows<T>,
+    /// Whether these are of what lies here.
+    are_made: bool,
+    /// WarpLDA's tokens, word by word: where each word's end, the topics that its row has of them, and those of after.
+    long_ends: Vec<u32>,
+    long_before: Vec<T>,
+    long_after: Vec<T>,
     /// Tokens as they were laid out, word by word: where each word's end, their documents, topics before and after.
     visits: Vec<Visit>,
     documents: Vec<u32>,
@@ -72,9 +84,14 @@ impl<T: TopicIndex> Bench<T> {
         let none = std::iter::empty();
         Self {
             scratch: Sampler::<T>::scratch(&FPlus, topics as usize),
+            warp: Sampler::<T>::scratch(&Warp::default(), topics as usize),
             code: RowCode::new(topics),
             lists: Lists::default(),
             words: Rows::new(topics as usize, none, Density::Auto).expect("no rows are not many"),
+            are_made: false,
+            long_ends: Vec::new(),
+            long_before: Vec::new(),
+            long_after: Vec::new(),
             visits: Vec::new(),
             documents: Vec::new(),
             before: Vec::new(),
@@ -98,12 +115,14 @@ impl<T: TopicIndex> Bench<T> {
             size_of::<V>() * values.capacity()
         }
         let tokens = of(&self.documents) + of(&self.before) + of(&self.after);
+        let long = of(&self.long_ends) + of(&self.long_before) + of(&self.long_after);
         let grid = of(&self.pieces) + of(&self.grid_documents) + of(&self.grid_topics);
         let visits = of(&self.visits) + of(&self.grid_visits);
         let topics = of(&self.left) + of(&self.gained) + of(&self.touched) + of(&self.row);
         self.lists.memory()
             + self.words.memory() as usize
             + tokens
+            + long
             + grid
             + visits
             + topics
@@ -116,10 +135,28 @@ impl<T: TopicIndex> Bench<T> {
         self.visits.clear();
         self.documents.clear();
         self.before.clear();
+        self.long_ends.clear();
+        self.long_before.clear();
+        self.long_after.clear();
+        self.are_made = false;
     }
 
-    /// Lays out a word: its row, from the front of `from`, and its tokens, (document, topic), of which there are some.
-    /// Topics are below K.
+    /// Topics of WarpLDA's tokens of the word that is laid out next, as its row has them.
+    pub fn lay_long(&mut self, topics: &[T]) {
+        self.long_before.extend_from_slice(topics);
+    }
+
+    /// Whether some are WarpLDA's.
+    pub fn has_long(&self) -> bool {
+        !self.long_before.is_empty()
+    }
+
+    /// The topic of WarpLDA's next token after its pass, in the order that they were laid out.
+    pub fn put_long(&mut self, topic: T) {
+        self.long_after.push(topic);
+    }
+
+    /// Lays out a word: its row, from the front of `from`, and its tokens, (document, topic). Topics are below K.
     ///
     /// # Errors
     /// [`WireError`] where there is no row. Within, [`NotInRow`]: the tokens are not among the row's. What lies here is
@@ -129,18 +166,33 @@ impl<T: TopicIndex> Bench<T> {
         from: &mut &[u8],
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
-        let Self { lists, left, visits, documents, before, .. } = self;
+        let Self { lists, left, visits, documents, before, long_ends, long_before, .. } = self;
         let word = lists.len() as u32;
         let row = lists.read(self.code, from)?;
         row.iter().for_each(|&(topic, count)| left[topic as usize] = count);
         let mut are_there = true;
-        for (document, topic) in tokens {
+        let mut take = |topic: T| {
             let count = &mut left[topic.get() as usize];
             are_there &= *count > 0;
             *count = count.saturating_sub(1);
+        };
+        let first = long_ends.last().map_or(0, |&end| end as usize);
+        let of_long = &long_before[first..];
+        of_long.iter().for_each(|&topic| take(topic));
+        long_ends.push(long_before.len() as u32);
+        for (document, topic) in tokens {
+            take(topic);
             documents.push(document);
             before.push(topic);
         }
+        if !of_long.is_empty() {
+            // What is left, and these tokens.
+            before[visits.last().map_or(0, |visit: &Visit| visit.end as usize)..]
+                .iter()
+                .for_each(|topic| left[topic.get() as usize] += 1);
+            lists.last_mut().iter_mut().for_each(|(topic, count)| *count = left[*topic as usize]);
+        }
+        let row = lists.last_mut();
         row.iter().for_each(|&(topic, _)| left[topic as usize] = 0);
         visits.push(Visit { row: word, end: before.len() as u32 });
         Ok(if are_there { Ok(()) } else { Err(NotInRow) })
@@ -174,6 +226,47 @@ impl<T: TopicIndex> Bench<T> {
         }
     }
 
+    /// C_k as their owner sees it.
+    fn see(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
+        self.totals.clear();
+        self.totals.extend(totals.iter().zip(own).map(|(&total, own)| {
+            total.checked_add_signed(own).expect("the round's start has all tokens of their owner")
+        }));
+        self.totals.resize(padded(totals.len()), 0);
+        self.wave += 1;
+    }
+
+    /// Makes rows of what lies here, without WarpLDA's tokens, and with room for them.
+    fn make_rows(&mut self) {
+        if std::mem::replace(&mut self.are_made, true) {
+            return;
+        }
+        let mut start = 0;
+        let of_long = self.long_ends.iter().map(|&end| end - std::mem::replace(&mut start, end));
+        let tokens =
+            tokens_of(&self.lists).zip(of_long).map(|(tokens, long)| tokens + u64::from(long));
+        self.words.renew(tokens).expect("rows that came in one message");
+        for (at, row) in self.lists.iter().enumerate() {
+            // Of a topic that WarpLDA's tokens alone have there is none now.
+            self.words.write(at, row.iter().copied().filter(|entry| entry.1 > 0));
+        }
+    }
+
+    /// Has WarpLDA do a pass, which is given the rows that lie here; they are to have its tokens when it is done.
+    /// `totals` and `own` are as in [`sample`](Self::sample).
+    pub fn warp(
+        &mut self,
+        job: &Job,
+        round: Round,
+        totals: &[u32],
+        own: impl Iterator<Item = i32>,
+        pass: impl FnOnce(&Context<'_>, &mut WarpScratch<T>, &mut Rows<T>),
+    ) {
+        self.see(totals, own);
+        self.make_rows();
+        pass(&job.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
+    }
+
     /// Samples all that lies here, by ranges of documents that end with these numbers: rows of one range are near each
     /// other, and in the cache. `totals` are C_k of the round's start and `own` what its owner has added since, which
     /// is added to. Rows of documents must have these tokens.
@@ -192,16 +285,8 @@ impl<T: TopicIndex> Bench<T> {
         ends: &[u32],
     ) {
         self.cut(ends);
-        self.totals.clear();
-        self.totals.extend(totals.iter().zip(&*own).map(|(&total, &own)| {
-            total.checked_add_signed(own).expect("the round's start has all tokens of their owner")
-        }));
-        self.totals.resize(padded(job.topics() as usize), 0);
-        self.words.renew(tokens_of(&self.lists)).expect("rows that came in one message");
-        for (at, row) in self.lists.iter().enumerate() {
-            self.words.write(at, row.iter().copied());
-        }
-        self.wave += 1;
+        self.see(totals, own.iter().copied());
+        self.make_rows();
         let block = GridBlock {
             key,
             visits: &self.grid_visits,
@@ -234,25 +319,28 @@ impl<T: TopicIndex> Bench<T> {
     /// have gained nothing too.
     pub fn gains(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
         let Self { visits, before, after, gained, touched, row, .. } = self;
-        let mut start = 0;
-        for visit in visits {
-            let end = visit.end as usize;
-            gains(&before[start..end], &after[start..end], gained, touched, row);
+        let Self { long_ends, long_before, long_after, .. } = self;
+        let (mut start, mut long_start) = (0, 0);
+        for (visit, &long_end) in visits.iter().zip(&*long_ends) {
+            let (end, long_end) = (visit.end as usize, long_end as usize);
+            let short = before[start..end].iter().zip(&after[start..end]);
+            let long = long_before[long_start..long_end].iter();
+            let long = long.zip(&long_after[long_start..long_end]);
+            gains(short.chain(long), gained, touched, row);
             f(visit.row, row);
-            start = end;
+            (start, long_start) = (end, long_end);
         }
     }
 }
 
 /// (topic, tokens gained), topics ascending. `gained` is zeros, K of them.
-fn gains<T: TopicIndex>(
-    before: &[T],
-    after: &[T],
+fn gains<'a, T: TopicIndex>(
+    tokens: impl Iterator<Item = (&'a T, &'a T)>,
     gained: &mut [i32],
     touched: &mut Vec<u32>,
     row: &mut Vec<(u32, i32)>,
 ) {
-    let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+    let changed = tokens.filter(|(before, after)| before != after);
     for (topic, by) in changed.flat_map(|(before, after)| [(before.get(), -1), (after.get(), 1)]) {
         let gained = &mut gained[topic as usize];
         if *gained == 0 {
@@ -292,10 +380,43 @@ mod tests {
     }
 
     #[test]
+    fn rows_come_to_warp_lda_without_its_tokens() {
+        let code = RowCode::new(5);
+        let mut bytes = Vec::new();
+        code.encode(&[(1, 2u32), (3, 1), (4, 2)], &mut bytes);
+        code.encode(&[(0, 7u32)], &mut bytes);
+        let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
+        bench.lay_long(&[3, 4]);
+        assert_eq!(bench.lay(&mut rest, [(0, 1), (0, 4)].into_iter()), Ok(Ok(())));
+        assert_eq!(bench.lay(&mut rest, [(0, 0)].into_iter()), Ok(Ok(())));
+        let job = Job::new(5, 2, 0.1.into(), 0.1, 0).unwrap();
+        let round = Round { epoch: 1, number: 0, attempt: 0 };
+        bench.warp(&job, round, &[7, 2, 0, 1, 2], [0; 5].into_iter(), |context, _, rows| {
+            assert_eq!(context.totals[..5], [7, 2, 0, 1, 2]);
+            let row = |word| {
+                let mut row = Vec::new();
+                rows.for_each(word, |topic, count| row.push((topic, count)));
+                row.sort_unstable();
+                row
+            };
+            assert_eq!((row(0), row(1)), (vec![(1, 2), (4, 1)], vec![(0, 7)]));
+        });
+        [3, 2].into_iter().for_each(|topic| bench.put_long(topic));
+        bench.after.clone_from(&bench.before);
+        let mut gained = Vec::new();
+        bench.gains(|row, gains| gained.push((row, gains.to_vec())));
+        assert_eq!(gained, [(0, vec![(2, 1), (4, -1)]), (1, vec![])]);
+        // A row that has not both its tokens and WarpLDA's.
+        bench.clear();
+        bench.lay_long(&[3]);
+        assert_eq!(bench.lay(&mut &bytes[..], [(0, 3)].into_iter()), Ok(Err(NotInRow)));
+    }
+
+    #[test]
     fn gains_are_what_topics_have_more_than_before() {
         let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
         let mut gains = |before: &[u16], after: &[u16]| {
-            super::gains(before, after, &mut gained, &mut touched, &mut row);
+            super::gains(before.iter().zip(after), &mut gained, &mut touched, &mut row);
             assert_eq!((gained, touched.len()), ([0; 10], 0));
             row.clone()
         };

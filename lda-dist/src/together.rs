@@ -46,7 +46,7 @@ use crate::placement::{Partitioner, Placement, PlacementError, estimated_cost};
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::{RequestError, Server};
-use crate::shard::{AnswerError, Shard, ShardError};
+use crate::shard::{AnswerError, Hybrid, MAX_STEPS, Shard, ShardError};
 use crate::wire::{PushCode, RowCode};
 
 /// Bytes of a row that nobody would pull.
@@ -84,6 +84,12 @@ pub enum TogetherError {
         /// Partitions.
         partitions: usize,
     },
+    /// Steps that WarpLDA cannot do.
+    #[error("{steps} steps a token: give 1 to {MAX_STEPS}")]
+    Steps {
+        /// How many.
+        steps: u16,
+    },
     /// No workers, or more than shards.
     #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
     Workers {
@@ -116,7 +122,7 @@ pub enum Routing {
     Cheapest,
     /// All of them: the symmetric mode.
     Pull,
-    /// None, but for those of documents that are not pushed.
+    /// None, but for those of documents that are not pushed or that WarpLDA samples.
     Push,
 }
 
@@ -138,14 +144,25 @@ pub struct Options {
     pub routing: Routing,
     /// Documents of more tokens are not pushed.
     pub longest: u32,
+    /// Which documents WarpLDA samples; they are not pushed either.
+    pub hybrid: Hybrid,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let partitioner = Partitioner::SkewAware;
         let routing = Routing::Cheapest;
-        let longest = 1 << 16;
-        Self { shards: 1, partitions: 1, rounds: 1, servers: 1, partitioner, routing, longest }
+        let (longest, hybrid) = (1 << 16, Hybrid::default());
+        Self {
+            shards: 1,
+            partitions: 1,
+            rounds: 1,
+            servers: 1,
+            partitioner,
+            routing,
+            longest,
+            hybrid,
+        }
     }
 }
 
@@ -231,9 +248,10 @@ impl<T: TopicIndex> Together<T> {
         let (shards, documents) = (options.shards, corpus.num_documents() as u64);
         let firsts = cut(corpus, shards)?;
         let placement = place(job, options, &corpus.word_frequencies(), documents)?;
-        let shards = (0..shards)
-            .zip(firsts.windows(2))
-            .map(|(number, ends)| Shard::new(job, &placement, number, corpus, ends[0]..ends[1], 0));
+        let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
+            let documents = ends[0]..ends[1];
+            Shard::new(job, options.hybrid, &placement, number, corpus, documents, 0)
+        });
         let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
         let of_server = |server: u32| {
             let partitions = 0..placement.num_partitions() as u32;
@@ -326,6 +344,10 @@ impl<T: TopicIndex> Together<T> {
             self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
             for &shard in order {
                 self.shards[shard].begin_round(&self.totals)?;
+                if number == 0 {
+                    let Self { job, shards, bench, totals, .. } = &mut *self;
+                    shards[shard].sample_documents(bench, job, round, totals);
+                }
                 for partition in group(&self.options, &self.placement, shard as u16, number) {
                     let server = self.placement.server(partition.into()) as usize;
                     self.exchange(shard, partition, server, round, &mut bytes)?;
@@ -439,7 +461,10 @@ pub fn place(
     frequencies: &[u64],
     documents: u64,
 ) -> Result<Placement, TogetherError> {
-    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+    let Options { shards, partitions, rounds, servers, partitioner, hybrid, .. } = *options;
+    if !(1..=MAX_STEPS).contains(&hybrid.mh_steps) {
+        return Err(TogetherError::Steps { steps: hybrid.mh_steps });
+    }
     if shards == 0 {
         return Err(TogetherError::Shards { shards, documents: documents as usize });
     }

@@ -7,7 +7,7 @@ use lda_dist::placement::{Partitioner, Placement};
 use lda_dist::request::{self, About, HeadError, Kind, put_routes, size_of_byte};
 use lda_dist::route::Route;
 use lda_dist::server::{RequestError, Server};
-use lda_dist::shard::{AnswerError, Shard, ShardError};
+use lda_dist::shard::{AnswerError, Hybrid, Shard, ShardError};
 use lda_dist::store::StoreError;
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn both() -> Both {
     let corpus = Corpus::from_tokens(documents).unwrap();
     let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
-    let shard = Shard::new(&job, &placement, 3, &corpus, 0..12, 0).unwrap();
+    let shard = Shard::new(&job, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
     let mut server = Server::new(&job, LONGEST, 0, [(0, (0..8).collect())]);
     let mut join = Vec::new();
     shard.join(&job, &placement, 0, JOIN, &mut join);
@@ -298,7 +298,8 @@ fn numbers_of_topics_are_wide_enough() {
     let job = Job::new(65_537, 2, 0.1.into(), 0.1, 0).unwrap();
     let corpus = Corpus::from_tokens([vec![0, 1]]).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 2], 1, 1).unwrap();
-    let refused = Shard::<u16>::new(&job, &placement, 0, &corpus, 0..1, 0).unwrap_err();
+    let refused =
+        Shard::<u16>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).unwrap_err();
     assert_eq!(refused, ShardError::Topics { topics: 65_537, most: 65_536 });
-    assert!(Shard::<u32>::new(&job, &placement, 0, &corpus, 0..1, 0).is_ok());
+    assert!(Shard::<u32>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
 }

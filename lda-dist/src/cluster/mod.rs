@@ -55,7 +55,7 @@ use thiserror::Error;
 
 use crate::job::{Job, Round};
 use crate::server::RequestError;
-use crate::shard::{AnswerError, ShardError};
+use crate::shard::{AnswerError, Hybrid, ShardError};
 use crate::together::{Bytes, Options, TogetherError};
 
 pub use crate::documents::Documents;
@@ -174,8 +174,13 @@ impl Setup {
 
     /// The same of what a snapshot belongs to: the job, the documents and their shards.
     pub fn run(&self) -> u64 {
-        let numbers = [self.job.fingerprint(), self.corpus, self.options.shards.into()];
-        checksum(&numbers.map(u64::to_le_bytes).concat())
+        let mut numbers = vec![self.job.fingerprint(), self.corpus, self.options.shards.into()];
+        let Hybrid { short_length, mh_steps } = self.options.hybrid;
+        if short_length < u32::MAX {
+            numbers.extend([u64::from(short_length), mh_steps.into()]);
+        }
+        let bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
+        checksum(&bytes)
     }
 
     /// Whether topics are kept after an epoch.

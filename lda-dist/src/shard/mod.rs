@@ -12,66 +12,61 @@
 //! Documents are cut into ranges, by which a partition's tokens are sampled: the rows of a range fit into a cache, and
 //! those of a shard do not.
 //!
+//! [Long](Hybrid) documents are WarpLDA's, where a run wants that: their words are always pulled.
+//!
 //! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 16 bytes a document; 8 bytes a
-//! word of the shard.
+//! word of the shard. Of a long document: 4 bytes and 2 + M topics, M [steps](Hybrid::mh_steps); no row.
 
+mod counts;
 mod error;
+mod long;
 mod part;
+mod sampling;
 
 use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::{deal, ranges_for};
-use lda_core::prior::Alpha;
 use lda_core::random::{Purpose, StreamKey};
-use lda_core::sampler::BlockKey;
-use lda_core::special::{LnGammaRatio, ln_rising};
 
-use crate::bench::{Bench, NotInRow};
 use crate::job::{Job, Round};
 use crate::placement::Placement;
 use crate::request::{self, About, Kind};
-use crate::route::{self, Route};
-use crate::wire::{self, PushCode, RowCode};
+use crate::wire::RowCode;
 
 pub use error::{AnswerError, RestoreError, ShardError};
+pub use long::{Hybrid, MAX_STEPS};
+use long::{Long, Token};
 use part::Part;
+pub use sampling::Plan;
 
 /// A part of the documents.
 #[derive(Debug)]
 pub struct Shard<T: TopicIndex> {
     number: u16,
-    /// Documents have other numbers here: by range, and in it by length. Which one each is, and the other way round.
+    /// Documents have other numbers here: the short ones first, by range, and in it by length, and then the long ones.
+    /// Which one each is, and the other way round.
     documents: Vec<u32>,
     places: Vec<u32>,
-    /// Where each range ends.
+    /// Where each range of short ones ends.
     ends: Vec<u32>,
-    /// Tokens of each document.
+    /// Tokens of each short one.
     lengths: Vec<u32>,
     parts: Vec<Part<T>>,
+    /// Of the short ones.
     rows: Rows<T>,
+    long: Long<T>,
     /// Bytes that each document's row takes, as of the epoch's start.
     sizes: Vec<u32>,
-    /// Its share of C_k at the round's start, and what it has added since.
+    /// Its share of C_k at the round's start, as servers know it, and what it has added that they did not know then.
     counts: Vec<u32>,
     own: Vec<i32>,
 }
 
-/// What a partition's tokens of a shard need of their server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// By the shard's words of the partition.
-    pub routes: Vec<Route>,
-    /// Documents with the tokens that the server is to sample; words by their place among the shard's.
-    pub pushed: Vec<wire::Document>,
-    /// Where these tokens are.
-    places: Vec<u32>,
-}
-
 impl<T: TopicIndex> Shard<T> {
-    /// Some documents of a corpus; `first` is the number of the corpus' first one in the whole job, which its first
-    /// topics follow from: the same as one process begins with.
+    /// Some documents of a corpus, of which `hybrid` says which are WarpLDA's; `first` is the number of the corpus' first
+    /// one in the whole job, which its first topics follow from: the same as one process begins with.
     ///
     /// # Errors
     /// [`ShardError`].
@@ -80,6 +75,7 @@ impl<T: TopicIndex> Shard<T> {
     /// If documents are not the corpus', or if words were placed of another vocabulary.
     pub fn new(
         job: &Job,
+        hybrid: Hybrid,
         placement: &Placement,
         number: u16,
         corpus: &Corpus,
@@ -94,27 +90,55 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
-        let (order, ends) = order(corpus, documents.clone());
-        let mut places = vec![0; order.len()];
+        let start = documents.start;
+        let length = |local: u32| corpus.doc_length(start + local as usize);
+        let lengths_of = |range: &[u32]| range.iter().map(|&local| length(local) as u32).collect();
+        let tokens_of = |local: u32| first_topics::<T>(job, corpus, start + local as usize, first);
+        let (long, short): (Vec<u32>, Vec<u32>) =
+            (0..documents.len() as u32).partition(|&local| hybrid.is_long(length(local)));
+        let (short, long) = (ranges(&short, length), ranges(&long, length));
         // (word, document, topic): documents in order, so that sorting by word leaves them so.
         let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
-        let mut lengths = Vec::with_capacity(documents.len());
-        for (local, &number) in order.iter().enumerate() {
-            places[number as usize] = local as u32;
-            let global = documents.start + number as usize;
-            let (purpose, block) = (Purpose::Initialise, first + global as u64);
-            let key = StreamKey { seed: job.seed(), epoch: 0, pass: 0, block, purpose };
-            let mut stream = key.stream();
-            let document = corpus.document(global);
-            lengths.push(document.len() as u32);
-            for (word, count) in document.iter() {
-                let part = &mut tokens[placement.partition(word) as usize];
-                part.extend(
-                    (0..count).map(|_| (word, local as u32, T::new(stream.below(job.topics())))),
-                );
+        let order: Vec<u32> = short.concat();
+        for (place, &local) in (0..).zip(&order) {
+            for (word, topic) in tokens_of(local) {
+                tokens[placement.partition(word) as usize].push((word, place, topic));
             }
         }
-        let parts = tokens.into_iter().map(Part::new).collect::<Result<Vec<_>, _>>()?;
+        let mut of_long: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
+        let mut of_range = |range: &Vec<u32>| {
+            let mut tokens: Vec<Token<T>> = Vec::new();
+            for (place, &local) in (0..).zip(range) {
+                for (word, topic) in tokens_of(local) {
+                    let partition = placement.partition(word);
+                    tokens.push((partition as u16, word, place, topic));
+                    let words = &mut of_long[partition as usize];
+                    if words.last() != Some(&word) {
+                        words.push(word);
+                    }
+                }
+            }
+            (lengths_of(range), tokens)
+        };
+        let long_tokens: Vec<(Vec<u32>, Vec<Token<T>>)> = long.iter().map(&mut of_range).collect();
+        let parts = tokens.into_iter().zip(of_long);
+        let parts: Vec<Part<T>> =
+            parts.map(|(tokens, also)| Part::new(tokens, also)).collect::<Result<_, _>>()?;
+        let place = |partition: u16, word: u32| {
+            let words = &parts[usize::from(partition)].words;
+            words.binary_search(&word).expect("it is among them") as u32
+        };
+        let long_tokens = Long::new(hybrid, job.topics(), parts.len(), long_tokens, place)?;
+        let ends = short.iter().scan(0, |end, range| {
+            *end += range.len() as u32;
+            Some(*end)
+        });
+        let lengths: Vec<u32> = lengths_of(&order);
+        let order = [order, long.concat()].concat();
+        let mut places = vec![0; order.len()];
+        for (place, &local) in (0..).zip(&order) {
+            places[local as usize] = place;
+        }
         let each = lengths.iter().map(|&length| u64::from(length));
         let topics = job.topics() as usize;
         Rows::<T>::check(topics, each.clone(), Density::Auto)?;
@@ -126,72 +150,27 @@ impl<T: TopicIndex> Shard<T> {
             own: vec![0; topics],
             documents: order,
             places,
-            ends,
+            ends: ends.collect(),
             lengths,
             parts,
+            long: long_tokens,
         };
         shard.count(job);
         Ok(shard)
     }
 
-    /// Counts topics anew.
-    fn count(&mut self, job: &Job) {
-        self.counts.fill(0);
-        self.own.fill(0);
-        for topic in self.parts.iter().flat_map(|part| &part.topics) {
-            self.counts[topic.get() as usize] += 1;
-        }
-        self.count_documents();
-        self.begin_epoch(job);
-    }
-
-    /// Parts and places there of all words that the shard has, words ascending.
-    fn by_word(&self) -> Vec<(u32, usize, usize)> {
-        let places = |(part, of): (usize, &Part<T>)| {
-            of.words.iter().enumerate().map(move |(at, &word)| (word, part, at)).collect::<Vec<_>>()
-        };
-        let mut all: Vec<(u32, usize, usize)> =
-            self.parts.iter().enumerate().flat_map(places).collect();
-        all.sort_unstable();
-        all
-    }
-
-    /// Every token's topic, by word and then by document, whatever the partitions are: what a run can go on from.
-    pub fn topics(&self) -> Vec<T> {
-        let mut topics = Vec::with_capacity(self.num_tokens());
-        for (_, part, at) in self.by_word() {
-            let part = &self.parts[part];
-            topics.extend_from_slice(&part.topics[part.range(at)]);
-        }
-        topics
-    }
-
-    /// Takes such topics between two epochs.
-    ///
-    /// # Errors
-    /// [`RestoreError`], and then nothing has changed.
-    pub fn restore(&mut self, job: &Job, mut topics: &[T]) -> Result<(), RestoreError> {
-        let (found, expected) = (topics.len(), self.num_tokens());
-        if found != expected {
-            return Err(RestoreError::Tokens { found, expected });
-        }
-        if let Some(topic) = topics.iter().find(|topic| topic.get() >= job.topics()) {
-            return Err(RestoreError::Topic { topic: topic.get() });
-        }
-        for (_, part, at) in self.by_word() {
-            let part = &mut self.parts[part];
-            let range = part.range(at);
-            let (of_word, rest) = topics.split_at(range.len());
-            part.topics[range].copy_from_slice(of_word);
-            topics = rest;
-        }
-        self.count(job);
-        Ok(())
-    }
-
     /// Tokens.
     pub fn num_tokens(&self) -> usize {
+        self.num_short_tokens() + self.long.num_tokens()
+    }
+
+    fn num_short_tokens(&self) -> usize {
         self.parts.iter().map(|part| part.topics.len()).sum()
+    }
+
+    /// Whether some documents are [long](Hybrid).
+    pub fn has_long(&self) -> bool {
+        !self.long.is_empty()
     }
 
     /// Bytes held.
@@ -203,6 +182,7 @@ impl<T: TopicIndex> Shard<T> {
         4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity())
             + parts
             + rows
+            + self.long.memory()
     }
 
     /// Its number.
@@ -212,7 +192,7 @@ impl<T: TopicIndex> Shard<T> {
 
     /// Documents.
     pub fn num_documents(&self) -> usize {
-        self.lengths.len()
+        self.documents.len()
     }
 
     /// Words of a partition that this shard has, ascending: by their places here both sides know them.
@@ -221,76 +201,6 @@ impl<T: TopicIndex> Shard<T> {
     /// If there is no such partition.
     pub fn words(&self, partition: u16) -> &[u32] {
         &self.parts[partition as usize].words
-    }
-
-    /// Every token: `f(document, word, topic)`, by partition and word.
-    pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
-        for part in &self.parts {
-            for (at, &word) in part.words.iter().enumerate() {
-                for token in part.range(at) {
-                    let document = self.documents[part.documents[token] as usize];
-                    f(document, word, part.topics[token].get());
-                }
-            }
-        }
-    }
-
-    /// A document's row of C_d, topics ascending.
-    ///
-    /// # Panics
-    /// If there is no such document.
-    pub fn row(&self, document: usize, row: &mut Vec<(u32, u32)>) {
-        self.row_at(self.places[document] as usize, row);
-    }
-
-    /// The same of the one that has this number here.
-    fn row_at(&self, place: usize, row: &mut Vec<(u32, u32)>) {
-        row.clear();
-        self.rows.for_each(place, |topic, count| row.push((topic, count)));
-        row.sort_unstable();
-    }
-
-    /// What this shard has of a partition's words, by their places: `f(place, row)`, rows ascending. What a server
-    /// begins with, or is rebuilt from.
-    ///
-    /// # Panics
-    /// If there is no such partition.
-    pub fn counts(&self, partition: u16, mut f: impl FnMut(u32, &[(u32, u32)])) {
-        let part = &self.parts[partition as usize];
-        let mut row = Vec::new();
-        let mut topics = Vec::new();
-        for at in 0..part.words.len() {
-            topics.clear();
-            topics.extend_from_slice(&part.topics[part.range(at)]);
-            topics.sort_unstable();
-            row.clear();
-            let runs = topics.chunk_by(|a, b| a == b);
-            row.extend(runs.map(|run| (run[0].get(), run.len() as u32)));
-            f(at as u32, &row);
-        }
-    }
-
-    /// Its documents' part of the log joint, log p(Z | α).
-    pub fn log_joint(&self, job: &Job) -> f64 {
-        let alpha = job.alpha();
-        let symmetric = match alpha {
-            Alpha::Symmetric(alpha) => Some(LnGammaRatio::new(*alpha)),
-            Alpha::PerTopic(_) => None,
-        };
-        let alpha_sum = alpha.sum(job.topics() as usize);
-        let (mut sum, mut row) = (0.0, Vec::new());
-        for &place in &self.places {
-            let length = self.lengths[place as usize];
-            self.row_at(place as usize, &mut row);
-            for &(topic, count) in &row {
-                sum += match &symmetric {
-                    Some(ratio) => ratio.get(count.into()),
-                    None => ln_rising(alpha.get(topic as usize), count.into()),
-                };
-            }
-            sum -= ln_rising(alpha_sum, length.into());
-        }
-        sum
     }
 
     /// Writes what this shard joins a partition with: its words, and its rows of them.
@@ -332,39 +242,16 @@ impl<T: TopicIndex> Shard<T> {
     /// If `totals` are not K.
     pub fn begin_round(&mut self, totals: &[u32]) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "a total a topic");
-        for (count, own) in self.counts.iter_mut().zip(&mut self.own) {
-            *count = count.checked_add_signed(*own).expect("as many as its tokens");
-            *own = 0;
+        for ((count, own), &untold) in
+            self.counts.iter_mut().zip(&mut self.own).zip(self.long.untold())
+        {
+            let told = *own - untold;
+            *count = count.checked_add_signed(told).expect("as many as its tokens");
+            *own = untold;
         }
         match self.counts.iter().zip(totals).position(|(count, total)| count > total) {
             Some(topic) => Err(AnswerError::Total { topic: topic as u32 }),
             None => Ok(()),
-        }
-    }
-
-    /// Makes rows of C_d from the topics.
-    fn count_documents(&mut self) {
-        // Topics by document, each document's behind those of the one before.
-        let mut end = 0;
-        let mut places: Vec<usize> = Vec::with_capacity(self.lengths.len());
-        for &length in &self.lengths {
-            end += length as usize;
-            places.push(end);
-        }
-        let mut topics = vec![T::default(); end];
-        for part in &self.parts {
-            for (&document, &topic) in part.documents.iter().zip(&part.topics) {
-                // From the last on, so that in the end the place is that of the first.
-                let place = &mut places[document as usize];
-                *place -= 1;
-                topics[*place] = topic;
-            }
-        }
-        for (document, (&first, &length)) in places.iter().zip(&self.lengths).enumerate() {
-            let topics = &mut topics[first..first + length as usize];
-            topics.sort_unstable();
-            let runs = topics.chunk_by(|a, b| a == b);
-            self.rows.write(document, runs.map(|run| (run[0].get(), run.len() as u32)));
         }
     }
 
@@ -380,165 +267,34 @@ impl<T: TopicIndex> Shard<T> {
         }
         self.rows.adapt();
     }
-
-    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `longest`
-    /// tokens are not pushed. Whether partitions before it have been sampled in this epoch does not matter.
-    ///
-    /// # Panics
-    /// If there is no such partition, or not a size a word.
-    pub fn routes(&self, partition: u16, pulled: &[u32], longest: u32) -> Vec<Route> {
-        let part = &self.parts[partition as usize];
-        assert_eq!(pulled.len(), part.words.len(), "a size a word");
-        // What goes back of a row is no longer than it, and than a few bytes a token.
-        let both = |(at, &row): (usize, &u32)| row + row.min(2 * part.range(at).len() as u32);
-        let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
-        let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
-        for at in 0..part.words.len() {
-            for run in part.documents[part.range(at)].chunk_by(|a, b| a == b) {
-                of_words.push(run[0]);
-                tokens.push(run.len() as u32);
-            }
-            starts.push(of_words.len());
-        }
-        let documents: Vec<route::Document> = self
-            .lengths
-            .iter()
-            .zip(&self.sizes)
-            .map(|(&length, &row)| route::Document {
-                row,
-                token_bits: token_bits(length),
-                may_be_pushed: length <= longest,
-            })
-            .collect();
-        let words = route::Words {
-            starts: &starts,
-            documents: &of_words,
-            tokens: &tokens,
-            pulled: &pulled,
-        };
-        route::route(&words, &documents)
-    }
-
-    /// What its tokens need now: what is pushed has the topics and rows of C_d of this moment.
-    ///
-    /// # Panics
-    /// If there is no such partition, or not a route a word.
-    pub fn request(&self, partition: u16, routes: Vec<Route>) -> Plan {
-        let part = &self.parts[partition as usize];
-        assert_eq!(routes.len(), part.words.len(), "a route a word");
-        // (document, place of the word, token): tokens of a word ascend, so that sorting is stable.
-        let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
-        for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
-            let tokens = part.range(at);
-            pushed.extend(tokens.map(|token| (part.documents[token], at as u32, token as u32)));
-        }
-        pushed.sort_unstable();
-        let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
-            let mut document = wire::Document::default();
-            self.row_at(run[0].0 as usize, &mut document.row);
-            let topic = |token: u32| part.topics[token as usize].get();
-            document.tokens.extend(run.iter().map(|&(_, word, token)| (word, topic(token))));
-            document
-        });
-        let documents = documents.collect();
-        let places = pushed.iter().map(|&(_, _, token)| token).collect();
-        Plan { routes, pushed: documents, places }
-    }
-
-    /// Samples the tokens of pulled words, whose `rows` have come one behind the other, as of the round's start;
-    /// `totals` are C_k of then. What each pulled word has gained is written behind `gained`, in the same order.
-    ///
-    /// # Errors
-    /// [`AnswerError`], and then nothing has changed.
-    ///
-    /// # Panics
-    /// If `plan` is not of this partition.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn sample(
-        &mut self,
-        bench: &mut Bench<T>,
-        job: &Job,
-        round: Round,
-        partition: u16,
-        plan: &Plan,
-        totals: &[u32],
-        mut rows: &[u8],
-        gained: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
-        let part = &mut self.parts[partition as usize];
-        let pulled = || plan.routes.iter().enumerate().filter(|(_, route)| **route == Route::Pull);
-        bench.clear();
-        for (at, _) in pulled() {
-            let range = part.range(at);
-            let documents = part.documents[range.clone()].iter().copied();
-            let laid = bench.lay(&mut rows, documents.zip(part.topics[range].iter().copied()))?;
-            laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
-        }
-        if !rows.is_empty() {
-            return Err(AnswerError::Rest { bytes: rows.len() });
-        }
-        let key = BlockKey { shard: self.number, documents: 0, words: partition };
-        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows, &self.ends);
-        let mut topics = bench.topics();
-        for (at, _) in pulled() {
-            let range = part.range(at);
-            let (of_word, rest) = topics.split_at(range.len());
-            part.topics[range].copy_from_slice(of_word);
-            topics = rest;
-        }
-        let code = RowCode::new(job.topics());
-        bench.gains(|_, gains| code.encode(gains, gained));
-        Ok(())
-    }
-
-    /// Takes the new topics of what was pushed.
-    ///
-    /// # Errors
-    /// [`AnswerError`], and then nothing has changed.
-    ///
-    /// # Panics
-    /// If `plan` is not of this partition.
-    pub fn answered(
-        &mut self,
-        code: PushCode,
-        partition: u16,
-        plan: &Plan,
-        answer: &[u8],
-    ) -> Result<(), AnswerError> {
-        let mut topics = Vec::new();
-        code.decode_answer(&plan.pushed, answer, &mut topics)?;
-        let part = &mut self.parts[partition as usize];
-        for (&token, &topic) in plan.places.iter().zip(&topics) {
-            let old = part.topics[token as usize].get();
-            if old != topic {
-                let document = part.documents[token as usize] as usize;
-                self.rows.decrement(document, old);
-                self.rows.increment(document, topic);
-                self.own[old as usize] -= 1;
-                self.own[topic as usize] += 1;
-                part.topics[token as usize] = T::new(topic);
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Documents in the order that their rows lie in, and where each range ends: as `lda_core::layout` cuts a corpus, so
-/// that the rows of a range fit into a cache.
-fn order(corpus: &Corpus, documents: Range<usize>) -> (Vec<u32>, Vec<u32>) {
-    let lengths = documents.map(|document| corpus.document(document).len());
-    let ranges = ranges_for(lengths.clone().sum());
-    let (mut order, mut ends) = (Vec::new(), Vec::new());
-    for range in deal(lengths, ranges) {
-        order.extend(range.into_iter().rev());
-        ends.push(order.len() as u32);
-    }
-    (order, ends)
+/// A document's words, each as often as it occurs, with first topics; `first` is the number of the corpus' first document
+/// in the whole job.
+fn first_topics<'a, T: TopicIndex>(
+    job: &Job,
+    corpus: &'a Corpus,
+    document: usize,
+    first: u64,
+) -> impl Iterator<Item = (u32, T)> + use<'a, T> {
+    let (purpose, block) = (Purpose::Initialise, first + document as u64);
+    let key = StreamKey { seed: job.seed(), epoch: 0, pass: 0, block, purpose };
+    let (mut stream, topics) = (key.stream(), job.topics());
+    let words = corpus.document(document).iter();
+    words
+        .flat_map(|(word, count)| (0..count).map(move |_| word))
+        .map(move |word| (word, T::new(stream.below(topics))))
 }
 
-/// About how many bits a token takes of a document of this length, there and back: which word, which of the
-/// document's topics, and whether it has changed.
-fn token_bits(length: u32) -> u32 {
-    let topic = u32::BITS - length.max(1).leading_zeros();
-    8 + topic + 2 + topic / 2
+/// Ranges of these documents in the order that their rows lie in: as `lda_core::layout` cuts a corpus, so that the rows
+/// of a range fit into a cache.
+fn ranges(documents: &[u32], length: impl Fn(u32) -> u64) -> Vec<Vec<u32>> {
+    if documents.is_empty() {
+        return Vec::new();
+    }
+    let lengths = documents.iter().map(|&document| length(document));
+    let ranges = deal(lengths.clone(), ranges_for(lengths.sum()));
+    let named =
+        |range: Vec<u32>| range.into_iter().rev().map(|at| documents[at as usize]).collect();
+    ranges.into_iter().map(named).collect()
 }

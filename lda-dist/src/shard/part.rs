@@ -19,17 +19,20 @@ pub(super) struct Part<T> {
 }
 
 impl<T: TopicIndex> Part<T> {
-    pub fn new(mut tokens: Vec<(u32, u32, T)>) -> Result<Self, ShardError> {
+    /// Tokens, (word, document, topic), documents of a word in order; and more words, which need not be others.
+    pub fn new(mut tokens: Vec<(u32, u32, T)>, also: Vec<u32>) -> Result<Self, ShardError> {
         if u32::try_from(tokens.len()).is_err() {
             return Err(ShardError::Tokens { tokens: tokens.len() });
         }
         tokens.sort_by_key(|token| token.0);
-        let (mut words, mut starts) = (Vec::new(), Vec::new());
-        for (at, &(word, _, _)) in tokens.iter().enumerate() {
-            if words.last() != Some(&word) {
-                words.push(word);
-                starts.push(at as u32);
-            }
+        let mut words: Vec<u32> = tokens.iter().map(|token| token.0).chain(also).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.shrink_to_fit();
+        let (mut starts, mut rest) = (Vec::with_capacity(words.len() + 1), &tokens[..]);
+        for &word in &words {
+            starts.push((tokens.len() - rest.len()) as u32);
+            rest = &rest[rest.partition_point(|token| token.0 <= word)..];
         }
         starts.push(tokens.len() as u32);
         let documents = tokens.iter().map(|token| token.1).collect();

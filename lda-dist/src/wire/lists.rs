@@ -44,6 +44,12 @@ impl<V: Value> Lists<V> {
         Ok(&self.entries[start..])
     }
 
+    /// The row that came last.
+    pub fn last_mut(&mut self) -> &mut [(u32, V)] {
+        let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before]);
+        &mut self.entries[start..]
+    }
+
     /// One more row.
     pub fn push(&mut self, row: &[(u32, V)]) {
         self.entries.extend_from_slice(row);
@@ -80,8 +86,10 @@ mod tests {
         assert_eq!(lists.read(code, &mut rest), Err(WireError::Truncated));
         assert_eq!(lists.len(), 3);
         lists.push(&[(0, 1)]);
-        assert_eq!(lists.iter().last(), Some(&[(0, 1)][..]));
+        assert_eq!(lists.last_mut(), [(0, 1)]);
+        lists.last_mut()[0].1 = 5;
+        assert_eq!(lists.iter().last(), Some(&[(0, 5)][..]));
         lists.clear();
-        assert_eq!(lists.iter().len(), 0);
+        assert!(lists.is_empty() && lists.last_mut().is_empty());
     }
 }

@@ -13,6 +13,7 @@ use lda_dist::cluster::{
 };
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
+use lda_dist::shard::Hybrid;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Config, Identity};
@@ -197,8 +198,15 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
-    for (routing, rounds) in [(Routing::Cheapest, 5), (Routing::Pull, 2), (Routing::Push, 1)] {
-        let cut = Options { shards: 5, partitions: 7, rounds, ..Options::default() };
+    let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
+    for (routing, rounds, hybrid) in [
+        (Routing::Cheapest, 5, short),
+        (Routing::Pull, 2, short),
+        (Routing::Push, 1, short),
+        (Routing::Cheapest, 5, long),
+        (Routing::Push, 2, Hybrid { short_length: 0, ..long }),
+    ] {
+        let cut = Options { shards: 5, partitions: 7, rounds, hybrid, ..Options::default() };
         let options = Options { servers: 3, routing, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         let mut reports = None;
@@ -210,7 +218,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
             run(&mut world);
             assert_eq!(world.faults() > 0, network.loss > 0.0);
             let found = of_world(&mut world, &setup, &stored);
-            assert!(found.is_like(&expected), "{workers} workers, {routing:?}");
+            assert!(found.is_like(&expected), "{workers} workers, {routing:?}, {hybrid:?}");
             // Whoever has added up.
             assert_eq!(found.reports, *reports.get_or_insert(found.reports.clone()));
         }

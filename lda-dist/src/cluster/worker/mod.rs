@@ -51,6 +51,8 @@ pub struct Worker<T: TopicIndex, D> {
     round: Round,
     /// Partitions of shards that are left of this round.
     left: VecDeque<Place>,
+    /// Shards whose long documents are to be sampled before any partition.
+    long_left: VecDeque<usize>,
     /// Those that are underway; of a shard in the order that it samples them in.
     flights: VecDeque<Flight>,
     /// What moved in this epoch, and how long this node waited.
@@ -87,6 +89,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             totals: vec![0; setup.job.topics() as usize],
             round: Round { epoch: 0, number: JOINING, attempt: 0 },
             left: VecDeque::new(),
+            long_left: VecDeque::new(),
             flights: VecDeque::new(),
             bytes: Bytes::default(),
             waited: Waited::default(),
@@ -118,12 +121,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// So much time has gone by with nothing to do.
     pub(super) fn waited(&mut self, time: Duration) {
-        let is_done = self.flights.is_empty() && self.to_be_done == 0;
+        let is_done = self.is_done();
         let (servers, master) =
             if is_done { (Duration::ZERO, time) } else { (time, Duration::ZERO) };
         let waited = Waited { servers, master };
         self.waited.add(&waited);
         self.waited_in_all.add(&waited);
+    }
+
+    /// Whether nothing of the round is left to do here.
+    fn is_done(&self) -> bool {
+        self.flights.is_empty() && self.long_left.is_empty() && self.to_be_done == 0
     }
 
     /// How it stands.
@@ -261,6 +269,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     ) -> Result<(), Failed> {
         self.outbox.clear();
         self.left.clear();
+        self.long_left.clear();
         self.flights.clear();
         self.to_be_done = 0;
         self.bytes = Bytes::default();
@@ -278,7 +287,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 .read(number)
                 .map_err(|why| Failed::Documents { shard: number, why })?;
             let all = 0..corpus.num_documents();
-            let mut shard = Shard::new(&self.setup.job, &placement, number, &corpus, all, first)?;
+            let Setup { job, options, .. } = &self.setup;
+            let hybrid = options.hybrid;
+            let mut shard = Shard::new(job, hybrid, &placement, number, &corpus, all, first)?;
             if epoch > 0 {
                 self.restore(&mut shard, epoch)?;
             }

@@ -4,7 +4,8 @@
 //! while one is sampled. What is pushed is another matter, since rows of C_d go with it, which the shard's partitions
 //! before have changed. It leaves when it is the partition's **turn**, when those before it of the same shard are done;
 //! what the partition pulls is sampled while its answer is underway, and other shards' partitions are. What words have
-//! gained leaves as soon as it is known. None of this changes a bit.
+//! gained leaves as soon as it is known. Long documents are sampled by themselves while the epoch's first rows are on
+//! their way. None of this changes a bit.
 //!
 //! ```text
 //! departs:   sizes → routes → pull
@@ -80,6 +81,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         for (at, shard) in self.shards.iter_mut().enumerate() {
             if round.number == 0 {
                 shard.begin_epoch(&self.setup.job);
+                if shard.has_long() {
+                    self.long_left.push_back(at);
+                }
             }
             shard.begin_round(&self.totals)?;
             let group = group(&self.setup.options, placement, shard.number(), round.number);
@@ -98,7 +102,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             self.flights.push_back(Flight::new(place));
             self.depart(place, port)?;
         }
-        if self.flights.is_empty() && self.to_be_done == 0 {
+        if self.is_done() {
             let took = self.took();
             if took.is_some() && self.setup.keeps(self.round.epoch) {
                 self.keep();
@@ -256,9 +260,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
-    /// Samples a partition whose rows have come and whose turn it is; false where there is none. What was asked before
-    /// should have left by then.
+    /// Samples a partition whose rows have come and whose turn it is, and before it long documents by themselves; false
+    /// where there is none. What was asked before should have left by then.
     pub(in super::super) fn work(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
+        if let Some(shard) = self.long_left.pop_front() {
+            let Self { setup, shards, bench, totals, round, .. } = self;
+            shards[shard].sample_documents(bench, &setup.job, *round, totals);
+            if self.long_left.is_empty() {
+                self.go_on(port)?;
+            }
+            return Ok(true);
+        }
         let Some(flight) = self.flights.iter_mut().find(|flight| flight.has_work()) else {
             return Ok(false);
         };

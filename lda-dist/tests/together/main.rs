@@ -1,5 +1,7 @@
 //! Rounds in one process: counts are those of the topics, no order matters, and the law is the model's.
 
+mod hybrid;
+
 use std::collections::BTreeMap;
 
 use lda_core::Corpus;

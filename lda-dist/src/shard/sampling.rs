@@ -1,0 +1,280 @@
+//! A partition's tokens of a shard: what they need of their server, and their new topics.
+
+use lda_core::counts::TopicIndex;
+use lda_core::sampler::{BlockKey, Outcome};
+
+use super::{AnswerError, Shard};
+use crate::bench::{Bench, NotInRow};
+use crate::job::{Job, Round};
+use crate::route::{self, Route};
+use crate::wire::{self, PushCode, RowCode};
+
+/// What a partition's tokens of a shard need of their server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// By the shard's words of the partition.
+    pub routes: Vec<Route>,
+    /// Documents with the tokens that the server is to sample; words by their place among the shard's.
+    pub pushed: Vec<wire::Document>,
+    /// Where these tokens are.
+    places: Vec<u32>,
+}
+
+impl Plan {
+    /// Places of the words that are pulled.
+    fn pulled(&self) -> impl Iterator<Item = usize> {
+        let routes = self.routes.iter().enumerate();
+        routes.filter(|(_, route)| **route == Route::Pull).map(|(at, _)| at)
+    }
+}
+
+impl<T: TopicIndex> Shard<T> {
+    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `longest`
+    /// tokens are not pushed, nor those that WarpLDA samples. Whether partitions before it have been sampled in this
+    /// epoch does not matter.
+    ///
+    /// # Panics
+    /// If there is no such partition, or not a size a word.
+    pub fn routes(&self, partition: u16, pulled: &[u32], longest: u32) -> Vec<Route> {
+        let part = &self.parts[partition as usize];
+        assert_eq!(pulled.len(), part.words.len(), "a size a word");
+        let long = self.long.tokens_by_place(partition, part.words.len());
+        // What goes back of a row is no longer than it, and than a few bytes a token.
+        let both = |(at, &row): (usize, &u32)| {
+            row.saturating_add(row.min(2 * (part.range(at).len() as u32 + long[at])))
+        };
+        let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
+        // One behind the others stands for all that WarpLDA samples.
+        let of_warp = self.lengths.len() as u32;
+        let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
+        for (at, &long) in long.iter().enumerate() {
+            for run in part.documents[part.range(at)].chunk_by(|a, b| a == b) {
+                of_words.push(run[0]);
+                tokens.push(run.len() as u32);
+            }
+            if long > 0 {
+                of_words.push(of_warp);
+                tokens.push(long);
+            }
+            starts.push(of_words.len());
+        }
+        let short = self.lengths.iter().zip(&self.sizes).map(|(&length, &row)| route::Document {
+            row,
+            token_bits: token_bits(length),
+            may_be_pushed: length <= longest,
+        });
+        let stays = route::Document { row: 0, token_bits: 0, may_be_pushed: false };
+        let documents: Vec<route::Document> = short.chain([stays]).collect();
+        let words = route::Words {
+            starts: &starts,
+            documents: &of_words,
+            tokens: &tokens,
+            pulled: &pulled,
+        };
+        route::route(&words, &documents)
+    }
+
+    /// What its tokens need now: what is pushed has the topics and rows of C_d of this moment.
+    ///
+    /// # Panics
+    /// If there is no such partition, or not a route a word, or if a word with tokens of WarpLDA's is pushed.
+    pub fn request(&self, partition: u16, routes: Vec<Route>) -> Plan {
+        let part = &self.parts[partition as usize];
+        assert_eq!(routes.len(), part.words.len(), "a route a word");
+        let mut of_long = self.long.places(partition);
+        assert!(of_long.all(|at| routes[at as usize] == Route::Pull), "WarpLDA wants whole rows");
+        // (document, place of the word, token): tokens of a word ascend, so that sorting is stable.
+        let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
+        for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
+            let tokens = part.range(at);
+            pushed.extend(tokens.map(|token| (part.documents[token], at as u32, token as u32)));
+        }
+        pushed.sort_unstable();
+        let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
+            let mut document = wire::Document::default();
+            self.row_at(run[0].0 as usize, &mut document.row);
+            let topic = |token: u32| part.topics[token as usize].get();
+            document.tokens.extend(run.iter().map(|&(_, word, token)| (word, topic(token))));
+            document
+        });
+        let documents = documents.collect();
+        let places = pushed.iter().map(|&(_, _, token)| token).collect();
+        Plan { routes, pushed: documents, places }
+    }
+
+    /// Begins an epoch's sampling with WarpLDA's pass over the long documents, before any partition is sampled;
+    /// `totals` are C_k of the first round's start.
+    pub(crate) fn sample_documents(
+        &mut self,
+        bench: &mut Bench<T>,
+        job: &Job,
+        round: Round,
+        totals: &[u32],
+    ) {
+        let Self { long, own, number, .. } = self;
+        if long.is_empty() {
+            return;
+        }
+        // What other partitions' answers have added by now depends on when they came.
+        bench.warp(job, round, totals, std::iter::repeat(0), |context, scratch, _| {
+            long.sample_documents(*number, context, scratch, |outcome| add(own, outcome));
+        });
+    }
+
+    /// Samples the tokens of pulled words, whose `rows` have come one behind the other, as of the round's start;
+    /// `totals` are C_k of then. First those of long documents, then the others. What each pulled word has gained is
+    /// written behind `gained`, in the same order.
+    ///
+    /// # Errors
+    /// [`AnswerError`], and then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is not of this partition.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn sample(
+        &mut self,
+        bench: &mut Bench<T>,
+        job: &Job,
+        round: Round,
+        partition: u16,
+        plan: &Plan,
+        totals: &[u32],
+        mut rows: &[u8],
+        gained: &mut Vec<u8>,
+    ) -> Result<(), AnswerError> {
+        let part = &mut self.parts[partition as usize];
+        let mut walk = self.long.walk(partition);
+        bench.clear();
+        for at in plan.pulled() {
+            let range = part.range(at);
+            self.long.known(&mut walk, partition, at as u32, |known| bench.lay_long(known));
+            let documents = part.documents[range.clone()].iter().copied();
+            let laid = bench.lay(&mut rows, documents.zip(part.topics[range].iter().copied()))?;
+            laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
+        }
+        if !rows.is_empty() {
+            return Err(AnswerError::Rest { bytes: rows.len() });
+        }
+        let key = BlockKey { shard: self.number, documents: 0, words: partition };
+        if bench.has_long() {
+            let mut row = vec![0; part.words.len()];
+            plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
+            let Self { long, own, .. } = self;
+            let mut outcome = Outcome::default();
+            bench.warp(job, round, totals, own.iter().copied(), |context, scratch, rows| {
+                outcome = long.sample_words(key, context, scratch, rows, &row);
+            });
+            add(own, outcome);
+            let mut walk = long.walk(partition);
+            for at in plan.pulled() {
+                long.topics(&mut walk, partition, at as u32, |topic| bench.put_long(topic));
+            }
+            long.told(partition);
+        }
+        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows, &self.ends);
+        let mut topics = bench.topics();
+        for at in plan.pulled() {
+            let range = part.range(at);
+            let (of_word, rest) = topics.split_at(range.len());
+            part.topics[range].copy_from_slice(of_word);
+            topics = rest;
+        }
+        let code = RowCode::new(job.topics());
+        bench.gains(|_, gains| code.encode(gains, gained));
+        Ok(())
+    }
+
+    /// Takes the new topics of what was pushed.
+    ///
+    /// # Errors
+    /// [`AnswerError`], and then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is not of this partition.
+    pub fn answered(
+        &mut self,
+        code: PushCode,
+        partition: u16,
+        plan: &Plan,
+        answer: &[u8],
+    ) -> Result<(), AnswerError> {
+        let mut topics = Vec::new();
+        code.decode_answer(&plan.pushed, answer, &mut topics)?;
+        let part = &mut self.parts[partition as usize];
+        for (&token, &topic) in plan.places.iter().zip(&topics) {
+            let old = part.topics[token as usize].get();
+            if old != topic {
+                let document = part.documents[token as usize] as usize;
+                self.rows.decrement(document, old);
+                self.rows.increment(document, topic);
+                self.own[old as usize] -= 1;
+                self.own[topic as usize] += 1;
+                part.topics[token as usize] = T::new(topic);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add(own: &mut [i32], outcome: Outcome) {
+    for (topic, by) in outcome.totals {
+        own[topic as usize] += by;
+    }
+}
+
+/// About how many bits a token takes of a document of this length, there and back: which word, which of the
+/// document's topics, and whether it has changed.
+fn token_bits(length: u32) -> u32 {
+    let topic = u32::BITS - length.max(1).leading_zeros();
+    8 + topic + 2 + topic / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+
+    use super::super::Hybrid;
+    use super::*;
+    use crate::placement::{Partitioner, Placement};
+
+    #[test]
+    fn when_an_answer_comes_does_not_matter() {
+        // The first has the words of the first partition, the second the others.
+        let long: Vec<u32> = (0..400).map(|at| at % 10).collect();
+        let short: Vec<u32> = (0..300).map(|at| 10 + at % 10).collect();
+        let corpus = Corpus::from_tokens([long, short]).unwrap();
+        let job = Job::new(5, 20, 0.1.into(), 0.01, 4).unwrap();
+        let placement = Placement::new(Partitioner::Range, &[1; 20], 2, 1).unwrap();
+        let hybrid = Hybrid { short_length: 300, mh_steps: 2 };
+        let round = Round { epoch: 1, number: 0, attempt: 0 };
+        let run = |is_early: bool| {
+            let mut shard =
+                Shard::<u16>::new(&job, hybrid, &placement, 0, &corpus, 0..2, 0).unwrap();
+            // Proposals that are not the topics themselves.
+            let mut kept = shard.topics();
+            let of_long = kept[300..].iter_mut().enumerate();
+            of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
+            shard.restore(&job, &kept).unwrap();
+            let totals = shard.counts.clone();
+            let mut bench = Bench::new(job.topics());
+            // Words of the long one are pulled, whatever that costs.
+            assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
+            let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);
+            assert_eq!(routes, [Route::Push; 10]);
+            let plan = shard.request(1, routes);
+            let code = PushCode::new(job.topics(), 10, 1000);
+            let mut answer = Vec::new();
+            code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
+            shard.begin_round(&totals).unwrap();
+            if is_early {
+                shard.answered(code, 1, &plan, &answer).unwrap();
+            }
+            shard.sample_documents(&mut bench, &job, round, &totals);
+            if !is_early {
+                shard.answered(code, 1, &plan, &answer).unwrap();
+            }
+            (shard.topics(), shard.own)
+        };
+        assert_eq!(run(true), run(false));
+    }
+}

@@ -1,0 +1,182 @@
+//! Long documents, which WarpLDA samples.
+
+use lda_core::eval::log_joint;
+use lda_core::train::{Options as CoreOptions, SamplerKind, Trainer};
+use lda_dist::job::Job;
+use lda_dist::placement::{Partitioner, Placement};
+use lda_dist::shard::{Hybrid, RestoreError, Shard};
+use lda_dist::together::{Options, Routing, Together, TogetherError};
+
+use super::{check_counts, corpus, hash, job, topics};
+
+const HYBRIDS: [Hybrid; 3] = [
+    Hybrid { short_length: 25, mh_steps: 1 },
+    Hybrid { short_length: 10, mh_steps: 3 },
+    Hybrid { short_length: 0, mh_steps: 2 },
+];
+
+#[test]
+fn counts_are_those_of_the_topics() {
+    let corpus = corpus(60, 50, 20);
+    let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
+    for hybrid in HYBRIDS {
+        for routing in [Routing::Cheapest, Routing::Pull, Routing::Push] {
+            let options = Options { routing, hybrid, ..cut };
+            for topics in [3, 40, 300] {
+                let job = job(&corpus, topics);
+                let mut narrow = Together::<u16>::new(&job, &corpus, &options).unwrap();
+                let mut wide = Together::<u32>::new(&job, &corpus, &options).unwrap();
+                check_counts(&narrow, &corpus);
+                let start = self::topics(&narrow);
+                for _ in 0..4 {
+                    let bytes = narrow.epoch().unwrap();
+                    assert_eq!(bytes, wide.epoch().unwrap());
+                    check_counts(&narrow, &corpus);
+                    assert_eq!(self::topics(&narrow), self::topics(&wide));
+                    // Words of long documents are pulled.
+                    let pushes = hybrid.short_length > 0 && routing == Routing::Push;
+                    assert!(bytes.rows > 0 && (!pushes || bytes.pushed > 0), "{bytes:?}");
+                }
+                let moved =
+                    start.iter().zip(&self::topics(&narrow)).filter(|(a, b)| a != b).count();
+                assert!(moved * 4 > start.len(), "{moved} of {} tokens", start.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_order_of_shards_matters() {
+    let corpus = corpus(80, 40, 15);
+    let job = job(&corpus, 100);
+    let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
+    let run = |order: [usize; 5], hybrid, rounds| {
+        let options = Options { rounds, hybrid, ..options };
+        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let bytes = [0; 3].map(|_| run.epoch_in_order(&order).unwrap());
+        (topics(&run), bytes)
+    };
+    for (hybrid, rounds) in HYBRIDS.into_iter().zip([1, 3, 5]) {
+        let first = run([0, 1, 2, 3, 4], hybrid, rounds);
+        assert!(first == run([4, 3, 2, 1, 0], hybrid, rounds));
+        assert!(first == run([2, 0, 4, 1, 3], hybrid, rounds));
+    }
+}
+
+#[test]
+fn bits_are_those_of_versions_before() {
+    let corpus = corpus(200, 120, 25);
+    let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
+    let job = job(&corpus, 300);
+    let after = |hybrid| {
+        let mut run = Together::<u16>::new(&job, &corpus, &Options { hybrid, ..cut }).unwrap();
+        (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
+        hash(&run)
+    };
+    let expected = [0xd3c8b039c380bd6d, 0x72fe609f5303d22d, 0x046b71dcdd73e1f7];
+    let found = HYBRIDS.map(after);
+    assert_eq!(found, expected, "{found:#x?}");
+    // Where no document is long nothing is other than without.
+    assert_eq!(after(Hybrid { short_length: 50, mh_steps: 2 }), after(Hybrid::default()));
+}
+
+#[test]
+fn what_a_shard_keeps_is_all_of_it() {
+    let corpus = corpus(40, 30, 20);
+    let job = job(&corpus, 12);
+    let costs = vec![1; 30];
+    for hybrid in HYBRIDS {
+        let shard = |partitions| {
+            let placement = Placement::new(Partitioner::Range, &costs, partitions, 1).unwrap();
+            Shard::<u16>::new(&job, hybrid, &placement, 0, &corpus, 5..35, 0).unwrap()
+        };
+        let (mut one, mut other) = (shard(4), shard(7));
+        // Topics follow from the documents, and not from how words are divided.
+        assert_eq!(one.topics(), other.topics());
+        let (tokens, kept) = (one.num_tokens(), one.topics());
+        let is_long = |length: &u64| *length > u64::from(hybrid.short_length);
+        let long: u64 = (5..35).map(|d| corpus.doc_length(d)).filter(is_long).sum();
+        assert!(one.has_long() && long > 0);
+        assert_eq!(kept.len(), tokens + long as usize * usize::from(hybrid.mh_steps));
+        let changed: Vec<u16> = (0..).zip(&kept).map(|(at, k)| (k + at % 5) % 12).collect();
+        one.restore(&job, &changed).unwrap();
+        other.restore(&job, &changed).unwrap();
+        assert_eq!(one.topics(), changed);
+        assert_eq!(other.topics(), changed);
+        assert_eq!(one.log_joint(&job).to_bits(), other.log_joint(&job).to_bits());
+        // Each row is that of the document's tokens.
+        let mut rows = vec![vec![0u32; 12]; 30];
+        one.for_each(|document, _, topic| rows[document as usize][topic as usize] += 1);
+        for (document, counts) in rows.iter().enumerate() {
+            let mut row = Vec::new();
+            one.row(document, &mut row);
+            let expected: Vec<(u32, u32)> =
+                (0..).zip(counts.iter().copied()).filter(|entry| entry.1 > 0).collect();
+            assert_eq!(row, expected);
+        }
+        let short = RestoreError::Tokens { found: tokens, expected: kept.len() };
+        assert_eq!(one.restore(&job, &kept[..tokens]), Err(short));
+        let mut beyond = kept.clone();
+        *beyond.last_mut().unwrap() = 12;
+        assert_eq!(one.restore(&job, &beyond), Err(RestoreError::Topic { topic: 12 }));
+        assert_eq!(one.topics(), changed);
+    }
+}
+
+#[test]
+fn it_comes_to_the_likelihood_of_one_process() {
+    let corpus = corpus(600, 300, 30);
+    let (epochs, seeds) = (80, 4);
+    let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
+    let of_seed = |seed| Job::new(20, 300, 0.2.into(), 0.02, seed).unwrap();
+    let expected = |sampler, short_length| {
+        mean(&|seed| {
+            let job = of_seed(seed);
+            let options = CoreOptions {
+                topics: 20,
+                alpha: Some(job.alpha().clone()),
+                beta: job.beta(),
+                seed,
+                sampler: Some(sampler),
+                short_length,
+                // It would do more passes of WarpLDA's an epoch.
+                mh_steps_cap: 1,
+                ..CoreOptions::default()
+            };
+            let mut trainer = Trainer::new(&corpus, &options).unwrap();
+            (0..epochs).for_each(|_| {
+                trainer.epoch();
+            });
+            trainer.log_joint().total()
+        })
+    };
+    let found = |hybrid| {
+        mean(&|seed| {
+            let job = of_seed(seed);
+            let cut = Options { shards: 4, partitions: 16, rounds: 4, ..Options::default() };
+            let options = Options { servers: 2, hybrid, ..cut };
+            let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+            (0..epochs).for_each(|_| {
+                run.epoch().unwrap();
+            });
+            log_joint(&run, job.alpha(), job.beta()).unwrap().total()
+        })
+    };
+    let of = |short_length| Hybrid { short_length, mh_steps: 1 };
+    let away = found(of(0)) / expected(SamplerKind::Warp, None) - 1.0;
+    assert!(away.abs() < 0.006, "all are long: {away}");
+    let away = found(of(30)) / expected(SamplerKind::Hybrid, Some(30)) - 1.0;
+    assert!(away.abs() < 0.006, "half are: {away}");
+}
+
+#[test]
+fn steps_that_cannot_be_are_refused() {
+    let corpus = corpus(5, 5, 5);
+    for mh_steps in [0, 65] {
+        let hybrid = Hybrid { short_length: 3, mh_steps };
+        let options = Options { hybrid, ..Options::default() };
+        let refused = Together::<u16>::new(&job(&corpus, 3), &corpus, &options).unwrap_err();
+        assert_eq!(refused, TogetherError::Steps { steps: mh_steps });
+        assert_eq!(refused.to_string(), format!("{mh_steps} steps a token: give 1 to 64"));
+    }
+}
