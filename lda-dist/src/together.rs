@@ -166,6 +166,17 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether they make sense, whatever the documents are.
+    ///
+    /// # Errors
+    /// [`TogetherError::Steps`].
+    pub fn check(&self) -> Result<(), TogetherError> {
+        let steps = self.hybrid.mh_steps;
+        if (1..=MAX_STEPS).contains(&steps) { Ok(()) } else { Err(TogetherError::Steps { steps }) }
+    }
+}
+
 /// Bytes that would travel, without what a transport puts around them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
@@ -461,10 +472,8 @@ pub fn place(
     frequencies: &[u64],
     documents: u64,
 ) -> Result<Placement, TogetherError> {
-    let Options { shards, partitions, rounds, servers, partitioner, hybrid, .. } = *options;
-    if !(1..=MAX_STEPS).contains(&hybrid.mh_steps) {
-        return Err(TogetherError::Steps { steps: hybrid.mh_steps });
-    }
+    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+    options.check()?;
     if shards == 0 {
         return Err(TogetherError::Shards { shards, documents: documents as usize });
     }

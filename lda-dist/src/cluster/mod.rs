@@ -188,16 +188,16 @@ impl Setup {
         self.keep_every > 0 && epoch.is_multiple_of(self.keep_every)
     }
 
-    /// Whether everyone has something to do.
+    /// Whether everyone has something to do, and can do it.
     ///
     /// # Errors
-    /// [`TogetherError::Workers`].
+    /// [`TogetherError::Workers`], [`TogetherError::Steps`].
     pub fn check(&self) -> Result<(), TogetherError> {
         let (workers, shards) = (self.workers, self.options.shards);
         if workers == 0 || workers > shards.into() {
             return Err(TogetherError::Workers { workers, shards });
         }
-        Ok(())
+        self.options.check()
     }
 
     /// Whether the log joint is computed after an epoch.

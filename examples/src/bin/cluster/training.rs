@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ValueEnum, value_parser};
 use lda_dist::cluster::Setup;
 use lda_dist::job::{Job, JobError};
+use lda_dist::shard::{Hybrid, MAX_STEPS};
 use lda_dist::together::{Options, Routing};
 use serde::Deserialize;
 
@@ -53,6 +54,12 @@ pub struct Training {
     /// Which words' rows come to workers; of the others tokens go to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
+    /// WarpLDA samples documents of more tokens than this, F+LDA the others [default: F+LDA all]
+    #[arg(long, value_name = "TOKENS")]
+    pub short_length: Option<u32>,
+    /// Proposals that a token of a long document carries from one of WarpLDA's passes to the next
+    #[arg(long, value_name = "M", default_value_t = 1, value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
+    pub mh_steps: u16,
     /// Partitions whose rows are asked for while another is sampled; never change a result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ahead: u16,
@@ -76,6 +83,8 @@ impl Default for Training {
             partitions: None,
             rounds: None,
             routing: Route::Cheapest,
+            short_length: None,
+            mh_steps: 1,
             ahead: 1,
             save: None,
         }
@@ -131,8 +140,10 @@ impl Training {
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
         let rounds = self.rounds.unwrap_or(shards.min(most));
         let (servers, routing) = (self.servers, self.routing.routing());
-        let options =
-            Options { shards, partitions, rounds, servers, routing, ..Options::default() };
+        let hybrid =
+            Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
+        let cut = Options { shards, partitions, rounds, servers, ..Options::default() };
+        let options = Options { routing, hybrid, ..cut };
         Ok(Setup {
             job,
             options,
@@ -171,6 +182,10 @@ mod tests {
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));
         let found = options(&Training::default(), of(3, 5));
         assert_eq!((found.shards, found.partitions, found.rounds), (3, 5, 3));
+        assert_eq!(found.hybrid, Hybrid::default());
+        let long = Training { short_length: Some(2000), mh_steps: 3, ..Training::default() };
+        let found = options(&long, of(1000, 500));
+        assert_eq!(found.hybrid, Hybrid { short_length: 2000, mh_steps: 3 });
         let many = Training { workers: 20, servers: 9, ..Training::default() };
         let found = options(&many, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
