@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::thresholds::{self, Thresholds};
+use lda_benches::lab::traffic::{self, TrafficPlan};
 use lda_benches::lab::{
     Contender, CorpusName, Event, LabError, Machine, Plan, Results, Rival, Runner, Seeds, Store,
     end_with, report, rival_names, sampler_names, serve,
@@ -29,6 +30,9 @@ enum Action {
     Run(Box<RunArguments>),
     /// Writes CSV, table and plots again from what is finished in an output directory.
     Report(ReportArguments),
+    /// Counts what moves between workers and servers of a cluster that is run in one process, in several ways to divide
+    /// the work.
+    Traffic(TrafficArguments),
     /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
     /// machine; prints TOML.
     Calibrate(CalibrateArguments),
@@ -130,6 +134,24 @@ struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
+struct TrafficArguments {
+    /// The plan.
+    plan: PathBuf,
+    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Epochs, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
+    /// Runs at once, each on a thread, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Runs again what is finished.
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Debug, Args)]
 struct CalibrateArguments {
     /// Document lengths.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
@@ -172,6 +194,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Action::Run(arguments) => run(*arguments),
         Action::Report(arguments) => report(&arguments),
+        Action::Traffic(arguments) => traffic(&arguments),
         Action::Calibrate(arguments) => calibrate(arguments),
         Action::Thresholds(arguments) => make_threshold(arguments),
         Action::Cell => cell(),
@@ -216,6 +239,18 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
     let runner = arguments.output.runner(&plan, arguments.again)?;
     let results = runner.run(&plan, Progress::default().listener())?;
     finish(&runner.store, &plan, &results, &runner.thresholds)
+}
+
+fn traffic(arguments: &TrafficArguments) -> Result<bool, LabError> {
+    let mut plan = TrafficPlan::read(&arguments.plan)?;
+    replace(&mut plan.epochs, arguments.epochs);
+    replace(&mut plan.jobs, arguments.jobs);
+    let default = || PathBuf::from("target/lab").join(&plan.name);
+    let directory = arguments.out.clone().unwrap_or_else(default);
+    for path in traffic::run(&plan, &directory, arguments.again, &say)? {
+        say(&format!("wrote {}", path.display()));
+    }
+    Ok(true)
 }
 
 /// The child's side of a run, which ends when the lab does.

@@ -4,7 +4,8 @@
 //! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`],
 //! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
 //! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`] reads off how
-//! long a sampler took to a likelihood; [`calibrate`] finds which sampler suits which documents on this machine.
+//! long a sampler took to a likelihood; [`calibrate`] finds which sampler suits which documents on this machine;
+//! [`traffic`] counts what a cluster moves.
 //!
 //! How a figure is measured stands beside the code that measures it, and in the README of this
 //! crate. Needs the feature `lab`.
@@ -27,6 +28,7 @@ mod rival;
 mod runner;
 mod store;
 pub mod thresholds;
+pub mod traffic;
 mod tuning;
 
 pub use cell::{Cell, Memory, Outcome, Point, Score, serve};

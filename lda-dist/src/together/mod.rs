@@ -33,206 +33,61 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod divide;
+mod options;
+
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::eval::{DocumentCounts, Visit, WordCounts};
-use thiserror::Error;
 
 use crate::bench::Bench;
 use crate::job::{JOINING, Job, Round};
-use crate::placement::{Partitioner, Placement, PlacementError, estimated_cost};
+use crate::placement::Placement;
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
-use crate::server::{RequestError, Server};
-use crate::shard::{AnswerError, Hybrid, MAX_STEPS, Shard, ShardError};
-use crate::wire::{PushCode, RowCode};
+use crate::server::Server;
+use crate::shard::Shard;
+use crate::wire::{Document, PushCode, RowCode};
 
-/// Bytes of a row that nobody would pull.
-const DEAR: u32 = u32::MAX / 2;
+pub use divide::{cut, place};
+pub(crate) use divide::{group, routes};
+pub use options::{Bytes, Options, Routing, TogetherError};
 
-/// Why a run cannot be, or ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+/// Something that happens in an epoch, for who [watches](Together::epoch_watched).
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum TogetherError {
-    /// Words cannot be placed.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-    /// A shard cannot be.
-    #[error(transparent)]
-    Shard(#[from] ShardError),
-    /// No shards, or fewer documents.
-    #[error("{shards} shards of {documents} documents: give 1 to as many as there are")]
-    Shards {
-        /// Shards.
-        shards: u16,
-        /// Documents.
-        documents: usize,
-    },
-    /// Too many partitions.
-    #[error("{partitions} partitions: give 65,535 at most")]
-    Partitions {
-        /// How many.
-        partitions: u32,
-    },
-    /// No rounds, or more than partitions.
-    #[error("{rounds} rounds of {partitions} partitions: give 1 to as many as there are")]
-    Rounds {
-        /// Rounds.
-        rounds: u16,
-        /// Partitions.
-        partitions: usize,
-    },
-    /// Steps that WarpLDA cannot do.
-    #[error("{steps} steps a token: give 1 to {MAX_STEPS}")]
-    Steps {
-        /// How many.
-        steps: u16,
-    },
-    /// No workers, or more than shards.
-    #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
-    Workers {
-        /// Workers.
-        workers: u32,
-        /// Shards.
-        shards: u16,
-    },
-    /// A server has refused something.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// A shard has.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-    /// More tokens of a topic than 32 bits.
-    #[error("topic {topic} has {tokens} tokens, beyond 32 bits")]
-    Total {
+pub enum Happening<'a> {
+    /// A shard has asked a server, which has answered.
+    Exchange(Exchange<'a>),
+    /// A server has ended a round, which took it so long.
+    RoundEnd {
         /// Which.
-        topic: usize,
-        /// Tokens.
-        tokens: i64,
+        server: u32,
+        /// How long.
+        took: Duration,
     },
 }
 
-/// Which words are pulled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Routing {
-    /// Those that cost less so ([`route`](crate::route)): LDA*'s asymmetric servers.
-    Cheapest,
-    /// All of them: the symmetric mode.
-    Pull,
-    /// None, but for those of documents that are not pushed or that WarpLDA samples.
-    Push,
-}
-
-/// How a job is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Parts of the documents, about equal in tokens.
-    pub shards: u16,
-    /// Partitions of the words.
-    pub partitions: u32,
-    /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
-    /// partitions.
-    pub rounds: u16,
-    /// Servers.
-    pub servers: u32,
-    /// How words find their servers.
-    pub partitioner: Partitioner,
-    /// Which words are pulled.
-    pub routing: Routing,
-    /// Documents of more tokens are not pushed.
-    pub longest: u32,
-    /// Which documents WarpLDA samples; they are not pushed either.
-    pub hybrid: Hybrid,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let partitioner = Partitioner::SkewAware;
-        let routing = Routing::Cheapest;
-        let (longest, hybrid) = (1 << 16, Hybrid::default());
-        Self {
-            shards: 1,
-            partitions: 1,
-            rounds: 1,
-            servers: 1,
-            partitioner,
-            routing,
-            longest,
-            hybrid,
-        }
-    }
-}
-
-impl Options {
-    /// Whether they make sense, whatever the documents are.
-    ///
-    /// # Errors
-    /// [`TogetherError::Steps`].
-    pub fn check(&self) -> Result<(), TogetherError> {
-        let steps = self.hybrid.mh_steps;
-        if (1..=MAX_STEPS).contains(&steps) { Ok(()) } else { Err(TogetherError::Steps { steps }) }
-    }
-}
-
-/// Bytes that would travel, without what a transport puts around them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
-    /// How long rows are, a byte a word, and asking for it.
-    pub sizes: u64,
-    /// Which words are pulled, a bit a word.
-    pub routes: u64,
-    /// Rows, to workers.
-    pub rows: u64,
-    /// What they have gained, to servers.
-    pub gained: u64,
-    /// Documents and their tokens, to servers.
-    pub pushed: u64,
-    /// Their topics, to workers.
-    pub answers: u64,
-    /// C_k: what each server's rows have gained, and to each shard and server.
-    pub totals: u64,
-}
-
-impl Bytes {
-    /// As much more.
-    pub fn add(&mut self, more: &Self) {
-        let Self { sizes, routes, rows, gained, pushed, answers, totals } = more;
-        let to = [
-            &mut self.sizes,
-            &mut self.routes,
-            &mut self.rows,
-            &mut self.gained,
-            &mut self.pushed,
-            &mut self.answers,
-            &mut self.totals,
-        ];
-        for (to, more) in to.into_iter().zip([sizes, routes, rows, gained, pushed, answers, totals])
-        {
-            *to = to.saturating_add(*more);
-        }
-    }
-
-    /// Of a request, on its way to a server.
-    pub(crate) fn count_request(&mut self, kind: Kind, bytes: u64) {
-        match kind {
-            Kind::Sizes => self.sizes += bytes,
-            Kind::Pull => self.routes += bytes,
-            Kind::Push => self.pushed += bytes,
-            Kind::Gained => self.gained += bytes,
-            // Before the first epoch.
-            Kind::Join => {}
-        }
-    }
-
-    /// All.
-    pub fn total(&self) -> u64 {
-        let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;
-        let all = [sizes, routes, rows, gained, pushed, answers, totals];
-        all.into_iter().fold(0, u64::saturating_add)
-    }
+/// A request and its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange<'a> {
+    /// Who was asked.
+    pub server: u32,
+    /// What was asked.
+    pub kind: Kind,
+    /// Bytes there.
+    pub request: u64,
+    /// Bytes back.
+    pub reply: u64,
+    /// Rows that were pulled, or what they have gained, one [behind](RowCode) the other; else empty.
+    pub rows: &'a [u8],
+    /// Documents that were pushed; else empty.
+    pub documents: &'a [Document],
+    /// How long the server was at it.
+    pub took: Duration,
 }
 
 /// A run.
@@ -306,19 +161,21 @@ impl<T: TopicIndex> Together<T> {
                 self.servers[server].serve(&request, &mut Vec::new())?;
             }
         }
-        self.end_round()?;
+        self.end_round(&mut |_| {})?;
         Ok(())
     }
 
     /// Ends a round; returns the bytes of C_k.
-    fn end_round(&mut self) -> Result<u64, TogetherError> {
+    fn end_round(&mut self, watch: &mut dyn FnMut(Happening<'_>)) -> Result<u64, TogetherError> {
         let code = RowCode::new(self.job.topics());
         let mut bytes = 0;
         let mut all = vec![0i64; self.totals.len()];
         let mut of_server = all.clone();
-        for server in &mut self.servers {
+        for (number, server) in (0..).zip(&mut self.servers) {
             of_server.fill(0);
+            let begun = Instant::now();
             server.end_round(&mut of_server)?;
+            watch(Happening::RoundEnd { server: number, took: begun.elapsed() });
             bytes += code.size(&sparse(&of_server)) as u64;
             all.iter_mut().zip(&of_server).for_each(|(all, of_server)| *all += of_server);
         }
@@ -347,6 +204,26 @@ impl<T: TopicIndex> Together<T> {
     /// # Panics
     /// If a number is not of a shard.
     pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, TogetherError> {
+        self.run_epoch(order, &mut |_| {})
+    }
+
+    /// The same, and `watch` is told what happens.
+    ///
+    /// # Errors
+    /// [`TogetherError`].
+    pub fn epoch_watched(
+        &mut self,
+        watch: &mut dyn FnMut(Happening<'_>),
+    ) -> Result<Bytes, TogetherError> {
+        let order: Vec<usize> = (0..self.shards.len()).collect();
+        self.run_epoch(&order, watch)
+    }
+
+    fn run_epoch(
+        &mut self,
+        order: &[usize],
+        watch: &mut dyn FnMut(Happening<'_>),
+    ) -> Result<Bytes, TogetherError> {
         self.epoch += 1;
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
@@ -361,42 +238,56 @@ impl<T: TopicIndex> Together<T> {
                 }
                 for partition in group(&self.options, &self.placement, shard as u16, number) {
                     let server = self.placement.server(partition.into()) as usize;
-                    self.exchange(shard, partition, server, round, &mut bytes)?;
+                    bytes.add(&self.exchange(shard, partition, server, round, watch)?);
                 }
             }
-            bytes.totals += self.end_round()?;
+            bytes.totals += self.end_round(watch)?;
         }
         Ok(bytes)
     }
 
-    /// One partition of one shard.
+    /// One partition of one shard; returns the bytes that this would take to move.
     fn exchange(
         &mut self,
         shard: usize,
         partition: u16,
         server: usize,
         round: Round,
-        bytes: &mut Bytes,
-    ) -> Result<(), TogetherError> {
+        watch: &mut dyn FnMut(Happening<'_>),
+    ) -> Result<Bytes, TogetherError> {
         let Self { job, options, shards, servers, bench, totals, .. } = self;
-        let (shard, server) = (&mut shards[shard], &mut servers[server]);
+        let (shard, number, server) = (&mut shards[shard], server as u32, &mut servers[server]);
         let about = shard.about(partition, round);
         let words = shard.words(partition).len();
+        let mut bytes = Bytes::default();
         if words == 0 {
-            return Ok(());
+            return Ok(bytes);
         }
         let mut ask = |kind: Kind, body: &[u8]| {
             let (mut request, mut reply) = (Vec::new(), Vec::new());
             request::begin(kind, &about, &mut request);
             request.extend_from_slice(body);
+            let begun = Instant::now();
             server.serve(&request, &mut reply)?;
+            let took = begun.elapsed();
             let (there, back) = (request.len() as u64, reply.len() as u64);
-            Ok::<_, TogetherError>((reply, there, back))
+            let (rows, documents) = (&[][..], &[][..]);
+            let seen = Exchange {
+                server: number,
+                kind,
+                request: there,
+                reply: back,
+                rows,
+                documents,
+                took,
+            };
+            Ok::<_, TogetherError>((reply, seen))
         };
         let mut sizes = Vec::new();
         if options.routing == Routing::Cheapest {
-            let (found, there, back) = ask(Kind::Sizes, &[])?;
-            bytes.sizes += there + back;
+            let (found, seen) = ask(Kind::Sizes, &[])?;
+            bytes.sizes += seen.request + seen.reply;
+            watch(Happening::Exchange(seen));
             sizes.extend(found.into_iter().map(size_of_byte));
         }
         let routes = routes(options, shard, partition, &sizes);
@@ -405,22 +296,27 @@ impl<T: TopicIndex> Together<T> {
         let (mut body, mut answer) = (Vec::new(), Vec::new());
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
         if !body.is_empty() {
-            let (reply, there, back) = ask(Kind::Push, &body)?;
+            let (reply, seen) = ask(Kind::Push, &body)?;
             answer = reply;
-            bytes.pushed += there;
-            bytes.answers += back;
+            bytes.pushed += seen.request;
+            bytes.answers += seen.reply;
+            watch(Happening::Exchange(Exchange { documents: &plan.pushed, ..seen }));
         }
         if plan.routes.contains(&Route::Pull) {
             body.clear();
             put_routes(&plan.routes, &mut body);
-            let (rows, there, back) = ask(Kind::Pull, &body)?;
-            bytes.routes += there;
-            bytes.rows += back;
+            let behind = body.len();
+            let (rows, seen) = ask(Kind::Pull, &body)?;
+            bytes.routes += seen.request;
+            bytes.rows += seen.reply;
+            watch(Happening::Exchange(Exchange { rows: &rows, ..seen }));
             shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
-            bytes.gained += ask(Kind::Gained, &body)?.1;
+            let (_, seen) = ask(Kind::Gained, &body)?;
+            bytes.gained += seen.request;
+            watch(Happening::Exchange(Exchange { rows: &body[behind..], ..seen }));
         }
         shard.answered(code, partition, &plan, &answer)?;
-        Ok(())
+        Ok(bytes)
     }
 
     /// Every token: `f(document, word, topic)`.
@@ -444,92 +340,6 @@ impl<T: TopicIndex> Together<T> {
     pub fn totals(&self) -> &[u32] {
         &self.totals
     }
-}
-
-/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for.
-pub(crate) fn routes<T: TopicIndex>(
-    options: &Options,
-    shard: &Shard<T>,
-    partition: u16,
-    sizes: &[u32],
-) -> Vec<Route> {
-    let words = shard.words(partition).len();
-    match options.routing {
-        Routing::Pull => vec![Route::Pull; words],
-        Routing::Push => shard.routes(partition, &vec![DEAR; words], options.longest),
-        Routing::Cheapest => shard.routes(partition, sizes, options.longest),
-    }
-}
-
-/// Places words by what they cost before anything is known of their topics. `frequencies` are the tokens of each word,
-/// in so many documents.
-///
-/// # Errors
-/// [`TogetherError`], where words or documents cannot be divided so.
-pub fn place(
-    job: &Job,
-    options: &Options,
-    frequencies: &[u64],
-    documents: u64,
-) -> Result<Placement, TogetherError> {
-    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
-    options.check()?;
-    if shards == 0 {
-        return Err(TogetherError::Shards { shards, documents: documents as usize });
-    }
-    if u16::try_from(partitions).is_err() {
-        return Err(TogetherError::Partitions { partitions });
-    }
-    let mean = frequencies.iter().sum::<u64>().div_ceil(documents.max(1));
-    let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
-    let costs: Vec<u64> = frequencies.iter().map(cost).collect();
-    let placement = Placement::new(partitioner, &costs, partitions, servers)?;
-    let partitions = placement.num_partitions();
-    if rounds == 0 || usize::from(rounds) > partitions {
-        return Err(TogetherError::Rounds { rounds, partitions });
-    }
-    Ok(placement)
-}
-
-/// Partitions that a shard has in a round.
-pub(crate) fn group(
-    options: &Options,
-    placement: &Placement,
-    shard: u16,
-    round: u16,
-) -> Range<u16> {
-    let (shards, rounds) = (u64::from(options.shards), u64::from(options.rounds));
-    let group = (u64::from(round) + u64::from(shard) * rounds / shards) % rounds;
-    let first = |group: u64| (group * placement.num_partitions() as u64 / rounds) as u16;
-    first(group)..first(group + 1)
-}
-
-/// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first
-/// document of each, and the end.
-///
-/// # Errors
-/// [`TogetherError::Shards`], if there are fewer documents, or no parts.
-pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, TogetherError> {
-    let documents = corpus.num_documents();
-    if shards == 0 || usize::from(shards) > documents {
-        return Err(TogetherError::Shards { shards, documents });
-    }
-    let (documents, shards) = (corpus.num_documents(), usize::from(shards));
-    let tokens = u128::from(corpus.num_tokens());
-    let (mut firsts, mut before) = (vec![0], 0u128);
-    for (document, length) in corpus.documents().map(|document| document.len()).enumerate() {
-        let number = firsts.len();
-        // As many documents must be left as shards.
-        let must = documents - document == shards - number;
-        let may =
-            document > firsts[number - 1] && before * shards as u128 >= tokens * number as u128;
-        if number < shards && (must || may) {
-            firsts.push(document);
-        }
-        before += u128::from(length);
-    }
-    firsts.push(documents);
-    Ok(firsts)
 }
 
 /// What there is of numbers by topic.
@@ -581,22 +391,5 @@ impl<T: TopicIndex> WordCounts for Together<T> {
             self.servers[server].row(partition as u16, word as u32, &mut row);
             visit(word, &row);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documents_are_cut_about_evenly() {
-        let lengths = [900, 1, 1, 1, 40, 30, 27];
-        let corpus = Corpus::from_tokens(lengths.map(|length| vec![0; length])).unwrap();
-        let cut = |corpus: &Corpus, shards| super::cut(corpus, shards).unwrap();
-        assert_eq!(cut(&corpus, 1), [0, 7]);
-        assert_eq!(cut(&corpus, 2), [0, 1, 7]);
-        assert_eq!(cut(&corpus, 7), [0, 1, 2, 3, 4, 5, 6, 7]);
-        let even = Corpus::from_tokens(vec![vec![0; 10]; 12]).unwrap();
-        assert_eq!(cut(&even, 4), [0, 3, 6, 9, 12]);
     }
 }

@@ -1,0 +1,216 @@
+//! What to compare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lda_dist::placement::Partitioner;
+use lda_dist::together::{Options, Routing};
+use serde::{Deserialize, Serialize};
+
+use super::super::{CorpusName, LabError};
+use super::Of;
+
+/// What to compare.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrafficPlan {
+    /// For headings; the file's name unless given.
+    pub name: String,
+    /// Documents.
+    pub corpora: Vec<CorpusName>,
+    /// K.
+    pub topics: u32,
+    /// Shards of the documents.
+    pub parts: Vec<u16>,
+    /// Epochs.
+    pub epochs: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Runs at once, each on a thread of its own.
+    pub jobs: usize,
+    /// The arm that others are compared with.
+    pub beside: String,
+    /// By name.
+    pub arm: BTreeMap<String, Arm>,
+}
+
+/// How the work is divided. What is left out is as by default: LDA*'s architecture with all that it has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Arm {
+    /// `cheapest` (default), `pull` or `push`.
+    pub routing: Route,
+    /// `skew-aware` (default), `range`, `hash` or `rendezvous`.
+    pub partitioner: Placing,
+    /// Servers; as many as parts unless given.
+    pub servers: Option<u32>,
+    /// Partitions of the words; as many as servers unless given.
+    pub partitions: Option<u32>,
+    /// Rounds an epoch; 1 unless given.
+    pub rounds: Option<u16>,
+}
+
+/// Which words' rows are pulled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Whatever takes fewer bytes.
+    #[default]
+    Cheapest,
+    /// All.
+    Pull,
+    /// None.
+    Push,
+}
+
+/// How words find their servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placing {
+    /// Ranges of about equal cost, each to the server that has least.
+    #[default]
+    SkewAware,
+    /// Ranges of equally many words, in turn.
+    Range,
+    /// By a hash.
+    Hash,
+    /// By a hash, each partition to the server that is first for it.
+    Rendezvous,
+}
+
+impl Default for TrafficPlan {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            corpora: Vec::new(),
+            topics: 1000,
+            parts: vec![100],
+            epochs: 30,
+            seed: 1,
+            jobs: 1,
+            beside: "symmetric".to_owned(),
+            arm: BTreeMap::new(),
+        }
+    }
+}
+
+impl TrafficPlan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`LabError::Read`], [`LabError::Syntax`].
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+        let mut plan: Self = toml::from_str(&text).map_err(|error| LabError::Syntax {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        if plan.name.is_empty() {
+            plan.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(plan)
+    }
+
+    /// Whether there is something to run, and can be.
+    ///
+    /// # Errors
+    /// [`LabError::Value`]; [`LabError::NoCorpus`].
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |key, value: String, remedy: &str| {
+            Err(LabError::Value { key, value, remedy: remedy.to_owned() })
+        };
+        if self.corpora.is_empty() {
+            return refuse("corpora", "[]".to_owned(), "name some, as [\"reddit\"]");
+        }
+        if !self.arm.contains_key(&self.beside) {
+            let arms: Vec<&str> = self.arm.keys().map(String::as_str).collect();
+            let remedy = format!("name one of the arms: {}", arms.join(", "));
+            return refuse("beside", self.beside.clone(), &remedy);
+        }
+        if self.parts.is_empty() || self.parts.contains(&0) {
+            return refuse("parts", format!("{:?}", self.parts), "give numbers from 1");
+        }
+        if self.topics == 0 || self.topics > 1 << 16 {
+            return refuse("topics", self.topics.to_string(), "give 1 to 65536");
+        }
+        if self.epochs == 0 || self.jobs == 0 {
+            let (key, value) = if self.jobs == 0 { ("jobs", 0) } else { ("epochs", 0) };
+            return refuse(key, value.to_string(), "give a number from 1");
+        }
+        self.corpora.iter().try_for_each(CorpusName::check)
+    }
+
+    /// All runs, those that are compared one after the other.
+    pub fn runs(&self) -> Vec<Of> {
+        let mut runs = Vec::new();
+        for corpus in &self.corpora {
+            for &parts in &self.parts {
+                runs.extend(self.arm.iter().map(|(arm, options)| Of {
+                    corpus: corpus.clone(),
+                    topics: self.topics,
+                    parts,
+                    arm: arm.clone(),
+                    options: options.clone(),
+                    epochs: self.epochs,
+                    seed: self.seed,
+                }));
+            }
+        }
+        runs
+    }
+}
+
+impl Arm {
+    /// For so many shards, of so many words.
+    pub(super) fn options(&self, parts: u16, words: u32) -> Options {
+        let servers = self.servers.unwrap_or(parts.into()).min(words);
+        let partitions = self.partitions.unwrap_or(servers).min(words);
+        let routing = match self.routing {
+            Route::Cheapest => Routing::Cheapest,
+            Route::Pull => Routing::Pull,
+            Route::Push => Routing::Push,
+        };
+        let partitioner = match self.partitioner {
+            Placing::SkewAware => Partitioner::SkewAware,
+            Placing::Range => Partitioner::Range,
+            Placing::Hash => Partitioner::Hash,
+            Placing::Rendezvous => Partitioner::Rendezvous,
+        };
+        let rounds = self.rounds.unwrap_or(1);
+        let cut = Options { shards: parts, partitions, rounds, servers, ..Options::default() };
+        Options { routing, partitioner, ..cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_that_make_no_sense_are_refused() {
+        let of = |text: &str| toml::from_str::<TrafficPlan>(text);
+        let plan = of("corpora = [\"nytlike@0.01\"]\n[arm.symmetric]\nrouting = \"pull\"").unwrap();
+        plan.check().unwrap();
+        assert_eq!(plan.runs().len(), 1);
+        assert!(of("corpus = []").is_err() && of("[arm.x]\nroute = \"pull\"").is_err());
+        let refused = |plan: TrafficPlan| plan.check().unwrap_err().to_string();
+        let none = TrafficPlan { corpora: Vec::new(), ..plan.clone() };
+        assert_eq!(refused(none), "corpora is []: name some, as [\"reddit\"]");
+        let other = TrafficPlan { beside: "push".to_owned(), ..plan.clone() };
+        assert_eq!(refused(other), "beside is push: name one of the arms: symmetric");
+        assert!(refused(TrafficPlan { topics: 70_000, ..plan.clone() }).contains("65536"));
+        assert!(refused(TrafficPlan { parts: vec![0], ..plan.clone() }).contains("[0]"));
+        assert_eq!(refused(TrafficPlan { jobs: 0, ..plan }), "jobs is 0: give a number from 1");
+    }
+
+    #[test]
+    fn what_an_arm_leaves_out_follows_from_the_parts() {
+        let options = Arm::default().options(300, 1000);
+        assert_eq!((options.servers, options.partitions, options.rounds), (300, 300, 1));
+        assert_eq!((options.routing, options.shards), (Routing::Cheapest, 300));
+        let few = Arm { servers: Some(20), ..Arm::default() };
+        assert_eq!(few.options(300, 1000).partitions, 20);
+        assert_eq!(few.options(300, 7).servers, 7);
+    }
+}

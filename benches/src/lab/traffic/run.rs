@@ -1,0 +1,68 @@
+//! One run of an arm.
+
+use std::path::Path;
+use std::time::Instant;
+
+use lda_core::Corpus;
+use lda_core::eval::log_joint;
+use lda_dist::job::Job;
+use lda_dist::together::Together;
+
+use super::super::{LabError, Machine};
+use super::tally::Tally;
+use super::{Of, TrafficPlan, TrafficRun};
+
+/// β of all of these figures.
+const BETA: f64 = 0.01;
+
+pub(super) fn run(
+    of: &Of,
+    plan: &TrafficPlan,
+    cache: &Path,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<TrafficRun, LabError> {
+    let corpus = Corpus::read(&of.corpus.file(cache)?)?;
+    let refuse = |error: &dyn std::error::Error| LabError::Value {
+        key: "arm",
+        value: of.name(),
+        remedy: error.to_string(),
+    };
+    let words = u32::try_from(corpus.num_words()).unwrap_or(u32::MAX);
+    let alpha = 50.0 / f64::from(of.topics);
+    let job =
+        Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
+    let options = of.options.options(of.parts, words);
+    let mut run = Together::<u16>::new(&job, &corpus, &options).map_err(|error| refuse(&error))?;
+    let mut tally = Tally::new(of.topics, options.servers);
+    let mut epochs = Vec::new();
+    for epoch in 1..=of.epochs {
+        let begun = Instant::now();
+        let bytes = run
+            .epoch_watched(&mut |happening| tally.see(happening))
+            .map_err(|error| refuse(&error))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let mut ended = tally.end(epoch, bytes, seconds).map_err(|error| refuse(&error))?;
+        if epoch == of.epochs {
+            let judged = log_joint(&run, job.alpha(), BETA).map_err(|error| refuse(&error))?;
+            ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);
+        }
+        tell(&format!(
+            "{}: epoch {epoch} of {}, {:.1} MB, heaviest server {:.3} of the mean, {seconds:.1} s",
+            of.name(),
+            plan.epochs,
+            ended.bytes.total() as f64 / 1e6,
+            ended.heaviest_bytes,
+        ));
+        epochs.push(ended);
+    }
+    Ok(TrafficRun {
+        of: of.clone(),
+        machine: Machine::detect(),
+        tokens: corpus.num_tokens(),
+        words: corpus.word_frequencies().iter().filter(|&&tokens| tokens > 0).count() as u64,
+        servers: options.servers,
+        partitions: options.partitions,
+        rounds: options.rounds,
+        epochs,
+    })
+}

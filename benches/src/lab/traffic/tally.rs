@@ -1,0 +1,237 @@
+//! What an epoch has moved, by kind and by server, and what it would have in a plain encoding.
+
+use lda_dist::request::Kind;
+use lda_dist::together::{Bytes, Exchange, Happening};
+use lda_dist::wire::{RowCode, WireError};
+use serde::{Deserialize, Serialize};
+
+/// Bytes by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Kinds {
+    /// How long rows are.
+    pub sizes: u64,
+    /// Which are pulled.
+    pub routes: u64,
+    /// Rows.
+    pub rows: u64,
+    /// What they have gained.
+    pub gained: u64,
+    /// Documents and their tokens.
+    pub pushed: u64,
+    /// Their topics.
+    pub answers: u64,
+    /// C_k.
+    pub totals: u64,
+}
+
+impl Kinds {
+    /// All.
+    pub fn total(&self) -> u64 {
+        let Self { sizes, routes, rows, gained, pushed, answers, totals } = self;
+        sizes + routes + rows + gained + pushed + answers + totals
+    }
+
+    /// What a plain encoding has too: rows, what they have gained, documents, topics.
+    pub fn content(&self) -> u64 {
+        self.rows + self.gained + self.pushed + self.answers
+    }
+}
+
+impl From<Bytes> for Kinds {
+    fn from(bytes: Bytes) -> Self {
+        let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
+        Self { sizes, routes, rows, gained, pushed, answers, totals }
+    }
+}
+
+/// An epoch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EpochTraffic {
+    /// Counted from 1.
+    pub epoch: u32,
+    /// Bytes that move.
+    pub bytes: Kinds,
+    /// Bytes of the same content as rows of 32-bit numbers: a topic and a count an entry, a word and a topic a pushed
+    /// token, where each row begins; a topic an answered token.
+    pub plain: Kinds,
+    /// Tokens that servers sample.
+    pub pushed_tokens: u64,
+    /// Bytes to and from the heaviest server, over the mean.
+    pub heaviest_bytes: f64,
+    /// Time of the slowest server, over the mean.
+    pub heaviest_seconds: f64,
+    /// Seconds of all servers, and of the whole epoch, on one thread.
+    pub server_seconds: f64,
+    /// Of the whole epoch.
+    pub seconds: f64,
+    /// log p(W, Z) a token, after the last.
+    pub log_joint_per_token: Option<f64>,
+}
+
+/// Sees an epoch.
+pub(super) struct Tally {
+    code: RowCode,
+    row: Vec<(u32, i32)>,
+    counts: Vec<(u32, u32)>,
+    bytes: Vec<u64>,
+    seconds: Vec<f64>,
+    plain: Kinds,
+    pushed_tokens: u64,
+    wrong: Option<WireError>,
+}
+
+impl Tally {
+    pub fn new(topics: u32, servers: u32) -> Self {
+        Self {
+            code: RowCode::new(topics),
+            row: Vec::new(),
+            counts: Vec::new(),
+            bytes: vec![0; servers as usize],
+            seconds: vec![0.0; servers as usize],
+            plain: Kinds::default(),
+            pushed_tokens: 0,
+            wrong: None,
+        }
+    }
+
+    pub fn see(&mut self, happening: Happening<'_>) {
+        match happening {
+            Happening::Exchange(exchange) => {
+                let server = exchange.server as usize;
+                self.bytes[server] += exchange.request + exchange.reply;
+                self.seconds[server] += exchange.took.as_secs_f64();
+                if let Err(error) = self.add_plain(&exchange) {
+                    self.wrong = Some(error);
+                }
+            }
+            Happening::RoundEnd { server, took } => {
+                self.seconds[server as usize] += took.as_secs_f64();
+            }
+            _ => {}
+        }
+    }
+
+    /// What an exchange would take in rows of 32-bit numbers.
+    fn add_plain(&mut self, exchange: &Exchange<'_>) -> Result<(), WireError> {
+        let mut rest = exchange.rows;
+        match exchange.kind {
+            Kind::Pull => {
+                while !rest.is_empty() {
+                    self.code.decode(&mut rest, &mut self.counts)?;
+                    self.plain.rows += row_bytes(self.counts.len());
+                }
+            }
+            Kind::Gained => {
+                while !rest.is_empty() {
+                    self.code.decode(&mut rest, &mut self.row)?;
+                    self.plain.gained += row_bytes(self.row.len());
+                }
+            }
+            Kind::Push => {
+                for document in exchange.documents {
+                    let tokens = document.tokens.len();
+                    self.plain.pushed += row_bytes(document.row.len()) + row_bytes(tokens);
+                    self.plain.answers += 4 * tokens as u64;
+                    self.pushed_tokens += tokens as u64;
+                }
+            }
+            Kind::Join | Kind::Sizes => {}
+        }
+        Ok(())
+    }
+
+    /// The epoch, and begins the next.
+    pub fn end(
+        &mut self,
+        epoch: u32,
+        bytes: Bytes,
+        seconds: f64,
+    ) -> Result<EpochTraffic, WireError> {
+        if let Some(error) = self.wrong.take() {
+            return Err(error);
+        }
+        let ended = EpochTraffic {
+            epoch,
+            bytes: bytes.into(),
+            plain: std::mem::take(&mut self.plain),
+            pushed_tokens: std::mem::take(&mut self.pushed_tokens),
+            heaviest_bytes: heaviest(self.bytes.iter().map(|&bytes| bytes as f64)),
+            heaviest_seconds: heaviest(self.seconds.iter().copied()),
+            server_seconds: self.seconds.iter().sum(),
+            seconds,
+            log_joint_per_token: None,
+        };
+        self.bytes.fill(0);
+        self.seconds.fill(0.0);
+        Ok(ended)
+    }
+}
+
+/// A row of 32-bit numbers, and where it begins.
+fn row_bytes(entries: usize) -> u64 {
+    8 * entries as u64 + 4
+}
+
+/// The largest over the mean.
+fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+    let mean = values.clone().sum::<f64>() / values.len() as f64;
+    values.fold(0.0, f64::max) / mean
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lda_dist::wire::Document;
+
+    use super::*;
+
+    #[test]
+    fn a_plain_encoding_has_8_bytes_an_entry() {
+        let code = RowCode::new(100);
+        let (mut rows, mut gained) = (Vec::new(), Vec::new());
+        code.encode(&[(3, 1u32), (7, 20)], &mut rows);
+        code.encode(&[(99, 1u32)], &mut rows);
+        code.encode(&[(5, -1i32), (9, 1)], &mut gained);
+        code.encode::<i32>(&[], &mut gained);
+        let document = Document { row: vec![(1, 2), (2, 2), (8, 1)], tokens: vec![(0, 1), (4, 8)] };
+        let mut tally = Tally::new(100, 2);
+        let took = Duration::from_millis(10);
+        let none = Exchange {
+            server: 1,
+            kind: Kind::Pull,
+            request: 10,
+            reply: 30,
+            rows: &[],
+            documents: &[],
+            took,
+        };
+        tally.see(Happening::Exchange(Exchange { rows: &rows, ..none }));
+        tally.see(Happening::Exchange(Exchange { kind: Kind::Gained, rows: &gained, ..none }));
+        let documents = std::slice::from_ref(&document);
+        tally.see(Happening::Exchange(Exchange { kind: Kind::Push, documents, server: 0, ..none }));
+        tally.see(Happening::RoundEnd { server: 0, took: 3 * took });
+        let bytes = Bytes { rows: 5, totals: 2, ..Bytes::default() };
+        let epoch = tally.end(4, bytes, 1.0).unwrap();
+        let expected = Kinds {
+            rows: 20 + 12,
+            gained: 20 + 4,
+            pushed: 28 + 20,
+            answers: 8,
+            ..Kinds::default()
+        };
+        assert_eq!(epoch.plain, expected);
+        assert_eq!((epoch.bytes.total(), epoch.bytes.content(), epoch.pushed_tokens), (7, 5, 2));
+        // 80 bytes and 40; 20 ms and 40.
+        assert!((epoch.heaviest_bytes - 80.0 / 60.0).abs() < 1e-12);
+        assert!((epoch.heaviest_seconds - 40.0 / 30.0).abs() < 1e-9);
+        // The next begins from nothing.
+        let next = tally.end(5, Bytes::default(), 1.0).unwrap();
+        assert_eq!(
+            (next.plain, next.pushed_tokens, next.server_seconds),
+            (Kinds::default(), 0, 0.0)
+        );
+    }
+}

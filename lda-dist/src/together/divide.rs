@@ -1,0 +1,118 @@
+//! Who has which documents and words, and when.
+
+use std::ops::Range;
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+
+use super::{Options, Routing, TogetherError};
+use crate::job::Job;
+use crate::placement::{Placement, estimated_cost};
+use crate::route::Route;
+use crate::shard::Shard;
+
+/// Bytes of a row that nobody would pull.
+const DEAR: u32 = u32::MAX / 2;
+
+/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for.
+pub(crate) fn routes<T: TopicIndex>(
+    options: &Options,
+    shard: &Shard<T>,
+    partition: u16,
+    sizes: &[u32],
+) -> Vec<Route> {
+    let words = shard.words(partition).len();
+    match options.routing {
+        Routing::Pull => vec![Route::Pull; words],
+        Routing::Push => shard.routes(partition, &vec![DEAR; words], options.longest),
+        Routing::Cheapest => shard.routes(partition, sizes, options.longest),
+    }
+}
+
+/// Places words by what they cost before anything is known of their topics. `frequencies` are the tokens of each word,
+/// in so many documents.
+///
+/// # Errors
+/// [`TogetherError`], where words or documents cannot be divided so.
+pub fn place(
+    job: &Job,
+    options: &Options,
+    frequencies: &[u64],
+    documents: u64,
+) -> Result<Placement, TogetherError> {
+    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+    options.check()?;
+    if shards == 0 {
+        return Err(TogetherError::Shards { shards, documents: documents as usize });
+    }
+    if u16::try_from(partitions).is_err() {
+        return Err(TogetherError::Partitions { partitions });
+    }
+    let mean = frequencies.iter().sum::<u64>().div_ceil(documents.max(1));
+    let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
+    let costs: Vec<u64> = frequencies.iter().map(cost).collect();
+    let placement = Placement::new(partitioner, &costs, partitions, servers)?;
+    let partitions = placement.num_partitions();
+    if rounds == 0 || usize::from(rounds) > partitions {
+        return Err(TogetherError::Rounds { rounds, partitions });
+    }
+    Ok(placement)
+}
+
+/// Partitions that a shard has in a round.
+pub(crate) fn group(
+    options: &Options,
+    placement: &Placement,
+    shard: u16,
+    round: u16,
+) -> Range<u16> {
+    let (shards, rounds) = (u64::from(options.shards), u64::from(options.rounds));
+    let group = (u64::from(round) + u64::from(shard) * rounds / shards) % rounds;
+    let first = |group: u64| (group * placement.num_partitions() as u64 / rounds) as u16;
+    first(group)..first(group + 1)
+}
+
+/// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first
+/// document of each, and the end.
+///
+/// # Errors
+/// [`TogetherError::Shards`], if there are fewer documents, or no parts.
+pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, TogetherError> {
+    let documents = corpus.num_documents();
+    if shards == 0 || usize::from(shards) > documents {
+        return Err(TogetherError::Shards { shards, documents });
+    }
+    let (documents, shards) = (corpus.num_documents(), usize::from(shards));
+    let tokens = u128::from(corpus.num_tokens());
+    let (mut firsts, mut before) = (vec![0], 0u128);
+    for (document, length) in corpus.documents().map(|document| document.len()).enumerate() {
+        let number = firsts.len();
+        // As many documents must be left as shards.
+        let must = documents - document == shards - number;
+        let may =
+            document > firsts[number - 1] && before * shards as u128 >= tokens * number as u128;
+        if number < shards && (must || may) {
+            firsts.push(document);
+        }
+        before += u128::from(length);
+    }
+    firsts.push(documents);
+    Ok(firsts)
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+
+    #[test]
+    fn documents_are_cut_about_evenly() {
+        let lengths = [900, 1, 1, 1, 40, 30, 27];
+        let corpus = Corpus::from_tokens(lengths.map(|length| vec![0; length])).unwrap();
+        let cut = |corpus: &Corpus, shards| super::cut(corpus, shards).unwrap();
+        assert_eq!(cut(&corpus, 1), [0, 7]);
+        assert_eq!(cut(&corpus, 2), [0, 1, 7]);
+        assert_eq!(cut(&corpus, 7), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let even = Corpus::from_tokens(vec![vec![0; 10]; 12]).unwrap();
+        assert_eq!(cut(&even, 4), [0, 3, 6, 9, 12]);
+    }
+}

@@ -1,0 +1,191 @@
+//! How a run is divided, what cannot be, and what moves.
+
+use thiserror::Error;
+
+use crate::placement::{Partitioner, PlacementError};
+use crate::request::Kind;
+use crate::server::RequestError;
+use crate::shard::{AnswerError, Hybrid, MAX_STEPS, ShardError};
+
+/// Why a run cannot be, or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TogetherError {
+    /// Words cannot be placed.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// A shard cannot be.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// No shards, or fewer documents.
+    #[error("{shards} shards of {documents} documents: give 1 to as many as there are")]
+    Shards {
+        /// Shards.
+        shards: u16,
+        /// Documents.
+        documents: usize,
+    },
+    /// Too many partitions.
+    #[error("{partitions} partitions: give 65,535 at most")]
+    Partitions {
+        /// How many.
+        partitions: u32,
+    },
+    /// No rounds, or more than partitions.
+    #[error("{rounds} rounds of {partitions} partitions: give 1 to as many as there are")]
+    Rounds {
+        /// Rounds.
+        rounds: u16,
+        /// Partitions.
+        partitions: usize,
+    },
+    /// Steps that WarpLDA cannot do.
+    #[error("{steps} steps a token: give 1 to {MAX_STEPS}")]
+    Steps {
+        /// How many.
+        steps: u16,
+    },
+    /// No workers, or more than shards.
+    #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
+    Workers {
+        /// Workers.
+        workers: u32,
+        /// Shards.
+        shards: u16,
+    },
+    /// A server has refused something.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A shard has.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// More tokens of a topic than 32 bits.
+    #[error("topic {topic} has {tokens} tokens, beyond 32 bits")]
+    Total {
+        /// Which.
+        topic: usize,
+        /// Tokens.
+        tokens: i64,
+    },
+}
+
+/// Which words are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Routing {
+    /// Those that cost less so ([`route`](crate::route)): LDA*'s asymmetric servers.
+    Cheapest,
+    /// All of them: the symmetric mode.
+    Pull,
+    /// None, but for those of documents that are not pushed or that WarpLDA samples.
+    Push,
+}
+
+/// How a job is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Parts of the documents, about equal in tokens.
+    pub shards: u16,
+    /// Partitions of the words.
+    pub partitions: u32,
+    /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
+    /// partitions.
+    pub rounds: u16,
+    /// Servers.
+    pub servers: u32,
+    /// How words find their servers.
+    pub partitioner: Partitioner,
+    /// Which words are pulled.
+    pub routing: Routing,
+    /// Documents of more tokens are not pushed.
+    pub longest: u32,
+    /// Which documents WarpLDA samples; they are not pushed either.
+    pub hybrid: Hybrid,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let partitioner = Partitioner::SkewAware;
+        let routing = Routing::Cheapest;
+        let (longest, hybrid) = (1 << 16, Hybrid::default());
+        Self {
+            shards: 1,
+            partitions: 1,
+            rounds: 1,
+            servers: 1,
+            partitioner,
+            routing,
+            longest,
+            hybrid,
+        }
+    }
+}
+
+impl Options {
+    /// Whether they make sense, whatever the documents are.
+    ///
+    /// # Errors
+    /// [`TogetherError::Steps`].
+    pub fn check(&self) -> Result<(), TogetherError> {
+        let steps = self.hybrid.mh_steps;
+        if (1..=MAX_STEPS).contains(&steps) { Ok(()) } else { Err(TogetherError::Steps { steps }) }
+    }
+}
+
+/// Bytes that would travel, without what a transport puts around them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// How long rows are, a byte a word, and asking for it.
+    pub sizes: u64,
+    /// Which words are pulled, a bit a word.
+    pub routes: u64,
+    /// Rows, to workers.
+    pub rows: u64,
+    /// What they have gained, to servers.
+    pub gained: u64,
+    /// Documents and their tokens, to servers.
+    pub pushed: u64,
+    /// Their topics, to workers.
+    pub answers: u64,
+    /// C_k: what each server's rows have gained, and to each shard and server.
+    pub totals: u64,
+}
+
+impl Bytes {
+    /// As much more.
+    pub fn add(&mut self, more: &Self) {
+        let Self { sizes, routes, rows, gained, pushed, answers, totals } = more;
+        let to = [
+            &mut self.sizes,
+            &mut self.routes,
+            &mut self.rows,
+            &mut self.gained,
+            &mut self.pushed,
+            &mut self.answers,
+            &mut self.totals,
+        ];
+        for (to, more) in to.into_iter().zip([sizes, routes, rows, gained, pushed, answers, totals])
+        {
+            *to = to.saturating_add(*more);
+        }
+    }
+
+    /// Of a request, on its way to a server.
+    pub(crate) fn count_request(&mut self, kind: Kind, bytes: u64) {
+        match kind {
+            Kind::Sizes => self.sizes += bytes,
+            Kind::Pull => self.routes += bytes,
+            Kind::Push => self.pushed += bytes,
+            Kind::Gained => self.gained += bytes,
+            // Before the first epoch.
+            Kind::Join => {}
+        }
+    }
+
+    /// All.
+    pub fn total(&self) -> u64 {
+        let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;
+        let all = [sizes, routes, rows, gained, pushed, answers, totals];
+        all.into_iter().fold(0, u64::saturating_add)
+    }
+}
