@@ -315,6 +315,11 @@ impl<T: TopicIndex> Bench<T> {
         &self.after
     }
 
+    /// Topics of all rows that lie here.
+    pub fn entries(&self) -> usize {
+        self.lists.entries()
+    }
+
     /// What each word's row has gained, topics ascending and none of 0: `f(row, gained)`, rows in order, those that
     /// have gained nothing too.
     pub fn gains(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {

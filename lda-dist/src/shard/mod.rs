@@ -39,7 +39,7 @@ pub use error::{AnswerError, RestoreError, ShardError};
 pub use long::{Hybrid, MAX_STEPS};
 use long::{Long, Token};
 use part::Part;
-pub use sampling::Plan;
+pub use sampling::{Moved, Plan};
 
 /// A part of the documents.
 #[derive(Debug)]

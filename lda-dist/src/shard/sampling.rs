@@ -20,6 +20,17 @@ pub struct Plan {
     places: Vec<u32>,
 }
 
+/// Rows that came to a shard, and went back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// How many.
+    pub rows: u64,
+    /// Topics of those that came.
+    pub pulled: u64,
+    /// Topics of what they have gained.
+    pub gained: u64,
+}
+
 impl Plan {
     /// Places of the words that are pulled.
     fn pulled(&self) -> impl Iterator<Item = usize> {
@@ -141,7 +152,7 @@ impl<T: TopicIndex> Shard<T> {
         totals: &[u32],
         mut rows: &[u8],
         gained: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
+    ) -> Result<Moved, AnswerError> {
         let part = &mut self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
         bench.clear();
@@ -180,8 +191,13 @@ impl<T: TopicIndex> Shard<T> {
             topics = rest;
         }
         let code = RowCode::new(job.topics());
-        bench.gains(|_, gains| code.encode(gains, gained));
-        Ok(())
+        let mut moved = Moved { pulled: bench.entries() as u64, ..Moved::default() };
+        bench.gains(|_, gains| {
+            moved.rows += 1;
+            moved.gained += gains.len() as u64;
+            code.encode(gains, gained);
+        });
+        Ok(moved)
     }
 
     /// Takes the new topics of what was pushed.

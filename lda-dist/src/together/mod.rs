@@ -49,7 +49,7 @@ use crate::placement::Placement;
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
-use crate::shard::Shard;
+use crate::shard::{Moved, Shard};
 use crate::wire::{Document, PushCode, RowCode};
 
 pub use divide::{cut, place};
@@ -82,8 +82,10 @@ pub struct Exchange<'a> {
     pub request: u64,
     /// Bytes back.
     pub reply: u64,
-    /// Rows that were pulled, or what they have gained, one [behind](RowCode) the other; else empty.
-    pub rows: &'a [u8],
+    /// Rows that were pulled, or what they have gained; else none.
+    pub rows: u64,
+    /// Topics of all of them.
+    pub entries: u64,
     /// Documents that were pushed; else empty.
     pub documents: &'a [Document],
     /// How long the server was at it.
@@ -271,14 +273,14 @@ impl<T: TopicIndex> Together<T> {
             server.serve(&request, &mut reply)?;
             let took = begun.elapsed();
             let (there, back) = (request.len() as u64, reply.len() as u64);
-            let (rows, documents) = (&[][..], &[][..]);
             let seen = Exchange {
                 server: number,
                 kind,
                 request: there,
                 reply: back,
-                rows,
-                documents,
+                rows: 0,
+                entries: 0,
+                documents: &[],
                 took,
             };
             Ok::<_, TogetherError>((reply, seen))
@@ -305,15 +307,16 @@ impl<T: TopicIndex> Together<T> {
         if plan.routes.contains(&Route::Pull) {
             body.clear();
             put_routes(&plan.routes, &mut body);
-            let behind = body.len();
             let (rows, seen) = ask(Kind::Pull, &body)?;
             bytes.routes += seen.request;
             bytes.rows += seen.reply;
-            watch(Happening::Exchange(Exchange { rows: &rows, ..seen }));
-            shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
+            let moved =
+                shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
+            let Moved { rows, pulled, gained } = moved;
+            watch(Happening::Exchange(Exchange { rows, entries: pulled, ..seen }));
             let (_, seen) = ask(Kind::Gained, &body)?;
             bytes.gained += seen.request;
-            watch(Happening::Exchange(Exchange { rows: &body[behind..], ..seen }));
+            watch(Happening::Exchange(Exchange { rows, entries: gained, ..seen }));
         }
         shard.answered(code, partition, &plan, &answer)?;
         Ok(bytes)

@@ -28,6 +28,11 @@ impl<V: Value> Lists<V> {
         self.ends.len()
     }
 
+    /// How many topics all of them have.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -83,6 +88,7 @@ mod tests {
             assert_eq!(lists.read(code, &mut rest), Ok(row));
         }
         assert!(lists.iter().eq(rows) && lists.len() == 3 && !lists.is_empty());
+        assert_eq!(lists.entries(), 3);
         assert_eq!(lists.read(code, &mut rest), Err(WireError::Truncated));
         assert_eq!(lists.len(), 3);
         lists.push(&[(0, 1)]);

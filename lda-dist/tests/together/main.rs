@@ -12,7 +12,8 @@ use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{Options as CoreOptions, SamplerKind, Trainer};
 use lda_dist::job::{Job, JobError};
 use lda_dist::placement::Partitioner;
-use lda_dist::together::{Options, Routing, Together, TogetherError};
+use lda_dist::request::Kind;
+use lda_dist::together::{Bytes, Exchange, Happening, Options, Routing, Together, TogetherError};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Documents of a few topics each, words of very different frequency.
@@ -315,4 +316,51 @@ fn what_cannot_be_divided_is_refused() {
     assert_eq!(refused.to_string(), "a corpus of 10 words for a job of 11");
     assert_eq!(Job::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(), JobError::Topics { topics: 0 });
     assert!(Job::new(2, 1, 0.1.into(), -1.0, 0).is_err());
+}
+
+#[test]
+fn who_watches_sees_all_that_moves() {
+    let corpus = corpus(80, 60, 20);
+    let job = job(&corpus, 300);
+    let options = Options { shards: 3, partitions: 6, rounds: 2, servers: 2, ..Options::default() };
+    let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+    let mut seen = Bytes::default();
+    let (mut ends, mut pushed, mut rows, mut entries) = (0, 0, [0; 2], [0; 2]);
+    let bytes = run
+        .epoch_watched(&mut |happening| {
+            let exchange = match happening {
+                Happening::Exchange(exchange) => exchange,
+                Happening::RoundEnd { server, .. } => {
+                    assert!(server < 2);
+                    ends += 1;
+                    return;
+                }
+                _ => panic!("{happening:?}"),
+            };
+            let Exchange { kind, request, reply, documents, .. } = exchange;
+            match kind {
+                Kind::Sizes => seen.sizes += request + reply,
+                Kind::Push => {
+                    (seen.pushed, seen.answers) = (seen.pushed + request, seen.answers + reply);
+                    pushed += documents.iter().map(|it| it.tokens.len()).sum::<usize>();
+                }
+                Kind::Pull => {
+                    (seen.routes, seen.rows) = (seen.routes + request, seen.rows + reply);
+                    (rows[0], entries[0]) =
+                        (rows[0] + exchange.rows, entries[0] + exchange.entries);
+                }
+                Kind::Gained => {
+                    seen.gained += request;
+                    (rows[1], entries[1]) =
+                        (rows[1] + exchange.rows, entries[1] + exchange.entries);
+                }
+                Kind::Join => panic!("it has begun"),
+            }
+        })
+        .unwrap();
+    assert_eq!((Bytes { totals: bytes.totals, ..seen }, ends), (bytes, 4));
+    // Each token is pushed, or one of a row that came.
+    assert!(pushed > 0 && pushed < corpus.num_tokens() as usize);
+    assert!(rows[0] == rows[1] && entries[0] >= rows[0] && entries[1] > 0, "{rows:?} {entries:?}");
+    assert!(bytes.rows >= rows[0] && bytes.rows < 8 * entries[0]);
 }

@@ -33,7 +33,7 @@ pub(super) fn run(
         Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
     let options = of.options.options(of.parts, words);
     let mut run = Together::<u16>::new(&job, &corpus, &options).map_err(|error| refuse(&error))?;
-    let mut tally = Tally::new(of.topics, options.servers);
+    let mut tally = Tally::new(options.servers);
     let mut epochs = Vec::new();
     for epoch in 1..=of.epochs {
         let begun = Instant::now();
@@ -41,7 +41,7 @@ pub(super) fn run(
             .epoch_watched(&mut |happening| tally.see(happening))
             .map_err(|error| refuse(&error))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let mut ended = tally.end(epoch, bytes, seconds).map_err(|error| refuse(&error))?;
+        let mut ended = tally.end(epoch, bytes, seconds);
         if epoch == of.epochs {
             let judged = log_joint(&run, job.alpha(), BETA).map_err(|error| refuse(&error))?;
             ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);

@@ -2,7 +2,6 @@
 
 use lda_dist::request::Kind;
 use lda_dist::together::{Bytes, Exchange, Happening};
-use lda_dist::wire::{RowCode, WireError};
 use serde::{Deserialize, Serialize};
 
 /// Bytes by kind.
@@ -72,27 +71,19 @@ pub struct EpochTraffic {
 
 /// Sees an epoch.
 pub(super) struct Tally {
-    code: RowCode,
-    row: Vec<(u32, i32)>,
-    counts: Vec<(u32, u32)>,
     bytes: Vec<u64>,
     seconds: Vec<f64>,
     plain: Kinds,
     pushed_tokens: u64,
-    wrong: Option<WireError>,
 }
 
 impl Tally {
-    pub fn new(topics: u32, servers: u32) -> Self {
+    pub fn new(servers: u32) -> Self {
         Self {
-            code: RowCode::new(topics),
-            row: Vec::new(),
-            counts: Vec::new(),
             bytes: vec![0; servers as usize],
             seconds: vec![0.0; servers as usize],
             plain: Kinds::default(),
             pushed_tokens: 0,
-            wrong: None,
         }
     }
 
@@ -102,9 +93,7 @@ impl Tally {
                 let server = exchange.server as usize;
                 self.bytes[server] += exchange.request + exchange.reply;
                 self.seconds[server] += exchange.took.as_secs_f64();
-                if let Err(error) = self.add_plain(&exchange) {
-                    self.wrong = Some(error);
-                }
+                self.add_plain(&exchange);
             }
             Happening::RoundEnd { server, took } => {
                 self.seconds[server as usize] += took.as_secs_f64();
@@ -114,44 +103,25 @@ impl Tally {
     }
 
     /// What an exchange would take in rows of 32-bit numbers.
-    fn add_plain(&mut self, exchange: &Exchange<'_>) -> Result<(), WireError> {
-        let mut rest = exchange.rows;
+    fn add_plain(&mut self, exchange: &Exchange<'_>) {
+        let rows = rows_bytes(exchange.rows, exchange.entries);
         match exchange.kind {
-            Kind::Pull => {
-                while !rest.is_empty() {
-                    self.code.decode(&mut rest, &mut self.counts)?;
-                    self.plain.rows += row_bytes(self.counts.len());
-                }
-            }
-            Kind::Gained => {
-                while !rest.is_empty() {
-                    self.code.decode(&mut rest, &mut self.row)?;
-                    self.plain.gained += row_bytes(self.row.len());
-                }
-            }
+            Kind::Pull => self.plain.rows += rows,
+            Kind::Gained => self.plain.gained += rows,
             Kind::Push => {
                 for document in exchange.documents {
-                    let tokens = document.tokens.len();
-                    self.plain.pushed += row_bytes(document.row.len()) + row_bytes(tokens);
-                    self.plain.answers += 4 * tokens as u64;
-                    self.pushed_tokens += tokens as u64;
+                    let tokens = document.tokens.len() as u64;
+                    self.plain.pushed += rows_bytes(2, document.row.len() as u64 + tokens);
+                    self.plain.answers += 4 * tokens;
+                    self.pushed_tokens += tokens;
                 }
             }
             Kind::Join | Kind::Sizes => {}
         }
-        Ok(())
     }
 
     /// The epoch, and begins the next.
-    pub fn end(
-        &mut self,
-        epoch: u32,
-        bytes: Bytes,
-        seconds: f64,
-    ) -> Result<EpochTraffic, WireError> {
-        if let Some(error) = self.wrong.take() {
-            return Err(error);
-        }
+    pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> EpochTraffic {
         let ended = EpochTraffic {
             epoch,
             bytes: bytes.into(),
@@ -165,13 +135,13 @@ impl Tally {
         };
         self.bytes.fill(0);
         self.seconds.fill(0.0);
-        Ok(ended)
+        ended
     }
 }
 
-/// A row of 32-bit numbers, and where it begins.
-fn row_bytes(entries: usize) -> u64 {
-    8 * entries as u64 + 4
+/// Rows of 32-bit numbers, and where each begins.
+fn rows_bytes(rows: u64, entries: u64) -> u64 {
+    8 * entries + 4 * rows
 }
 
 /// The largest over the mean.
@@ -190,31 +160,31 @@ mod tests {
 
     #[test]
     fn a_plain_encoding_has_8_bytes_an_entry() {
-        let code = RowCode::new(100);
-        let (mut rows, mut gained) = (Vec::new(), Vec::new());
-        code.encode(&[(3, 1u32), (7, 20)], &mut rows);
-        code.encode(&[(99, 1u32)], &mut rows);
-        code.encode(&[(5, -1i32), (9, 1)], &mut gained);
-        code.encode::<i32>(&[], &mut gained);
         let document = Document { row: vec![(1, 2), (2, 2), (8, 1)], tokens: vec![(0, 1), (4, 8)] };
-        let mut tally = Tally::new(100, 2);
+        let mut tally = Tally::new(2);
         let took = Duration::from_millis(10);
         let none = Exchange {
             server: 1,
             kind: Kind::Pull,
             request: 10,
             reply: 30,
-            rows: &[],
+            rows: 0,
+            entries: 0,
             documents: &[],
             took,
         };
-        tally.see(Happening::Exchange(Exchange { rows: &rows, ..none }));
-        tally.see(Happening::Exchange(Exchange { kind: Kind::Gained, rows: &gained, ..none }));
+        tally.see(Happening::Exchange(Exchange { rows: 2, entries: 3, ..none }));
+        tally.see(Happening::Exchange(Exchange {
+            kind: Kind::Gained,
+            rows: 2,
+            entries: 2,
+            ..none
+        }));
         let documents = std::slice::from_ref(&document);
         tally.see(Happening::Exchange(Exchange { kind: Kind::Push, documents, server: 0, ..none }));
         tally.see(Happening::RoundEnd { server: 0, took: 3 * took });
         let bytes = Bytes { rows: 5, totals: 2, ..Bytes::default() };
-        let epoch = tally.end(4, bytes, 1.0).unwrap();
+        let epoch = tally.end(4, bytes, 1.0);
         let expected = Kinds {
             rows: 20 + 12,
             gained: 20 + 4,
@@ -228,7 +198,7 @@ mod tests {
         assert!((epoch.heaviest_bytes - 80.0 / 60.0).abs() < 1e-12);
         assert!((epoch.heaviest_seconds - 40.0 / 30.0).abs() < 1e-9);
         // The next begins from nothing.
-        let next = tally.end(5, Bytes::default(), 1.0).unwrap();
+        let next = tally.end(5, Bytes::default(), 1.0);
         assert_eq!(
             (next.plain, next.pushed_tokens, next.server_seconds),
             (Kinds::default(), 0, 0.0)
