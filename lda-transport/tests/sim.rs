@@ -7,7 +7,9 @@ use std::time::Duration;
 use lda_transport::endpoint::{
     Action, Config, Draft, Identity, Kind, Left, MessageKind, Outcome, Why,
 };
-use lda_transport::sim::{Chaos, Context, Fate, Network, Options, Program, Spell, State, World};
+use lda_transport::sim::{
+    self, Chaos, Context, Fate, Network, Observer, Options, Program, Spell, State, World,
+};
 use lda_transport::{Frame, NodeId, Time};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -264,6 +266,65 @@ fn what_is_changed_on_its_way_is_refused() {
         "the link to node 1 is cut",
     ];
     assert_eq!(last[last.len() - 3..], expected);
+}
+
+/// Loses the first push, has the second wait, and writes down what becomes of pushes, and who crashes.
+#[derive(Clone, Default)]
+struct Observing {
+    pushes: Rc<RefCell<Vec<(u64, bool, Fate)>>>,
+    held: Rc<RefCell<u32>>,
+    crashed: Rc<RefCell<Vec<NodeId>>>,
+}
+
+impl Observer<Recorder> for Observing {
+    fn sends(
+        &mut self,
+        message: &sim::Message<'_>,
+        receiver: Option<&Recorder>,
+    ) -> Option<Network> {
+        assert!(receiver.is_some());
+        let is_first = message.kind == MessageKind::Push && message.number == 0;
+        is_first.then(|| Network { loss: 1.0, ..Network::default() })
+    }
+
+    fn holds(&mut self, message: &sim::Message<'_>, _: Option<&Recorder>) -> Option<Duration> {
+        let mut held = self.held.borrow_mut();
+        if message.kind != MessageKind::Push || message.number != 1 || *held > 2 {
+            return None;
+        }
+        *held += 1;
+        Some(SECOND)
+    }
+
+    fn passes(&mut self, message: &sim::Message<'_>, fate: Fate, _: Option<&Recorder>) {
+        if message.kind == MessageKind::Push {
+            assert_eq!((message.from, message.to, message.body), (id(0), id(1), &[1; 60][..]));
+            self.pushes.borrow_mut().push((message.number, message.copy, fate));
+        }
+    }
+
+    fn crashes(&mut self, node: NodeId, incarnation: u64, _: &Recorder) {
+        assert!(incarnation > 0);
+        self.crashed.borrow_mut().push(node);
+    }
+}
+
+#[test]
+fn an_observer_sees_what_becomes_of_messages_and_may_have_a_say() {
+    let mut nodes = nodes(2, &Options::default());
+    let observing = Observing::default();
+    nodes.world.observe(observing.clone());
+    nodes.heard(None);
+    let begun = nodes.world.now();
+    (0..2).for_each(|_| nodes.push(0, 1, 60));
+    nodes.world.run_for(SECOND * 10);
+    let asked: Vec<(Time, Action)> = nodes.heard(Some(1)).into_iter().filter(is_asked).collect();
+    let [(came, _)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((came.since(begun).as_secs(), *observing.held.borrow()), (3, 3));
+    let pushes = observing.pushes.borrow().clone();
+    assert_eq!(pushes, [(0, false, Fate::Lost), (1, false, Fate::Arrived)]);
+    nodes.world.crash(id(1));
+    assert_eq!(*observing.crashed.borrow(), [id(1)]);
 }
 
 #[test]

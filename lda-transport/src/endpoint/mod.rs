@@ -53,6 +53,7 @@ pub use collective::{
 pub use config::{Config, Identity, Window};
 pub use draft::Draft;
 pub(crate) use peer::Session;
+pub(crate) use wire::{HEAD, Head};
 pub use wire::{Kind, MessageKind, Refusal};
 
 use crate::frame::Frame;

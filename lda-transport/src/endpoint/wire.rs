@@ -178,7 +178,7 @@ pub(super) struct Hello {
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub kind: u8,
     pub detail: u8,
     pub from: u64,
@@ -188,6 +188,18 @@ pub(super) struct Head {
 }
 
 impl Head {
+    /// Reads it; none where there are too few bytes. They may be no message.
+    pub fn read(message: &[u8]) -> Option<Self> {
+        let head: &[u8; HEAD] = message.first_chunk()?;
+        let number = |place: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&head[place..place + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let [from, to, id, floor] = [8, 16, 24, 32].map(number);
+        Some(Self { kind: head[0], detail: head[1], from, to, id, floor })
+    }
+
     /// Writes it over the first bytes of `message`, which has at least [`HEAD`].
     pub fn write(&self, message: &mut [u8]) {
         message[..8].copy_from_slice(&[self.kind, self.detail, 0, 0, 0, 0, 0, 0]);
@@ -237,16 +249,14 @@ const LONGEST_WORDS: usize = 4096;
 /// Reads a message.
 pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
     let wrong = |reason: String| Err(DecodeError(reason));
-    if frame.len() < HEAD {
+    let Some(Head { kind, detail, from, to, id, floor }) = Head::read(frame) else {
         return wrong(format!("a message of {} bytes, fewer than its head has", frame.len()));
-    }
+    };
     let number = |place: usize| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&frame[place..place + 8]);
         u64::from_le_bytes(bytes)
     };
-    let (kind, detail) = (frame[0], frame[1]);
-    let (from, to, id, floor) = (number(8), number(16), number(24), number(32));
     if from == 0 {
         return wrong("a message of nobody".to_owned());
     }

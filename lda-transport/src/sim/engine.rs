@@ -212,11 +212,12 @@ impl<P: Program> World<P> {
     fn send(&mut self, from: NodeId, to: NodeId, frame: Frame) {
         let now = self.now;
         let place = usize::from(from > to);
+        let network = self.announce(from, to, &frame);
         let link = self.links.get_mut(&(from.min(to), from.max(to)));
         let link = link.expect("it was told that this one is up");
         let (lives, way) = (link.lives, &mut link.ways[place]);
         let epoch = way.told.expect("as before");
-        let taken = way.take(frame.len(), now, &mut self.luck);
+        let taken = way.take(frame.len(), now, network, &mut self.luck);
         let room = way.room(now);
         let content = trace::of_bytes(&frame);
         let kind = MessageKind::of(&frame);
@@ -236,6 +237,7 @@ impl<P: Program> World<P> {
             }
             Err(error) => {
                 if error == SendError::Full {
+                    self.show_full(from, to, &frame);
                     self.count(&frame, Fate::Full, self.state(to, from));
                     self.happenings.add(room, Happening::Room { from, to, epoch });
                 }
@@ -247,10 +249,15 @@ impl<P: Program> World<P> {
     }
 
     fn arrive(&mut self, passage: Passage) {
+        if let Some(longer) = self.hold(&passage) {
+            self.happenings.add(self.now + longer, Happening::Arrival(passage));
+            return;
+        }
         let Passage { from, to, frame, .. } = &passage;
         let (from, to) = (*from, *to);
         let state = self.state(to, from);
         let fate = self.fate(&passage);
+        self.show(&passage, fate);
         self.count(frame, fate, state);
         let words = [16, u64::from(from.0), fate as u64, state as u64];
         self.trace.add(self.now, to, words, || {

@@ -14,7 +14,8 @@
 //! | [`World::rewrite`] | frames are changed as they arrive | no |
 //!
 //! [`World::trace`] is what has happened: a fingerprint always, and the last lines to be read where
-//! [`Options::keep`] asks for them. [`World::coverage`] counts what befell which messages.
+//! [`Options::keep`] asks for them. [`World::coverage`] counts what befell which messages, and an [`Observer`] is
+//! shown each of them with the program that was to get it.
 //!
 //! # What it is not
 //! Programs take no time, and have no threads: what takes long is for them to make long, by a
@@ -81,6 +82,7 @@ mod coverage;
 mod engine;
 mod happenings;
 mod network;
+mod observer;
 mod program;
 mod trace;
 mod world;
@@ -88,6 +90,7 @@ mod world;
 pub use chaos::{Chaos, Spell};
 pub use coverage::{Coverage, Fate, State};
 pub use network::Network;
+pub use observer::{Message, Observer};
 pub use program::{Birth, Context, Program};
 pub use trace::{Line, Trace};
 pub use world::World;

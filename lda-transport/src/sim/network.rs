@@ -147,20 +147,26 @@ impl Way {
         }
     }
 
+    /// Which of all frames the next one is.
+    pub fn next(&self) -> u64 {
+        self.sent + 1
+    }
+
     /// Forgets what was underway; it is a new link.
     pub fn renew(&mut self) {
         self.queue.clear();
         (self.queued, self.leaves, self.arrives) = (0, Time::ZERO, Time::ZERO);
     }
 
-    /// Takes a frame, or does not.
+    /// Takes a frame, or does not; where a network is given, that is what befalls this one.
     pub fn take(
         &mut self,
         len: usize,
         now: Time,
+        network: Option<Network>,
         numbers: &mut Numbers,
     ) -> Result<Taken, SendError> {
-        let network = self.network;
+        let network = network.unwrap_or(self.network);
         if len > network.longest_frame {
             return Err(SendError::TooLong { len, longest: network.longest_frame });
         }
@@ -232,7 +238,8 @@ mod tests {
     #[test]
     fn frames_leave_one_after_the_other() {
         let (mut way, mut numbers) = (Way::new(slow()), Numbers::new(0));
-        let mut arrives = |len, now| way.take(len, Time(now * SECOND), &mut numbers).unwrap().0.1;
+        let mut arrives =
+            |len, now| way.take(len, Time(now * SECOND), None, &mut numbers).unwrap().0.1;
         assert_eq!(arrives(50, 0), Time(6 * SECOND));
         assert_eq!(arrives(30, 2), Time(9 * SECOND));
         assert_eq!(arrives(10, 20), Time(22 * SECOND));
@@ -242,7 +249,7 @@ mod tests {
     fn a_queue_is_full_until_half_of_it_has_left() {
         let (mut way, mut numbers) = (Way::new(slow()), Numbers::new(0));
         let mut take = |len, now| {
-            let taken = way.take(len, Time(now * SECOND), &mut numbers).map(|_| ());
+            let taken = way.take(len, Time(now * SECOND), None, &mut numbers).map(|_| ());
             (taken, way.room(Time(now * SECOND)))
         };
         assert_eq!(take(300, 0).0, Ok(()), "one alone may be longer");
@@ -262,7 +269,8 @@ mod tests {
         for (reordering, expected) in [(0.0, false), (0.5, true)] {
             let network = Network { reordering, detour: Duration::from_secs(9), ..network };
             let (mut way, mut numbers) = (Way::new(network), Numbers::new(0));
-            let mut arrives = |now| way.take(1, Time(now * SECOND), &mut numbers).unwrap().0.1;
+            let mut arrives =
+                |now| way.take(1, Time(now * SECOND), None, &mut numbers).unwrap().0.1;
             let times: Vec<Time> = (0..100).map(&mut arrives).collect();
             assert_eq!(times.windows(2).any(|two| two[0] > two[1]), expected);
         }

@@ -9,6 +9,7 @@ use super::chaos::Chaos;
 use super::coverage::Coverage;
 use super::happenings::Happenings;
 use super::network::{Link, Network, Way};
+use super::observer::Observer;
 use super::program::{Birth, Context, Program};
 use super::trace::Trace;
 use crate::endpoint::{Config, Endpoint};
@@ -47,6 +48,7 @@ pub struct World<P> {
     /// What has happened since the time has changed.
     pub(super) at_once: u64,
     pub(super) rewrite: Option<Box<Rewrite>>,
+    pub(super) observer: Option<Box<dyn Observer<P>>>,
     seed: u64,
 }
 
@@ -103,6 +105,7 @@ impl<P: Program> World<P> {
             steps: 0,
             at_once: 0,
             rewrite: None,
+            observer: None,
             seed,
         };
         world.set_chaos(chaos);
@@ -199,6 +202,11 @@ impl<P: Program> World<P> {
         self.rewrite = Some(Box::new(rewrite));
     }
 
+    /// Has someone see what is sent and what becomes of it, from now on.
+    pub fn observe(&mut self, observer: impl Observer<P> + 'static) {
+        self.observer = Some(Box::new(observer));
+    }
+
     /// Changes what all links are like, of nodes that are added too. What is underway is not changed.
     pub fn change(&mut self, change: impl Fn(&mut Network)) {
         change(&mut self.network);
@@ -285,6 +293,7 @@ impl<P: Program> World<P> {
 
     /// Ends a node, if it runs, without a word of its own.
     pub fn crash(&mut self, id: NodeId) {
+        self.announce_crash(id);
         let node = self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no {id}"));
         if node.life.take().is_none() {
             return;
