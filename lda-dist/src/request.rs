@@ -42,6 +42,13 @@ pub enum Kind {
 
 const KINDS: [Kind; 5] = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained];
 
+impl Kind {
+    /// What a request's first byte says; none where it is that of something else.
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        KINDS.get(usize::from(byte)).copied()
+    }
+}
+
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
@@ -95,7 +102,7 @@ pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
 pub fn read(request: &[u8]) -> Result<(Kind, About, &[u8]), HeadError> {
     let cut = HeadError::Truncated { bytes: request.len() };
     let (&[kind, a, b, c, d], rest) = request.split_first_chunk().ok_or(cut)?;
-    let kind = *KINDS.get(usize::from(kind)).ok_or(HeadError::Kind { byte: kind })?;
+    let kind = Kind::of(kind).ok_or(HeadError::Kind { byte: kind })?;
     let (epoch, rest) = rest.split_first_chunk().ok_or(cut)?;
     let (number, rest) = rest.split_first_chunk().ok_or(cut)?;
     let (attempt, rest) = rest.split_first_chunk().ok_or(cut)?;

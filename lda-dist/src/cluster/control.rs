@@ -13,8 +13,8 @@
 //!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
 //!          such a row, bytes held (8), the number of partitions (2), and if it is judged, for each its number (2)
 //!          and its part of the log joint (8)
-//!          21 finish, to all: that was the last round; the last epoch that all have kept (4); 1 if there is more to do,
-//!          when the run is begun again, or 0
+//!          21 finish, to all: that was the last round; the last attempt, none up to which begins any more (4); the last
+//!          epoch that all have kept (4); 1 if there is more to do, when the run is begun again, or 0
 //!          22 failed, to the master: why, as text
 //!          23 rows, to a server, after the last round: attempt (4), partition (2); the reply is its rows, one
 //!          behind the other, words in order
@@ -22,6 +22,7 @@
 //!          25 stop, to the master: this node has to end
 //!          26 keep, to workers, after an epoch's last round: attempt (4), epoch (4); the reply is the last epoch that
 //!          this worker has kept (4)
+//!          27 again, to the master: this worker cannot go on with this attempt (4)
 //! round    epoch (4), number (2), attempt (4)
 //! ```
 //!
@@ -43,12 +44,13 @@ pub(super) enum Control {
     Start { attempt: u32, epoch: u32, documents: u64, frequencies: Vec<u64> },
     Begin { round: Round, kept: u32, gained: Vec<(u32, i32)> },
     End { round: Round, judged: bool },
-    Finish { kept: u32, stopped: bool },
+    Finish { attempt: u32, kept: u32, stopped: bool },
     Failed(String),
     Rows { attempt: u32, partition: u16 },
     Here { attempt: u32 },
     Stop,
     Keep { attempt: u32, epoch: u32 },
+    Again { attempt: u32 },
 }
 
 /// What an epoch took of a worker.
@@ -64,17 +66,18 @@ pub(super) struct Took {
 /// Shards or partitions, and the part of the log joint of each.
 pub(super) type Parts = Vec<(u16, f64)>;
 
-const WORDS: u8 = 16;
-const DONE: u8 = 17;
-const START: u8 = 18;
-const BEGIN: u8 = 19;
-const END: u8 = 20;
-const FINISH: u8 = 21;
-const FAILED: u8 = 22;
-const ROWS: u8 = 23;
-const HERE: u8 = 24;
-const STOP: u8 = 25;
-const KEEP: u8 = 26;
+pub(super) const WORDS: u8 = 16;
+pub(super) const DONE: u8 = 17;
+pub(super) const START: u8 = 18;
+pub(super) const BEGIN: u8 = 19;
+pub(super) const END: u8 = 20;
+pub(super) const FINISH: u8 = 21;
+pub(super) const FAILED: u8 = 22;
+pub(super) const ROWS: u8 = 23;
+pub(super) const HERE: u8 = 24;
+pub(super) const STOP: u8 = 25;
+pub(super) const KEEP: u8 = 26;
+pub(super) const AGAIN: u8 = 27;
 /// Of all shards together: 2^16 of 2^32.
 const MOST_TOKENS: u64 = 1 << 48;
 /// Of a reason.
@@ -130,8 +133,9 @@ impl Control {
                 put_round(round, &mut to);
                 to.push((*judged).into());
             }
-            Self::Finish { kept, stopped } => {
+            Self::Finish { attempt, kept, stopped } => {
                 to.push(FINISH);
+                to.extend(attempt.to_le_bytes());
                 to.extend(kept.to_le_bytes());
                 to.push((*stopped).into());
             }
@@ -153,6 +157,10 @@ impl Control {
                 to.push(KEEP);
                 to.extend(attempt.to_le_bytes());
                 to.extend(epoch.to_le_bytes());
+            }
+            Self::Again { attempt } => {
+                to.push(AGAIN);
+                to.extend(attempt.to_le_bytes());
             }
         }
         to
@@ -205,9 +213,10 @@ impl Control {
                 Self::End { round, judged: judged == 1 }
             }
             FINISH => {
+                let attempt = u32::from_le_bytes(take(&mut rest)?);
                 let kept = u32::from_le_bytes(take(&mut rest)?);
                 let [stopped @ (0 | 1)] = take(&mut rest)? else { return None };
-                Self::Finish { kept, stopped: stopped == 1 }
+                Self::Finish { attempt, kept, stopped: stopped == 1 }
             }
             FAILED if rest.len() <= LONGEST => {
                 let why = String::from_utf8_lossy(std::mem::take(&mut rest));
@@ -223,6 +232,7 @@ impl Control {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 Self::Keep { attempt, epoch: u32::from_le_bytes(take(&mut rest)?) }
             }
+            AGAIN => Self::Again { attempt: u32::from_le_bytes(take(&mut rest)?) },
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -321,13 +331,18 @@ mod tests {
                 Control::Begin { round, kept, gained: gained.into_iter().collect() }
             }),
             (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
-            any::<(u32, bool)>().prop_map(|(kept, stopped)| Control::Finish { kept, stopped }),
+            any::<([u32; 2], bool)>().prop_map(|([attempt, kept], stopped)| Control::Finish {
+                attempt,
+                kept,
+                stopped
+            }),
             ".{0,20}".prop_map(Control::Failed),
             any::<(u32, u16)>()
                 .prop_map(|(attempt, partition)| Control::Rows { attempt, partition }),
             any::<u32>().prop_map(|attempt| Control::Here { attempt }),
             Just(Control::Stop),
             any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),
+            any::<u32>().prop_map(|attempt| Control::Again { attempt }),
         ]
     }
 

@@ -9,7 +9,7 @@ use lda_transport::{Frame, NodeId};
 use super::control::{Control, Took, take_memory_and_parts};
 use super::gathered::Gathered;
 use super::outbox::Outbox;
-use super::{Failed, Keeper, Memory, Port, Report, Setup, Waited, outcome, reject};
+use super::{Failed, Keeper, Memory, Port, Report, Setup, Stage, Waited, outcome, reject};
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::snapshot::{LATEST, latest, parse_latest};
@@ -33,6 +33,8 @@ enum For {
     Keep,
     /// Of all.
     Finish,
+    /// Of one that has to end, and waits until it hears that it may: whatever becomes of the attempt.
+    Leave,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,22 @@ impl Master {
         self.round
     }
 
+    /// How far it has come.
+    pub(super) fn stage(&self) -> Stage {
+        match self.phase {
+            Phase::Gone => Stage::Waiting,
+            Phase::Starting(_) => Stage::Starting,
+            Phase::Working if self.round.number == JOINING => Stage::Joining,
+            Phase::Working => Stage::Sampling,
+            Phase::Ending(_) => Stage::Ending,
+            Phase::Beginning(_) => Stage::Beginning,
+            Phase::Keeping(_) => Stage::Keeping,
+            Phase::Gathering(_) => Stage::Gathering,
+            Phase::Finishing(_) => Stage::Finishing,
+            Phase::Finished => Stage::Finished,
+        }
+    }
+
     /// C_k as of the last round's end.
     pub fn totals(&self) -> &[i64] {
         &self.totals
@@ -191,7 +209,8 @@ impl Master {
                 self.stopping.remove(&peer);
                 if !self.is_ending() {
                     self.phase = Phase::Gone;
-                    self.outbox.clear();
+                    self.outbox.forget(peer);
+                    self.clear_outbox();
                     self.let_go(port);
                 }
                 Ok(())
@@ -243,10 +262,19 @@ impl Master {
                 self.attempt = self.attempt.max(attempt);
                 self.here.insert(peer);
                 if self.is_ending() {
-                    let finish =
-                        Control::Finish { kept: self.kept, stopped: self.stopped.is_some() };
-                    let finish = finish.encode(job.topics(), job.words());
+                    let finish = self
+                        .finish_message(self.stopped.is_some())
+                        .encode(job.topics(), job.words());
                     self.outbox.send(port, peer, Kind::Push, &finish, For::Told);
+                }
+                self.try_to_start(port)
+            }
+            Some(Control::Again { attempt }) => {
+                port.reply(ticket, Draft::new());
+                if attempt == self.attempt && self.here.contains(&peer) && !self.is_ending() {
+                    self.phase = Phase::Gone;
+                    self.clear_outbox();
+                    self.let_go(port);
                 }
                 self.try_to_start(port)
             }
@@ -322,7 +350,7 @@ impl Master {
             let Setup { job, options, .. } = &self.setup;
             self.placement = Some(place(job, options, &self.frequencies, self.documents)?);
         }
-        self.outbox.clear();
+        self.clear_outbox();
         self.done.clear();
         self.kept_by.clear();
         self.gathered = None;
@@ -504,19 +532,24 @@ impl Master {
             }
         } else if !stopping.is_empty() {
             self.phase = Phase::Gone;
-            self.outbox.clear();
-            let finish = Control::Finish { kept: self.kept, stopped: true };
-            let finish = finish.encode(self.setup.job.topics(), self.setup.job.words());
+            self.clear_outbox();
+            let finish =
+                self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
             for node in stopping {
                 self.here.remove(&node);
-                self.outbox.send(port, node, Kind::Push, &finish, For::Told);
+                self.outbox.send(port, node, Kind::Push, &finish, For::Leave);
             }
         }
     }
 
+    /// The attempt is over: nobody is told any more what belongs to it.
+    fn clear_outbox(&mut self) {
+        self.outbox.clear_but(|what| *what == For::Leave);
+    }
+
     fn finish(&mut self, port: &mut dyn Port) {
         self.phase = Phase::Finishing(self.num_others());
-        let finish = Control::Finish { kept: self.kept, stopped: self.stopped.is_some() };
+        let finish = self.finish_message(self.stopped.is_some());
         self.tell_servers(&finish, Kind::Push, For::Finish, port);
         self.tell_workers(&finish, For::Finish, port);
     }
@@ -566,6 +599,10 @@ impl Master {
         let Round { epoch, attempt, .. } = self.round;
         let frequencies = self.frequencies.clone();
         Control::Start { attempt, epoch, documents: self.documents, frequencies }
+    }
+
+    fn finish_message(&self, stopped: bool) -> Control {
+        Control::Finish { attempt: self.attempt, kept: self.kept, stopped }
     }
 
     /// Whether the round that is on is an epoch's last, after which the model is judged.

@@ -39,10 +39,12 @@ mod gathered;
 mod keeper;
 mod master;
 mod master_link;
+mod message;
 mod outbox;
 mod role;
 mod run;
 mod server;
+mod stage;
 mod worker;
 
 use std::time::Duration;
@@ -62,9 +64,11 @@ pub use crate::documents::Documents;
 pub use gathered::Gathered;
 pub use keeper::Keeper;
 pub use master::Master;
+pub use message::Message;
 pub use role::Role;
 pub use run::{RunError, config, run, run_local};
 pub use server::ServerNode;
+pub use stage::Stage;
 pub use worker::Worker;
 
 /// The master's number.

@@ -52,6 +52,20 @@ impl<For> Outbox<For> {
         self.underway.clear();
     }
 
+    /// The same, but for those of this kind.
+    pub fn clear_but(&mut self, keep: impl Fn(&For) -> bool) {
+        self.waiting.retain(|_, waiting| {
+            waiting.retain(|(_, _, what)| keep(what));
+            !waiting.is_empty()
+        });
+        self.underway.retain(|_, what| keep(what));
+    }
+
+    /// What waits for a peer is not sent.
+    pub fn forget(&mut self, peer: NodeId) {
+        self.waiting.remove(&peer);
+    }
+
     /// A request has ended: what it was for.
     pub fn ended(&mut self, request: RequestId) -> Option<For> {
         self.underway.remove(&request)

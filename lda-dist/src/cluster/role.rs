@@ -8,7 +8,8 @@ use lda_transport::endpoint::Action;
 use lda_transport::sim::{Context, Program};
 
 use super::{
-    Documents, Failed, Keeper, MASTER, Master, NodeState, Port, ServerNode, Setup, Waited, Worker,
+    Documents, Failed, Keeper, MASTER, Master, NodeState, Port, ServerNode, Setup, Stage, Waited,
+    Worker,
 };
 
 /// A node of a run, whichever role its number gives it.
@@ -111,6 +112,15 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             }
             Self::Server(server) => server.state(),
             Self::Worker(worker) => worker.state(),
+        }
+    }
+
+    /// How far the node has come.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::Master(master) => master.stage(),
+            Self::Server(server) => server.stage(),
+            Self::Worker(worker) => worker.stage(),
         }
     }
 

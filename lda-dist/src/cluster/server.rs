@@ -6,7 +6,7 @@ use lda_transport::endpoint::{Action, Draft, Ticket};
 
 use super::control::{Control, put_parts};
 use super::master_link::Link;
-use super::{Failed, MASTER, NodeState, Port, Setup, Waited, reject};
+use super::{Failed, MASTER, NodeState, Port, Setup, Stage, Waited, reject};
 use crate::job::{JOINING, Round};
 use crate::server::Server;
 use crate::together::place;
@@ -19,8 +19,12 @@ pub struct ServerNode<T: TopicIndex> {
     number: u32,
     link: Link,
     attempt: u32,
+    /// The last that it was told is over.
+    over: u32,
     server: Option<Server<T>>,
     round: Round,
+    /// Whether it has ended here, and the next has not begun.
+    ended: bool,
     totals: Vec<u32>,
     finished: bool,
     /// The epoch that the run goes on from, if it was stopped.
@@ -52,8 +56,10 @@ impl<T: TopicIndex> ServerNode<T> {
             number,
             link: Link::default(),
             attempt: 0,
+            over: 0,
             server: None,
             round,
+            ended: false,
             totals,
             finished: false,
             stopped: None,
@@ -69,6 +75,17 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Whether the master has said that it was the last round.
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// How far it has come.
+    pub(super) fn stage(&self) -> Stage {
+        match &self.server {
+            _ if self.finished => Stage::Finished,
+            None => Stage::Waiting,
+            Some(_) if self.ended => Stage::Between,
+            Some(_) if self.round.number == JOINING => Stage::Joining,
+            Some(_) => Stage::Sampling,
+        }
     }
 
     /// How it stands.
@@ -92,7 +109,7 @@ impl<T: TopicIndex> ServerNode<T> {
         match action {
             Action::Joined { peer: MASTER, incarnation, .. } => {
                 if self.link.is_new(incarnation) {
-                    self.link.introduce(self.attempt, &self.setup, port);
+                    self.link.introduce(self.attempt.max(self.over), &self.setup, port);
                 }
                 Ok(())
             }
@@ -121,7 +138,7 @@ impl<T: TopicIndex> ServerNode<T> {
     }
 
     fn asked(&mut self, ticket: Ticket, body: &Frame) -> Result<Vec<u8>, Refusal> {
-        let Self { setup, server, totals, attempt: now, round: of, .. } = self;
+        let Self { setup, server, totals, attempt: now, round: of, ended, .. } = self;
         let (job, peer) = (&setup.job, ticket.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         if peer != MASTER {
@@ -136,7 +153,8 @@ impl<T: TopicIndex> ServerNode<T> {
         let control = Control::decode(job.topics(), job.words(), body)
             .ok_or_else(|| nonsense("bytes that are no message"))?;
         if let Control::Start { attempt, documents, frequencies, .. } = control {
-            if attempt <= *now {
+            // One that is over may come behind the word that it is.
+            if attempt <= self.over.max(*now) {
                 return Err(Refusal::Now);
             }
             let placement =
@@ -147,9 +165,17 @@ impl<T: TopicIndex> ServerNode<T> {
             *server = Some(Server::new(job, setup.options.longest, attempt, own));
             *now = attempt;
             *of = Round { epoch: 0, number: JOINING, attempt };
+            *ended = false;
             totals.fill(0);
             self.finished = false;
             self.stopped = None;
+            return Ok(Vec::new());
+        }
+        // Who has started anew since, or never had words, has to hear of it too.
+        if let Control::Finish { attempt, kept, stopped } = control {
+            self.over = attempt.max(self.over);
+            self.finished = true;
+            self.stopped = stopped.then_some(kept);
             return Ok(Vec::new());
         }
         let server = server.as_mut().ok_or(Refusal::Now)?;
@@ -161,6 +187,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 }
                 let mut gained = vec![0; totals.len()];
                 server.end_round(&mut gained)?;
+                *ended = true;
                 let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
                 let row: Result<Vec<(u32, i32)>, _> = there
                     .map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by)))
@@ -183,7 +210,7 @@ impl<T: TopicIndex> ServerNode<T> {
                         total.checked_add_signed(by).ok_or_else(|| nonsense("totals below 0"))?;
                 }
                 server.begin_round(round, totals);
-                *of = round;
+                (*of, *ended) = (round, false);
                 Ok(Vec::new())
             }
             Control::Rows { attempt, partition } => {
@@ -193,11 +220,6 @@ impl<T: TopicIndex> ServerNode<T> {
                 let mut reply = Vec::new();
                 server.rows(partition, &mut reply)?;
                 Ok(reply)
-            }
-            Control::Finish { kept, stopped } => {
-                self.finished = true;
-                self.stopped = stopped.then_some(kept);
-                Ok(Vec::new())
             }
             _ => Err(nonsense("a message for somebody else").into()),
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use lda_dist::storage::{Memory, Storage};
 
-use super::recovery::{check, job, world};
+use lda_transport::endpoint::Window;
+
+use super::recovery::{check, job, world, world_with};
 use super::*;
 
 /// Until epoch `epoch` is underway.
@@ -119,9 +121,61 @@ fn who_has_to_end_before_all_are_there_does() {
     let storage = Arc::new(Memory::default());
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
     world.crash(NodeId(3));
-    for id in [NodeId(4), MASTER] {
+    for id in [NodeId(1), NodeId(4), MASTER] {
         world.run_for(Duration::from_millis(100));
         world.with(id, |node, cx| node.stop(cx)).unwrap();
         run_until(&mut world, |world| stopped(world, id) == Some(0));
+    }
+}
+
+#[test]
+fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
+    let corpus = corpus();
+    let setup = job(&corpus, 2);
+    let stored = InMemory::new(corpus, 4).unwrap();
+    let storage = Arc::new(Memory::default());
+    let narrow = |config| Config { window: Window { requests: 2, bytes: 1 << 20 }, ..config };
+    let mut world = world_with(&setup, &stored, &storage, Network::default(), 1, narrow);
+    let (ends, crashes) = (NodeId(3), NodeId(4));
+    run_until_epoch(&mut world, 1);
+    let restart = |world: &mut World<Node>| {
+        world.restart(crashes);
+        world.run_for(Duration::from_millis(2));
+    };
+    // It does not hear of attempt after attempt.
+    world.silence(MASTER, ends);
+    (0..10).for_each(|_| restart(&mut world));
+    world.with(ends, |node, cx| node.stop(cx)).unwrap();
+    (0..3).for_each(|_| restart(&mut world));
+    world.unsilence(MASTER, ends);
+    run_until(&mut world, |world| stopped(world, ends).is_some());
+    world.restart(ends);
+    run(&mut world);
+}
+
+#[test]
+fn who_has_heard_that_it_may_go_does_not_begin_again() {
+    let corpus = corpus();
+    let setup = job(&corpus, 2);
+    let stored = InMemory::new(corpus, 4).unwrap();
+    let (ends, crashes) = (NodeId(3), NodeId(4));
+    for seed in 0..10 {
+        let storage = Arc::new(Memory::default());
+        let mut world = world(&setup, &stored, &storage, Network::default(), seed);
+        run_until_epoch(&mut world, 1);
+        // It is told of another attempt, and hears that it may go before.
+        let detour = Duration::from_millis(40);
+        world.change_way(MASTER, ends, |way| (way.reordering, way.detour) = (1.0, detour));
+        world.restart(crashes);
+        world.run_for(Duration::from_millis(1));
+        world.change_way(MASTER, ends, |way| way.reordering = 0.0);
+        world.with(ends, |node, cx| node.stop(cx)).unwrap();
+        world.run_for(Duration::from_millis(1));
+        world.restart(crashes);
+        run_until(&mut world, |world| stopped(world, ends).is_some());
+        world.run_for(Duration::from_secs(1));
+        assert!(stopped(&world, ends).is_some(), "seed {seed}");
+        world.restart(ends);
+        run(&mut world);
     }
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Action, Draft, Kind, Ticket};
+use lda_transport::endpoint::{Action, Draft, Kind, Outcome, Ticket, Why};
 
 use super::control::Control;
 use super::master_link::Link;
 use super::outbox::Outbox;
-use super::{Documents, Failed, Keeper, MASTER, NodeState, Port, Setup, Waited, outcome, reject};
+use super::{
+    Documents, Failed, Keeper, MASTER, NodeState, Port, Setup, Stage, Waited, outcome, reject,
+};
 use crate::bench::Bench;
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
@@ -44,6 +46,8 @@ pub struct Worker<T: TopicIndex, D> {
     /// What servers are asked.
     outbox: Outbox<For>,
     attempt: u32,
+    /// The last that it was told is over.
+    over: u32,
     placement: Option<Placement>,
     shards: Vec<Shard<T>>,
     bench: Bench<T>,
@@ -83,6 +87,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             link: Link::default(),
             outbox: Outbox::default(),
             attempt: 0,
+            over: 0,
             placement: None,
             shards: Vec::new(),
             bench: Bench::new(setup.job.topics()),
@@ -134,6 +139,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.flights.is_empty() && self.long_left.is_empty() && self.to_be_done == 0
     }
 
+    /// How far it has come.
+    pub(super) fn stage(&self) -> Stage {
+        match self.round.number {
+            _ if self.finished => Stage::Finished,
+            _ if self.shards.is_empty() => Stage::Waiting,
+            _ if self.is_done() => Stage::Between,
+            JOINING => Stage::Joining,
+            _ => Stage::Sampling,
+        }
+    }
+
     /// How it stands.
     pub(super) fn state(&self) -> NodeState {
         let Self { round, waited_in_all: waited, .. } = *self;
@@ -176,7 +192,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let told = Control::Words { shard, documents, frequencies };
             self.link.tell(&told, &self.setup, port);
         }
-        self.link.introduce(self.attempt, &self.setup, port);
+        self.link.introduce(self.attempt.max(self.over), &self.setup, port);
         Ok(())
     }
 
@@ -201,8 +217,20 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             Action::Ended { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
                 let Some(what) = self.outbox.ended(request) else { return Ok(()) };
+                let lost = matches!(how, Outcome::Unknown { why: Why::NewIncarnation, .. });
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, reply, port),
+                    None if lost => {
+                        // It was asked of a server that had crashed. The one in its place may be in this attempt, if the
+                        // master knew of it before this node did.
+                        self.outbox.clear();
+                        self.link.tell(
+                            &Control::Again { attempt: self.attempt },
+                            &self.setup,
+                            port,
+                        );
+                        Ok(())
+                    }
                     // The server is in another attempt, and this node will be.
                     None => Ok(()),
                 }
@@ -233,7 +261,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
         port.reply(ticket, Draft::new());
         match control {
-            Control::Start { attempt, epoch, documents, frequencies } if attempt > self.attempt => {
+            // One that is over may come behind the word that it is.
+            Control::Start { attempt, epoch, documents, frequencies }
+                if attempt > self.attempt.max(self.over) =>
+            {
                 self.attempt = attempt;
                 self.go_to(epoch, documents, &frequencies, port)
             }
@@ -248,7 +279,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             }
             // Of an attempt before.
             Control::Start { .. } | Control::Begin { .. } => Ok(()),
-            Control::Finish { kept, stopped } => {
+            Control::Finish { attempt, kept, stopped } => {
+                self.over = attempt.max(self.over);
                 self.clean(kept);
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);
