@@ -1,5 +1,9 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
+mod ambush;
+mod coverage;
+mod histories;
+mod reach;
 mod recovery;
 mod stopping;
 
@@ -100,6 +104,8 @@ struct End {
     /// (document, word, topic), sorted.
     tokens: Vec<(u32, u32, u32)>,
     rows: Vec<(u32, Vec<(u32, u32)>)>,
+    /// Of C_d, by document.
+    documents: Vec<(u32, Vec<(u32, u32)>)>,
     /// Those that the master has gathered.
     gathered: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
@@ -142,7 +148,13 @@ impl End {
                     shard.for_each(|document, word, topic| {
                         self.tokens.push((document + first, word, topic));
                     });
+                    for document in 0..shard.num_documents() {
+                        let mut row = Vec::new();
+                        shard.row(document, &mut row);
+                        self.documents.push((document as u32 + first, row));
+                    }
                 }
+                self.documents.sort_unstable();
                 self.tokens.sort_unstable();
             }
         }

@@ -1,0 +1,207 @@
+//! Faults that lie in wait for one kind of message, so that each meets each fault at each stage of its receiver.
+//!
+//! Messages that fail at random fail where most messages are: in a round. A history therefore has **prey**, a kind of
+//! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others, and
+//! some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it stays
+//! there; and the message arrives, or either end crashes, or the link between them fails.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use lda_dist::cluster::{Message, Stage};
+use lda_transport::endpoint::MessageKind;
+use lda_transport::sim::{self, Fate, Numbers, Observer};
+
+use super::coverage::{Fault, Kind, Part, Table, Who};
+use super::*;
+
+/// For what faults lie in wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prey {
+    pub kind: Kind,
+    pub stage: Stage,
+}
+
+/// What has been seen of a history.
+#[derive(Debug)]
+pub struct Seen {
+    pub table: Table,
+    /// The last attempt that the master has begun.
+    pub attempts: u32,
+    /// Crashes of masters, servers and workers.
+    pub crashes: [u64; 3],
+    /// Why nodes had given up that crashed then.
+    pub failed: Vec<String>,
+    servers: u32,
+    /// None when all is to go well again.
+    prey: Option<Prey>,
+    numbers: Numbers,
+    /// What was asked, by who asked, whom, and the request's number.
+    asked: HashMap<(u64, NodeId, u64), Message>,
+    /// Stages of incarnations that have crashed.
+    crashed: HashMap<u64, Stage>,
+    /// Copies of prey that are underway, by who sent them to whom, and to which incarnation.
+    underway: BTreeMap<(NodeId, NodeId, u64), u32>,
+    /// Those of which the first copy is held.
+    held: BTreeSet<(NodeId, NodeId, u64)>,
+}
+
+/// Sees a history, and prepares what prey meets on its way.
+#[derive(Clone, Debug)]
+pub struct Watch(Rc<RefCell<Seen>>);
+
+impl Watch {
+    pub fn new(setup: &Setup, prey: Prey, seed: u64) -> Self {
+        Self(Rc::new(RefCell::new(Seen {
+            table: Table::default(),
+            attempts: 0,
+            crashes: [0; 3],
+            failed: Vec::new(),
+            servers: setup.options.servers,
+            prey: Some(prey),
+            numbers: Numbers::new(seed ^ 1 << 40),
+            asked: HashMap::new(),
+            crashed: HashMap::new(),
+            underway: BTreeMap::new(),
+            held: BTreeSet::new(),
+        })))
+    }
+
+    /// From now on prey is left alone.
+    pub fn rest(&self) {
+        self.0.borrow_mut().prey = None;
+    }
+
+    pub fn seen(&self) -> std::cell::Ref<'_, Seen> {
+        self.0.borrow()
+    }
+
+    /// Sender and receiver of prey that is underway, and whether its receiver is at its stage; of those that are rather
+    /// than of others.
+    pub fn prey_underway(&self, world: &World<Node>) -> Option<(NodeId, NodeId, bool)> {
+        let seen = self.0.borrow();
+        let prey = seen.prey?;
+        let is_at = |to| world.program(to).is_some_and(|node| node.stage() == prey.stage);
+        let all = seen.underway.keys().map(|&(from, to, _)| (from, to, is_at(to)));
+        all.max_by_key(|&(.., is_at)| is_at)
+    }
+}
+
+impl Seen {
+    fn who(&self, id: NodeId) -> Who {
+        match id.0 {
+            0 => Who::Master,
+            id if id <= self.servers => Who::Server,
+            _ => Who::Worker,
+        }
+    }
+
+    /// None where it is no request or reply.
+    fn kind(&mut self, sent: &sim::Message<'_>) -> Option<Kind> {
+        let &sim::Message { from, to, kind, sender, receiver, number, body, .. } = sent;
+        let part = match kind {
+            MessageKind::Pull | MessageKind::Push | MessageKind::Call => Part::Asked,
+            MessageKind::Done | MessageKind::Rejected => Part::Answered,
+            // A greeting that comes late, of who has started anew since, is refused; who hears it is gone.
+            MessageKind::Hello | MessageKind::Beat | MessageKind::Refusal => return None,
+            other => panic!("{from} sends {to} a {other:?}"),
+        };
+        let message = if part == Part::Asked {
+            let message = Message::of(body).expect("a request is a message");
+            self.asked.insert((sender, to, number), message);
+            message
+        } else {
+            *self.asked.get(&(receiver, from, number)).expect("it was asked")
+        };
+        Some(Kind { to: self.who(to), message, part })
+    }
+
+    /// Of messages of which so many, and all copies, are delayed.
+    fn detour(&mut self, reordering: f64) -> Network {
+        const LONGEST: [u32; 5] = [200, 1000, 3000, 10_000, 40_000];
+        let longest = LONGEST[self.numbers.below(LONGEST.len() as u64) as usize];
+        let detour = self.numbers.up_to(Duration::from_micros(longest.into()));
+        Network { reordering, ghosts: 0.5, detour, ..Network::default() }
+    }
+
+    /// What befalls prey: one thing for sure, so that it is known how much is underway; how many copies that are, and
+    /// whether the first of them is held until its receiver comes to its stage. A second one always is: the first does
+    /// what it is for meanwhile.
+    fn course(&mut self) -> (Network, u32, bool) {
+        let course = self.detour(0.0);
+        match self.numbers.below(16) {
+            0 | 1 => (Network { loss: 1.0, reordering: 1.0, ..course }, 1, false),
+            2..=8 => (Network { doubling: 1.0, loss: 0.15, ..course }, 2, false),
+            9 => (Network { full: 1.0, ..course }, 1, false),
+            10..=12 => (course, 1, true),
+            _ => (course, 1, false),
+        }
+    }
+
+    /// Whether a message is held back, as it is to arrive at another stage.
+    fn is_held(&mut self, sent: &sim::Message<'_>, receiver: Option<&Node>) -> bool {
+        let Some(prey) = self.prey else { return false };
+        let held = sent.copy || self.held.contains(&(sent.from, sent.to, sent.serial));
+        if !held || self.crashed.contains_key(&sent.receiver) || self.kind(sent) != Some(prey.kind)
+        {
+            return false;
+        }
+        // It does not come at once, so that something can befall it there; and not all wait for ever.
+        let rarely = if receiver.is_some_and(|it| it.stage() == prey.stage) { 2 } else { 400 };
+        self.numbers.below(rarely) > 0
+    }
+}
+
+impl Observer<Node> for Watch {
+    fn sends(&mut self, message: &sim::Message<'_>, receiver: Option<&Node>) -> Option<Network> {
+        let mut seen = self.0.borrow_mut();
+        let kind = seen.kind(message)?;
+        let prey = seen.prey?;
+        if prey.kind != kind {
+            let awaits = seen.underway.keys().any(|&(_, to, _)| to == message.to);
+            let is_at = receiver.is_some_and(|receiver| receiver.stage() == prey.stage);
+            return (awaits && is_at).then(|| seen.detour(1.0));
+        }
+        let (network, copies, is_held) = seen.course();
+        if is_held {
+            seen.held.insert((message.from, message.to, message.serial));
+        }
+        let way = (message.from, message.to, message.receiver);
+        *seen.underway.entry(way).or_default() += copies;
+        Some(network)
+    }
+
+    fn holds(&mut self, message: &sim::Message<'_>, receiver: Option<&Node>) -> Option<Duration> {
+        let mut seen = self.0.borrow_mut();
+        seen.is_held(message, receiver).then(|| seen.numbers.up_to(Duration::from_micros(400)))
+    }
+
+    fn passes(&mut self, message: &sim::Message<'_>, fate: Fate, receiver: Option<&Node>) {
+        let mut seen = self.0.borrow_mut();
+        let Some(kind) = seen.kind(message) else { return };
+        let way = (message.from, message.to, message.receiver);
+        if seen.prey.is_some_and(|prey| prey.kind == kind)
+            && let Some(copies) = seen.underway.get_mut(&way)
+        {
+            *copies -= 1;
+            if *copies == 0 {
+                seen.underway.remove(&way);
+            }
+        }
+        let crashed = seen.crashed.get(&message.receiver).copied();
+        let stage = crashed.or(receiver.map(Node::stage)).expect("it runs or has crashed");
+        if let Some(fault) = Fault::of(fate) {
+            seen.table.add(kind, fault, stage);
+        }
+    }
+
+    fn crashes(&mut self, node: NodeId, incarnation: u64, program: &Node) {
+        let mut seen = self.0.borrow_mut();
+        let who = seen.who(node);
+        seen.crashes[who as usize] += 1;
+        seen.attempts = seen.attempts.max(program.state().round.attempt);
+        seen.crashed.insert(incarnation, program.stage());
+        seen.failed.extend(program.failed().map(ToString::to_string));
+    }
+}

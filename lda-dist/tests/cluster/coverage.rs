@@ -1,0 +1,199 @@
+//! What has befallen which messages of a run, by how far their receiver had come.
+//!
+//! One layer below, [`lda_transport::sim::Coverage`] counts requests and replies of endpoints; here it is known what they
+//! ask and answer.
+
+use std::fmt;
+
+use lda_dist::cluster::{Message, Stage};
+use lda_transport::sim::Fate;
+
+/// A role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Who {
+    Master,
+    Server,
+    Worker,
+}
+
+impl Who {
+    pub const ALL: [Self; 3] = [Self::Master, Self::Server, Self::Worker];
+}
+
+/// Which part of a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The request.
+    Asked,
+    /// The reply: that it was done, or came at a wrong time.
+    Answered,
+}
+
+impl Part {
+    pub const ALL: [Self; 2] = [Self::Asked, Self::Answered];
+}
+
+/// What befell a message: [fates](Fate) that are one to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It was lost.
+    Lost,
+    /// It came twice: this is the second copy.
+    Doubled,
+    /// It came after one that was sent later, or over another link than that on which it was sent.
+    Reordered,
+    /// Sender and receiver were parted, whether or not they heard of it.
+    Parted,
+    /// Its sender crashed before it arrived.
+    SenderCrashed,
+    /// Its receiver did.
+    ReceiverCrashed,
+}
+
+impl Fault {
+    pub const ALL: [Self; 7] = [
+        Self::None,
+        Self::Lost,
+        Self::Doubled,
+        Self::Reordered,
+        Self::Parted,
+        Self::SenderCrashed,
+        Self::ReceiverCrashed,
+    ];
+
+    /// None of what has not left: it is sent again.
+    pub fn of(fate: Fate) -> Option<Self> {
+        Some(match fate {
+            Fate::Full => return None,
+            Fate::Arrived => Self::None,
+            Fate::Lost => Self::Lost,
+            Fate::Doubled => Self::Doubled,
+            Fate::Late | Fate::Overtaken => Self::Reordered,
+            Fate::Silenced | Fate::Cut => Self::Parted,
+            Fate::SenderCrashed => Self::SenderCrashed,
+            Fate::ReceiverCrashed => Self::ReceiverCrashed,
+        })
+    }
+}
+
+/// A message, and who gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    pub to: Who,
+    pub message: Message,
+    pub part: Part,
+}
+
+impl Kind {
+    /// All that could be said.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Who::ALL.into_iter().flat_map(|to| {
+            Message::ALL.into_iter().flat_map(move |message| {
+                Part::ALL.into_iter().map(move |part| Self { to, message, part })
+            })
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self.part {
+            Part::Asked => "",
+            Part::Answered => " answered",
+        };
+        f.pad(&format!("{:?}{part}", self.message))
+    }
+}
+
+const FAULTS: usize = Fault::ALL.len();
+const STAGES: usize = Stage::ALL.len();
+const CELLS: usize = Who::ALL.len() * Message::ALL.len() * Part::ALL.len() * FAULTS * STAGES;
+
+/// How many messages of each kind met each fault, by the stage of their receiver: of the incarnation for which they were,
+/// as they arrived or would have, or as it crashed before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table(Vec<u64>);
+
+impl Default for Table {
+    fn default() -> Self {
+        Self(vec![0; CELLS])
+    }
+}
+
+impl Table {
+    fn place(kind: Kind, fault: Fault, stage: Stage) -> usize {
+        let Kind { to, message, part } = kind;
+        let kind = (to as usize * Message::ALL.len() + message as usize) * Part::ALL.len();
+        ((kind + part as usize) * FAULTS + fault as usize) * STAGES + stage as usize
+    }
+
+    pub fn add(&mut self, kind: Kind, fault: Fault, stage: Stage) {
+        self.0[Self::place(kind, fault, stage)] += 1;
+    }
+
+    pub fn count(&self, kind: Kind, fault: Fault, stage: Stage) -> u64 {
+        self.0[Self::place(kind, fault, stage)]
+    }
+
+    /// Adds what another has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Of all messages that met a fault at a stage of a role.
+    pub fn at(&self, to: Who, fault: Fault, stage: Stage) -> u64 {
+        let kinds = Kind::all().filter(|kind| kind.to == to);
+        kinds.map(|kind| self.count(kind, fault, stage)).sum()
+    }
+
+    /// Of all messages of a kind that met a fault.
+    pub fn met(&self, kind: Kind, fault: Fault) -> u64 {
+        Stage::ALL.into_iter().map(|stage| self.count(kind, fault, stage)).sum()
+    }
+}
+
+impl fmt::Display for Table {
+    /// For each role a table with a row for each kind of message and stage, and a column for each fault. Rows without a
+    /// message are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for to in Who::ALL {
+            write!(f, "{:<18}{:<10}", format!("to a {to:?}").to_lowercase(), "stage")?;
+            for fault in Fault::ALL {
+                write!(f, "{:>16}", format!("{fault:?}"))?;
+            }
+            writeln!(f)?;
+            for kind in Kind::all().filter(|kind| kind.to == to) {
+                for stage in Stage::ALL {
+                    let counts = Fault::ALL.map(|fault| self.count(kind, fault, stage));
+                    if counts != [0; FAULTS] {
+                        write!(f, "{kind:<18}{:<10}", format!("{stage:?}"))?;
+                        counts.iter().try_for_each(|count| write!(f, "{count:>16}"))?;
+                        writeln!(f)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn every_cell_has_a_place_of_its_own() {
+    let mut table = Table::default();
+    for kind in Kind::all() {
+        for fault in Fault::ALL {
+            for stage in Stage::ALL {
+                table.add(kind, fault, stage);
+            }
+        }
+    }
+    assert!(table.0.iter().all(|&count| count == 1));
+    let rows = Who::ALL.len() * (1 + Message::ALL.len() * Part::ALL.len() * STAGES);
+    assert_eq!(table.to_string().lines().count(), rows);
+    let twice = table.clone();
+    table.merge(&twice);
+    assert_eq!(table.at(Who::Worker, Fault::Lost, Stage::Between), 2 * 34);
+    assert_eq!(table.met(Kind::all().next().unwrap(), Fault::Parted), 2 * STAGES as u64);
+}
