@@ -629,7 +629,12 @@ mod tests {
         let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
         let mut seen = 0;
         for entry in fs::read_dir(directory).unwrap() {
-            let plan = Plan::read(&entry.unwrap().path()).unwrap();
+            let path = entry.unwrap().path();
+            // Those of traffic are elsewhere.
+            if path.is_dir() {
+                continue;
+            }
+            let plan = Plan::read(&path).unwrap();
             plan.cells(&Thresholds::built_in()).unwrap();
             seen += 1;
         }

@@ -205,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn presets_of_this_repository_are_plans() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/presets/traffic");
+        let mut plans = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let plan = TrafficPlan::read(&entry.unwrap().path()).unwrap();
+            assert!(!plan.name.is_empty() && plan.arm.contains_key(&plan.beside), "{plan:?}");
+            assert!(plan.runs().len() >= 2);
+            plans += 1;
+        }
+        assert!(plans >= 3);
+    }
+
+    #[test]
     fn what_an_arm_leaves_out_follows_from_the_parts() {
         let options = Arm::default().options(300, 1000);
         assert_eq!((options.servers, options.partitions, options.rounds), (300, 300, 1));
