@@ -51,8 +51,9 @@ impl Port for Peers {
 
 fn setup(routing: u8) -> Setup {
     let job = Job::new(TOPICS, 4, 0.1.into(), 0.1, 1).expect("a job");
+    let slack = u16::from(routing / 3 % 2);
     let routing = [Routing::Cheapest, Routing::Pull, Routing::Push][usize::from(routing % 3)];
-    let cut = Options { shards: 2, partitions: 3, rounds: 2, ..Options::default() };
+    let cut = Options { shards: 2, partitions: 3, rounds: 2, slack, ..Options::default() };
     let options = Options { servers: 1, routing, ..cut };
     Setup {
         job,

@@ -1,20 +1,25 @@
 //! A server of rows: any requests are done or refused, what is refused changes nothing, and no word gains or loses a
-//! token but by a shard that joins.
+//! token but by a shard that joins; and so where two rounds are on at once.
 #![no_main]
 
-use lda_dist::job::{Job, Round};
+use lda_dist::job::{JOINING, Job, Round};
 use lda_dist::request::{self, About, Kind};
 use lda_dist::server::{RequestError, Server};
+use lda_dist::together::Options;
 use lda_dist::wire::RowCode;
 
 const TOPICS: u32 = 12;
 const WORDS: u32 = 6;
 const LONGEST: u32 = 50;
+const ROUNDS: u16 = 3;
+const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Step<'a> {
     kind: u8,
     shard: bool,
+    /// Of the second round that is on, if there are two.
+    next: bool,
     ends: bool,
     body: &'a [u8],
 }
@@ -29,12 +34,14 @@ fn tokens(rows: &[Vec<(u32, u32)>]) -> Vec<u64> {
     rows.iter().map(|row| row.iter().map(|entry| u64::from(entry.1)).sum()).collect()
 }
 
-libfuzzer_sys::fuzz_target!(|steps: Vec<Step<'_>>| {
+libfuzzer_sys::fuzz_target!(|input: (bool, Vec<Step<'_>>)| {
+    let (overlap, steps) = input;
     let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
-    let mut server = Server::<u16>::new(&job, LONGEST, 0, [(2, (0..WORDS).collect())]);
+    let cut = Options { longest: LONGEST, rounds: ROUNDS, ..Options::default() };
+    let options = Options { slack: overlap.into(), ..cut };
+    let mut server = Server::<u16>::new(&job, &options, JOIN, [(2, (0..WORDS).collect())]);
     let mut join = Vec::new();
-    let round = Round { epoch: 1, number: 0, attempt: 0 };
-    let mut about = About { shard: 0, partition: 2, round };
+    let mut about = About { shard: 0, partition: 2, round: JOIN };
     request::begin(Kind::Join, &about, &mut join);
     let words: Vec<(u32, u32)> = (0..WORDS).map(|word| (word, 1)).collect();
     RowCode::new(WORDS).encode(&words, &mut join);
@@ -43,25 +50,31 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<Step<'_>>| {
     }
     server.serve(&join, &mut Vec::new()).expect("a shard joins");
     let mut totals = vec![0i64; TOPICS as usize];
-    server.end_round(&mut totals).expect("what has joined");
+    let mut round = JOIN.next(ROUNDS);
     let in_all = |totals: &[i64]| totals.iter().map(|&total| total as u32).collect::<Vec<_>>();
-    server.begin_round(about.round, &in_all(&totals));
-    let mut joined = false;
-    for Step { kind, shard, ends, body } in steps {
+    let mut joining = true;
+    for Step { kind, shard, next, ends, body } in steps {
         let kinds = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained];
         let kind = kinds[usize::from(kind) % kinds.len()];
         about.shard = shard.into();
+        about.round = match (server.num_rounds(), next) {
+            (0, _) => JOIN,
+            (2, true) => round.next(ROUNDS),
+            _ => round,
+        };
         let mut asked = Vec::new();
         request::begin(kind, &about, &mut asked);
         asked.extend_from_slice(body);
         let before = rows(&server);
         let done = server.serve(&asked, &mut Vec::new());
-        joined |= kind == Kind::Join && done.is_ok();
+        // Shards join before the first round.
+        assert!(kind != Kind::Join || done.is_err() || joining);
         // Nothing is seen of it before the round ends.
         assert_eq!(rows(&server), before);
         if ends {
-            match server.end_round(&mut totals) {
-                Ok(()) => assert!(joined || tokens(&rows(&server)) == tokens(&before)),
+            let ended = if joining { JOIN } else { round };
+            match server.end_round(ended, &mut totals) {
+                Ok(()) => assert!(joining || tokens(&rows(&server)) == tokens(&before)),
                 Err(RequestError::Store(_)) => return,
                 Err(other) => panic!("{other}"),
             }
@@ -73,9 +86,17 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<Step<'_>>| {
             if totals.iter().any(|&total| total > i64::from(u32::MAX)) {
                 return;
             }
-            about.round.number = about.round.number.wrapping_add(1);
-            server.begin_round(about.round, &in_all(&totals));
-            joined = false;
+            if joining {
+                server.begin_round(round, &in_all(&totals));
+                if overlap {
+                    server.begin_round(round.next(ROUNDS), &in_all(&totals));
+                }
+            } else {
+                round = round.next(ROUNDS);
+                let last = if overlap { round.next(ROUNDS) } else { round };
+                server.begin_round(last, &in_all(&totals));
+            }
+            joining = false;
         }
     }
 });

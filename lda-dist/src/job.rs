@@ -55,6 +55,28 @@ pub struct Round {
     pub attempt: u32,
 }
 
+impl Round {
+    /// When shards bring the topics of this epoch's end to the servers.
+    pub fn joining(epoch: u32, attempt: u32) -> Self {
+        Self { epoch, number: JOINING, attempt }
+    }
+
+    /// Whether it is an epoch's last of so many, or the one before the first.
+    pub fn is_last(&self, rounds: u16) -> bool {
+        self.number == JOINING || u32::from(self.number) + 1 >= u32::from(rounds)
+    }
+
+    /// The one after it, of so many an epoch.
+    pub fn next(&self, rounds: u16) -> Self {
+        let Self { epoch, number, attempt } = *self;
+        if self.is_last(rounds) {
+            Self { epoch: epoch.saturating_add(1), number: 0, attempt }
+        } else {
+            Self { epoch, number: number + 1, attempt }
+        }
+    }
+}
+
 impl Job {
     /// Of K topics, V words, and these priors.
     ///

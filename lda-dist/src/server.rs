@@ -1,11 +1,13 @@
 //! A server: rows of C_w of some partitions, and the sampling of what is pushed to them.
 //!
 //! It knows which words of a partition each shard has, and so a worker names a word by its place among them, a bit a
-//! word in most messages. A request is sampled by rows as of the round's start and its own changes alone, so that it
-//! does not matter which came before; C_k is as of the round's start. What workers and requests have changed comes into
-//! the rows when the round [ends](Server::end_round).
+//! word in most messages. A request is sampled by rows as they were when its round was [begun](Server::begin_round)
+//! and its own changes alone, so that it does not matter which came before; C_k is of then too. What workers and
+//! requests have changed comes into the rows when the round [ends](Server::end_round). Several rounds may be on, and
+//! end in the order that they began in.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 use lda_core::counts::{Density, Rows, TopicIndex};
@@ -18,6 +20,7 @@ use crate::job::{Job, Round};
 use crate::request::{self, About, HeadError, Kind};
 use crate::route::Route;
 use crate::store::{Store, StoreError};
+use crate::together::Options;
 use crate::wire::{Document, Lists, PushCode, RowCode, WireError};
 
 /// A request that cannot be done.
@@ -30,12 +33,12 @@ pub enum RequestError {
     /// Bytes that are no request.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// Of another round than this one.
+    /// Of another round than those that are on.
     #[error("a request of epoch {}, round {}, in epoch {}, round {}", found.epoch, found.number, now.epoch, now.number)]
     Round {
         /// Of which.
         found: Round,
-        /// In which.
+        /// In which: the first that is on.
         now: Round,
     },
     /// Of before the run went back, or of after.
@@ -66,8 +69,8 @@ pub enum RequestError {
         /// Which partition.
         partition: u16,
     },
-    /// No round has begun.
-    #[error("no round has begun")]
+    /// No round is on.
+    #[error("no round is on")]
     NotYet,
     /// A shard that has not said which words it has.
     #[error("shard {shard} has not said which words of partition {partition} it has")]
@@ -127,16 +130,23 @@ impl RequestError {
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
     job: Job,
-    /// Most tokens of a document that is pushed.
-    longest: u32,
-    /// Of all requests.
-    attempt: u32,
-    /// Which one is on; before the first there is none, and shards join.
-    round: Option<Round>,
-    /// C_k of its start.
-    totals: Vec<u32>,
+    options: Options,
+    /// When shards join; its attempt is that of all requests.
+    joining: Round,
+    /// Those that are on; before the first there is none, and shards join.
+    rounds: VecDeque<Open>,
     partitions: BTreeMap<u16, Partition>,
     bench: Bench<T>,
+}
+
+/// A round that is on.
+#[derive(Debug)]
+struct Open {
+    round: Round,
+    /// Rounds that had ended when it was begun: the version of its rows.
+    version: u64,
+    /// C_k of then.
+    totals: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -148,15 +158,15 @@ struct Partition {
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// With these partitions, each with its words, which ascend; all counts are 0. Documents of more than `longest`
-    /// tokens may not be pushed. All requests have to be of this attempt.
+    /// With these partitions, each with its words, which ascend; all counts are 0. Shards join in the round `joining`, and
+    /// all requests have to be of its attempt.
     ///
     /// # Panics
     /// If topics have numbers too narrow for K.
     pub fn new(
         job: &Job,
-        longest: u32,
-        attempt: u32,
+        options: &Options,
+        joining: Round,
         partitions: impl IntoIterator<Item = (u16, Vec<u32>)>,
     ) -> Self {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
@@ -166,10 +176,9 @@ impl<T: TopicIndex> Server<T> {
         };
         Self {
             job: job.clone(),
-            longest,
-            attempt,
-            round: None,
-            totals: vec![0; job.topics() as usize],
+            options: *options,
+            joining,
+            rounds: VecDeque::new(),
             partitions: partitions.into_iter().map(partition).collect(),
             bench: Bench::new(job.topics()),
         }
@@ -182,32 +191,39 @@ impl<T: TopicIndex> Server<T> {
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, partition, round } = about;
-        let Self { job, longest, attempt, round: now, totals, partitions, bench } = self;
-        if round.attempt != *attempt {
-            return Err(RequestError::Attempt { found: round.attempt, now: *attempt });
+        let Self { job, options, joining, rounds, partitions, bench } = self;
+        if round.attempt != joining.attempt {
+            return Err(RequestError::Attempt { found: round.attempt, now: joining.attempt });
         }
         let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
         if kind == Kind::Join {
+            // What comes when all have joined would count in no round.
+            if round != *joining || of.store.version() > 0 {
+                let now = rounds.front().map_or(*joining, |open| open.round);
+                return Err(RequestError::Round { found: round, now });
+            }
             return of.join(job, &about, body);
         }
-        let now = now.ok_or(RequestError::NotYet)?;
-        if round != now {
+        let Some(open) = rounds.iter().find(|open| open.round == round) else {
+            let now = rounds.front().ok_or(RequestError::NotYet)?.round;
             return Err(RequestError::Round { found: round, now });
-        }
+        };
+        let version = open.version;
         let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
         let mut routes = Vec::new();
         match kind {
             Kind::Join => unreachable!("it is done"),
             Kind::Sizes => {
                 at_end(body)?;
-                let size = |&word: &u32| request::size_byte(of.store.encoded(word).len() as u32);
+                let row = |word: u32| of.store.encoded(version, word);
+                let size = |&word: &u32| request::size_byte(row(word).len() as u32);
                 reply.extend(words.iter().map(size));
                 Ok(())
             }
             Kind::Pull => {
                 at_end(request::take_routes(words.len(), body, &mut routes)?)?;
                 for word in pulled(words, &routes) {
-                    reply.extend_from_slice(of.store.encoded(word));
+                    reply.extend_from_slice(of.store.encoded(version, word));
                 }
                 Ok(())
             }
@@ -215,16 +231,17 @@ impl<T: TopicIndex> Server<T> {
                 let rows = request::take_routes(words.len(), body, &mut routes)?;
                 let read = read_gained(job, pulled(words, &routes).count(), rows)?;
                 let gained = pulled(words, &routes).zip(read.iter());
-                gained.into_iter().try_for_each(|(word, row)| Ok(of.store.add(word, row)?))
+                gained.into_iter().try_for_each(|(word, row)| Ok(of.store.add(round, word, row)?))
             }
             Kind::Push => {
-                let code = PushCode::new(job.topics(), words.len() as u32, *longest);
-                push(job, code, &about, totals, bench, of, body, reply)
+                let code = PushCode::new(job.topics(), words.len() as u32, options.longest);
+                push(job, code, &about, open, options.slack > 0, bench, of, body, reply)
             }
         }
     }
 
-    /// Ends the round for all rows of this server. `changes` are what C_k gains by them, added to.
+    /// Ends the round, the first of those that are on, for all rows of this server; before the first, shards have
+    /// joined. `changes` are what C_k gains by them, added to.
     ///
     /// # Errors
     /// [`RequestError::Store`]: somebody has sent what is not of this run. Other partitions may be in the next round
@@ -232,20 +249,36 @@ impl<T: TopicIndex> Server<T> {
     ///
     /// # Panics
     /// If `changes` are not K.
-    pub fn end_round(&mut self, changes: &mut [i64]) -> Result<(), RequestError> {
+    pub fn end_round(&mut self, round: Round, changes: &mut [i64]) -> Result<(), RequestError> {
         for partition in self.partitions.values_mut() {
-            partition.store.end_round(changes)?;
+            partition.store.end_round(round, changes)?;
         }
+        self.rounds.retain(|open| open.round != round);
+        // Who begins the next sees rows of now.
+        let now = self.version();
+        let first = self.rounds.front().map_or(now, |open| open.version);
+        self.partitions.values_mut().for_each(|partition| partition.store.forget(first));
         Ok(())
     }
 
-    /// Begins a round with these C_k.
+    /// Rounds that have ended.
+    fn version(&self) -> u64 {
+        self.partitions.values().next().map_or(0, |partition| partition.store.version())
+    }
+
+    /// Rounds that are on.
+    pub fn num_rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// Begins a round with rows of now and these C_k. Others may be on.
     ///
     /// # Panics
     /// If they are not K.
     pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
-        self.totals.copy_from_slice(totals);
-        self.round = Some(round);
+        assert_eq!(totals.len(), self.job.topics() as usize, "a total a topic");
+        let version = self.version();
+        self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
     /// Each partition's part of the log joint: its rows', without what C_k bring; partitions in order.
@@ -263,7 +296,7 @@ impl<T: TopicIndex> Server<T> {
         parts.collect()
     }
 
-    /// Every row: `f(word, row)`, topics ascending, as of the round's start; words in order within a partition.
+    /// Every row: `f(word, row)`, topics ascending, as of the last round's end; words in order within a partition.
     pub fn for_each(&self, mut f: impl FnMut(u32, &[(u32, u32)])) {
         let mut row = Vec::new();
         for partition in self.partitions.values() {
@@ -274,18 +307,19 @@ impl<T: TopicIndex> Server<T> {
         }
     }
 
-    /// Writes all rows of a partition as of the round's start, one behind the other, words in order.
+    /// Writes all rows of a partition as of the last round's end, one behind the other, words in order.
     ///
     /// # Errors
     /// [`RequestError::Partition`].
     pub fn rows(&self, partition: u16, to: &mut Vec<u8>) -> Result<(), RequestError> {
         let of = self.partitions.get(&partition).ok_or(RequestError::Partition { partition })?;
         let words = 0..of.words.len() as u32;
-        words.for_each(|place| to.extend_from_slice(of.store.encoded(place)));
+        let now = of.store.version();
+        words.for_each(|place| to.extend_from_slice(of.store.encoded(now, place)));
         Ok(())
     }
 
-    /// A word's row, topics ascending, as of the round's start.
+    /// A word's row, topics ascending, as of the last round's end.
     ///
     /// # Panics
     /// If the word or its partition is not here.
@@ -301,14 +335,15 @@ impl<T: TopicIndex> Server<T> {
             let shards: usize = partition.shards.values().map(|words| 4 * words.capacity()).sum();
             partition.store.memory() + shards + 4 * partition.words.capacity()
         };
-        self.partitions.values().map(of).sum::<usize>() + self.bench.memory()
+        let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
+        self.partitions.values().map(of).sum::<usize>() + self.bench.memory() + totals
     }
 }
 
 impl Partition {
     /// A shard's words, and what it has of them.
     fn join(&mut self, job: &Job, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
-        let About { shard, partition, .. } = *about;
+        let About { shard, partition, round } = *about;
         if self.shards.contains_key(&shard) {
             return Err(RequestError::Joined { shard, partition });
         }
@@ -332,7 +367,7 @@ impl Partition {
         for (&(word, _), row) in words.iter().zip(rows.iter()) {
             gained.clear();
             gained.extend(row.iter().map(|&(topic, count)| (topic, count as i32)));
-            self.store.add(word, &gained)?;
+            self.store.add(round, word, &gained)?;
         }
         self.shards.insert(shard, words.into_iter().map(|word| word.0).collect());
         Ok(())
@@ -370,12 +405,15 @@ fn push<T: TopicIndex>(
     job: &Job,
     code: PushCode,
     about: &About,
-    totals: &[u32],
+    open: &Open,
+    overlap: bool,
     bench: &mut Bench<T>,
     of: &mut Partition,
     mut body: &[u8],
     answer: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
+    let Open { version, totals, .. } = open;
+    let mut totals = Cow::Borrowed(totals);
     let words = &of.shards[&about.shard];
     let (mut pushed, mut rows) = (Vec::new(), Lists::default());
     while !body.is_empty() {
@@ -401,7 +439,11 @@ fn push<T: TopicIndex>(
     for &(_, _, _, topic) in &tokens {
         own[topic as usize] += 1;
         if own[topic as usize] as u32 > totals[topic as usize] {
-            return Err(RequestError::Topic { topic });
+            if !overlap {
+                return Err(RequestError::Topic { topic });
+            }
+            // They have it since a round that is on: there are as many at least.
+            totals.to_mut()[topic as usize] = own[topic as usize] as u32;
         }
     }
     own.fill(0);
@@ -411,7 +453,7 @@ fn push<T: TopicIndex>(
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
         let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
-        let laid = bench.lay(&mut of.store.encoded(place), of_run)?;
+        let laid = bench.lay(&mut of.store.encoded(*version, place), of_run)?;
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
     }
@@ -422,7 +464,7 @@ fn push<T: TopicIndex>(
     }
     documents.adapt();
     let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
-    bench.sample(job, about.round, key, totals, &mut own, &mut documents, &[u32::MAX]);
+    bench.sample(job, about.round, key, &totals, &mut own, &mut documents, &[u32::MAX]);
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(bench.topics()) {
         new[token.2 as usize] = topic.get();
@@ -430,7 +472,7 @@ fn push<T: TopicIndex>(
     code.encode_answer(&pushed, &new, answer);
     let mut added = Ok(());
     bench.gains(|row, gains| {
-        added = added.and(of.store.add(places[row as usize], gains));
+        added = added.and(of.store.add(about.round, places[row as usize], gains));
     });
     Ok(added?)
 }

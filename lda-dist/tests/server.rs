@@ -9,6 +9,7 @@ use lda_dist::route::Route;
 use lda_dist::server::{RequestError, Server};
 use lda_dist::shard::{AnswerError, Hybrid, Shard, ShardError};
 use lda_dist::store::StoreError;
+use lda_dist::together::Options;
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;
 
@@ -18,6 +19,10 @@ const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 const ROUND: Round = Round { epoch: 1, number: 0, attempt: 0 };
 /// Of the shard and its words.
 const ABOUT: About = About { shard: 3, partition: 0, round: ROUND };
+
+fn options() -> Options {
+    Options { longest: LONGEST, ..Options::default() }
+}
 
 type Rows = Vec<(u32, Vec<(u32, u32)>)>;
 
@@ -39,12 +44,12 @@ fn both() -> Both {
     let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
     let shard = Shard::new(&job, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
-    let mut server = Server::new(&job, LONGEST, 0, [(0, (0..8).collect())]);
+    let mut server = Server::new(&job, &options(), JOIN, [(0, (0..8).collect())]);
     let mut join = Vec::new();
     shard.join(&job, &placement, 0, JOIN, &mut join);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut gained = vec![0; TOPICS as usize];
-    server.end_round(&mut gained).unwrap();
+    server.end_round(JOIN, &mut gained).unwrap();
     let totals: Vec<u32> = gained.iter().map(|&total| total as u32).collect();
     server.begin_round(ROUND, &totals);
     let words = shard.words(0).len();
@@ -95,7 +100,9 @@ impl Both {
     }
 
     fn end_round(&mut self) -> Result<(), RequestError> {
-        self.server.end_round(&mut vec![0; TOPICS as usize])
+        self.server.end_round(ROUND, &mut vec![0; TOPICS as usize])?;
+        self.server.begin_round(ROUND, &self.totals);
+        Ok(())
     }
 }
 
@@ -245,23 +252,81 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut both = both();
     let mut join = Vec::new();
     both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
+    // A round is on already, and it would count in none that ends.
+    let late = RequestError::Round { found: JOIN, now: ROUND };
+    assert_eq!(ask(&mut both.server, &join), Err(late));
+    let mut server = Server::<u16>::new(&both.job, &options(), JOIN, [(0, (0..8).collect())]);
+    assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let joined = RequestError::Joined { shard: 3, partition: 0 };
-    assert_eq!(ask(&mut both.server, &join), Err(joined));
+    assert_eq!(ask(&mut server, &join), Err(joined));
     join[1] = 9;
-    assert_eq!(
-        ask(&mut both.server, &join[..join.len() - 1]).unwrap_err(),
-        WireError::Truncated.into()
-    );
-    assert_eq!(ask(&mut both.server, &join), Ok(Vec::new()));
+    let cut = ask(&mut server, &join[..join.len() - 1]).unwrap_err();
+    assert_eq!(cut, WireError::Truncated.into());
+    assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut twice = Vec::new();
     RowCode::new(8).encode(&[(0, 1), (5, 2u32)], &mut twice);
-    let twice = request(Kind::Join, &About { shard: 5, ..ABOUT }, &twice);
+    let twice = request(Kind::Join, &About { shard: 5, round: JOIN, ..ABOUT }, &twice);
     let words = RequestError::Words { shard: 5, partition: 0 };
-    assert_eq!(ask(&mut both.server, &twice), Err(words));
+    assert_eq!(ask(&mut server, &twice), Err(words));
+    // Of the epoch that a run goes on from, and of no other.
+    let other = Round::joining(4, 0);
+    let mut elsewhere = Vec::new();
+    both.shard.join(&both.job, &both.placement, 0, other, &mut elsewhere);
+    let refused = RequestError::Round { found: other, now: JOIN };
+    assert_eq!(ask(&mut server, &elsewhere), Err(refused));
     // Before the first round it is too early for all else.
-    let mut server = Server::<u16>::new(&both.job, LONGEST, 0, [(0, (0..8).collect())]);
     let early = ask(&mut server, &request(Kind::Sizes, &ABOUT, &[]));
     assert_eq!(early, Err(RequestError::NotYet));
+}
+
+#[test]
+fn rounds_that_overlap_do_not_see_each_other() {
+    let mut both = both();
+    let next = ROUND.next(1);
+    both.server.begin_round(next, &both.totals);
+    let before = both.rows();
+    let pull = both.all_pulled(&[]);
+    let rows = both.ask(Kind::Pull, &pull).unwrap();
+    let from = before[0].1[0].0;
+    let mut moves = [(from, -1), ((from + 1) % TOPICS, 1)];
+    moves.sort_unstable();
+    let mut moved = Vec::new();
+    RowCode::new(TOPICS).encode(&moves, &mut moved);
+    let gained = both.all_pulled(&[&moved[..], &vec![0; both.words - 1]].concat());
+    both.ask(Kind::Gained, &gained).unwrap();
+    let mut changes = vec![0; TOPICS as usize];
+    both.server.end_round(ROUND, &mut changes).unwrap();
+    let expected: Vec<i64> = (0..TOPICS)
+        .map(|k| moves.iter().find(|it| it.0 == k).map_or(0, |it| it.1.into()))
+        .collect();
+    assert_eq!(changes, expected);
+    assert_ne!(both.rows(), before);
+    // The next one was begun with rows of before, the one after it with those of now.
+    let third = next.next(1);
+    both.server.begin_round(third, &both.totals);
+    let of = |round| request(Kind::Pull, &About { round, ..ABOUT }, &pull);
+    assert_eq!(ask(&mut both.server, &of(next)), Ok(rows.clone()));
+    assert_ne!(ask(&mut both.server, &of(third)), Ok(rows));
+    let over = RequestError::Round { found: ROUND, now: next };
+    assert_eq!(ask(&mut both.server, &of(ROUND)), Err(over));
+}
+
+#[test]
+fn only_where_rounds_overlap_may_totals_lack_what_is_pushed() {
+    let both = both();
+    let documents = both.documents();
+    let push = |slack| {
+        let options = Options { slack, rounds: 2, ..options() };
+        let mut server = Server::<u16>::new(&both.job, &options, JOIN, [(0, (0..8).collect())]);
+        let mut join = Vec::new();
+        both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
+        ask(&mut server, &join).unwrap();
+        server.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
+        server.begin_round(ROUND, &[1; TOPICS as usize]);
+        ask(&mut server, &request(Kind::Push, &ABOUT, &documents))
+    };
+    assert!(matches!(push(0), Err(RequestError::Topic { .. })));
+    assert!(!push(1).unwrap().is_empty());
 }
 
 #[test]
@@ -286,11 +351,11 @@ fn what_is_refused_is_not_half_done() {
 #[test]
 fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
     let mut both = both();
-    assert_eq!(both.shard.begin_round(&both.totals), Ok(()));
+    assert_eq!(both.shard.begin_round(&both.totals, 0), Ok(()));
     let topic = both.totals.iter().position(|&total| total > 0).unwrap();
     both.totals[topic] -= 1;
     let refused = AnswerError::Total { topic: topic as u32 };
-    assert_eq!(both.shard.begin_round(&both.totals), Err(refused));
+    assert_eq!(both.shard.begin_round(&both.totals, 0), Err(refused));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::{Failed, Keeper, Memory, Port, Report, Setup, Stage, Waited, outcome,
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::snapshot::{LATEST, latest, parse_latest};
-use crate::together::{Bytes, place};
+use crate::together::{Bytes, Options, place};
 use crate::wire::RowCode;
 
 /// Attempts in a row that may come to no end of an epoch.
@@ -74,12 +74,16 @@ pub struct Master {
     attempt: u32,
     /// Attempts since an epoch was done.
     fruitless: u32,
-    done: BTreeSet<NodeId>,
+    /// Workers that are done with each round that is on.
+    done: BTreeMap<Round, BTreeSet<NodeId>>,
     /// The last epoch that each worker has kept, and the last that all have.
     kept_by: BTreeMap<NodeId, u32>,
     kept: u32,
-    /// The round that is on.
+    /// The first round that is on, and the last that workers were told to begin.
     round: Round,
+    begun: Round,
+    /// Rounds to begin, one after the other, and what C_k has gained since the one before was.
+    to_begin: VecDeque<(Round, Vec<(u32, i32)>)>,
     totals: Vec<i64>,
     gained: Vec<i64>,
     /// Of this epoch.
@@ -113,10 +117,12 @@ impl Master {
             heard: BTreeSet::new(),
             attempt: 0,
             fruitless: 0,
-            done: BTreeSet::new(),
+            done: BTreeMap::new(),
             kept_by: BTreeMap::new(),
             kept: 0,
-            round: Round { epoch: 0, number: JOINING, attempt: 0 },
+            round: Round::joining(0, 0),
+            begun: Round::joining(0, 0),
+            to_begin: VecDeque::new(),
             totals: vec![0; setup.job.topics() as usize],
             gained: vec![0; setup.job.topics() as usize],
             bytes: Bytes::default(),
@@ -145,7 +151,7 @@ impl Master {
         matches!(self.phase, Phase::Finishing(_) | Phase::Finished)
     }
 
-    /// The round that is on; that of [`JOINING`] before the first and after going back.
+    /// The first round that is on; that of [`JOINING`] before the first and after going back.
     pub fn round(&self) -> Round {
         self.round
     }
@@ -280,11 +286,14 @@ impl Master {
             }
             Some(Control::Done { round, kept, took }) => {
                 port.reply(ticket, Draft::new());
-                if self.phase != Phase::Working || round.attempt != self.round.attempt {
+                let is_on =
+                    matches!(self.phase, Phase::Working | Phase::Ending(_) | Phase::Beginning(_));
+                if !is_on || round.attempt != self.round.attempt {
                     // It will hear of another attempt.
                     return Ok(());
                 }
-                if round != self.round || !self.done.insert(peer) {
+                let on = self.round..=self.begun;
+                if !on.contains(&round) || !self.done.entry(round).or_default().insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
                 if let Some(Took { bytes, waited, memory, parts }) = took {
@@ -294,13 +303,8 @@ impl Master {
                     self.documents_parts.extend(parts);
                 }
                 self.kept_by.insert(peer, kept);
-                if self.done.len() == self.setup.workers as usize {
-                    self.done.clear();
-                    self.note_kept();
-                    self.gained.fill(0);
-                    self.phase = Phase::Ending(self.setup.options.servers);
-                    let end = Control::End { round, judged: self.is_judged() };
-                    self.tell_servers(&end, Kind::Call, For::End, port);
+                if self.phase == Phase::Working {
+                    self.try_to_end(port);
                 }
                 Ok(())
             }
@@ -352,6 +356,7 @@ impl Master {
         }
         self.clear_outbox();
         self.done.clear();
+        self.to_begin.clear();
         self.kept_by.clear();
         self.gathered = None;
         self.totals.fill(0);
@@ -360,7 +365,8 @@ impl Master {
         self.memory = Memory::default();
         self.documents_parts.clear();
         self.words_parts.clear();
-        self.round = Round { epoch: self.kept, number: JOINING, attempt: self.attempt };
+        self.round = Round::joining(self.kept, self.attempt);
+        self.begun = self.round;
         self.phase = Phase::Starting(self.setup.options.servers);
         self.tell_servers(&self.start_message(), Kind::Call, For::Start, port);
         Ok(())
@@ -414,8 +420,12 @@ impl Master {
             (For::Begin, Phase::Beginning(left)) => {
                 *left -= 1;
                 if *left == 0 {
-                    self.phase = Phase::Working;
-                    self.tell_workers(&self.begin()?, For::Told, port);
+                    if let Some((round, gained)) = self.to_begin.pop_front() {
+                        self.begun = round;
+                        let begin = Control::Begin { round, kept: self.kept, gained };
+                        self.tell_workers(&begin, For::Told, port);
+                    }
+                    self.go_on(port);
                 }
             }
             (For::Rows, &mut Phase::Gathering(partition)) => {
@@ -451,9 +461,11 @@ impl Master {
             *total += gained;
         }
         let Round { epoch, number, attempt } = self.round;
+        let Options { rounds, slack, .. } = self.setup.options;
         let joining = number == JOINING;
-        let last = joining || number + 1 == self.setup.options.rounds;
-        let all = RowCode::new(self.setup.job.topics()).size(&self.gained_row()?) as u64;
+        let last = self.round.is_last(rounds);
+        let gained = self.gained_row()?;
+        let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
         self.bytes.totals += all * u64::from(self.num_others());
         if last && !joining {
             self.fruitless = 0;
@@ -485,7 +497,9 @@ impl Master {
             self.finish(port);
             return Ok(());
         }
-        if last && !joining && !self.stopping.is_empty() {
+        // Those who have to end wait for an epoch's end, and nobody begins another.
+        let is_stopping = !joining && !self.stopping.is_empty();
+        if last && is_stopping && self.begun == self.round {
             let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
             self.phase = Phase::Keeping(self.setup.workers);
             let keep = Control::Keep { attempt, epoch }.encode(topics, words);
@@ -494,14 +508,47 @@ impl Master {
             }
             return Ok(());
         }
-        self.round = if last {
-            Round { epoch: epoch + 1, number: 0, attempt }
-        } else {
-            Round { epoch, number: number + 1, attempt }
+        self.round = self.round.next(rounds);
+        let mut next = self.begun.next(rounds);
+        if next.epoch <= self.setup.epochs && !(is_stopping && next.number == 0) {
+            self.to_begin.push_back((next, gained));
+        }
+        if joining {
+            // All of the first rounds begin with these counts.
+            for _ in 0..slack {
+                next = next.next(rounds);
+                self.to_begin.push_back((next, Vec::new()));
+            }
+        }
+        self.go_on(port);
+        Ok(())
+    }
+
+    /// Begins a round, if one is to begin, or ends one, if all are done with it.
+    fn go_on(&mut self, port: &mut dyn Port) {
+        let Some((round, gained)) = self.to_begin.front().cloned() else {
+            self.phase = Phase::Working;
+            self.try_to_end(port);
+            return;
         };
         self.phase = Phase::Beginning(self.setup.options.servers);
-        self.tell_servers(&self.begin()?, Kind::Push, For::Begin, port);
-        Ok(())
+        let begin = Control::Begin { round, kept: self.kept, gained };
+        self.tell_servers(&begin, Kind::Push, For::Begin, port);
+    }
+
+    /// Ends the first round that is on, if all workers are done with it.
+    fn try_to_end(&mut self, port: &mut dyn Port) {
+        let round = self.round;
+        let done = self.done.get(&round).map_or(0, BTreeSet::len);
+        if done < self.setup.workers as usize {
+            return;
+        }
+        self.done.remove(&round);
+        self.note_kept();
+        self.gained.fill(0);
+        self.phase = Phase::Ending(self.setup.options.servers);
+        let end = Control::End { round, judged: self.is_judged() };
+        self.tell_servers(&end, Kind::Call, For::End, port);
     }
 
     /// This node has to end, and with it all.
@@ -608,7 +655,8 @@ impl Master {
     /// Whether the round that is on is an epoch's last, after which the model is judged.
     fn is_judged(&self) -> bool {
         let Round { epoch, number, .. } = self.round;
-        number != JOINING && number + 1 == self.setup.options.rounds && self.setup.judges(epoch)
+        let is_last = number != JOINING && self.round.is_last(self.setup.options.rounds);
+        is_last && self.setup.judges(epoch)
     }
 
     fn log_joint(&self) -> f64 {
@@ -618,10 +666,6 @@ impl Master {
         let documents: f64 = self.documents_parts.values().sum();
         let words: f64 = self.words_parts.values().sum();
         documents + words - of_totals.sum::<f64>()
-    }
-
-    fn begin(&self) -> Result<Control, Failed> {
-        Ok(Control::Begin { round: self.round, kept: self.kept, gained: self.gained_row()? })
     }
 
     fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {

@@ -24,12 +24,18 @@
 //! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
 //! number of workers and in whatever order messages come.
 //!
+//! With a [slack](Options::slack) the first rounds begin together, and each that ends begins the one after the last:
+//! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
+//! nobody up. Who is slow for longer is waited for, as no one may be ahead of it by more rounds than that: so old may
+//! counts get, and they always are, lest bits depend on who was slow.
+//!
 //! # What fails
 //! What is lost underway is asked again by the endpoint. A node that has started anew, master, server or worker, has
 //! lost what it knew: when all are there again the run goes back to the last epoch whose topics all workers have
 //! [kept](Setup::keep_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
 //! what is left of those before is turned away by its number. As all chance follows from epoch and round, a run that
-//! has gone back ends with the bits of one that has not.
+//! has gone back ends with the bits of one that has not; with a slack it does not, since what is read after going back
+//! is of that moment, and of so many rounds before where nothing has failed.
 //!
 //! Who gives up, as documents cannot be read or a message makes no sense, tells the master why; it gives up, and with
 //! it all others.

@@ -9,7 +9,7 @@ use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Port, Setup, Stage, Waited, reject};
 use crate::job::{JOINING, Round};
 use crate::server::Server;
-use crate::together::place;
+use crate::together::{Options, place};
 use crate::wire::RowCode;
 
 /// A server of a run.
@@ -22,9 +22,9 @@ pub struct ServerNode<T: TopicIndex> {
     /// The last that it was told is over.
     over: u32,
     server: Option<Server<T>>,
+    /// The last that was begun, and the last that has ended here.
     round: Round,
-    /// Whether it has ended here, and the next has not begun.
-    ended: bool,
+    ended: Option<Round>,
     totals: Vec<u32>,
     finished: bool,
     /// The epoch that the run goes on from, if it was stopped.
@@ -50,7 +50,7 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Server `number` of this run, from 0 on.
     pub(super) fn new(setup: Setup, number: u32) -> Self {
         let totals = vec![0; setup.job.topics() as usize];
-        let round = Round { epoch: 0, number: JOINING, attempt: 0 };
+        let round = Round::joining(0, 0);
         Self {
             setup,
             number,
@@ -59,7 +59,7 @@ impl<T: TopicIndex> ServerNode<T> {
             over: 0,
             server: None,
             round,
-            ended: false,
+            ended: None,
             totals,
             finished: false,
             stopped: None,
@@ -82,7 +82,7 @@ impl<T: TopicIndex> ServerNode<T> {
         match &self.server {
             _ if self.finished => Stage::Finished,
             None => Stage::Waiting,
-            Some(_) if self.ended => Stage::Between,
+            Some(_) if self.ended == Some(self.round) => Stage::Between,
             Some(_) if self.round.number == JOINING => Stage::Joining,
             Some(_) => Stage::Sampling,
         }
@@ -152,7 +152,7 @@ impl<T: TopicIndex> ServerNode<T> {
         }
         let control = Control::decode(job.topics(), job.words(), body)
             .ok_or_else(|| nonsense("bytes that are no message"))?;
-        if let Control::Start { attempt, documents, frequencies, .. } = control {
+        if let Control::Start { attempt, epoch, documents, frequencies } = control {
             // One that is over may come behind the word that it is.
             if attempt <= self.over.max(*now) {
                 return Err(Refusal::Now);
@@ -162,10 +162,9 @@ impl<T: TopicIndex> ServerNode<T> {
             let all = 0..placement.num_partitions() as u32;
             let own = all.filter(|&partition| placement.server(partition) == self.number);
             let own = own.map(|number| (number as u16, placement.words(number).collect()));
-            *server = Some(Server::new(job, setup.options.longest, attempt, own));
             *now = attempt;
-            *of = Round { epoch: 0, number: JOINING, attempt };
-            *ended = false;
+            (*of, *ended) = (Round::joining(epoch, attempt), None);
+            *server = Some(Server::new(job, &setup.options, *of, own));
             totals.fill(0);
             self.finished = false;
             self.stopped = None;
@@ -181,13 +180,14 @@ impl<T: TopicIndex> ServerNode<T> {
         let server = server.as_mut().ok_or(Refusal::Now)?;
         match control {
             Control::End { round, judged } => {
-                let joining = round.number == JOINING && of.number == JOINING;
-                if round.attempt != *now || !joining && round != *of {
+                let rounds = setup.options.rounds;
+                let first = ended.map_or(*of, |last| last.next(rounds));
+                if round != first || round > *of {
                     return Err(Refusal::Now);
                 }
                 let mut gained = vec![0; totals.len()];
-                server.end_round(&mut gained)?;
-                *ended = true;
+                server.end_round(round, &mut gained)?;
+                *ended = Some(round);
                 let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
                 let row: Result<Vec<(u32, i32)>, _> = there
                     .map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by)))
@@ -201,8 +201,12 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(reply)
             }
             Control::Begin { round, gained, .. } => {
-                if round.attempt != *now {
+                let Options { rounds, slack, .. } = setup.options;
+                if round != of.next(rounds) {
                     return Err(Refusal::Now);
+                }
+                if server.num_rounds() > slack.into() {
+                    return Err(nonsense("more rounds at once than there may be").into());
                 }
                 for (topic, by) in gained {
                     let total = &mut totals[topic as usize];
@@ -210,7 +214,7 @@ impl<T: TopicIndex> ServerNode<T> {
                         total.checked_add_signed(by).ok_or_else(|| nonsense("totals below 0"))?;
                 }
                 server.begin_round(round, totals);
-                (*of, *ended) = (round, false);
+                *of = round;
                 Ok(Vec::new())
             }
             Control::Rows { attempt, partition } => {

@@ -13,6 +13,7 @@ impl<T: TopicIndex> Shard<T> {
     pub(super) fn count(&mut self, job: &Job) {
         self.counts.fill(0);
         self.own.fill(0);
+        self.recent.clear();
         self.long.told_all();
         for topic in self.parts.iter().flat_map(|part| &part.topics) {
             self.counts[topic.get() as usize] += 1;

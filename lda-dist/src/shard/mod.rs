@@ -23,6 +23,7 @@ mod long;
 mod part;
 mod sampling;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use lda_core::Corpus;
@@ -59,9 +60,11 @@ pub struct Shard<T: TopicIndex> {
     long: Long<T>,
     /// Bytes that each document's row takes, as of the epoch's start.
     sizes: Vec<u32>,
-    /// Its share of C_k at the round's start, as servers know it, and what it has added that they did not know then.
+    /// Its share of C_k in the totals of its round, and what it has added that they have not.
     counts: Vec<u32>,
     own: Vec<i32>,
+    /// Of that, what servers were told in each of the rounds before: later totals have it.
+    recent: VecDeque<Vec<i32>>,
 }
 
 impl<T: TopicIndex> Shard<T> {
@@ -148,6 +151,7 @@ impl<T: TopicIndex> Shard<T> {
             rows: Rows::new(topics, each, Density::Auto)?,
             counts: vec![0; topics],
             own: vec![0; topics],
+            recent: VecDeque::new(),
             documents: order,
             places,
             ends: ends.collect(),
@@ -179,7 +183,8 @@ impl<T: TopicIndex> Shard<T> {
             [&self.documents, &self.places, &self.ends, &self.lengths, &self.sizes, &self.counts];
         let parts: usize = self.parts.iter().map(Part::memory).sum();
         let rows = self.rows.memory() as usize;
-        4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity())
+        let recent: usize = self.recent.iter().map(Vec::capacity).sum();
+        4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity() + recent)
             + parts
             + rows
             + self.long.memory()
@@ -233,21 +238,28 @@ impl<T: TopicIndex> Shard<T> {
         About { shard: self.number, partition, round }
     }
 
-    /// Begins a round with these C_k.
+    /// Begins a round with these C_k, which have what was told until `slack` rounds before the one that ends here.
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
     /// If `totals` are not K.
-    pub fn begin_round(&mut self, totals: &[u32]) -> Result<(), AnswerError> {
+    pub fn begin_round(&mut self, totals: &[u32], slack: u16) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "a total a topic");
-        for ((count, own), &untold) in
-            self.counts.iter_mut().zip(&mut self.own).zip(self.long.untold())
-        {
-            let told = *own - untold;
-            *count = count.checked_add_signed(told).expect("as many as its tokens");
-            *own = untold;
+        let both = self.own.iter().zip(self.long.untold());
+        let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
+        for before in &self.recent {
+            told.iter_mut().zip(before).for_each(|(told, before)| *told -= before);
+        }
+        self.recent.push_back(told);
+        if self.recent.len() > usize::from(slack) {
+            let known = self.recent.pop_front().unwrap_or_default();
+            let both = self.counts.iter_mut().zip(&mut self.own);
+            for ((count, own), known) in both.zip(known) {
+                *count = count.checked_add_signed(known).expect("as many as its tokens");
+                *own -= known;
+            }
         }
         match self.counts.iter().zip(totals).position(|(count, total)| count > total) {
             Some(topic) => Err(AnswerError::Total { topic: topic as u32 }),

@@ -281,7 +281,7 @@ mod tests {
             let code = PushCode::new(job.topics(), 10, 1000);
             let mut answer = Vec::new();
             code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
-            shard.begin_round(&totals).unwrap();
+            shard.begin_round(&totals, 0).unwrap();
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

@@ -11,6 +11,12 @@
 //! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds, −8.33
 //! with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
 //!
+//! With a [slack](Options::slack) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
+//! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those
+//! of any order. That makes counts older by s rounds; with (1 + s) S rounds no two shards sample the same word in
+//! rounds that overlap, so that rows of C_w are as fresh as before, and C_k is of as many tokens ago. What a shard has
+//! changed itself it knows; a server that samples for it knows it s rounds later, in C_k.
+//!
 //! Of a shard's own tokens those that are sampled on a server are counted in C_d and C_w at once, and in C_k from the
 //! shard's next partition on.
 //!
@@ -36,6 +42,7 @@
 mod divide;
 mod options;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -44,7 +51,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
 use crate::bench::Bench;
-use crate::job::{JOINING, Job, Round};
+use crate::job::{Job, Round};
 use crate::placement::Placement;
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
@@ -104,7 +111,10 @@ pub struct Together<T: TopicIndex> {
     servers: Vec<Server<T>>,
     bench: Bench<T>,
     totals: Vec<u32>,
-    epoch: u32,
+    /// Rounds that are on, and C_k of when each was begun.
+    rounds: VecDeque<(Round, Vec<u32>)>,
+    /// The last that was begun.
+    begun: Round,
 }
 
 impl<T: TopicIndex> Together<T> {
@@ -126,8 +136,8 @@ impl<T: TopicIndex> Together<T> {
             let own = partitions.filter(|&partition| placement.server(partition) == server);
             Server::new(
                 job,
-                options.longest,
-                0,
+                options,
+                Round::joining(0, 0),
                 own.map(|number| (number as u16, placement.words(number).collect())),
             )
         };
@@ -139,10 +149,12 @@ impl<T: TopicIndex> Together<T> {
             firsts,
             bench: Bench::new(job.topics()),
             totals: vec![0; job.topics() as usize],
-            epoch: 0,
+            rounds: VecDeque::new(),
+            begun: Round::joining(0, 0),
             placement,
         };
         run.count()?;
+        (0..=options.slack).for_each(|_| run.begin_round());
         Ok(run)
     }
 
@@ -158,17 +170,29 @@ impl<T: TopicIndex> Together<T> {
         for (partition, server) in self.partitions() {
             for shard in &self.shards {
                 request.clear();
-                let joining = Round { epoch: 0, number: JOINING, attempt: 0 };
+                let joining = Round::joining(0, 0);
                 shard.join(&self.job, &self.placement, partition, joining, &mut request);
                 self.servers[server].serve(&request, &mut Vec::new())?;
             }
         }
-        self.end_round(&mut |_| {})?;
+        self.end_round(Round::joining(0, 0), &mut |_| {})?;
         Ok(())
     }
 
+    /// Begins the round after the last that is on.
+    fn begin_round(&mut self) {
+        self.begun = self.begun.next(self.options.rounds);
+        let round = self.begun;
+        self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
+        self.rounds.push_back((round, self.totals.clone()));
+    }
+
     /// Ends a round; returns the bytes of C_k.
-    fn end_round(&mut self, watch: &mut dyn FnMut(Happening<'_>)) -> Result<u64, TogetherError> {
+    fn end_round(
+        &mut self,
+        round: Round,
+        watch: &mut dyn FnMut(Happening<'_>),
+    ) -> Result<u64, TogetherError> {
         let code = RowCode::new(self.job.topics());
         let mut bytes = 0;
         let mut all = vec![0i64; self.totals.len()];
@@ -176,7 +200,7 @@ impl<T: TopicIndex> Together<T> {
         for (number, server) in (0..).zip(&mut self.servers) {
             of_server.fill(0);
             let begun = Instant::now();
-            server.end_round(&mut of_server)?;
+            server.end_round(round, &mut of_server)?;
             watch(Happening::RoundEnd { server: number, took: begun.elapsed() });
             bytes += code.size(&sparse(&of_server)) as u64;
             all.iter_mut().zip(&of_server).for_each(|(all, of_server)| *all += of_server);
@@ -226,24 +250,22 @@ impl<T: TopicIndex> Together<T> {
         order: &[usize],
         watch: &mut dyn FnMut(Happening<'_>),
     ) -> Result<Bytes, TogetherError> {
-        self.epoch += 1;
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
         for number in 0..self.options.rounds {
-            let round = Round { epoch: self.epoch, number, attempt: 0 };
-            self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
+            let Some((round, totals)) = self.rounds.pop_front() else { break };
             for &shard in order {
-                self.shards[shard].begin_round(&self.totals)?;
+                let Self { job, options, shards, bench, .. } = &mut *self;
+                shards[shard].begin_round(&totals, options.slack)?;
                 if number == 0 {
-                    let Self { job, shards, bench, totals, .. } = &mut *self;
-                    shards[shard].sample_documents(bench, job, round, totals);
+                    shards[shard].sample_documents(bench, job, round, &totals);
                 }
                 for partition in group(&self.options, &self.placement, shard as u16, number) {
-                    let server = self.placement.server(partition.into()) as usize;
-                    bytes.add(&self.exchange(shard, partition, server, round, watch)?);
+                    bytes.add(&self.exchange(shard, partition, round, &totals, watch)?);
                 }
             }
-            bytes.totals += self.end_round(watch)?;
+            bytes.totals += self.end_round(round, watch)?;
+            self.begin_round();
         }
         Ok(bytes)
     }
@@ -253,12 +275,13 @@ impl<T: TopicIndex> Together<T> {
         &mut self,
         shard: usize,
         partition: u16,
-        server: usize,
         round: Round,
+        totals: &[u32],
         watch: &mut dyn FnMut(Happening<'_>),
     ) -> Result<Bytes, TogetherError> {
-        let Self { job, options, shards, servers, bench, totals, .. } = self;
-        let (shard, number, server) = (&mut shards[shard], server as u32, &mut servers[server]);
+        let number = self.placement.server(partition.into());
+        let Self { job, options, shards, servers, bench, .. } = self;
+        let (shard, server) = (&mut shards[shard], &mut servers[number as usize]);
         let about = shard.about(partition, round);
         let words = shard.words(partition).len();
         let mut bytes = Bytes::default();

@@ -39,6 +39,14 @@ pub enum TogetherError {
         /// Partitions.
         partitions: usize,
     },
+    /// Rounds that overlap until a shard meets its own words again.
+    #[error("a slack of {slack} rounds, of {rounds} an epoch: give less than there are")]
+    Slack {
+        /// Rounds that may be on besides the first.
+        slack: u16,
+        /// Rounds.
+        rounds: u16,
+    },
     /// Steps that WarpLDA cannot do.
     #[error("{steps} steps a token: give 1 to {MAX_STEPS}")]
     Steps {
@@ -91,6 +99,11 @@ pub struct Options {
     /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
     /// partitions.
     pub rounds: u16,
+    /// Rounds that may be on besides the first of them: who is done with one goes on with the next, and nobody waits
+    /// until all are done, unless somebody is further behind than this. What is read in a round is then of so many
+    /// rounds before its start; less than there are rounds. Words are sampled by two at once unless there are 1 + slack
+    /// times as many rounds as shards.
+    pub slack: u16,
     /// Servers.
     pub servers: u32,
     /// How words find their servers.
@@ -112,6 +125,7 @@ impl Default for Options {
             shards: 1,
             partitions: 1,
             rounds: 1,
+            slack: 0,
             servers: 1,
             partitioner,
             routing,
@@ -125,9 +139,13 @@ impl Options {
     /// Whether they make sense, whatever the documents are.
     ///
     /// # Errors
-    /// [`TogetherError::Steps`].
+    /// [`TogetherError::Steps`], [`TogetherError::Slack`].
     pub fn check(&self) -> Result<(), TogetherError> {
-        let steps = self.hybrid.mh_steps;
+        let Self { slack, rounds, hybrid, .. } = *self;
+        if slack > 0 && slack >= rounds {
+            return Err(TogetherError::Slack { slack, rounds });
+        }
+        let steps = hybrid.mh_steps;
         if (1..=MAX_STEPS).contains(&steps) { Ok(()) } else { Err(TogetherError::Steps { steps }) }
     }
 }

@@ -5,6 +5,7 @@ mod coverage;
 mod histories;
 mod reach;
 mod recovery;
+mod slack;
 mod stopping;
 
 use std::time::Duration;
@@ -211,15 +212,19 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
     let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
-    for (routing, rounds, hybrid) in [
-        (Routing::Cheapest, 5, short),
-        (Routing::Pull, 2, short),
-        (Routing::Push, 1, short),
-        (Routing::Cheapest, 5, long),
-        (Routing::Push, 2, Hybrid { short_length: 0, ..long }),
+    for (routing, rounds, slack, hybrid) in [
+        (Routing::Cheapest, 5, 0, short),
+        (Routing::Pull, 2, 0, short),
+        (Routing::Push, 1, 0, short),
+        (Routing::Cheapest, 5, 0, long),
+        (Routing::Push, 2, 0, Hybrid { short_length: 0, ..long }),
+        (Routing::Cheapest, 5, 1, short),
+        (Routing::Pull, 7, 6, short),
+        (Routing::Push, 3, 1, short),
+        (Routing::Cheapest, 7, 2, long),
     ] {
         let cut = Options { shards: 5, partitions: 7, rounds, hybrid, ..Options::default() };
-        let options = Options { servers: 3, routing, ..cut };
+        let options = Options { servers: 3, routing, slack, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         let mut reports = None;
         for (workers, network) in
@@ -230,7 +235,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
             run(&mut world);
             assert_eq!(world.faults() > 0, network.loss > 0.0);
             let found = of_world(&mut world, &setup, &stored);
-            assert!(found.is_like(&expected), "{workers} workers, {routing:?}, {hybrid:?}");
+            assert!(found.is_like(&expected), "{workers} workers, {setup:?}");
             // Whoever has added up.
             assert_eq!(found.reports, *reports.get_or_insert(found.reports.clone()));
         }

@@ -1,6 +1,7 @@
 //! Rounds in one process: counts are those of the topics, no order matters, and the law is the model's.
 
 mod hybrid;
+mod slack;
 
 use std::collections::BTreeMap;
 

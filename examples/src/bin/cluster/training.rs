@@ -48,9 +48,12 @@ pub struct Training {
     /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
-    /// Rounds an epoch, each ended by all together [default: as many as shards]
+    /// Rounds an epoch, each ended by all together [default: as many as shards, for each that may be on at once]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
+    /// Rounds that workers may be ahead of the slowest: nobody waits at a round's end, and counts are older by as many
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub slack: u16,
     /// Which words' rows come to workers; of the others tokens go to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
@@ -82,6 +85,7 @@ impl Default for Training {
             servers: 1,
             partitions: None,
             rounds: None,
+            slack: 0,
             routing: Route::Cheapest,
             short_length: None,
             mh_steps: 1,
@@ -135,15 +139,17 @@ impl Training {
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
         let shards = shards.unwrap_or(SHARDS.max(workers).min(documents));
-        let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(shards.into());
+        // So that no two shards sample a word in rounds that are on at once.
+        let apart = shards.saturating_mul(self.slack.saturating_add(1));
+        let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(apart.into());
         let partitions = self.partitions.map_or(suits.min(of.words), u32::from).max(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
-        let rounds = self.rounds.unwrap_or(shards.min(most));
+        let rounds = self.rounds.unwrap_or(apart.min(most));
         let (servers, routing) = (self.servers, self.routing.routing());
         let hybrid =
             Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
         let cut = Options { shards, partitions, rounds, servers, ..Options::default() };
-        let options = Options { routing, hybrid, ..cut };
+        let options = Options { routing, hybrid, slack: self.slack, ..cut };
         Ok(Setup {
             job,
             options,
@@ -189,5 +195,9 @@ mod tests {
         let many = Training { workers: 20, servers: 9, ..Training::default() };
         let found = options(&many, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
+        let ahead = Training { slack: 2, ..Training::default() };
+        let found = options(&ahead, of(1000, 500));
+        assert_eq!((found.shards, found.partitions, found.rounds, found.slack), (8, 24, 24, 2));
+        assert_eq!(options(&ahead, of(1000, 9)).rounds, 9);
     }
 }

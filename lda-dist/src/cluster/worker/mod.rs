@@ -3,14 +3,14 @@
 mod kept;
 mod round;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Kind, Outcome, Ticket, Why};
 
-use super::control::Control;
+use super::control::{Control, Took};
 use super::master_link::Link;
 use super::outbox::Outbox;
 use super::{
@@ -20,7 +20,7 @@ use crate::bench::Bench;
 use crate::job::{JOINING, Round};
 use crate::placement::Placement;
 use crate::shard::Shard;
-use crate::together::{Bytes, place};
+use crate::together::{Bytes, Options, place};
 
 use kept::Keeping;
 use round::{Flight, Place};
@@ -28,8 +28,8 @@ use round::{Flight, Place};
 /// What a server was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
-    Join,
-    Gained,
+    Join(Round),
+    Gained(Round),
     Sizes(Place),
     Rows(Place),
     Answer(Place),
@@ -51,9 +51,16 @@ pub struct Worker<T: TopicIndex, D> {
     placement: Option<Placement>,
     shards: Vec<Shard<T>>,
     bench: Bench<T>,
-    totals: Vec<u32>,
+    /// The round that is sampled here, or was the last, and C_k in it.
     round: Round,
-    /// Partitions of shards that are left of this round.
+    totals: Vec<u32>,
+    /// Whether something of it is left to sample.
+    sampling: bool,
+    /// Rounds that may begin after it, in whatever order that was heard, and what C_k has gained in each of them.
+    begun: BTreeMap<Round, Vec<(u32, i32)>>,
+    /// The last of which partitions may be underway.
+    queued: Round,
+    /// Partitions of shards that are left of these rounds.
     left: VecDeque<Place>,
     /// Shards whose long documents are to be sampled before any partition.
     long_left: VecDeque<usize>,
@@ -64,8 +71,10 @@ pub struct Worker<T: TopicIndex, D> {
     waited: Waited,
     /// The same since the beginning.
     waited_in_all: Waited,
-    /// Requests that servers have to do before the round is done here.
-    to_be_done: usize,
+    /// Rounds of which nothing is left here, but that servers do what they were asked: what each of them took, and how
+    /// many requests servers have to do before it is done.
+    ending: VecDeque<(Round, Option<Took>)>,
+    to_be_done: BTreeMap<Round, usize>,
     /// The last epoch whose topics are kept here, and that before which all are taken away.
     kept: u32,
     cleaned: u32,
@@ -91,15 +100,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             placement: None,
             shards: Vec::new(),
             bench: Bench::new(setup.job.topics()),
+            round: Round::joining(0, 0),
             totals: vec![0; setup.job.topics() as usize],
-            round: Round { epoch: 0, number: JOINING, attempt: 0 },
+            sampling: false,
+            begun: BTreeMap::new(),
+            queued: Round::joining(0, 0),
             left: VecDeque::new(),
             long_left: VecDeque::new(),
             flights: VecDeque::new(),
             bytes: Bytes::default(),
             waited: Waited::default(),
             waited_in_all: Waited::default(),
-            to_be_done: 0,
+            ending: VecDeque::new(),
+            to_be_done: BTreeMap::new(),
             kept: 0,
             cleaned: 0,
             gone_on_from: 0,
@@ -134,9 +147,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.waited_in_all.add(&waited);
     }
 
-    /// Whether nothing of the round is left to do here.
+    /// Whether nothing is left to do here until the master begins another round.
     fn is_done(&self) -> bool {
-        self.flights.is_empty() && self.long_left.is_empty() && self.to_be_done == 0
+        !self.sampling && self.ending.is_empty()
     }
 
     /// How far it has come.
@@ -269,13 +282,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 self.go_to(epoch, documents, &frequencies, port)
             }
             Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
-                for (topic, by) in gained {
-                    let total = &mut self.totals[topic as usize];
-                    let sum = total.checked_add_signed(by);
-                    *total = sum.ok_or_else(|| nonsense("totals below 0"))?;
+                let Options { rounds, slack, .. } = self.setup.options;
+                let after =
+                    std::iter::successors(Some(self.round), |round| Some(round.next(rounds)));
+                if !after.skip(1).take(1 + usize::from(slack)).any(|next| next == round) {
+                    return Err(nonsense("a round that cannot be now"));
                 }
                 self.clean(kept);
-                self.begin(round, port)
+                self.begun.insert(round, gained);
+                self.go_on(port)
             }
             // Of an attempt before.
             Control::Start { .. } | Control::Begin { .. } => Ok(()),
@@ -303,14 +318,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.left.clear();
         self.long_left.clear();
         self.flights.clear();
-        self.to_be_done = 0;
+        self.begun.clear();
+        self.sampling = false;
+        self.ending.clear();
+        self.to_be_done.clear();
         self.bytes = Bytes::default();
         self.waited = Waited::default();
         self.totals.fill(0);
         self.shards.clear();
         self.keeping = None;
         (self.kept, self.gone_on_from, self.finished, self.stopped) = (epoch, epoch, false, None);
-        self.round = Round { epoch, number: JOINING, attempt: self.attempt };
+        self.round = Round::joining(epoch, self.attempt);
+        self.queued = self.round;
+        self.ending.push_back((self.round, None));
         let placement = place(&self.setup.job, &self.setup.options, frequencies, documents)?;
         let mut body = Vec::new();
         for number in self.setup.shards(self.number) {
@@ -329,8 +349,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 body.clear();
                 shard.join(&self.setup.job, &placement, partition, self.round, &mut body);
                 let server = self.setup.server(placement.server(partition.into()));
-                self.outbox.send(port, server, Kind::Push, &body, For::Join);
-                self.to_be_done += 1;
+                self.outbox.send(port, server, Kind::Push, &body, For::Join(self.round));
+                *self.to_be_done.entry(self.round).or_default() += 1;
             }
             self.shards.push(shard);
         }

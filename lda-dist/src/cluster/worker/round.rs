@@ -1,4 +1,4 @@
-//! A round at a worker: partitions of its shards, some of which are underway at once.
+//! Rounds at a worker: partitions of its shards, some of which are underway at once.
 //!
 //! Rows and their sizes are as of the round's start, whenever they are asked for: those of the next partitions come
 //! while one is sampled. What is pushed is another matter, since rows of C_d go with it, which the shard's partitions
@@ -6,6 +6,10 @@
 //! what the partition pulls is sampled while its answer is underway, and other shards' partitions are. What words have
 //! gained leaves as soon as it is known. Long documents are sampled by themselves while the epoch's first rows are on
 //! their way. None of this changes a bit.
+//!
+//! Where rounds [overlap](crate::together::Options::slack) this goes on from one to the next: rows of the next round
+//! come while this one's last are sampled, and what this one has gained is still on its way then. Only an epoch begins
+//! with nothing underway, as rows of C_d are measured then, by which words are pulled or pushed.
 //!
 //! ```text
 //! departs:   sizes → routes → pull
@@ -18,10 +22,10 @@ use lda_transport::Frame;
 use lda_transport::endpoint::{Kind, RequestId};
 
 use super::super::control::{Control, Took};
-use super::super::{Failed, Port};
+use super::super::{Failed, MASTER, Port};
 use super::{For, Worker};
 use crate::documents::Documents;
-use crate::job::{JOINING, Round};
+use crate::job::Round;
 use crate::request::{self, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{Plan, Shard};
@@ -31,6 +35,7 @@ use crate::wire::PushCode;
 /// A partition of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
+    pub round: Round,
     /// Among this worker's shards.
     pub shard: usize,
     pub partition: u16,
@@ -73,11 +78,75 @@ impl Flight {
 }
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    pub(super) fn begin(&mut self, round: Round, port: &mut dyn Port) -> Result<(), Failed> {
-        self.round = round;
-        let Some(placement) = &self.placement else { return Ok(()) };
+    /// More partitions, as many as may be underway, and rounds as they end and begin.
+    pub(super) fn go_on(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        loop {
+            while self.flights.len() <= usize::from(self.setup.ahead) {
+                if self.left.is_empty() && !self.queue() {
+                    break;
+                }
+                let Some(place) = self.left.pop_front() else { continue };
+                self.flights.push_back(Flight::new(place));
+                self.depart(place, port)?;
+            }
+            if self.sampling && self.is_sampled() {
+                self.sampling = false;
+                let took = self.took();
+                if took.is_some() && self.setup.keeps(self.round.epoch) {
+                    self.keep();
+                }
+                self.ending.push_back((self.round, took));
+            }
+            if self.sampling || !self.enter(port)? {
+                break;
+            }
+        }
+        self.tell_done(port);
+        Ok(())
+    }
+
+    /// Whether nothing of this round is left to sample.
+    fn is_sampled(&self) -> bool {
+        let left = self.left.iter().chain(self.flights.iter().map(|flight| &flight.place));
+        self.long_left.is_empty() && !left.into_iter().any(|place| place.round == self.round)
+    }
+
+    /// Puts the partitions of the next round of this epoch behind those that are left; false where it may not begin yet.
+    fn queue(&mut self) -> bool {
+        let next = self.queued.next(self.setup.options.rounds);
+        let may_begin = next.epoch == self.round.epoch && self.begun.contains_key(&next);
+        if may_begin {
+            self.queue_round(next);
+        }
+        may_begin
+    }
+
+    fn queue_round(&mut self, round: Round) {
+        self.queued = round;
+        let Some(placement) = &self.placement else { return };
         // Shards take turns: one's tokens are sampled while another's are underway.
         let mut by_turn: Vec<(usize, Place)> = Vec::new();
+        for (at, shard) in self.shards.iter().enumerate() {
+            let group = group(&self.setup.options, placement, shard.number(), round.number);
+            let some = group.filter(|&partition| !shard.words(partition).is_empty());
+            by_turn.extend(some.map(|partition| Place { round, shard: at, partition }).enumerate());
+        }
+        by_turn.sort_by_key(|(turn, _)| *turn);
+        self.left.extend(by_turn.into_iter().map(|(_, place)| place));
+    }
+
+    /// Begins to sample the next round; false where it may not begin yet.
+    fn enter(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
+        let round = self.round.next(self.setup.options.rounds);
+        let Some(gained) = self.begun.remove(&round) else { return Ok(false) };
+        for (topic, by) in gained {
+            let total = &mut self.totals[topic as usize];
+            *total = total.checked_add_signed(by).ok_or_else(|| Failed::Message {
+                peer: MASTER,
+                what: "totals below 0".to_owned(),
+            })?;
+        }
+        (self.round, self.sampling) = (round, true);
         for (at, shard) in self.shards.iter_mut().enumerate() {
             if round.number == 0 {
                 shard.begin_epoch(&self.setup.job);
@@ -85,39 +154,33 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     self.long_left.push_back(at);
                 }
             }
-            shard.begin_round(&self.totals)?;
-            let group = group(&self.setup.options, placement, shard.number(), round.number);
-            let some = group.filter(|&partition| !shard.words(partition).is_empty());
-            by_turn.extend(some.map(|partition| Place { shard: at, partition }).enumerate());
+            shard.begin_round(&self.totals, self.setup.options.slack)?;
         }
-        by_turn.sort_by_key(|(turn, _)| *turn);
-        self.left.extend(by_turn.into_iter().map(|(_, place)| place));
-        self.go_on(port)
+        if self.queued < round {
+            self.queue_round(round);
+        }
+        (0..self.shards.len()).for_each(|shard| self.push_next(shard, port));
+        Ok(true)
     }
 
-    /// More partitions, as many as may be underway, or the round's end.
-    pub(super) fn go_on(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        while self.flights.len() <= usize::from(self.setup.ahead) {
-            let Some(place) = self.left.pop_front() else { break };
-            self.flights.push_back(Flight::new(place));
-            self.depart(place, port)?;
-        }
-        if self.is_done() {
-            let took = self.took();
-            if took.is_some() && self.setup.keeps(self.round.epoch) {
-                self.keep();
+    /// Tells the master of rounds that are done, in order.
+    fn tell_done(&mut self, port: &mut dyn Port) {
+        while let Some((round, _)) = self.ending.front() {
+            if self.to_be_done.get(round).is_some_and(|&left| left > 0) {
+                return;
             }
+            self.to_be_done.remove(round);
+            let Some((round, took)) = self.ending.pop_front() else { return };
             self.note_kept();
-            let told = Control::Done { round: self.round, kept: self.kept, took };
+            let told = Control::Done { round, kept: self.kept, took };
             self.link.tell(&told, &self.setup, port);
         }
-        Ok(())
     }
 
     /// What an epoch took, after its last round.
     fn took(&mut self) -> Option<Took> {
-        let Round { epoch, number, .. } = self.round;
-        if number == JOINING || number + 1 < self.setup.options.rounds {
+        let epoch = self.round.epoch;
+        if !self.round.is_last(self.setup.options.rounds) {
             return None;
         }
         let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
@@ -169,7 +232,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Pushes documents of the partition of a shard whose turn it is, once its routes are known.
     fn push_next(&mut self, shard: usize, port: &mut dyn Port) {
         let first = self.flights.iter_mut().find(|flight| flight.place.shard == shard);
-        let Some(flight) = first else { return };
+        let Some(flight) = first.filter(|flight| flight.place.round == self.round) else { return };
         let Some(routes) = flight.routes.take() else { return };
         let place = flight.place;
         let plan = self.shards[shard].request(place.partition, routes);
@@ -200,9 +263,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port: &mut dyn Port,
     ) {
         let Some(placement) = &self.placement else { return };
-        let Place { shard, partition } = place;
+        let Place { round, shard, partition } = place;
         let mut bytes = Vec::new();
-        request::begin(kind, &self.shards[shard].about(partition, self.round), &mut bytes);
+        request::begin(kind, &self.shards[shard].about(partition, round), &mut bytes);
         bytes.extend_from_slice(body);
         self.bytes.count_request(kind, bytes.len() as u64);
         let server = self.setup.server(placement.server(partition.into()));
@@ -225,9 +288,12 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let Bytes { sizes, answers, rows, .. } = &mut self.bytes;
         let len = frame.len() as u64;
         match what {
-            For::Join | For::Gained => {
-                self.to_be_done -= 1;
-                self.go_on(port)
+            For::Join(round) | For::Gained(round) => {
+                if let Some(left) = self.to_be_done.get_mut(&round) {
+                    *left = left.saturating_sub(1);
+                }
+                self.tell_done(port);
+                Ok(())
             }
             For::Sizes(place) => {
                 *sizes += len;
@@ -282,8 +348,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         put_routes(&plan.routes, &mut body);
         let shard = &mut shards[place.shard];
         shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &rows, &mut body)?;
-        self.ask(place, request::Kind::Gained, &body, For::Gained, port);
-        self.to_be_done += 1;
+        self.ask(place, request::Kind::Gained, &body, For::Gained(place.round), port);
+        *self.to_be_done.entry(place.round).or_default() += 1;
         self.land(place, port)?;
         Ok(true)
     }

@@ -1,0 +1,159 @@
+//! Rounds that overlap, as nodes have them: who is slow is waited for, but not at once; and what becomes of a run that goes
+//! back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lda_dist::job::Round;
+use lda_dist::storage::{Memory, Storage};
+use lda_transport::sim::{Chaos, Spell};
+
+use super::recovery::{job, world};
+use super::*;
+
+fn slack(corpus: &Corpus, workers: u32, rounds: u16, slack: u16) -> Setup {
+    let mut setup = job(corpus, workers);
+    setup.options = Options { partitions: 8, rounds, slack, ..setup.options };
+    setup
+}
+
+fn round(world: &World<Node>, id: NodeId) -> Round {
+    world.program(id).unwrap().state().round
+}
+
+/// Rounds from one to another.
+fn between(mut from: Round, to: Round, rounds: u16) -> u16 {
+    let mut number = 0;
+    while from < to {
+        from = from.next(rounds);
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3)] {
+        let setup = slack(&corpus, 2, rounds, slack_of);
+        let expected = expected(&corpus, &setup);
+        let storage = Arc::new(Memory::default());
+        let mut world = world(&setup, &stored, &storage, Network::default(), 1);
+        let (quick, slow, server) = (setup.worker(0), setup.worker(1), setup.server(1));
+        let begun = |world: &World<Node>| {
+            let has_begun = |id| round(world, id) >= Round::joining(0, 1).next(rounds);
+            has_begun(quick) && has_begun(slow)
+        };
+        while !begun(&world) {
+            world.run_for(Duration::from_micros(50));
+        }
+        // It gets no more rows of one server.
+        world.silence(server, slow);
+        world.run_for(Duration::from_secs(1));
+        let (ahead, behind) = (round(&world, quick), round(&world, slow));
+        assert_eq!(between(behind, ahead, rounds), slack_of, "{ahead:?} {behind:?}");
+        world.unsilence(server, slow);
+        run(&mut world);
+        let found = of_world(&mut world, &setup, &stored);
+        assert!(found.is_like(&expected), "{rounds} rounds, slack {slack_of}");
+    }
+}
+
+/// Whether rows and totals are those of the topics, and the tokens are the corpus'.
+fn check_counts(found: &End, corpus: &Corpus, what: &str) {
+    let (mut words, mut pairs) = (BTreeMap::new(), BTreeMap::new());
+    let mut totals = vec![0; found.totals.len()];
+    for &(document, word, topic) in &found.tokens {
+        *words.entry((word, topic)).or_insert(0) += 1;
+        *pairs.entry((document, word)).or_insert(0) += 1;
+        totals[topic as usize] += 1;
+    }
+    assert_eq!(found.totals, totals, "{what}");
+    let rows = found
+        .rows
+        .iter()
+        .flat_map(|(word, row)| row.iter().map(move |&(topic, count)| ((*word, topic), count)));
+    assert!(rows.eq(words), "{what}: rows");
+    assert!(found.rows == found.gathered, "{what}: gathered rows");
+    let of_corpus = (0..).zip(corpus.documents()).flat_map(|(document, words)| {
+        words.iter().map(move |(word, count)| ((document, word), count)).collect::<Vec<_>>()
+    });
+    assert!(pairs.into_iter().eq(of_corpus), "{what}: tokens");
+}
+
+#[test]
+fn a_run_that_goes_back_has_counts_of_its_topics() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    let (mut attempts, mut checked) = (0, 0);
+    for seed in 0..40 {
+        let mut setup = slack(&corpus, 1 + seed as u32 % 4, 8, 1 + seed as u16 % 3);
+        if seed % 3 == 0 {
+            setup.options.hybrid = Hybrid { short_length: 12, mh_steps: 2 };
+        }
+        let storage = Arc::new(Memory::default());
+        let network = if seed % 2 == 0 { Network::default() } else { lossy };
+        let mut world = world(&setup, &stored, &storage, network, seed);
+        let every = Duration::from_millis(40 + 20 * (seed % 7));
+        let crashes = Some(Spell { every, lasting: Duration::from_millis(30) });
+        world.set_chaos(Chaos { crashes, ..Chaos::default() });
+        world.run_for(Duration::from_millis(400));
+        world.set_chaos(Chaos::default());
+        world.heal();
+        run(&mut world);
+        // One that has crashed since the end knows nothing.
+        let knows = |id| match world.program(id) {
+            Some(Role::Server(server)) => server.rows().is_some(),
+            Some(Role::Worker(worker)) => !worker.shards().is_empty(),
+            _ => true,
+        };
+        if (0..3 + setup.workers).map(NodeId).all(knows) {
+            let found = of_world(&mut world, &setup, &stored);
+            check_counts(&found, &corpus, &format!("seed {seed}"));
+            attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
+            checked += 1;
+        }
+    }
+    assert!(checked > 20 && attempts > 40, "{checked} {attempts}");
+}
+
+#[test]
+fn who_has_to_end_goes_at_the_end_of_an_epoch() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for (seed, node) in (0..12).zip([0, 1, 4, 3].into_iter().cycle()) {
+        let setup = slack(&corpus, 3, 8, 1 + seed as u16 % 3);
+        let storage = Arc::new(Memory::default());
+        let mut world = world(&setup, &stored, &storage, Network::default(), seed);
+        let until = |world: &mut World<Node>, is_so: &dyn Fn(&World<Node>) -> bool| {
+            let is_over = (0..1_000_000).any(|_| {
+                world.run_for(Duration::from_micros(30));
+                is_so(world)
+            });
+            assert!(is_over, "seed {seed}");
+        };
+        // At any time of two epochs, so that some have begun the next.
+        let at = Round { epoch: 3, number: (seed * 5 % 8) as u16, attempt: 1 };
+        until(&mut world, &|world| round(world, MASTER) >= at);
+        let id = NodeId(node);
+        world.with(id, |node, cx| node.stop(cx)).unwrap();
+        until(&mut world, &|world| world.program(id).is_some_and(Role::is_finished));
+        let epoch = world.program(id).and_then(Role::stopped).unwrap();
+        assert!((3..=4).contains(&epoch), "seed {seed}: {epoch}");
+        // All have kept it, whether or not it is an epoch of which topics are kept.
+        let has = |shard: u16| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap();
+        assert!((0..4).all(has), "seed {seed}");
+        world.restart(id);
+        if id == MASTER {
+            (1..6).for_each(|id| world.restart(NodeId(id)));
+        }
+        run(&mut world);
+        let found = of_world(&mut world, &setup, &stored);
+        check_counts(&found, &corpus, &format!("seed {seed}"));
+        let epochs: Vec<u32> = found.reports.iter().map(|report| report.epoch).collect();
+        let first = if id == MASTER { epoch + 1 } else { 1 };
+        assert_eq!(epochs, (first..=8).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
