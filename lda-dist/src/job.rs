@@ -1,5 +1,7 @@
 //! What every node of a run agrees on, and all that results follow from.
 
+use std::fmt;
+
 use lda_core::file::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
@@ -53,6 +55,16 @@ pub struct Round {
     pub number: u16,
     /// How often the run had gone back before: what is left of then is of no use now. Results do not depend on it.
     pub attempt: u32,
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { epoch, number, attempt } = self;
+        match *number {
+            JOINING => write!(f, "the joining after epoch {epoch}, attempt {attempt}"),
+            number => write!(f, "epoch {epoch}, round {number}, attempt {attempt}"),
+        }
+    }
 }
 
 impl Round {
@@ -160,6 +172,20 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_follow_each_other_in_order() {
+        let mut round = Round::joining(2, 1);
+        for number in [0, 1, 2, 0, 1] {
+            let next = round.next(3);
+            assert!(next > round && next.number == number && next.attempt == 1, "{round}: {next}");
+            assert_eq!(next.is_last(3), number == 2);
+            round = next;
+        }
+        assert_eq!(round.to_string(), "epoch 4, round 1, attempt 1");
+        assert!(Round::joining(4, 1) > round && Round::joining(3, 1) < round);
+        assert_eq!(Round::joining(4, 1).to_string(), "the joining after epoch 4, attempt 1");
+    }
 
     #[test]
     fn a_fingerprint_is_of_the_job_and_not_of_the_machine() {

@@ -33,21 +33,13 @@ pub enum RequestError {
     /// Bytes that are no request.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// Of another round than those that are on.
-    #[error("a request of epoch {}, round {}, in epoch {}, round {}", found.epoch, found.number, now.epoch, now.number)]
+    /// Of another round than those that are on, or of before the run went back, or of after.
+    #[error("a request of {found} in {now}")]
     Round {
         /// Of which.
         found: Round,
         /// In which: the first that is on.
         now: Round,
-    },
-    /// Of before the run went back, or of after.
-    #[error("a request of attempt {found} in attempt {now}")]
-    Attempt {
-        /// Of which.
-        found: u32,
-        /// In which.
-        now: u32,
     },
     /// Bytes behind the last row or document.
     #[error("{bytes} bytes too many")]
@@ -122,7 +114,7 @@ pub enum RequestError {
 impl RequestError {
     /// Whether it came at a wrong time and may be right by itself: who asks is behind or ahead.
     pub fn is_of_another_time(&self) -> bool {
-        matches!(self, Self::Attempt { .. } | Self::Round { .. } | Self::NotYet)
+        matches!(self, Self::Round { .. } | Self::NotYet)
     }
 }
 
@@ -192,9 +184,6 @@ impl<T: TopicIndex> Server<T> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, partition, round } = about;
         let Self { job, options, joining, rounds, partitions, bench } = self;
-        if round.attempt != joining.attempt {
-            return Err(RequestError::Attempt { found: round.attempt, now: joining.attempt });
-        }
         let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
         if kind == Kind::Join {
             // What comes when all have joined would count in no round.

@@ -67,6 +67,43 @@ fn any_number_of_workers_leaves_the_same_file() {
     assert!(model(&["--workers", "3", "--servers", "2"]).0 == one);
     assert!(model(&["--shards", "2"]).0 != one);
     assert!(model(&["--seed", "5"]).0 != one);
+    let (ahead, said) = model(&["--slack", "1", "--shards", "4"]);
+    assert!(said.contains("8 rounds an epoch"), "{said}");
+    assert!(model(&["--slack", "1", "--shards", "4", "--workers", "3"]).0 == ahead);
+    assert!(ahead != one);
+}
+
+#[test]
+fn a_log_has_a_line_an_epoch() {
+    let scratch = Scratch::new("log");
+    let (path, log) = (scratch.file("articles.txt"), scratch.file("run.jsonl"));
+    documents(&path);
+    for runs in 1..3 {
+        let output = cluster(&path, &["--workers", "2", "--log", log.to_str().unwrap()]);
+        assert!(output.status.success());
+        let lines = fs::read_to_string(&log).unwrap();
+        let epochs: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        // What is there stays.
+        assert_eq!(epochs.len(), 30 * runs);
+        for (epoch, line) in (1..31).cycle().zip(&epochs) {
+            assert_eq!(line["epoch"], epoch);
+            assert_eq!(line["tokens"], 320);
+            assert_eq!(line.get("log_joint").is_some(), epoch % 10 == 0, "{line}");
+            let bytes = line["bytes"].as_object().unwrap();
+            let of = |name: &str| bytes[name].as_u64().unwrap();
+            let parts = bytes.keys().filter(|name| *name != "all").map(|name| of(name));
+            assert_eq!(of("all"), parts.sum::<u64>(), "{line}");
+            assert!(of("rows") + of("pushed") > 0 && line["seconds"].as_f64().unwrap() > 0.0);
+            assert!(line["heaviest_bytes"]["server"].as_u64().unwrap() > 0, "{line}");
+            assert!(line["waited_seconds"]["rounds"].as_f64().unwrap() >= 0.0);
+        }
+    }
+    let nowhere = scratch.file("nowhere/run.jsonl");
+    let output = cluster(&path, &["--log", nowhere.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("run.jsonl: cannot write: "), "{said}");
 }
 
 #[test]
@@ -79,6 +116,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--shards", "41"], "41 shards of 40 documents"),
         (&["--servers", "11"], "10 words for 11 servers"),
         (&["--rounds", "9", "--partitions", "3"], "9 rounds of 3 partitions"),
+        (&["--slack", "3", "--rounds", "3"], "a slack of 3 rounds, of 3 an epoch"),
         (&["--beta", "0"], "beta is 0"),
     ] {
         let output = cluster(&path, options);

@@ -70,9 +70,10 @@ fn bits_are_those_of_versions_before() {
     let found = [
         after(options(8, 1)),
         after(Options { routing: push, ..options(4, 2) }),
+        after(Options { routing: Routing::Pull, ..options(4, 2) }),
         after(Options { hybrid: LONG, ..options(12, 2) }),
     ];
-    let expected = [0x55750ecb740ffdf8, 0xfcd31e5c6e17caa5, 0x29de6c0ca0ecab5a];
+    let expected = [0x55750ecb740ffdf8, 0xfcd31e5c6e17caa5, 0x3aa6b859b21aad46, 0x29de6c0ca0ecab5a];
     assert_eq!(found, expected, "{found:#x?}");
     // Slack is no other number of rounds.
     assert_ne!(after(options(8, 1)), after(options(8, 0)));

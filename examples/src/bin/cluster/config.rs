@@ -245,6 +245,7 @@ impl Config {
         }
         config.documents = base.join(&config.documents);
         config.training.save = config.training.save.map(|save| base.join(save));
+        config.training.log = config.training.log.map(|log| base.join(log));
         if let Some(Grpc { tls: Some(tls), .. }) = &mut config.grpc {
             for file in [&mut tls.authority, &mut tls.certificate, &mut tls.key] {
                 *file = base.join(&*file).to_string_lossy().into_owned();

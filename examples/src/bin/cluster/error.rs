@@ -1,5 +1,7 @@
 //! Why a run failed, and what that says to who started it.
 
+use std::path::PathBuf;
+
 use lda_core::file::FileError;
 use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
@@ -54,6 +56,15 @@ pub enum ClusterError {
         /// Why.
         #[source]
         error: StoredError,
+    },
+    /// The log cannot be opened.
+    #[error("{path}: cannot write: {error}; check that the directory exists and may be written", path = path.display())]
+    Log {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
     },
     /// A directory cannot be made.
     #[error(transparent)]

@@ -33,7 +33,8 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
     let master = Which { role: RoleName::Master, index: 0 };
-    let mut watched = Watched::new(&args.program, &setup, master, tokens, address)?;
+    let log = args.training.log.as_deref();
+    let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?;
     let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
         gathered(run_local::<u16, _>(&setup, &documents, |master| watched.look(master))?)
     } else {

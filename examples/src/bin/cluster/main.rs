@@ -13,6 +13,7 @@ mod config;
 mod cut;
 mod error;
 mod local;
+mod log;
 mod node;
 mod nodes;
 mod progress;

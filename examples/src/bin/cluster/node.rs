@@ -92,7 +92,8 @@ fn train<T: TopicIndex>(
     };
     let which = Which::of(setup, transport.id());
     let (tokens, address) = (documents.num_tokens(), args.status.as_deref());
-    let mut watched = Watched::new(&args.program, setup, which, tokens, address)?;
+    let log = config.training.log.as_deref();
+    let mut watched = Watched::new(&args.program, setup, which, tokens, address, log)?;
     let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
     let endpoint = cluster::config(identity);

@@ -70,6 +70,9 @@ pub struct Training {
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Add a JSON object a line to this file for each epoch: seconds, bytes, waiting, memory, likelihood
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
 }
 
 impl Default for Training {
@@ -91,6 +94,7 @@ impl Default for Training {
             mh_steps: 1,
             ahead: 1,
             save: None,
+            log: None,
         }
     }
 }

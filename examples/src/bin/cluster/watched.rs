@@ -1,5 +1,7 @@
 //! Who is told how a node stands: the person at the terminal, and whoever asks over HTTP.
 
+use std::path::Path;
+
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Documents, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
@@ -7,6 +9,7 @@ use lda_examples::program::ProgramArgs;
 use crate::args::RoleName;
 use crate::config::Which;
 use crate::error::ClusterError;
+use crate::log::Log;
 use crate::progress::Progress;
 #[cfg(feature = "status")]
 use crate::status::Status;
@@ -17,28 +20,35 @@ pub struct Watched<'a> {
     program: &'a ProgramArgs,
     /// Of the master.
     progress: Option<Progress<'a>>,
+    log: Option<Log>,
     #[cfg(feature = "status")]
     status: Option<Status>,
 }
 
 impl<'a> Watched<'a> {
-    /// Of a node of a run with so many tokens; `address` is where it answers over HTTP.
+    /// Of a node of a run with so many tokens; `address` is where it answers over HTTP, `log` what a master adds to.
     ///
     /// # Errors
-    /// Where the address is not to be had, or this build does not answer.
+    /// Where the address is not to be had, or this build does not answer, or where the log cannot be written.
     pub fn new(
         program: &'a ProgramArgs,
         setup: &Setup,
         which: Which,
         tokens: u64,
         address: Option<&str>,
+        log: Option<&Path>,
     ) -> Result<Self, ClusterError> {
         let is_master = which.role == RoleName::Master;
+        let open = |path: &Path| {
+            let error = |error| ClusterError::Log { path: path.to_owned(), error };
+            Log::open(path, tokens).map_err(error)
+        };
         let watched = Self {
             program,
             #[cfg(feature = "status")]
             status: Self::answer(program, setup, which, tokens, address)?,
             progress: is_master.then(|| Progress::new(program, setup, tokens)),
+            log: log.filter(|_| is_master).map(open).transpose()?,
         };
         #[cfg(not(feature = "status"))]
         if address.is_some() {
@@ -68,6 +78,11 @@ impl<'a> Watched<'a> {
     pub fn report(&mut self, report: &Report) {
         if let Some(progress) = &mut self.progress {
             progress.report(report);
+        }
+        // One that cannot be added to any more is told of once; the run goes on.
+        if let Some(error) = self.log.as_mut().and_then(|log| log.add(report).err()) {
+            self.program.note(&format!("the log ends here, the run goes on: {error}"));
+            self.log = None;
         }
         #[cfg(feature = "status")]
         if let Some(status) = &self.status {

@@ -1,0 +1,102 @@
+//! One JSON object an epoch, for who draws or compares runs.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use lda_dist::cluster::{Memory, Report, Waited};
+use lda_dist::together::Bytes;
+use serde::Serialize;
+
+/// A log that is added to: a master that comes after this one goes on with it.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    begun: Instant,
+    tokens: u64,
+}
+
+#[derive(Serialize)]
+struct Line {
+    epoch: u32,
+    attempt: u32,
+    kept: u32,
+    tokens: u64,
+    /// Since the epoch before, or since this master has begun.
+    seconds: f64,
+    /// Only where it was computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_joint: Option<f64>,
+    bytes: LineBytes,
+    /// Of all workers together.
+    waited_seconds: LineWaited,
+    heaviest_bytes: LineMemory,
+}
+
+#[derive(Serialize)]
+struct LineBytes {
+    all: u64,
+    sizes: u64,
+    routes: u64,
+    rows: u64,
+    gained: u64,
+    pushed: u64,
+    answers: u64,
+    totals: u64,
+}
+
+#[derive(Serialize)]
+struct LineWaited {
+    servers: f64,
+    rounds: f64,
+}
+
+#[derive(Serialize)]
+struct LineMemory {
+    worker: u64,
+    server: u64,
+}
+
+impl Log {
+    /// Opens it; the run has so many tokens.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(path: &Path, tokens: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self { file, begun: Instant::now(), tokens })
+    }
+
+    /// Adds an epoch.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn add(&mut self, report: &Report) -> io::Result<()> {
+        let Report { epoch, attempt, kept, bytes, memory, waited, log_joint } = *report;
+        let seconds = self.begun.elapsed().as_secs_f64();
+        self.begun = Instant::now();
+        let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
+        let all = bytes.total();
+        let Waited { servers, master } = waited;
+        let Memory { worker, server } = memory;
+        let line = Line {
+            epoch,
+            attempt,
+            kept,
+            tokens: self.tokens,
+            seconds,
+            log_joint,
+            bytes: LineBytes { all, sizes, routes, rows, gained, pushed, answers, totals },
+            waited_seconds: LineWaited {
+                servers: servers.as_secs_f64(),
+                rounds: master.as_secs_f64(),
+            },
+            heaviest_bytes: LineMemory { worker, server },
+        };
+        let mut line = serde_json::to_vec(&line)?;
+        line.push(b'\n');
+        // All of it at once: who reads it meanwhile sees whole lines.
+        self.file.write_all(&line)
+    }
+}
