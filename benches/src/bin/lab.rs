@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
+use lda_benches::lab::links::{self, LinksPlan};
 use lda_benches::lab::thresholds::{self, Thresholds};
 use lda_benches::lab::traffic::{self, TrafficPlan};
 use lda_benches::lab::{
@@ -33,6 +34,9 @@ enum Action {
     /// Counts what moves between workers and servers of a cluster that is run in one process, in several ways to divide
     /// the work.
     Traffic(TrafficArguments),
+    /// Times a cluster of processes whose servers are behind links of some rate, in several ways to divide the work.
+    /// Needs root, ip and tc (iproute2), and the program `cluster` with the feature `grpc`.
+    Links(LinksArguments),
     /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
     /// machine; prints TOML.
     Calibrate(CalibrateArguments),
@@ -152,6 +156,27 @@ struct TrafficArguments {
 }
 
 #[derive(Debug, Args)]
+struct LinksArguments {
+    /// The plan.
+    plan: PathBuf,
+    /// The program `cluster`; the one beside this program unless given.
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Epochs, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
+    /// Rates in Mbit/s, instead of the plan's.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    rates: Option<Vec<u32>>,
+    /// Runs again what is finished.
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Debug, Args)]
 struct CalibrateArguments {
     /// Document lengths.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
@@ -195,6 +220,7 @@ fn main() -> ExitCode {
         Action::Run(arguments) => run(*arguments),
         Action::Report(arguments) => report(&arguments),
         Action::Traffic(arguments) => traffic(&arguments),
+        Action::Links(arguments) => links(&arguments),
         Action::Calibrate(arguments) => calibrate(arguments),
         Action::Thresholds(arguments) => make_threshold(arguments),
         Action::Cell => cell(),
@@ -248,6 +274,24 @@ fn traffic(arguments: &TrafficArguments) -> Result<bool, LabError> {
     let default = || PathBuf::from("target/lab").join(&plan.name);
     let directory = arguments.out.clone().unwrap_or_else(default);
     for path in traffic::run(&plan, &directory, arguments.again, &say)? {
+        say(&format!("wrote {}", path.display()));
+    }
+    Ok(true)
+}
+
+fn links(arguments: &LinksArguments) -> Result<bool, LabError> {
+    let mut plan = LinksPlan::read(&arguments.plan)?;
+    replace(&mut plan.epochs, arguments.epochs);
+    replace(&mut plan.rates, arguments.rates.clone());
+    let default = || PathBuf::from("target/lab").join(&plan.name);
+    let directory = arguments.out.clone().unwrap_or_else(default);
+    let program = match &arguments.cluster {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()
+            .map_err(|source| LabError::Read { path: "the program itself".into(), source })?
+            .with_file_name("cluster"),
+    };
+    for path in links::run(&plan, &directory, &program, arguments.again, &say)? {
         say(&format!("wrote {}", path.display()));
     }
     Ok(true)

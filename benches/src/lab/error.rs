@@ -62,6 +62,14 @@ pub enum LabError {
     /// Corpora could not be joined.
     #[error(transparent)]
     Build(#[from] lda_core::corpus::BuildError),
+    /// A cluster in namespaces could not be had, or failed.
+    #[error("{command}: {why}")]
+    Network {
+        /// What was tried.
+        command: String,
+        /// Why it failed.
+        why: String,
+    },
     /// A corpus could not be generated.
     #[error(transparent)]
     Synthesis(#[from] crate::synthetic::SynthesisError),

@@ -5,7 +5,7 @@
 //! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
 //! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`] reads off how
 //! long a sampler took to a likelihood; [`calibrate`] finds which sampler suits which documents on this machine;
-//! [`traffic`] counts what a cluster moves.
+//! [`traffic`] counts what a cluster moves, and [`links`] times one whose servers are behind slow links.
 //!
 //! How a figure is measured stands beside the code that measures it, and in the README of this
 //! crate. Needs the feature `lab`.
@@ -19,6 +19,7 @@ mod error;
 mod files;
 mod held_out;
 mod lengths;
+pub mod links;
 mod machine;
 mod plan;
 mod plot;

@@ -1,0 +1,181 @@
+//! What to compare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{CorpusName, LabError};
+use super::Of;
+
+/// What to compare.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LinksPlan {
+    /// For headings; the file's name unless given.
+    pub name: String,
+    /// Documents.
+    pub corpus: Option<CorpusName>,
+    /// K.
+    pub topics: u32,
+    /// Workers, each a process.
+    pub workers: u32,
+    /// Servers, each a process.
+    pub servers: u32,
+    /// Shards of the documents; as many as workers unless given.
+    pub shards: Option<u16>,
+    /// Mbit/s of each server's link, each way; 0 where it is not held.
+    pub rates: Vec<u32>,
+    /// Epochs; the last half is measured.
+    pub epochs: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Runs of each arm at each rate, of which tables have the median.
+    pub repeats: u32,
+    /// The arm that others are compared with.
+    pub beside: String,
+    /// By name: what its `[training]` has besides.
+    pub arm: BTreeMap<String, toml::Table>,
+}
+
+impl Default for LinksPlan {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            corpus: None,
+            topics: 1000,
+            workers: 4,
+            servers: 2,
+            shards: None,
+            rates: vec![0],
+            epochs: 10,
+            seed: 1,
+            repeats: 1,
+            beside: "symmetric".to_owned(),
+            arm: BTreeMap::new(),
+        }
+    }
+}
+
+/// Keys of `[training]` that a plan has itself.
+const OWN: [&str; 7] = ["topics", "workers", "servers", "epochs", "seed", "log", "evaluate-every"];
+
+impl LinksPlan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`LabError::Read`], [`LabError::Syntax`].
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+        let mut plan: Self = toml::from_str(&text).map_err(|error| LabError::Syntax {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        if plan.name.is_empty() {
+            plan.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(plan)
+    }
+
+    /// Whether there is something to run, and can be.
+    ///
+    /// # Errors
+    /// [`LabError::Value`]; [`LabError::NoCorpus`].
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |key, value: String, remedy: &str| {
+            Err(LabError::Value { key, value, remedy: remedy.to_owned() })
+        };
+        let Some(corpus) = &self.corpus else {
+            return refuse("corpus", "not given".to_owned(), "name one, as \"nips\"");
+        };
+        if !self.arm.contains_key(&self.beside) {
+            let arms: Vec<&str> = self.arm.keys().map(String::as_str).collect();
+            let remedy = format!("name one of the arms: {}", arms.join(", "));
+            return refuse("beside", self.beside.clone(), &remedy);
+        }
+        let all = self.arm.values().flat_map(toml::Table::keys);
+        if let Some(key) = all.into_iter().find(|key| OWN.contains(&key.as_str())) {
+            return refuse("arm", key.clone(), "arms are alike in that: give it for the plan");
+        }
+        if self.rates.is_empty() {
+            return refuse("rates", "[]".to_owned(), "give some, in Mbit/s, or [0]");
+        }
+        let numbers = [
+            ("workers", self.workers),
+            ("servers", self.servers),
+            ("repeats", self.repeats),
+            ("epochs", self.epochs / 2),
+        ];
+        if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
+            return refuse(key, "too few".to_owned(), "give 1 at least, and 2 epochs");
+        }
+        // Addresses of nodes are of one network.
+        if self.workers.saturating_add(self.servers) > 200 {
+            return refuse("workers", self.workers.to_string(), "give 200 nodes at most");
+        }
+        corpus.check()
+    }
+
+    /// All runs; those that are compared follow each other, and repeats come after all of them.
+    pub fn runs(&self) -> Vec<Of> {
+        let Some(corpus) = &self.corpus else { return Vec::new() };
+        let mut runs = Vec::new();
+        for repeat in 0..self.repeats {
+            for &rate in &self.rates {
+                runs.extend(self.arm.iter().map(|(arm, training)| Of {
+                    corpus: corpus.clone(),
+                    topics: self.topics,
+                    workers: self.workers,
+                    servers: self.servers,
+                    shards: self.shards.unwrap_or(u16::try_from(self.workers).unwrap_or(u16::MAX)),
+                    rate,
+                    arm: arm.clone(),
+                    training: training.clone(),
+                    epochs: self.epochs,
+                    seed: self.seed,
+                    repeat,
+                }));
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_that_make_no_sense_are_refused() {
+        let of = |text: &str| toml::from_str::<LinksPlan>(text);
+        let text = "corpus = \"nytlike@0.01\"\nrates = [1, 2]\nrepeats = 3\n[arm.symmetric]\nrouting = \"pull\"\n[arm.x]";
+        let plan = of(text).unwrap();
+        plan.check().unwrap();
+        let runs = plan.runs();
+        assert_eq!((runs.len(), runs[0].shards, runs[1].rate, runs[2].rate), (12, 4, 1, 2));
+        assert!(of("corpora = []").is_err());
+        let refused = |plan: LinksPlan| plan.check().unwrap_err().to_string();
+        let none = LinksPlan { corpus: None, ..plan.clone() };
+        assert_eq!(refused(none), "corpus is not given: name one, as \"nips\"");
+        let other = LinksPlan { beside: "push".to_owned(), ..plan.clone() };
+        assert_eq!(refused(other), "beside is push: name one of the arms: symmetric, x");
+        assert!(refused(LinksPlan { epochs: 1, ..plan.clone() }).starts_with("epochs is"));
+        assert!(refused(LinksPlan { workers: 300, ..plan.clone() }).contains("200 nodes"));
+        assert!(refused(LinksPlan { rates: Vec::new(), ..plan }).contains("Mbit/s"));
+        let own = of(&format!("{text}\nseed = 3")).unwrap();
+        assert_eq!(refused(own), "arm is seed: arms are alike in that: give it for the plan");
+    }
+
+    #[test]
+    fn presets_of_this_repository_are_plans() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/presets/links");
+        let mut plans = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let plan = LinksPlan::read(&entry.unwrap().path()).unwrap();
+            assert!(plan.arm.contains_key(&plan.beside) && plan.runs().len() >= 2, "{plan:?}");
+            plans += 1;
+        }
+        assert!(plans >= 2);
+    }
+}

@@ -1,0 +1,203 @@
+//! One run of an arm: a process a node.
+
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::super::files::create_directory;
+use super::super::process::{end_group, last_line, lead_group};
+use super::super::{LabError, Machine};
+use super::network::Network;
+use super::{EpochLine, LinksRun, Of};
+
+/// Between two looks at how nodes stand.
+const LOOK: Duration = Duration::from_millis(50);
+/// No epoch takes longer.
+const LONGEST_EPOCH: Duration = Duration::from_secs(1800);
+const PORT: u16 = 7000;
+
+/// Processes, which end with this.
+struct Nodes(Vec<Child>);
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for node in &mut self.0 {
+            end_group(node);
+            let _ = node.wait();
+        }
+    }
+}
+
+pub(super) fn run(
+    of: &Of,
+    directory: &Path,
+    program: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<LinksRun, LabError> {
+    // `ip netns exec` keeps no working directory that means anything to a configuration.
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|source| LabError::Read { path: path.to_owned(), source })
+    };
+    let directory = absolute(directory)?;
+    let documents = directory.join("documents").join(format!("{}-{}", of.corpus, of.shards));
+    if !documents.exists() {
+        cut(of, &directory, &documents, program)?;
+    }
+    let scratch = directory.join("scratch");
+    create_directory(&scratch)?;
+    let network = Network::new(1 + of.servers + of.workers)?;
+    if of.rate > 0 {
+        (1..=of.servers).try_for_each(|node| network.hold(node, of.rate))?;
+    }
+    let log = scratch.join("log.jsonl");
+    let configuration = scratch.join("run.toml");
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).map_err(|source| LabError::Write { path: path.to_owned(), source })
+    };
+    write(&configuration, &configure(of, &network, &documents, &log))?;
+    write(&log, "")?;
+    let roles = std::iter::once(("master", 0))
+        .chain((0..of.servers).map(|index| ("server", index)))
+        .chain((0..of.workers).map(|index| ("worker", index)));
+    let mut nodes = Nodes(Vec::new());
+    for (node, (role, index)) in (0..).zip(roles) {
+        let said = scratch.join(format!("{role}-{index}.log"));
+        let to = File::create(&said).map_err(|source| LabError::Write { path: said, source })?;
+        let mut command = network.command(node, program);
+        command.args(["node", "--end-with-input", "--role", role, "--index", &index.to_string()]);
+        command.arg("--config").arg(&configuration);
+        // With its input the node ends, should the lab be killed.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(to);
+        let started = lead_group(&mut command).spawn();
+        nodes.0.push(started.map_err(|error| failed(of, &error.to_string()))?);
+    }
+    watch(of, &mut nodes, &log, &scratch, tell)?;
+    let epochs = lines(&log)?;
+    if epochs.len() != of.epochs as usize {
+        return Err(failed(of, &format!("{} epochs were logged of {}", epochs.len(), of.epochs)));
+    }
+    Ok(LinksRun { of: of.clone(), machine: Machine::detect(), epochs })
+}
+
+fn failed(of: &Of, why: &str) -> LabError {
+    LabError::Network { command: format!("the run {}", of.name()), why: why.to_owned() }
+}
+
+/// Cuts documents into shards.
+fn cut(of: &Of, directory: &Path, to: &Path, program: &Path) -> Result<(), LabError> {
+    let file = of.corpus.file(&directory.join("corpora"))?;
+    if let Some(parent) = to.parent() {
+        create_directory(parent)?;
+    }
+    let mut command = Command::new(program);
+    command.arg("cut").arg(file).args(["--shards", &of.shards.to_string(), "--out"]).arg(to);
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| LabError::Network {
+        command: program.display().to_string(),
+        why: format!("{error}; build it (--features grpc), and name it by --cluster"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(of, &last_line(&output.stderr[..])))
+}
+
+fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String {
+    let mut training = of.training.clone();
+    let numbers = [
+        ("topics", i64::from(of.topics)),
+        ("workers", of.workers.into()),
+        ("servers", of.servers.into()),
+        ("epochs", of.epochs.into()),
+        ("seed", i64::try_from(of.seed).unwrap_or(i64::MAX)),
+        // After the last, of which nobody times this one.
+        ("evaluate-every", of.epochs.into()),
+    ];
+    for (key, number) in numbers {
+        training.insert(key.to_owned(), number.into());
+    }
+    training.insert("log".to_owned(), log.to_string_lossy().into_owned().into());
+    let addresses = |nodes: std::ops::Range<u32>| -> Vec<String> {
+        nodes.map(|node| format!("{}:{PORT}", network.address(node))).collect()
+    };
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "documents = {:?}\n", documents.to_string_lossy());
+    let _ = writeln!(text, "[training]\n{training}");
+    let (workers, all) = (1 + of.servers, 1 + of.servers + of.workers);
+    let _ = writeln!(
+        text,
+        "[grpc]\nmaster = {:?}\nservers = {:?}\nworkers = {:?}",
+        addresses(0..1)[0],
+        addresses(1..workers),
+        addresses(workers..all)
+    );
+    text
+}
+
+/// Until all nodes have ended.
+fn watch(
+    of: &Of,
+    nodes: &mut Nodes,
+    log: &Path,
+    scratch: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<(), LabError> {
+    let (mut told, mut since) = (0, Instant::now());
+    loop {
+        let epochs = lines(log)?;
+        for line in &epochs[told..] {
+            let of_workers = line.seconds * f64::from(of.workers);
+            tell(&format!(
+                "{}: epoch {} of {}, {:.2} s, {:.1} MB, workers waited {:.0} % for servers, {:.0} % for each other",
+                of.name(),
+                line.epoch,
+                of.epochs,
+                line.seconds,
+                line.bytes.all as f64 / 1e6,
+                100.0 * line.waited_seconds.servers / of_workers,
+                100.0 * line.waited_seconds.rounds / of_workers,
+            ));
+            (told, since) = (line.epoch as usize, Instant::now());
+        }
+        let mut left = 0;
+        for (at, node) in nodes.0.iter_mut().enumerate() {
+            let ended = node.try_wait().map_err(|error| failed(of, &error.to_string()))?;
+            match ended {
+                None => left += 1,
+                Some(status) if status.success() => {}
+                Some(status) => {
+                    let role = match at.checked_sub(1 + of.servers as usize) {
+                        Some(worker) => format!("worker-{worker}"),
+                        None if at == 0 => "master-0".to_owned(),
+                        None => format!("server-{}", at - 1),
+                    };
+                    let said = File::open(scratch.join(format!("{role}.log")));
+                    let said = said.map_or(String::new(), last_line);
+                    return Err(failed(of, &format!("{role} ended with {status}: {said}")));
+                }
+            }
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        if since.elapsed() > LONGEST_EPOCH {
+            return Err(failed(of, "no epoch came to its end for half an hour"));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Lines of the log that are there, all whole.
+fn lines(log: &Path) -> Result<Vec<EpochLine>, LabError> {
+    let text = fs::read_to_string(log)
+        .map_err(|source| LabError::Read { path: log.to_owned(), source })?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let line = |line: &str| {
+        serde_json::from_str(line)
+            .map_err(|error| LabError::Syntax { path: log.to_owned(), message: error.to_string() })
+    };
+    whole.lines().map(line).collect()
+}
