@@ -2,6 +2,8 @@
 
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(all(feature = "grpc", target_os = "linux"))]
+mod namespaces;
 #[cfg(feature = "grpc")]
 mod node;
 #[cfg(all(feature = "grpc", unix))]

@@ -17,7 +17,8 @@ pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
     fs::write(scratch.file(authority), params.self_signed(&own).unwrap().pem()).unwrap();
     let issuer = Issuer::new(params, own);
     let pair = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let names = ["127.0.0.1", "10.78.0.1", "10.78.0.2"].map(str::to_owned);
+    let params = CertificateParams::new(names).unwrap();
     let signed = params.signed_by(&pair, &issuer).unwrap();
     fs::write(scratch.file(&format!("{name}.pem")), signed.pem()).unwrap();
     fs::write(scratch.file(&format!("{name}.key")), pair.serialize_pem()).unwrap();
@@ -31,6 +32,11 @@ fn addresses<const N: usize>() -> [String; N] {
 
 /// A run of a master, a server and two workers; `save` is the model's file.
 fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
+    prepare_at(scratch, epochs, more, &addresses::<4>())
+}
+
+/// The same with nodes at these addresses, in this order.
+pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) -> PathBuf {
     let path = scratch.file("articles.txt");
     documents(&path);
     let out = scratch.file("shards");
@@ -38,7 +44,7 @@ fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
         program(&["cut", path.to_str().unwrap(), "--out", out.to_str().unwrap(), "--shards", "4"]);
     assert!(cut.status.success());
     certificates(scratch, "ca.pem", "node");
-    let [master, server, first, second] = addresses();
+    let [master, server, first, second] = nodes else { panic!("four nodes") };
     let config = scratch.file("run.toml");
     let text = format!(
         "documents = \"shards\"\nrun = \"test\"\n{more}\n\
@@ -51,7 +57,7 @@ fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
 }
 
 /// A process that is not left behind.
-struct Node(Child);
+pub struct Node(Child);
 
 impl Node {
     fn start(config: &Path, role: &str, index: &str) -> Self {
@@ -59,14 +65,33 @@ impl Node {
     }
 
     fn with(config: &Path, role: &str, index: &str, more: &[&str], input: Stdio) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        let command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        Self::started(command, config, role, index, more, input)
+    }
+
+    /// In a network namespace.
+    #[cfg(target_os = "linux")]
+    pub fn within(space: &str, config: &Path, role: &str, index: &str) -> Self {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", space, env!("CARGO_BIN_EXE_cluster")]);
+        Self::started(command, config, role, index, &[], Stdio::null())
+    }
+
+    fn started(
+        mut command: Command,
+        config: &Path,
+        role: &str,
+        index: &str,
+        more: &[&str],
+        input: Stdio,
+    ) -> Self {
         command.args(["node", "--config", config.to_str().unwrap(), "--role", role]);
         command.args(["--index", index]).args(more).stdin(input).stderr(Stdio::piped());
         Self(command.spawn().unwrap())
     }
 
     /// Its exit status and what it said, once it has ended.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub fn end(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         while self.0.try_wait().unwrap().is_none() {
             assert!(begun.elapsed() < Duration::from_secs(60), "it goes on");
@@ -174,7 +199,7 @@ fn who_loses_a_node_says_that_it_may_go_well_again() {
 }
 
 /// The last epoch that is kept, once it is a later one.
-fn wait_for_kept(scratch: &Scratch, before: u32) -> u32 {
+pub fn wait_for_kept(scratch: &Scratch, before: u32) -> u32 {
     let begun = Instant::now();
     loop {
         let latest = fs::read_to_string(scratch.file("kept").join("latest"));
@@ -197,7 +222,7 @@ fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
 }
 
 /// Whether the model is that of one process.
-fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
+pub fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
     let (local, epochs) = (scratch.file("local.lda"), epochs.to_string());
     let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
@@ -207,7 +232,8 @@ fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
     fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap()
 }
 
-const ALL: [(&str, &str); 4] = [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
+pub const ALL: [(&str, &str); 4] =
+    [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
 
 #[test]
 fn a_run_survives_the_end_of_any_of_its_nodes() {
