@@ -5,6 +5,9 @@
 //! of all others: partitions are ranges of words of about equal cost, so of unequal width, and each goes to the server
 //! that has least so far. Hashing and equal ranges are here to be compared with.
 //!
+//! Many ranges balance servers, and many partitions are dear: a document is pushed once a partition. So ranges of one
+//! server can be [joined](Placement::joined) to fewer partitions.
+//!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
 //! | [`Partitioner::SkewAware`] | a range of words of about equal cost | one partition's cost | all is placed anew |
@@ -146,6 +149,56 @@ impl Placement {
         Ok(Self { grouped, starts, servers: homes, num_servers: servers })
     }
 
+    /// The same words on the same servers in fewer partitions, of about equal cost on each server: what lay in one
+    /// partition does. All is as it was if there are not more than these.
+    ///
+    /// # Errors
+    /// [`PlacementError::Partitions`], where some server would have none.
+    ///
+    /// # Panics
+    /// If there are not as many costs as words.
+    ///
+    /// ```
+    /// use lda_dist::placement::{Partitioner, Placement, PlacementError};
+    ///
+    /// let costs: Vec<u64> = (1..100).map(|rank| 600 / rank).collect();
+    /// let many = Placement::new(Partitioner::SkewAware, &costs, 24, 2)?;
+    /// let few = many.clone().joined(&costs, 4)?;
+    /// assert_eq!((few.num_partitions(), few.loads(&costs)), (4, many.loads(&costs)));
+    /// # Ok::<(), PlacementError>(())
+    /// ```
+    pub fn joined(self, costs: &[u64], partitions: u32) -> Result<Self, PlacementError> {
+        assert_eq!(costs.len(), self.num_words(), "a cost a word");
+        let servers = self.num_servers;
+        if partitions < servers {
+            return Err(PlacementError::Partitions { partitions, servers });
+        }
+        if self.num_partitions() <= partitions as usize {
+            return Ok(self);
+        }
+        let cost_of = |before: u32| self.words(before).map(|word| costs[word as usize]).sum();
+        let loads: Vec<u64> = (0..self.num_partitions() as u32).map(cost_of).collect();
+        // Of each server its partitions, by what they have: in turn one for each server, so that ranges of partitions have
+        // some of all.
+        let free = |server: u32| {
+            let own = (server..partitions).step_by(servers as usize);
+            own.map(|partition| (0, 0, partition)).collect()
+        };
+        let mut free: Vec<BTreeSet<(u64, u32, u32)>> = (0..servers).map(free).collect();
+        let mut joined = vec![0; loads.len()];
+        for at in costliest_first(&loads) {
+            let of_server = &mut free[self.servers[at] as usize];
+            let (load, count, partition) = of_server.pop_first().expect("each has one at least");
+            joined[at] = partition;
+            of_server.insert((load + loads[at], count + 1, partition));
+        }
+        let words = 0..self.num_words() as u32;
+        let of_word = words.map(|word| joined[self.partition(word) as usize]).collect();
+        let (grouped, starts) = grouped(of_word, partitions);
+        let homes = (0..partitions).map(|partition| partition % servers).collect();
+        Ok(Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers })
+    }
+
     /// Words V.
     pub fn num_words(&self) -> usize {
         self.starts.last().map_or(0, |&words| words as usize)
@@ -260,14 +313,18 @@ fn loads_of(costs: &[u64], starts: &[u32]) -> Vec<u64> {
     starts.windows(2).map(load).collect()
 }
 
-/// The costliest first, each to the server that has least; of equals the one with the lowest number.
-fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
+fn costliest_first(loads: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(loads[at]), at));
+    order
+}
+
+/// The costliest first, each to the server that has least; of equals the one with the lowest number.
+fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
     // Who has fewer partitions is taken before one that has as little by more.
     let mut free: BTreeSet<(u64, u32, u32)> = (0..servers).map(|server| (0, 0, server)).collect();
     let mut homes = vec![0; loads.len()];
-    for at in order {
+    for at in costliest_first(loads) {
         let (load, count, server) = free.pop_first().expect("there are servers");
         homes[at] = server;
         free.insert((load + loads[at], count + 1, server));
@@ -277,15 +334,19 @@ fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
 
 /// Words by the hash of each.
 fn group(words: u32, partitions: u32) -> (Grouped, Vec<u32>) {
-    let of_word: Vec<u32> =
-        (0..words).map(|word| (mix(u64::from(word)) % u64::from(partitions)) as u32).collect();
+    let hash = |word: u32| (mix(u64::from(word)) % u64::from(partitions)) as u32;
+    grouped((0..words).map(hash).collect(), partitions)
+}
+
+/// Words by the partition of each.
+fn grouped(of_word: Vec<u32>, partitions: u32) -> (Grouped, Vec<u32>) {
     let mut starts = vec![0u32; partitions as usize + 1];
     of_word.iter().for_each(|&partition| starts[partition as usize + 1] += 1);
     for at in 0..partitions as usize {
         starts[at + 1] += starts[at];
     }
     let mut next = starts.clone();
-    let mut grouped = vec![0; words as usize];
+    let mut grouped = vec![0; of_word.len()];
     for (word, &partition) in (0..).zip(&of_word) {
         let place = &mut next[partition as usize];
         grouped[*place as usize] = word;
@@ -334,10 +395,21 @@ mod tests {
             costs in prop::collection::vec(0..1000u64, 1..200),
             servers in 1..20u32,
             more in 0..300u32,
+            joined in prop::option::of(0..40u32),
         ) {
             prop_assume!(costs.len() >= servers as usize);
             for by in ALL {
-                let placement = place(by, &costs, servers + more, servers);
+                let mut placement = place(by, &costs, servers + more, servers);
+                if let Some(joined) = joined {
+                    let before = placement.clone();
+                    placement = placement.joined(&costs, servers + joined).unwrap();
+                    let most = before.num_partitions().min((servers + joined) as usize);
+                    prop_assert_eq!(placement.num_partitions(), most);
+                    for word in 0..costs.len() as u32 {
+                        let server = |of: &Placement| of.server(of.partition(word));
+                        prop_assert_eq!(server(&placement), server(&before));
+                    }
+                }
                 prop_assert_eq!(placement.num_words(), costs.len());
                 let mut seen = vec![0; costs.len()];
                 for partition in 0..placement.num_partitions() as u32 {
@@ -372,6 +444,21 @@ mod tests {
             .map(|by| skew(by, &costs, 400, 50));
         assert!(aware < 1.05, "{aware}");
         assert!(others.iter().all(|other| *other > 1.15), "{others:?}");
+    }
+
+    #[test]
+    fn joined_partitions_are_balanced_as_servers_are() {
+        let costs: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 100_000 / (rank + 99)).collect();
+        let many = place(Partitioner::SkewAware, &costs, 1500, 50);
+        let few = many.clone().joined(&costs, 100).unwrap();
+        assert_eq!(few.loads(&costs), many.loads(&costs));
+        let load = |partition| few.words(partition).map(|word| costs[word as usize]).sum::<u64>();
+        let loads: Vec<u64> = (0..100).map(load).collect();
+        let mean = loads.iter().sum::<u64>() / 100;
+        assert!(loads.iter().all(|load| load.abs_diff(mean) * 8 < mean), "{mean}: {loads:?}");
+        assert!((0..100).all(|partition| few.server(partition) == partition % 50));
+        let refused = many.joined(&costs, 49).unwrap_err();
+        assert_eq!(refused, PlacementError::Partitions { partitions: 49, servers: 50 });
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Who has which documents and words, and when.
 
-use std::ops::Range;
-
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 
@@ -40,7 +38,7 @@ pub fn place(
     frequencies: &[u64],
     documents: u64,
 ) -> Result<Placement, TogetherError> {
-    let Options { shards, partitions, rounds, servers, partitioner, .. } = *options;
+    let Options { shards, partitions, ranges, rounds, servers, partitioner, .. } = *options;
     options.check()?;
     if shards == 0 {
         return Err(TogetherError::Shards { shards, documents: documents as usize });
@@ -51,7 +49,8 @@ pub fn place(
     let mean = frequencies.iter().sum::<u64>().div_ceil(documents.max(1));
     let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
     let costs: Vec<u64> = frequencies.iter().map(cost).collect();
-    let placement = Placement::new(partitioner, &costs, partitions, servers)?;
+    let placement = Placement::new(partitioner, &costs, partitions.max(ranges), servers)?;
+    let placement = placement.joined(&costs, partitions)?;
     let partitions = placement.num_partitions();
     if rounds == 0 || usize::from(rounds) > partitions {
         return Err(TogetherError::Rounds { rounds, partitions });
@@ -59,17 +58,20 @@ pub fn place(
     Ok(placement)
 }
 
-/// Partitions that a shard has in a round.
+/// Partitions that a shard has in a round, in its order: shards that have the same ones begin with different ones, lest all
+/// ask one server at once.
 pub(crate) fn group(
     options: &Options,
     placement: &Placement,
     shard: u16,
     round: u16,
-) -> Range<u16> {
+) -> impl Iterator<Item = u16> + use<> {
     let (shards, rounds) = (u64::from(options.shards), u64::from(options.rounds));
     let group = (u64::from(round) + u64::from(shard) * rounds / shards) % rounds;
-    let first = |group: u64| (group * placement.num_partitions() as u64 / rounds) as u16;
-    first(group)..first(group + 1)
+    let first = |group: u64| group * placement.num_partitions() as u64 / rounds;
+    let (first, end) = (first(group), first(group + 1));
+    let turn = first + u64::from(shard) % (end - first).max(1);
+    (turn..end).chain(first..turn).map(|partition| partition as u16)
 }
 
 /// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first

@@ -94,8 +94,11 @@ pub enum Routing {
 pub struct Options {
     /// Parts of the documents, about equal in tokens.
     pub shards: u16,
-    /// Partitions of the words.
+    /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each.
     pub partitions: u32,
+    /// Ranges of the words that are dealt to servers, and joined to these partitions there; as many as partitions unless
+    /// there are more. The more, the more evenly servers are loaded.
+    pub ranges: u32,
     /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
     /// partitions.
     pub rounds: u16,
@@ -124,6 +127,7 @@ impl Default for Options {
         Self {
             shards: 1,
             partitions: 1,
+            ranges: 0,
             rounds: 1,
             slack: 0,
             servers: 1,

@@ -46,6 +46,8 @@ pub struct Arm {
     pub servers: Option<u32>,
     /// Partitions of the words; as many as servers unless given.
     pub partitions: Option<u32>,
+    /// Ranges of the words that are dealt to servers and joined to these partitions; as many unless given.
+    pub ranges: u32,
     /// Rounds an epoch; 1 unless given.
     pub rounds: Option<u16>,
 }
@@ -179,7 +181,7 @@ impl Arm {
         };
         let rounds = self.rounds.unwrap_or(1);
         let cut = Options { shards: parts, partitions, rounds, servers, ..Options::default() };
-        Options { routing, partitioner, ..cut }
+        Options { routing, partitioner, ranges: self.ranges, ..cut }
     }
 }
 

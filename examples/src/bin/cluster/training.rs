@@ -48,6 +48,10 @@ pub struct Training {
     /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
+    /// Ranges of the words that are dealt to servers and joined to these partitions there, to load them evenly [default: as
+    /// many as partitions]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub ranges: u32,
     /// Rounds an epoch, each ended by all together [default: as many as shards, for each that may be on at once]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
@@ -87,6 +91,7 @@ impl Default for Training {
             workers: 1,
             servers: 1,
             partitions: None,
+            ranges: 0,
             rounds: None,
             slack: 0,
             routing: Route::Cheapest,
@@ -153,7 +158,7 @@ impl Training {
         let hybrid =
             Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
         let cut = Options { shards, partitions, rounds, servers, ..Options::default() };
-        let options = Options { routing, hybrid, slack: self.slack, ..cut };
+        let options = Options { routing, hybrid, slack: self.slack, ranges: self.ranges, ..cut };
         Ok(Setup {
             job,
             options,
