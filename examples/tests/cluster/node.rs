@@ -329,6 +329,10 @@ fn a_node_of_another_authority_is_not_let_in() {
         let (_, said) = node.end();
         assert!(said.contains("certificate"), "{said}");
     }
-    drop(master);
+    // So does the master, of whoever it does not let in.
+    let mut master = master;
+    master.0.kill().unwrap();
+    let (_, said) = master.end();
+    assert!(said.contains("turned away"), "{said}");
     assert!(!scratch.file("model.lda").exists());
 }

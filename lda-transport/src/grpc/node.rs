@@ -1,7 +1,9 @@
 //! What the tasks of a node share.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -16,6 +18,18 @@ use crate::frame::Frame;
 use crate::inbox::Slot;
 use crate::rooms::Rooms;
 use crate::transport::{Loss, NodeId};
+
+/// Between two times that people are told of strangers, and of the same one with the same trouble.
+const QUIET: Duration = Duration::from_secs(5);
+const LONG_QUIET: Duration = Duration::from_secs(300);
+
+/// A stranger of whom people were told.
+#[derive(Debug)]
+struct Told {
+    at: Instant,
+    address: IpAddr,
+    trouble: Trouble,
+}
 
 /// What an inbox counts of a frame beyond its bytes, so that empty ones are bounded too.
 const COST: usize = 64;
@@ -43,6 +57,8 @@ pub(super) struct Node {
     seats: Mutex<BTreeMap<NodeId, Arc<Seat>>>,
     troubles: Mutex<BTreeMap<NodeId, Trouble>>,
     strangers: Mutex<Strangers>,
+    /// The last of them that people were told of.
+    told: Mutex<Option<Told>>,
     /// Connections of those who have not said who they are, the oldest first.
     waiting: Mutex<VecDeque<Arc<Party>>>,
 }
@@ -135,6 +151,7 @@ impl Node {
             seats,
             troubles,
             strangers,
+            told: Mutex::default(),
             waiting,
         })
     }
@@ -209,10 +226,28 @@ impl Node {
             Some(End::Failed(trouble)) => trouble,
             Some(End::Over) | None => trouble,
         };
-        tracing::debug!(node = self.id.0, address = %party.address, %trouble, "turned away");
+        if self.tells(party.address.ip(), &trouble) {
+            tracing::warn!(node = self.id.0, address = %party.address, %trouble, "turned away");
+        } else {
+            tracing::debug!(node = self.id.0, address = %party.address, %trouble, "turned away");
+        }
         let mut strangers = lock(&self.strangers);
         strangers.refused += 1;
         strangers.last = Some((party.address, trouble));
+    }
+
+    /// Whether people are to be told: of what is new, and of that once in a while alone, as strangers may come as often as
+    /// they like.
+    fn tells(&self, address: IpAddr, trouble: &Trouble) -> bool {
+        let mut told = lock(&self.told);
+        let is_due = told.as_ref().is_none_or(|last| {
+            let is_new = (last.address, &last.trouble) != (address, trouble);
+            last.at.elapsed() >= if is_new { QUIET } else { LONG_QUIET }
+        });
+        if is_due {
+            *told = Some(Told { at: Instant::now(), address, trouble: trouble.clone() });
+        }
+        is_due
     }
 
     pub fn strangers(&self) -> Strangers {
