@@ -166,10 +166,25 @@ impl<T: TopicIndex> Bench<T> {
         from: &mut &[u8],
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
+        self.lists.read(self.code, from)?;
+        Ok(self.lay_last(tokens))
+    }
+
+    /// The same with a row that was read.
+    pub fn lay_row(
+        &mut self,
+        row: &[(u32, u32)],
+        tokens: impl Iterator<Item = (u32, T)>,
+    ) -> Result<(), NotInRow> {
+        self.lists.push(row);
+        self.lay_last(tokens)
+    }
+
+    /// Lays out the tokens of the row that came last.
+    fn lay_last(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
         let Self { lists, left, visits, documents, before, long_ends, long_before, .. } = self;
-        let word = lists.len() as u32;
-        let row = lists.read(self.code, from)?;
-        row.iter().for_each(|&(topic, count)| left[topic as usize] = count);
+        let word = lists.len() as u32 - 1;
+        lists.last_mut().iter().for_each(|&(topic, count)| left[topic as usize] = count);
         let mut are_there = true;
         let mut take = |topic: T| {
             let count = &mut left[topic.get() as usize];
@@ -195,7 +210,7 @@ impl<T: TopicIndex> Bench<T> {
         let row = lists.last_mut();
         row.iter().for_each(|&(topic, _)| left[topic as usize] = 0);
         visits.push(Visit { row: word, end: before.len() as u32 });
-        Ok(if are_there { Ok(()) } else { Err(NotInRow) })
+        if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
     /// Cuts what lies here: each word's tokens by ranges of documents, of which `ends` are the ends.

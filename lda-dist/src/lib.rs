@@ -11,6 +11,7 @@
 
 mod bench;
 pub mod cluster;
+mod decoded;
 pub mod documents;
 pub mod job;
 pub mod placement;

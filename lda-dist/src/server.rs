@@ -16,6 +16,7 @@ use lda_core::special::LnGammaRatio;
 use thiserror::Error;
 
 use crate::bench::{Bench, NotInRow, tokens_of};
+use crate::decoded::Decoded;
 use crate::job::{Job, Round};
 use crate::request::{self, About, HeadError, Kind};
 use crate::route::Route;
@@ -128,8 +129,13 @@ pub struct Server<T: TopicIndex> {
     /// Those that are on; before the first there is none, and shards join.
     rounds: VecDeque<Open>,
     partitions: BTreeMap<u16, Partition>,
+    /// Bytes of rows that are kept as they were read.
+    decoded: usize,
     bench: Bench<T>,
 }
+
+/// Most bytes of rows that are kept as they were read, but for those of one request.
+const MOST_DECODED: usize = 64 << 20;
 
 /// A round that is on.
 #[derive(Debug)]
@@ -147,6 +153,7 @@ struct Partition {
     /// By shard: its words, by their places in the partition.
     shards: HashMap<u16, Vec<u32>>,
     words: Vec<u32>,
+    decoded: Decoded,
 }
 
 impl<T: TopicIndex> Server<T> {
@@ -164,7 +171,8 @@ impl<T: TopicIndex> Server<T> {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
         let partition = |(number, words): (u16, Vec<u32>)| {
             let store = Store::new(job.topics(), words.len());
-            (number, Partition { store, shards: HashMap::new(), words })
+            let decoded = Decoded::default();
+            (number, Partition { store, shards: HashMap::new(), words, decoded })
         };
         Self {
             job: job.clone(),
@@ -172,6 +180,7 @@ impl<T: TopicIndex> Server<T> {
             joining,
             rounds: VecDeque::new(),
             partitions: partitions.into_iter().map(partition).collect(),
+            decoded: 0,
             bench: Bench::new(job.topics()),
         }
     }
@@ -183,7 +192,11 @@ impl<T: TopicIndex> Server<T> {
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, partition, round } = about;
-        let Self { job, options, joining, rounds, partitions, bench } = self;
+        let Self { job, options, joining, rounds, partitions, decoded, bench } = self;
+        if *decoded > MOST_DECODED {
+            partitions.values_mut().for_each(|it| it.decoded = Decoded::default());
+            *decoded = 0;
+        }
         let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
         if kind == Kind::Join {
             // What comes when all have joined would count in no round.
@@ -224,7 +237,10 @@ impl<T: TopicIndex> Server<T> {
             }
             Kind::Push => {
                 let code = PushCode::new(job.topics(), words.len() as u32, options.longest);
-                push(job, code, &about, open, options.slack > 0, bench, of, body, reply)
+                let before = of.decoded.memory();
+                let done = push(job, options, code, &about, open, bench, of, body, reply);
+                *decoded = *decoded - before + of.decoded.memory();
+                done
             }
         }
     }
@@ -322,7 +338,8 @@ impl<T: TopicIndex> Server<T> {
     pub fn memory(&self) -> usize {
         let of = |partition: &Partition| {
             let shards: usize = partition.shards.values().map(|words| 4 * words.capacity()).sum();
-            partition.store.memory() + shards + 4 * partition.words.capacity()
+            let own = partition.store.memory() + partition.decoded.memory();
+            own + shards + 4 * partition.words.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
         self.partitions.values().map(of).sum::<usize>() + self.bench.memory() + totals
@@ -392,10 +409,10 @@ fn read_gained(job: &Job, words: usize, mut rows: &[u8]) -> Result<Lists<i32>, R
 #[allow(clippy::too_many_arguments)]
 fn push<T: TopicIndex>(
     job: &Job,
+    options: &Options,
     code: PushCode,
     about: &About,
     open: &Open,
-    overlap: bool,
     bench: &mut Bench<T>,
     of: &mut Partition,
     mut body: &[u8],
@@ -428,7 +445,7 @@ fn push<T: TopicIndex>(
     for &(_, _, _, topic) in &tokens {
         own[topic as usize] += 1;
         if own[topic as usize] as u32 > totals[topic as usize] {
-            if !overlap {
+            if options.slack == 0 {
                 return Err(RequestError::Topic { topic });
             }
             // They have it since a round that is on: there are as many at least.
@@ -442,7 +459,13 @@ fn push<T: TopicIndex>(
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
         let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
-        let laid = bench.lay(&mut of.store.encoded(*version, place), of_run)?;
+        // Else no other asks for this version.
+        let is_shared = options.shards > options.rounds;
+        let row = if is_shared { of.decoded.row(&of.store, *version, place) } else { None };
+        let laid = match row {
+            Some(row) => bench.lay_row(row, of_run),
+            None => bench.lay(&mut of.store.encoded(*version, place), of_run)?,
+        };
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
     }

@@ -16,7 +16,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::job::Round;
-use crate::wire::{RowCode, WireError};
+use crate::wire::{Lists, RowCode, WireError};
 
 /// Changes that are kept before they are first brought together.
 const FEW: usize = 1 << 16;
@@ -144,6 +144,15 @@ impl Store {
     /// If there is no such word.
     pub fn row(&self, word: u32, row: &mut Vec<(u32, u32)>) {
         self.read(self.at(self.ended), word, row);
+    }
+
+    /// Reads a word's row in a version, behind others.
+    ///
+    /// # Panics
+    /// If there is no such word, or if the version was [forgotten](Self::forget).
+    pub fn read_behind(&self, version: u64, word: u32, rows: &mut Lists<u32>) {
+        let read = rows.read(self.code, &mut self.encoded(version, word));
+        read.expect("rows that were written here");
     }
 
     fn read(&self, rows: &Encoded, word: u32, row: &mut Vec<(u32, u32)>) {
