@@ -2,9 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
 
 use super::LabError;
+use super::plot::Scene;
 
 /// Writes beside the target and renames, so that an interruption leaves no half of a file behind.
 pub(super) fn write_whole(
@@ -28,6 +31,39 @@ pub(super) fn write_whole(
 /// [`write_whole`] of bytes that are at hand.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     write_whole(path, |out| out.write_all(bytes))
+}
+
+/// Writes a report: files by their names, and plots as SVG and PNG; returns the paths.
+pub(super) fn write_report(
+    directory: &Path,
+    files: Vec<(String, Vec<u8>)>,
+    plots: Vec<(String, Scene)>,
+) -> Result<Vec<PathBuf>, LabError> {
+    create_directory(&directory.join("plots"))?;
+    let drawn = plots.into_iter().flat_map(|(name, scene)| {
+        let svg = (format!("plots/{name}.svg"), scene.svg().into_bytes());
+        [svg, (format!("plots/{name}.png"), scene.png(2.0))]
+    });
+    let write = |(name, bytes): (String, Vec<u8>)| {
+        let path = directory.join(name);
+        write_bytes(&path, &bytes).map(|()| path)
+    };
+    files.into_iter().chain(drawn).map(write).collect()
+}
+
+/// Reads a plan of any kind; `name` is where its name is, which is the file's where it has none.
+pub(super) fn read_plan<P: DeserializeOwned>(
+    path: &Path,
+    name: impl FnOnce(&mut P) -> &mut String,
+) -> Result<P, LabError> {
+    let text = fs::read_to_string(path).map_err(LabError::read(path))?;
+    let mut plan: P = toml::from_str(&text)
+        .map_err(|error| LabError::Syntax { path: path.to_owned(), message: error.to_string() })?;
+    let name = name(&mut plan);
+    if name.is_empty() {
+        *name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    Ok(plan)
 }
 
 pub(super) fn create_directory(path: &Path) -> Result<(), LabError> {

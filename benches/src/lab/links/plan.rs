@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::files::read_plan;
 use super::super::{CorpusName, LabError};
 use super::Of;
 
@@ -66,16 +67,7 @@ impl LinksPlan {
     /// # Errors
     /// [`LabError::Read`], [`LabError::Syntax`].
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let mut plan: Self = toml::from_str(&text).map_err(|error| LabError::Syntax {
-            path: path.to_owned(),
-            message: error.to_string(),
-        })?;
-        if plan.name.is_empty() {
-            plan.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        }
-        Ok(plan)
+        read_plan(path, |plan: &mut Self| &mut plan.name)
     }
 
     /// Whether there is something to run, and can be.

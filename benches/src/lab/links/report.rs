@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::super::files::{create_directory, write_bytes};
+use super::super::files::write_report;
 use super::super::plot::{Chart, Curve, PALETTE, Scale, Scene};
 use super::super::{LabError, median};
 use super::{EpochLine, LinksPlan, LinksRun};
@@ -13,20 +13,11 @@ pub(super) fn write(
     runs: &[LinksRun],
     directory: &Path,
 ) -> Result<Vec<PathBuf>, LabError> {
-    let mut files = vec![
+    let files = vec![
         ("links.csv".to_owned(), csv(runs).into_bytes()),
         ("summary.md".to_owned(), markdown(plan, runs).into_bytes()),
     ];
-    for (name, scene) in draw(plan, runs) {
-        files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
-        files.push((format!("plots/{name}.png"), scene.png(2.0)));
-    }
-    create_directory(&directory.join("plots"))?;
-    let write = |(name, bytes): (String, Vec<u8>)| {
-        let path = directory.join(name);
-        write_bytes(&path, &bytes).map(|()| path)
-    };
-    files.into_iter().map(write).collect()
+    write_report(directory, files, draw(plan, runs))
 }
 
 /// One row an epoch. Names have no commas.

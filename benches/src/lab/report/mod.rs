@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 pub use summary::{Arrival, Group, group};
 
-use super::files::{create_directory, write_bytes};
+use super::files::write_report;
 use super::thresholds::Thresholds;
 use super::{LabError, Plan, Results, Store};
 
@@ -42,16 +42,7 @@ pub fn write(
     if results.records.iter().any(|record| !record.cell.length_bins.is_empty()) {
         files.push(("lengths.csv".to_owned(), csv::lengths(&results.records).into_bytes()));
     }
-    for (name, scene) in figures::draw(plan, results, &groups, thresholds) {
-        files.push((format!("plots/{name}.svg"), scene.svg().into_bytes()));
-        files.push((format!("plots/{name}.png"), scene.png(2.0)));
-    }
-    create_directory(&directory.join("plots"))?;
-    let write = |(name, bytes): (String, Vec<u8>)| {
-        let path = directory.join(name);
-        write_bytes(&path, &bytes).map(|()| path)
-    };
-    files.into_iter().map(write).collect()
+    write_report(directory, files, figures::draw(plan, results, &groups, thresholds))
 }
 
 #[cfg(test)]
