@@ -10,6 +10,11 @@ pub(super) fn cpu_time() -> Duration {
     cpu_time::ProcessTime::now().as_duration()
 }
 
+/// CPU time of this thread.
+pub(super) fn thread_time() -> Duration {
+    cpu_time::ThreadTime::now().as_duration()
+}
+
 /// Largest resident set so far, in bytes; `None` where the system does not say (it is read from
 /// `/proc/self/status`).
 pub(super) fn peak_memory() -> Option<u64> {

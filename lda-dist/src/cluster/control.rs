@@ -1,13 +1,14 @@
 //! What the master and the others tell each other.
 //!
 //! ```text
-//! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V
+//! byte 0   16 words, to the master: shard (2 bytes), documents (8), how often each word occurs, as a row of V, and
+//!          in how many of them, as another
 //!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
 //!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, nanoseconds waited for
 //!          servers and for the master, 8 each, bytes held (8), the number of shards (2), and if the model is
 //!          judged, for each its number (2) and its part of the log joint (8)
-//!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs, 8
-//!          bytes each
+//!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs and in
+//!          how many of them
 //!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
 //!          with signs
 //!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
@@ -33,24 +34,60 @@ use std::time::Duration;
 
 use super::Waited;
 use crate::job::Round;
+use crate::placement::WordUses;
 use crate::together::Bytes;
-use crate::wire::RowCode;
+use crate::wire::{RowCode, put_uses, take_uses};
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Control {
-    Words { shard: u16, documents: u64, frequencies: Vec<(u32, u32)> },
-    Done { round: Round, kept: u32, took: Option<Took> },
-    Start { attempt: u32, epoch: u32, documents: u64, frequencies: Vec<u64> },
-    Begin { round: Round, kept: u32, gained: Vec<(u32, i32)> },
-    End { round: Round, judged: bool },
-    Finish { attempt: u32, kept: u32, stopped: bool },
+    /// Uses are (word, tokens, documents that have it), words ascending.
+    Words {
+        shard: u16,
+        documents: u64,
+        uses: Vec<(u32, u32, u32)>,
+    },
+    Done {
+        round: Round,
+        kept: u32,
+        took: Option<Took>,
+    },
+    Start {
+        attempt: u32,
+        epoch: u32,
+        documents: u64,
+        words: WordUses,
+    },
+    Begin {
+        round: Round,
+        kept: u32,
+        gained: Vec<(u32, i32)>,
+    },
+    End {
+        round: Round,
+        judged: bool,
+    },
+    Finish {
+        attempt: u32,
+        kept: u32,
+        stopped: bool,
+    },
     Failed(String),
-    Rows { attempt: u32, partition: u16 },
-    Here { attempt: u32 },
+    Rows {
+        attempt: u32,
+        partition: u16,
+    },
+    Here {
+        attempt: u32,
+    },
     Stop,
-    Keep { attempt: u32, epoch: u32 },
-    Again { attempt: u32 },
+    Keep {
+        attempt: u32,
+        epoch: u32,
+    },
+    Again {
+        attempt: u32,
+    },
 }
 
 /// What an epoch took of a worker.
@@ -78,8 +115,6 @@ pub(super) const HERE: u8 = 24;
 pub(super) const STOP: u8 = 25;
 pub(super) const KEEP: u8 = 26;
 pub(super) const AGAIN: u8 = 27;
-/// Of all shards together: 2^16 of 2^32.
-const MOST_TOKENS: u64 = 1 << 48;
 /// Of a reason.
 const LONGEST: usize = 4096;
 
@@ -92,11 +127,14 @@ impl Control {
             to.extend(round.attempt.to_le_bytes());
         };
         match self {
-            Self::Words { shard, documents, frequencies } => {
+            Self::Words { shard, documents, uses } => {
                 to.push(WORDS);
                 to.extend(shard.to_le_bytes());
                 to.extend(documents.to_le_bytes());
-                RowCode::new(words).encode(frequencies, &mut to);
+                let (tokens, of_documents): (Vec<(u32, u32)>, Vec<(u32, u32)>) =
+                    uses.iter().map(|&(word, n, documents)| ((word, n), (word, documents))).unzip();
+                RowCode::new(words).encode(&tokens, &mut to);
+                RowCode::new(words).encode(&of_documents, &mut to);
             }
             Self::Done { round, kept, took } => {
                 to.push(DONE);
@@ -115,12 +153,12 @@ impl Control {
                     put_parts(parts, &mut to);
                 }
             }
-            Self::Start { attempt, epoch, documents, frequencies } => {
+            Self::Start { attempt, epoch, documents, words } => {
                 to.push(START);
                 to.extend(attempt.to_le_bytes());
                 to.extend(epoch.to_le_bytes());
                 to.extend(documents.to_le_bytes());
-                to.extend(frequencies.iter().flat_map(|tokens| tokens.to_le_bytes()));
+                put_uses(words, &mut to);
             }
             Self::Begin { round, kept, gained } => {
                 to.push(BEGIN);
@@ -173,9 +211,20 @@ impl Control {
             WORDS => {
                 let shard = u16::from_le_bytes(take(&mut rest)?);
                 let documents = u64::from_le_bytes(take(&mut rest)?);
-                let mut frequencies = Vec::new();
-                RowCode::new(words).decode(&mut rest, &mut frequencies).ok()?;
-                Self::Words { shard, documents, frequencies }
+                let (mut tokens, mut of_documents) = (Vec::<(u32, u32)>::new(), Vec::new());
+                RowCode::new(words).decode(&mut rest, &mut tokens).ok()?;
+                RowCode::new(words).decode(&mut rest, &mut of_documents).ok()?;
+                let fit = |(of, in_documents): (&(u32, u32), &(u32, u32))| {
+                    let (word, n) = *of;
+                    (word == in_documents.0 && in_documents.1 <= n).then_some((
+                        word,
+                        n,
+                        in_documents.1,
+                    ))
+                };
+                let uses: Option<Vec<_>> = tokens.iter().zip(&of_documents).map(fit).collect();
+                let uses = uses.filter(|_| tokens.len() == of_documents.len())?;
+                Self::Words { shard, documents, uses }
             }
             DONE => {
                 let round = take_round(&mut rest)?;
@@ -187,18 +236,8 @@ impl Control {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 let epoch = u32::from_le_bytes(take(&mut rest)?);
                 let documents = u64::from_le_bytes(take(&mut rest)?);
-                let (each, odd) = rest.as_chunks();
-                if !odd.is_empty() || each.len() != words as usize {
-                    return None;
-                }
-                rest = &[];
-                let frequencies: Vec<u64> =
-                    each.iter().map(|tokens| u64::from_le_bytes(*tokens)).collect();
-                let sum = |sum: u64, tokens: &u64| sum.checked_add(*tokens);
-                if frequencies.iter().try_fold(0, sum)? > MOST_TOKENS {
-                    return None;
-                }
-                Self::Start { attempt, epoch, documents, frequencies }
+                let words = take_uses(words, &mut rest).ok()?;
+                Self::Start { attempt, epoch, documents, words }
             }
             BEGIN => {
                 let round = take_round(&mut rest)?;
@@ -309,12 +348,15 @@ mod tests {
     }
 
     fn control() -> impl Strategy<Value = Control> {
-        let row = || prop::collection::btree_map(0..WORDS, 1..u32::MAX, 0..5);
+        let uses = prop::collection::btree_map(0..WORDS, (1..u32::MAX, 0..9u32), 0..5);
+        let of = |(word, (tokens, less)): (u32, (u32, u32))| {
+            (word, tokens, tokens - less.min(tokens - 1))
+        };
         let gained = prop::collection::btree_map(0..TOPICS, prop_oneof![-99..0i32, 1..99i32], 0..9);
         let round = || any::<(u32, u16, u32)>().prop_map(round_of);
         prop_oneof![
-            (any::<u16>(), any::<u64>(), row()).prop_map(|(shard, documents, row)| {
-                Control::Words { shard, documents, frequencies: row.into_iter().collect() }
+            (any::<u16>(), any::<u64>(), uses).prop_map(move |(shard, documents, uses)| {
+                Control::Words { shard, documents, uses: uses.into_iter().map(of).collect() }
             }),
             (round(), any::<u32>(), took()).prop_map(|(round, kept, took)| Control::Done {
                 round,
@@ -322,9 +364,10 @@ mod tests {
                 took
             }),
             (any::<[u32; 2]>(), any::<u64>(), prop::array::uniform5(0..1u64 << 45)).prop_map(
-                |([attempt, epoch], documents, frequencies)| {
-                    let frequencies = frequencies.to_vec();
-                    Control::Start { attempt, epoch, documents, frequencies }
+                |([attempt, epoch], documents, tokens)| {
+                    let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
+                    let words = WordUses::new(tokens.to_vec(), of_words).unwrap();
+                    Control::Start { attempt, epoch, documents, words }
                 }
             ),
             (round(), any::<u32>(), gained).prop_map(|(round, kept, gained)| {

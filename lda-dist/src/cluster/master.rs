@@ -11,7 +11,7 @@ use super::gathered::Gathered;
 use super::outbox::Outbox;
 use super::{Failed, Keeper, Memory, Port, Report, Setup, Stage, Waited, outcome, reject};
 use crate::job::{JOINING, Round};
-use crate::placement::Placement;
+use crate::placement::{Placement, WordUses};
 use crate::snapshot::{LATEST, latest, parse_latest};
 use crate::together::{Bytes, Options, place};
 use crate::wire::RowCode;
@@ -67,7 +67,7 @@ pub struct Master {
     phase: Phase,
     /// Nodes that wait for what they are told, or do it.
     here: BTreeSet<NodeId>,
-    frequencies: Vec<u64>,
+    words: WordUses,
     documents: u64,
     heard: BTreeSet<u16>,
     /// The last that any node has heard of.
@@ -112,7 +112,7 @@ impl Master {
             outbox: Outbox::default(),
             phase: Phase::Gone,
             here: BTreeSet::new(),
-            frequencies: vec![0; setup.job.words() as usize],
+            words: WordUses::none(setup.job.words() as usize),
             documents: 0,
             heard: BTreeSet::new(),
             attempt: 0,
@@ -246,7 +246,7 @@ impl Master {
         let (job, peer) = (&self.setup.job, ticket.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
         match Control::decode(job.topics(), job.words(), body) {
-            Some(Control::Words { shard, documents, frequencies }) => {
+            Some(Control::Words { shard, documents, uses }) => {
                 port.reply(ticket, Draft::new());
                 if shard >= self.setup.options.shards {
                     return Err(nonsense(format!("words of shard {shard}")));
@@ -254,8 +254,9 @@ impl Master {
                 // Who has started anew says it again.
                 if self.heard.insert(shard) {
                     self.documents = self.documents.saturating_add(documents);
-                    for (word, tokens) in frequencies {
-                        self.frequencies[word as usize] += u64::from(tokens);
+                    for (word, tokens, documents) in uses {
+                        let added = self.words.add(word, tokens.into(), documents.into());
+                        added.map_err(|error| nonsense(error.to_string()))?;
                     }
                 }
                 self.try_to_start(port)
@@ -352,7 +353,7 @@ impl Master {
         self.attempt = self.attempt.saturating_add(1);
         if self.placement.is_none() {
             let Setup { job, options, .. } = &self.setup;
-            self.placement = Some(place(job, options, &self.frequencies, self.documents)?);
+            self.placement = Some(place(job, options, &self.words, self.documents)?);
         }
         self.clear_outbox();
         self.done.clear();
@@ -490,7 +491,7 @@ impl Master {
         }
         if last && epoch >= self.setup.epochs {
             if self.setup.gather {
-                let (topics, words) = (self.totals.len(), self.frequencies.len());
+                let (topics, words) = (self.totals.len(), self.words.num_words());
                 self.gathered = Some(Gathered::new(topics, words));
                 return self.go_on_gathering(0, port);
             }
@@ -644,8 +645,8 @@ impl Master {
 
     fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round;
-        let frequencies = self.frequencies.clone();
-        Control::Start { attempt, epoch, documents: self.documents, frequencies }
+        let words = self.words.clone();
+        Control::Start { attempt, epoch, documents: self.documents, words }
     }
 
     fn finish_message(&self, stopped: bool) -> Control {

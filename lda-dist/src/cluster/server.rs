@@ -152,13 +152,12 @@ impl<T: TopicIndex> ServerNode<T> {
         }
         let control = Control::decode(job.topics(), job.words(), body)
             .ok_or_else(|| nonsense("bytes that are no message"))?;
-        if let Control::Start { attempt, epoch, documents, frequencies } = control {
+        if let Control::Start { attempt, epoch, documents, words } = control {
             // One that is over may come behind the word that it is.
             if attempt <= self.over.max(*now) {
                 return Err(Refusal::Now);
             }
-            let placement =
-                place(job, &setup.options, &frequencies, documents).map_err(Failed::from)?;
+            let placement = place(job, &setup.options, &words, documents).map_err(Failed::from)?;
             let all = 0..placement.num_partitions() as u32;
             let own = all.filter(|&partition| placement.server(partition) == self.number);
             let own = own.map(|number| (number as u16, placement.words(number).collect()));

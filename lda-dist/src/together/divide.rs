@@ -5,7 +5,7 @@ use lda_core::counts::TopicIndex;
 
 use super::{Options, Routing, TogetherError};
 use crate::job::Job;
-use crate::placement::{Placement, estimated_cost};
+use crate::placement::{Partitioner, Placement, WordUses, estimated_cost};
 use crate::route::Route;
 use crate::shard::Shard;
 
@@ -27,15 +27,14 @@ pub(crate) fn routes<T: TopicIndex>(
     }
 }
 
-/// Places words by what they cost before anything is known of their topics. `frequencies` are the tokens of each word,
-/// in so many documents.
+/// Places words by what they cost before anything is known of their topics: how often they occur, in so many documents.
 ///
 /// # Errors
 /// [`TogetherError`], where words or documents cannot be divided so.
 pub fn place(
     job: &Job,
     options: &Options,
-    frequencies: &[u64],
+    words: &WordUses,
     documents: u64,
 ) -> Result<Placement, TogetherError> {
     let Options { shards, partitions, ranges, rounds, servers, partitioner, .. } = *options;
@@ -46,11 +45,15 @@ pub fn place(
     if u16::try_from(partitions).is_err() {
         return Err(TogetherError::Partitions { partitions });
     }
-    let mean = frequencies.iter().sum::<u64>().div_ceil(documents.max(1));
+    let mean = words.tokens().iter().sum::<u64>().div_ceil(documents.max(1));
     let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
-    let costs: Vec<u64> = frequencies.iter().map(cost).collect();
-    let placement = Placement::new(partitioner, &costs, partitions.max(ranges), servers)?;
-    let placement = placement.joined(&costs, partitions)?;
+    let placement = if partitioner == Partitioner::Dealt {
+        Placement::dealt(words, job.topics(), shards.into(), partitions, servers)?
+    } else {
+        let costs: Vec<u64> = words.tokens().iter().map(cost).collect();
+        let placement = Placement::new(partitioner, &costs, partitions.max(ranges), servers)?;
+        placement.joined(&costs, partitions)?
+    };
     let partitions = placement.num_partitions();
     if rounds == 0 || usize::from(rounds) > partitions {
         return Err(TogetherError::Rounds { rounds, partitions });

@@ -44,7 +44,6 @@ mod options;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
@@ -52,7 +51,7 @@ use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
 use crate::bench::Bench;
 use crate::job::{Job, Round};
-use crate::placement::Placement;
+use crate::placement::{Placement, WordUses};
 use crate::request::{self, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
@@ -67,15 +66,18 @@ pub use options::{Bytes, Options, Routing, TogetherError};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Happening<'a> {
-    /// A shard has asked a server, which has answered.
-    Exchange(Exchange<'a>),
-    /// A server has ended a round, which took it so long.
-    RoundEnd {
+    /// A server begins to work: what time it takes is for who watches to tell.
+    Begins {
         /// Which.
         server: u32,
-        /// How long.
-        took: Duration,
     },
+    /// It has done what it was asked, or has ended a round.
+    Ends {
+        /// Which.
+        server: u32,
+    },
+    /// A shard has asked a server, which has answered.
+    Exchange(Exchange<'a>),
 }
 
 /// A request and its answer.
@@ -95,8 +97,6 @@ pub struct Exchange<'a> {
     pub entries: u64,
     /// Documents that were pushed; else empty.
     pub documents: &'a [Document],
-    /// How long the server was at it.
-    pub took: Duration,
 }
 
 /// A run.
@@ -125,7 +125,7 @@ impl<T: TopicIndex> Together<T> {
     pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
         let (shards, documents) = (options.shards, corpus.num_documents() as u64);
         let firsts = cut(corpus, shards)?;
-        let placement = place(job, options, &corpus.word_frequencies(), documents)?;
+        let placement = place(job, options, &WordUses::of(corpus), documents)?;
         let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
             let documents = ends[0]..ends[1];
             Shard::new(job, options.hybrid, &placement, number, corpus, documents, 0)
@@ -199,9 +199,9 @@ impl<T: TopicIndex> Together<T> {
         let mut of_server = all.clone();
         for (number, server) in (0..).zip(&mut self.servers) {
             of_server.fill(0);
-            let begun = Instant::now();
+            watch(Happening::Begins { server: number });
             server.end_round(round, &mut of_server)?;
-            watch(Happening::RoundEnd { server: number, took: begun.elapsed() });
+            watch(Happening::Ends { server: number });
             bytes += code.size(&sparse(&of_server)) as u64;
             all.iter_mut().zip(&of_server).for_each(|(all, of_server)| *all += of_server);
         }
@@ -288,13 +288,13 @@ impl<T: TopicIndex> Together<T> {
         if words == 0 {
             return Ok(bytes);
         }
-        let mut ask = |kind: Kind, body: &[u8]| {
+        let mut ask = |kind: Kind, body: &[u8], watch: &mut dyn FnMut(Happening<'_>)| {
             let (mut request, mut reply) = (Vec::new(), Vec::new());
             request::begin(kind, &about, &mut request);
             request.extend_from_slice(body);
-            let begun = Instant::now();
+            watch(Happening::Begins { server: number });
             server.serve(&request, &mut reply)?;
-            let took = begun.elapsed();
+            watch(Happening::Ends { server: number });
             let (there, back) = (request.len() as u64, reply.len() as u64);
             let seen = Exchange {
                 server: number,
@@ -304,13 +304,12 @@ impl<T: TopicIndex> Together<T> {
                 rows: 0,
                 entries: 0,
                 documents: &[],
-                took,
             };
             Ok::<_, TogetherError>((reply, seen))
         };
         let mut sizes = Vec::new();
         if options.routing == Routing::Cheapest {
-            let (found, seen) = ask(Kind::Sizes, &[])?;
+            let (found, seen) = ask(Kind::Sizes, &[], watch)?;
             bytes.sizes += seen.request + seen.reply;
             watch(Happening::Exchange(seen));
             sizes.extend(found.into_iter().map(size_of_byte));
@@ -321,7 +320,7 @@ impl<T: TopicIndex> Together<T> {
         let (mut body, mut answer) = (Vec::new(), Vec::new());
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
         if !body.is_empty() {
-            let (reply, seen) = ask(Kind::Push, &body)?;
+            let (reply, seen) = ask(Kind::Push, &body, watch)?;
             answer = reply;
             bytes.pushed += seen.request;
             bytes.answers += seen.reply;
@@ -330,14 +329,14 @@ impl<T: TopicIndex> Together<T> {
         if plan.routes.contains(&Route::Pull) {
             body.clear();
             put_routes(&plan.routes, &mut body);
-            let (rows, seen) = ask(Kind::Pull, &body)?;
+            let (rows, seen) = ask(Kind::Pull, &body, watch)?;
             bytes.routes += seen.request;
             bytes.rows += seen.reply;
             let moved =
                 shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
             let Moved { rows, pulled, gained } = moved;
             watch(Happening::Exchange(Exchange { rows, entries: pulled, ..seen }));
-            let (_, seen) = ask(Kind::Gained, &body)?;
+            let (_, seen) = ask(Kind::Gained, &body, watch)?;
             bytes.gained += seen.request;
             watch(Happening::Exchange(Exchange { rows, entries: gained, ..seen }));
         }

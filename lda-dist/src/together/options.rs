@@ -96,8 +96,8 @@ pub struct Options {
     pub shards: u16,
     /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each.
     pub partitions: u32,
-    /// Ranges of the words that are dealt to servers, and joined to these partitions there; as many as partitions unless
-    /// there are more. The more, the more evenly servers are loaded.
+    /// Ranges of the words that are placed, and joined to these partitions at their servers; as many as partitions unless
+    /// there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Dealt) are none.
     pub ranges: u32,
     /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
     /// partitions.
@@ -121,7 +121,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let partitioner = Partitioner::SkewAware;
+        let partitioner = Partitioner::Dealt;
         let routing = Routing::Cheapest;
         let (longest, hybrid) = (1 << 16, Hybrid::default());
         Self {

@@ -49,12 +49,14 @@ mod bits;
 mod lists;
 mod push;
 mod row;
+mod uses;
 
 use thiserror::Error;
 
 pub use lists::Lists;
 pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};
+pub use uses::{put_uses, take_uses};
 
 /// Bytes that are no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -67,6 +67,7 @@ fn no_order_of_shards_matters() {
 fn bits_are_those_of_versions_before() {
     let corpus = corpus(200, 120, 25);
     let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
+    let cut = Options { partitioner: Partitioner::SkewAware, ..cut };
     let job = job(&corpus, 300);
     let after = |hybrid| {
         let mut run = Together::<u16>::new(&job, &corpus, &Options { hybrid, ..cut }).unwrap();

@@ -74,8 +74,13 @@ fn check_counts<T: TopicIndex>(run: &Together<T>, corpus: &Corpus) {
     assert!(pairs.into_iter().eq(of_corpus), "other tokens than the corpus has");
 }
 
-const PARTITIONERS: [Partitioner; 4] =
-    [Partitioner::SkewAware, Partitioner::Range, Partitioner::Hash, Partitioner::Rendezvous];
+const PARTITIONERS: [Partitioner; 5] = [
+    Partitioner::Dealt,
+    Partitioner::SkewAware,
+    Partitioner::Range,
+    Partitioner::Hash,
+    Partitioner::Rendezvous,
+];
 
 #[test]
 fn counts_are_those_of_the_topics() {
@@ -161,20 +166,27 @@ fn hash<T: TopicIndex>(run: &Together<T>) -> u64 {
 fn bits_are_those_of_versions_before() {
     let corpus = corpus(200, 120, 25);
     let options = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
-    let after = |topics, routing| {
+    let after = |topics, routing, partitioner| {
         let job = job(&corpus, topics);
-        let options = Options { routing, ..options };
+        let options = Options { routing, partitioner, ..options };
         let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
         (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };
     let found = [
-        after(20, Routing::Pull),
-        after(300, Routing::Pull),
-        after(300, Routing::Cheapest),
-        after(300, Routing::Push),
+        after(20, Routing::Pull, Partitioner::SkewAware),
+        after(300, Routing::Pull, Partitioner::SkewAware),
+        after(300, Routing::Cheapest, Partitioner::SkewAware),
+        after(300, Routing::Push, Partitioner::SkewAware),
+        after(300, Routing::Push, Partitioner::Dealt),
     ];
-    let expected = [0xe6afe4dca6a3710d, 0xf42670883190cfa0, 0xba20208f7842f1b2, 0x9f296b7090e8880f];
+    let expected = [
+        0xe6afe4dca6a3710d,
+        0xf42670883190cfa0,
+        0xba20208f7842f1b2,
+        0x9f296b7090e8880f,
+        0xd664ac85339a5014,
+    ];
     assert_eq!(found, expected, "{found:#x?}");
 }
 
@@ -328,19 +340,25 @@ fn who_watches_sees_all_that_moves() {
     let options = Options { shards: 3, partitions: 6, rounds: 2, servers: 2, ..Options::default() };
     let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
     let mut seen = Bytes::default();
-    let (mut ends, mut pushed, mut rows, mut entries) = (0, 0, [0; 2], [0; 2]);
+    let (mut ends, mut asked, mut pushed, mut rows, mut entries) = (0, 0, 0, [0; 2], [0; 2]);
+    let mut at_work = None;
     let bytes = run
         .epoch_watched(&mut |happening| {
             let exchange = match happening {
                 Happening::Exchange(exchange) => exchange,
-                Happening::RoundEnd { server, .. } => {
-                    assert!(server < 2);
+                Happening::Begins { server } => {
+                    assert!(server < 2 && at_work.replace(server).is_none());
+                    return;
+                }
+                Happening::Ends { server } => {
+                    assert_eq!(at_work.take(), Some(server));
                     ends += 1;
                     return;
                 }
                 _ => panic!("{happening:?}"),
             };
             let Exchange { kind, request, reply, documents, .. } = exchange;
+            asked += 1;
             match kind {
                 Kind::Sizes => seen.sizes += request + reply,
                 Kind::Push => {
@@ -361,7 +379,11 @@ fn who_watches_sees_all_that_moves() {
             }
         })
         .unwrap();
-    assert_eq!((Bytes { totals: bytes.totals, ..seen }, ends), (bytes, 4));
+    assert_eq!(
+        (Bytes { totals: bytes.totals, ..seen }, ends - asked),
+        (bytes, 4),
+        "two rounds of two servers"
+    );
     // Each token is pushed, or one of a row that came.
     assert!(pushed > 0 && pushed < corpus.num_tokens() as usize);
     assert!(rows[0] == rows[1] && entries[0] >= rows[0] && entries[1] > 0, "{rows:?} {entries:?}");

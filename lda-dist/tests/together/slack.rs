@@ -2,6 +2,7 @@
 
 use lda_core::eval::log_joint;
 use lda_dist::job::Job;
+use lda_dist::placement::Partitioner;
 use lda_dist::shard::Hybrid;
 use lda_dist::together::{Options, Routing, Together, TogetherError};
 
@@ -61,8 +62,9 @@ fn no_order_of_shards_matters() {
 fn bits_are_those_of_versions_before() {
     let corpus = corpus(200, 120, 25);
     let job = job(&corpus, 300);
+    let ranges = |options| Options { partitioner: Partitioner::SkewAware, ..options };
     let after = |options: Options| {
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = Together::<u16>::new(&job, &corpus, &ranges(options)).unwrap();
         (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };

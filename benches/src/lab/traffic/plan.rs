@@ -41,7 +41,7 @@ pub struct TrafficPlan {
 pub struct Arm {
     /// `cheapest` (default), `pull` or `push`.
     pub routing: Route,
-    /// `skew-aware` (default), `range`, `hash` or `rendezvous`.
+    /// `dealt` (default), `skew-aware`, `range`, `hash` or `rendezvous`.
     pub partitioner: Placing,
     /// Servers; as many as parts unless given.
     pub servers: Option<u32>,
@@ -70,8 +70,10 @@ pub enum Route {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placing {
-    /// Ranges of about equal cost, each to the server that has least.
+    /// One by one, by what words cost at first and later.
     #[default]
+    Dealt,
+    /// Ranges of about equal cost, each to the server that has least.
     SkewAware,
     /// Ranges of equally many words, in turn.
     Range,
@@ -166,6 +168,7 @@ impl Arm {
             Route::Push => Routing::Push,
         };
         let partitioner = match self.partitioner {
+            Placing::Dealt => Partitioner::Dealt,
             Placing::SkewAware => Partitioner::SkewAware,
             Placing::Range => Partitioner::Range,
             Placing::Hash => Partitioner::Hash,

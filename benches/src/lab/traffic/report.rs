@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use super::super::LabError;
 use super::super::files::write_report;
 use super::super::plot::{Chart, Curve, PALETTE, Scale, Scene};
-use super::super::{LabError, median};
 use super::{EpochTraffic, TrafficPlan, TrafficRun};
 
 pub(super) fn write(
@@ -96,7 +96,7 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
     let mut out = format!(
         "# {}\n\nK = {}, α = 50/K, β = 0.01, seed {}, {epochs} epochs. Bytes are all that would move between workers and \
          servers, C_k too, without what a transport puts around them. \"Less\" is less than {} has. \"Heaviest\" is the \
-         heaviest server over the mean: by bytes in the worst epoch, and by the time that it works in the median one. \"Plain\" is how many \
+         heaviest server over the mean: by bytes and by CPU time, each in its worst epoch. \"Plain\" is how many \
          times as long the same rows, gains, documents and answers are as lists of 32-bit numbers.\n\n",
         plan.name, plan.topics, plan.seed, plan.beside
     );
@@ -127,7 +127,7 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
             all(run) as f64 / 1e6,
             percent(less_all),
             worst(|epoch| epoch.heaviest_bytes),
-            median(run.epochs.iter().map(|epoch| epoch.heaviest_seconds)).unwrap_or(f64::NAN),
+            worst(|epoch| epoch.heaviest_seconds),
             ratio(first),
             ratio(last),
             100.0 * last.pushed_tokens as f64 / *tokens as f64,

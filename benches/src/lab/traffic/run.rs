@@ -8,6 +8,7 @@ use lda_core::eval::log_joint;
 use lda_dist::job::Job;
 use lda_dist::together::Together;
 
+use super::super::process::thread_time;
 use super::super::{LabError, Machine};
 use super::tally::Tally;
 use super::{Of, TrafficPlan, TrafficRun};
@@ -33,7 +34,7 @@ pub(super) fn run(
         Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
     let options = of.options.options(of.parts, words);
     let mut run = Together::<u16>::new(&job, &corpus, &options).map_err(|error| refuse(&error))?;
-    let mut tally = Tally::new(options.servers);
+    let mut tally = Tally::new(options.servers, thread_time);
     let mut epochs = Vec::new();
     for epoch in 1..=of.epochs {
         let begun = Instant::now();

@@ -1,5 +1,7 @@
 //! What an epoch has moved, by kind and by server, and what it would have in a plain encoding.
 
+use std::time::Duration;
+
 use lda_dist::request::Kind;
 use lda_dist::together::{Bytes, Exchange, Happening};
 use serde::{Deserialize, Serialize};
@@ -59,11 +61,11 @@ pub struct EpochTraffic {
     pub pushed_tokens: u64,
     /// Bytes to and from the heaviest server, over the mean.
     pub heaviest_bytes: f64,
-    /// Time of the slowest server, over the mean.
+    /// CPU seconds of the server that has most, over the mean.
     pub heaviest_seconds: f64,
-    /// Seconds of all servers, and of the whole epoch, on one thread.
+    /// CPU seconds of all servers.
     pub server_seconds: f64,
-    /// Of the whole epoch.
+    /// Seconds of the whole epoch, on one thread.
     pub seconds: f64,
     /// log p(W, Z) a token, after the last.
     pub log_joint_per_token: Option<f64>,
@@ -71,6 +73,9 @@ pub struct EpochTraffic {
 
 /// Sees an epoch.
 pub(super) struct Tally {
+    /// Time that this thread has worked.
+    clock: fn() -> Duration,
+    begun: Duration,
     bytes: Vec<u64>,
     seconds: Vec<f64>,
     plain: Kinds,
@@ -78,8 +83,10 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn new(servers: u32) -> Self {
+    pub fn new(servers: u32, clock: fn() -> Duration) -> Self {
         Self {
+            clock,
+            begun: Duration::ZERO,
             bytes: vec![0; servers as usize],
             seconds: vec![0.0; servers as usize],
             plain: Kinds::default(),
@@ -89,14 +96,14 @@ impl Tally {
 
     pub fn see(&mut self, happening: Happening<'_>) {
         match happening {
-            Happening::Exchange(exchange) => {
-                let server = exchange.server as usize;
-                self.bytes[server] += exchange.request + exchange.reply;
-                self.seconds[server] += exchange.took.as_secs_f64();
-                self.add_plain(&exchange);
-            }
-            Happening::RoundEnd { server, took } => {
+            Happening::Begins { .. } => self.begun = (self.clock)(),
+            Happening::Ends { server } => {
+                let took = (self.clock)().saturating_sub(self.begun);
                 self.seconds[server as usize] += took.as_secs_f64();
+            }
+            Happening::Exchange(exchange) => {
+                self.bytes[exchange.server as usize] += exchange.request + exchange.reply;
+                self.add_plain(&exchange);
             }
             _ => {}
         }
@@ -152,17 +159,26 @@ fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::cell::Cell;
 
     use lda_dist::wire::Document;
 
     use super::*;
 
+    thread_local! {
+        static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    fn work(tally: &mut Tally, server: u32, milliseconds: u64) {
+        tally.see(Happening::Begins { server });
+        NOW.set(NOW.get() + Duration::from_millis(milliseconds));
+        tally.see(Happening::Ends { server });
+    }
+
     #[test]
     fn a_plain_encoding_has_8_bytes_an_entry() {
         let document = Document { row: vec![(1, 2), (2, 2), (8, 1)], tokens: vec![(0, 1), (4, 8)] };
-        let mut tally = Tally::new(2);
-        let took = Duration::from_millis(10);
+        let mut tally = Tally::new(2, || NOW.get());
         let none = Exchange {
             server: 1,
             kind: Kind::Pull,
@@ -171,7 +187,6 @@ mod tests {
             rows: 0,
             entries: 0,
             documents: &[],
-            took,
         };
         tally.see(Happening::Exchange(Exchange { rows: 2, entries: 3, ..none }));
         tally.see(Happening::Exchange(Exchange {
@@ -182,7 +197,9 @@ mod tests {
         }));
         let documents = std::slice::from_ref(&document);
         tally.see(Happening::Exchange(Exchange { kind: Kind::Push, documents, server: 0, ..none }));
-        tally.see(Happening::RoundEnd { server: 0, took: 3 * took });
+        [(1, 10), (1, 5), (0, 10), (1, 5), (0, 30)]
+            .into_iter()
+            .for_each(|(server, milliseconds)| work(&mut tally, server, milliseconds));
         let bytes = Bytes { rows: 5, totals: 2, ..Bytes::default() };
         let epoch = tally.end(4, bytes, 1.0);
         let expected = Kinds {

@@ -151,6 +151,8 @@ impl Training {
         // So that no two shards sample a word in rounds that are on at once.
         let apart = shards.saturating_mul(self.slack.saturating_add(1));
         let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(apart.into());
+        // As many of each.
+        let suits = suits.checked_next_multiple_of(self.servers).unwrap_or(suits);
         let partitions = self.partitions.map_or(suits.min(of.words), u32::from).max(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
         let rounds = self.rounds.unwrap_or(apart.min(most));

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::bench::Bench;
 use crate::job::{JOINING, Round};
-use crate::placement::Placement;
+use crate::placement::{Placement, WordUses};
 use crate::shard::Shard;
 use crate::together::{Bytes, Options, place};
 
@@ -193,16 +193,18 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             if corpus.num_words() != words as usize {
                 return Err(failed(format!("{} words for a job of {words}", corpus.num_words())));
             }
-            let tokens = corpus.word_frequencies().into_iter().enumerate();
-            let there = tokens.filter(|(_, tokens)| *tokens > 0);
-            let row: Result<Vec<(u32, u32)>, _> = there
-                .map(|(word, tokens)| u32::try_from(tokens).map(|n| (word as u32, n)))
+            let both = corpus.word_frequencies().into_iter().zip(corpus.document_frequencies());
+            let there = (0..).zip(both).filter(|(_, (tokens, _))| *tokens > 0);
+            let uses: Result<Vec<(u32, u32, u32)>, _> = there
+                .map(|(word, (tokens, documents))| {
+                    u32::try_from(tokens).map(|tokens| (word, tokens, documents))
+                })
                 .collect();
-            let frequencies = row.map_err(|_| {
+            let uses = uses.map_err(|_| {
                 failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
             })?;
             let documents = corpus.num_documents() as u64;
-            let told = Control::Words { shard, documents, frequencies };
+            let told = Control::Words { shard, documents, uses };
             self.link.tell(&told, &self.setup, port);
         }
         self.link.introduce(self.attempt.max(self.over), &self.setup, port);
@@ -275,11 +277,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port.reply(ticket, Draft::new());
         match control {
             // One that is over may come behind the word that it is.
-            Control::Start { attempt, epoch, documents, frequencies }
+            Control::Start { attempt, epoch, documents, words }
                 if attempt > self.attempt.max(self.over) =>
             {
                 self.attempt = attempt;
-                self.go_to(epoch, documents, &frequencies, port)
+                self.go_to(epoch, documents, &words, port)
             }
             Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
                 let Options { rounds, slack, .. } = self.setup.options;
@@ -311,7 +313,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         &mut self,
         epoch: u32,
         documents: u64,
-        frequencies: &[u64],
+        words: &WordUses,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         self.outbox.clear();
@@ -331,7 +333,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.round = Round::joining(epoch, self.attempt);
         self.queued = self.round;
         self.ending.push_back((self.round, None));
-        let placement = place(&self.setup.job, &self.setup.options, frequencies, documents)?;
+        let placement = place(&self.setup.job, &self.setup.options, words, documents)?;
         let mut body = Vec::new();
         for number in self.setup.shards(self.number) {
             let (corpus, first) = self

@@ -1,0 +1,109 @@
+//! How often words occur.
+
+use super::PlacementError;
+
+/// How often each word occurs, and in how many documents: what is known before anything is of their topics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordUses {
+    tokens: Vec<u64>,
+    documents: Vec<u64>,
+}
+
+impl WordUses {
+    /// Of each word its tokens, and the documents that have some.
+    ///
+    /// # Errors
+    /// [`PlacementError::Uses`], where a word has no documents and tokens, or more documents than tokens; or if there are
+    /// not as many numbers of the one as of the other.
+    pub fn new(tokens: Vec<u64>, documents: Vec<u64>) -> Result<Self, PlacementError> {
+        let fit = |(&tokens, &documents): (&u64, &u64)| {
+            documents <= tokens && (documents > 0) == (tokens > 0)
+        };
+        let wrong = tokens.iter().zip(&documents).position(|both| !fit(both));
+        let wrong = wrong.or_else(|| {
+            (tokens.len() != documents.len()).then_some(tokens.len().min(documents.len()))
+        });
+        match wrong {
+            Some(word) => Err(PlacementError::Uses { word: word as u32 }),
+            None => Ok(Self { tokens, documents }),
+        }
+    }
+
+    /// Of so many words that do not occur.
+    pub fn none(words: usize) -> Self {
+        Self { tokens: vec![0; words], documents: vec![0; words] }
+    }
+
+    /// Of a corpus.
+    pub fn of(corpus: &lda_core::Corpus) -> Self {
+        let documents = corpus.document_frequencies().into_iter().map(u64::from).collect();
+        Self { tokens: corpus.word_frequencies(), documents }
+    }
+
+    /// Words V.
+    pub fn num_words(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Tokens of each word.
+    pub fn tokens(&self) -> &[u64] {
+        &self.tokens
+    }
+
+    /// Documents that have each word.
+    pub fn documents(&self) -> &[u64] {
+        &self.documents
+    }
+
+    /// As many more of a word, which are in other documents.
+    ///
+    /// # Errors
+    /// [`PlacementError::Uses`], if there is no such word, or if these are not to be.
+    pub fn add(&mut self, word: u32, tokens: u64, documents: u64) -> Result<(), PlacementError> {
+        let refused = PlacementError::Uses { word };
+        if word as usize >= self.num_words() || documents == 0 || documents > tokens {
+            return Err(refused);
+        }
+        let sum = |to: u64, more: u64| to.checked_add(more).ok_or(refused);
+        let at = word as usize;
+        let both = (sum(self.tokens[at], tokens)?, sum(self.documents[at], documents)?);
+        (self.tokens[at], self.documents[at]) = both;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+
+    use super::*;
+
+    #[test]
+    fn uses_are_those_of_the_corpus() {
+        let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1], vec![3]]).unwrap();
+        let words = WordUses::of(&corpus);
+        assert_eq!(words, WordUses::new(vec![1, 3, 0, 1], vec![1, 2, 0, 1]).unwrap());
+        let mut added = WordUses::none(4);
+        for (word, tokens, documents) in [(1, 2, 1), (3, 1, 1), (1, 1, 1), (0, 1, 1)] {
+            added.add(word, tokens, documents).unwrap();
+        }
+        assert_eq!(added, words);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let refused = |tokens: &[u64], documents: &[u64]| {
+            WordUses::new(tokens.to_vec(), documents.to_vec()).unwrap_err()
+        };
+        assert_eq!(refused(&[1, 1], &[1, 2]), PlacementError::Uses { word: 1 });
+        assert_eq!(refused(&[1, 1], &[0, 1]), PlacementError::Uses { word: 0 });
+        assert_eq!(refused(&[1, 1], &[1]), PlacementError::Uses { word: 1 });
+        let mut words = WordUses::none(2);
+        for (word, tokens, documents) in [(2, 1, 1), (0, 1, 2), (0, 1, 0)] {
+            assert_eq!(words.add(word, tokens, documents), Err(PlacementError::Uses { word }));
+        }
+        words.add(0, u64::MAX, 1).unwrap();
+        assert!(words.add(0, 1, 1).is_err());
+        assert_eq!((words.tokens(), words.documents()), (&[u64::MAX, 0][..], &[1, 0][..]));
+    }
+}

@@ -1,0 +1,109 @@
+//! How often words occur, as all nodes are told.
+
+use super::WireError;
+use crate::placement::WordUses;
+
+/// Most tokens of a job: 2^16 shards of 2^32.
+const MOST_TOKENS: u64 = 1 << 48;
+
+/// Writes of each word its tokens and how many more these are than its documents, 7 bits a byte; the latter where there
+/// are tokens.
+pub fn put_uses(words: &WordUses, to: &mut Vec<u8>) {
+    for (&tokens, &documents) in words.tokens().iter().zip(words.documents()) {
+        put(tokens, to);
+        if tokens > 0 {
+            put(tokens - documents, to);
+        }
+    }
+}
+
+/// Reads the uses of so many words from the front of `from`, and takes them off.
+///
+/// # Errors
+/// [`WireError`].
+pub fn take_uses(words: u32, from: &mut &[u8]) -> Result<WordUses, WireError> {
+    // A word has a byte at least.
+    if from.len() < words as usize {
+        return Err(WireError::Truncated);
+    }
+    let (mut all, mut sum) = ((Vec::new(), Vec::new()), 0u64);
+    for _ in 0..words {
+        let tokens = take(from)?;
+        let documents = match tokens {
+            0 => 0,
+            _ => tokens.checked_sub(take(from)?).ok_or(WireError::Number)?,
+        };
+        sum = sum.checked_add(tokens).filter(|&sum| sum <= MOST_TOKENS).ok_or(WireError::Number)?;
+        all.0.push(tokens);
+        all.1.push(documents);
+    }
+    WordUses::new(all.0, all.1).map_err(|_| WireError::Number)
+}
+
+fn put(mut number: u64, to: &mut Vec<u8>) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn take(from: &mut &[u8]) -> Result<u64, WireError> {
+    let mut number = 0;
+    for shift in (0..63).step_by(7) {
+        let (&byte, rest) = from.split_first().ok_or(WireError::Truncated)?;
+        *from = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(WireError::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(uses in prop::collection::vec((0..1u64 << 42, 0..100u64), 0..20)) {
+            let documents = |&(tokens, by): &(u64, u64)| tokens - tokens.saturating_sub(1) * by / 100;
+            let all = uses.iter().map(documents).collect();
+            let words = WordUses::new(uses.iter().map(|it| it.0).collect(), all).unwrap();
+            let mut bytes = Vec::new();
+            put_uses(&words, &mut bytes);
+            let read = |mut from: &[u8]| take_uses(uses.len() as u32, &mut from);
+            prop_assert_eq!(read(&bytes), Ok(words));
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(read(&bytes[..cut]), Err(WireError::Truncated));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_uses_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), words in 0..9u32) {
+            let mut rest = &bytes[..];
+            if let Ok(uses) = take_uses(words, &mut rest) {
+                prop_assert_eq!(uses.num_words(), words as usize);
+                prop_assert!(rest.len() + words as usize <= bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let read = |mut from: &[u8]| take_uses(1, &mut from).unwrap_err();
+        assert_eq!(read(&[3, 3]), WireError::Number, "no documents");
+        assert_eq!(read(&[3, 4]), WireError::Number, "fewer than none");
+        let mut long = vec![0xff; 9];
+        long.push(0);
+        assert_eq!(read(&long), WireError::Number);
+        let mut many = Vec::new();
+        put(MOST_TOKENS + 1, &mut many);
+        many.push(0);
+        assert_eq!(read(&many), WireError::Number);
+        assert_eq!(take_uses(u32::MAX, &mut &[0; 9][..]), Err(WireError::Truncated));
+    }
+}
