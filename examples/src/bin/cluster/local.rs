@@ -5,6 +5,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::model::TopicModel;
 use lda_dist::cluster::{Failed, Gathered, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
+use lda_dist::placement::WordUses;
 use lda_dist::together::place;
 use lda_examples::output::Output;
 use lda_examples::reading;
@@ -52,8 +53,8 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
 /// Shards of the documents. Here all is known that nodes would find out.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     setup.check()?;
-    let frequencies = corpus.word_frequencies();
-    place(&setup.job, &setup.options, &frequencies, corpus.num_documents() as u64)?;
+    let (words, documents) = (WordUses::of(&corpus), corpus.num_documents() as u64);
+    place(&setup.job, &setup.options, &words, documents)?;
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }
 
