@@ -69,6 +69,8 @@ pub struct Of {
     pub training: toml::Table,
     /// Epochs.
     pub epochs: u32,
+    /// Epochs between two whose log joint is computed.
+    pub evaluate_every: u32,
     /// Seed.
     pub seed: u64,
     /// Which of several that are the same.

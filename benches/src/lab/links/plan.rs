@@ -29,6 +29,9 @@ pub struct LinksPlan {
     pub rates: Vec<u32>,
     /// Epochs; the last half is measured.
     pub epochs: u32,
+    /// Of every so many epochs the log joint is computed, which takes time that the epoch has; only of the last unless
+    /// given.
+    pub evaluate_every: Option<u32>,
     /// Seed.
     pub seed: u64,
     /// Runs of each arm at each rate, of which tables have the median.
@@ -50,6 +53,7 @@ impl Default for LinksPlan {
             shards: None,
             rates: vec![0],
             epochs: 10,
+            evaluate_every: None,
             seed: 1,
             repeats: 1,
             beside: "symmetric".to_owned(),
@@ -125,6 +129,7 @@ impl LinksPlan {
                     arm: arm.clone(),
                     training: training.clone(),
                     epochs: self.epochs,
+                    evaluate_every: self.evaluate_every.unwrap_or(self.epochs),
                     seed: self.seed,
                     repeat,
                 }));

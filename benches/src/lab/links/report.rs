@@ -165,26 +165,28 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
         "{}, K = {}, {} workers, {} servers, {} shards",
         of.corpus, of.topics, of.workers, of.servers, of.shards
     );
-    let chart = |title: &str, x_label: &str, x_scale, points: &dyn Fn(&str) -> Vec<(f64, f64)>| {
-        let curves = plan.arm.keys().enumerate().map(|(at, arm)| Curve {
-            label: arm.clone(),
-            color: PALETTE[at % PALETTE.len()],
-            dashed: *arm == plan.beside,
-            points: points(arm),
-        });
-        Chart {
-            title: title.to_owned(),
-            note: note.clone(),
-            x_label: x_label.to_owned(),
-            y_label: "seconds".to_owned(),
-            x_scale,
-            y_low: Some(0.0),
-            y_high: None,
-            curves: curves.collect(),
-            marks: Vec::new(),
-        }
-        .draw()
-    };
+    let chart =
+        |title: &str, labels: [&str; 2], x_scale, points: &dyn Fn(&str) -> Vec<(f64, f64)>| {
+            let [x_label, y_label] = labels;
+            let curves = plan.arm.keys().enumerate().map(|(at, arm)| Curve {
+                label: arm.clone(),
+                color: PALETTE[at % PALETTE.len()],
+                dashed: *arm == plan.beside,
+                points: points(arm),
+            });
+            Chart {
+                title: title.to_owned(),
+                note: note.clone(),
+                x_label: x_label.to_owned(),
+                y_label: y_label.to_owned(),
+                x_scale,
+                y_low: (y_label == "seconds").then_some(0.0),
+                y_high: None,
+                curves: curves.collect(),
+                marks: Vec::new(),
+            }
+            .draw()
+        };
     let mut rates: Vec<u32> = plan.rates.iter().copied().filter(|&rate| rate > 0).collect();
     rates.sort_unstable();
     let by_rate = |arm: &str| {
@@ -194,7 +196,8 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
     let mut scenes = Vec::new();
     let title = "Seconds an epoch, by the rate of servers' links";
     scenes.extend(
-        chart(title, "Mbit/s", Scale::Log, &by_rate).map(|it| ("seconds-by-rate".to_owned(), it)),
+        chart(title, ["Mbit/s", "seconds"], Scale::Log, &by_rate)
+            .map(|it| ("seconds-by-rate".to_owned(), it)),
     );
     for &rate in &plan.rates {
         let by_epoch = |arm: &str| {
@@ -204,7 +207,23 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
         };
         let title = format!("Seconds an epoch, links {}", rate_name(rate));
         let name = format!("seconds-{rate}");
-        scenes.extend(chart(&title, "epoch", Scale::Linear, &by_epoch).map(|it| (name, it)));
+        let labels = ["epoch", "seconds"];
+        scenes.extend(chart(&title, labels, Scale::Linear, &by_epoch).map(|it| (name, it)));
+        let by_time = |arm: &str| {
+            let run = runs.iter().find(|run| run.of.arm == arm && run.of.rate == rate);
+            let mut seconds = 0.0;
+            let points = run.map_or(&[][..], |run| &run.epochs).iter().filter_map(|line| {
+                seconds += line.seconds;
+                Some((seconds, line.log_joint? / line.tokens as f64))
+            });
+            points.collect::<Vec<_>>()
+        };
+        if plan.arm.keys().any(|arm| by_time(arm).len() > 1) {
+            let title = format!("Log joint likelihood by time, links {}", rate_name(rate));
+            let name = format!("likelihood-by-time-{rate}");
+            let labels = ["seconds", "log joint a token"];
+            scenes.extend(chart(&title, labels, Scale::Linear, &by_time).map(|it| (name, it)));
+        }
     }
     scenes
 }
@@ -247,5 +266,10 @@ mod tests {
         assert_eq!(csv(&runs).lines().count(), 17);
         let names: Vec<String> = draw(&plan, &runs).into_iter().map(|scene| scene.0).collect();
         assert_eq!(names, ["seconds-by-rate", "seconds-10", "seconds-100"]);
+        // Where it is known of more than the last.
+        let mut known = runs;
+        known.iter_mut().for_each(|run| run.epochs[1].log_joint = Some(-900.0));
+        let names: Vec<String> = draw(&plan, &known).into_iter().map(|scene| scene.0).collect();
+        assert_eq!(names[1..3], ["seconds-10", "likelihood-by-time-10"]);
     }
 }

@@ -112,8 +112,7 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
         ("servers", of.servers.into()),
         ("epochs", of.epochs.into()),
         ("seed", i64::try_from(of.seed).unwrap_or(i64::MAX)),
-        // After the last, of which nobody times this one.
-        ("evaluate-every", of.epochs.into()),
+        ("evaluate-every", of.evaluate_every.into()),
     ];
     for (key, number) in numbers {
         training.insert(key.to_owned(), number.into());

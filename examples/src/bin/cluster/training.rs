@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ValueEnum, value_parser};
 use lda_dist::cluster::Setup;
 use lda_dist::job::{Job, JobError};
+use lda_dist::placement::Partitioner;
 use lda_dist::shard::{Hybrid, MAX_STEPS};
 use lda_dist::together::{Options, Routing};
 use serde::Deserialize;
@@ -48,8 +49,11 @@ pub struct Training {
     /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
-    /// Ranges of the words that are dealt to servers and joined to these partitions there, to load them evenly [default: as
-    /// many as partitions]
+    /// How words come to partitions and servers
+    #[arg(long, value_enum, default_value_t = Placing::Dealt)]
+    pub partitioner: Placing,
+    /// Ranges of the words that are placed and joined to these partitions at their servers, to load them evenly; for
+    /// skew-aware and range [default: as many as partitions]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ranges: u32,
     /// Rounds an epoch, each ended by all together [default: as many as shards, for each that may be on at once]
@@ -91,6 +95,7 @@ impl Default for Training {
             workers: 1,
             servers: 1,
             partitions: None,
+            partitioner: Placing::Dealt,
             ranges: 0,
             rounds: None,
             slack: 0,
@@ -122,6 +127,34 @@ impl Route {
             Self::Cheapest => Routing::Cheapest,
             Self::Pull => Routing::Pull,
             Self::Push => Routing::Push,
+        }
+    }
+}
+
+/// How words find their servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placing {
+    /// One by one, by what their rows cost at first and later
+    Dealt,
+    /// Ranges of about equal cost, each to the server that has least
+    SkewAware,
+    /// Ranges of equally many words, in turn
+    Range,
+    /// By a hash
+    Hash,
+    /// By a hash, each partition to the server that is first for it
+    Rendezvous,
+}
+
+impl Placing {
+    fn partitioner(self) -> Partitioner {
+        match self {
+            Self::Dealt => Partitioner::Dealt,
+            Self::SkewAware => Partitioner::SkewAware,
+            Self::Range => Partitioner::Range,
+            Self::Hash => Partitioner::Hash,
+            Self::Rendezvous => Partitioner::Rendezvous,
         }
     }
 }
@@ -159,7 +192,9 @@ impl Training {
         let (servers, routing) = (self.servers, self.routing.routing());
         let hybrid =
             Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
-        let cut = Options { shards, partitions, rounds, servers, ..Options::default() };
+        let partitioner = self.partitioner.partitioner();
+        let cut =
+            Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
         let options = Options { routing, hybrid, slack: self.slack, ranges: self.ranges, ..cut };
         Ok(Setup {
             job,
