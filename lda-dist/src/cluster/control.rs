@@ -389,6 +389,22 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn uses_that_do_not_fit_are_no_message() {
+        let read = |tokens: &[(u32, u32)], documents: &[(u32, u32)]| {
+            let mut bytes = vec![super::WORDS, 3, 0, 9, 0, 0, 0, 0, 0, 0, 0];
+            RowCode::new(WORDS).encode(tokens, &mut bytes);
+            RowCode::new(WORDS).encode(documents, &mut bytes);
+            Control::decode(TOPICS, WORDS, &bytes)
+        };
+        let uses = vec![(0, 4, 2), (3, 1, 1)];
+        let words = Control::Words { shard: 3, documents: 9, uses };
+        assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (3, 1)]), Some(words));
+        assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (4, 1)]), None, "of other words");
+        assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2)]), None, "of fewer words");
+        assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (3, 2)]), None, "more than tokens");
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read(control in control()) {
