@@ -170,6 +170,19 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_costs_what_its_words_do() {
+        let word = |cost: f64| [cost, 2.0 * cost, 0.0, 1.0, cost, 0.0];
+        let costs = [word(4.0), word(1.0), word(2.0), word(3.0)];
+        let of_first = [7.0, 14.0, 0.0, 2.0, 7.0, 0.0];
+        assert_eq!(
+            sums(&costs, &[0, 1, 1, 0], 3),
+            [of_first, [3.0, 6.0, 0.0, 2.0, 3.0, 0.0], [0.0; 6]]
+        );
+        // One of four and three of one.
+        assert_eq!(deal(&[word(4.0), word(1.0), word(1.0), word(1.0)], 2), [0, 1, 1, 1]);
+    }
+
+    #[test]
     fn the_same_words_go_the_same_way() {
         let words = zipf(300);
         let homes = deal(&costs(&words, 100, 4), 7);
