@@ -1,5 +1,6 @@
 //! What the programs share: how documents are read and methods chosen from the command line, how
-//! topics of documents are found, what matrices look like in files, and how files appear.
+//! topics of documents are found, what matrices look like in files, how files appear, and the table that
+//! ends a run.
 
 #[cfg(feature = "common")]
 pub mod documents;
@@ -17,3 +18,5 @@ pub mod parsers;
 pub mod program;
 #[cfg(feature = "common")]
 pub mod reading;
+#[cfg(feature = "common")]
+pub mod table;

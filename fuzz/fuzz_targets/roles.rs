@@ -61,6 +61,7 @@ fn setup(routing: u8) -> Setup {
         workers: 1,
         epochs: 2,
         judge_every: 1,
+        top_words: 2,
         gather: true,
         corpus: 7,
         keep_every: 0,

@@ -3,12 +3,13 @@
 //! What is here so far: what travels between them ([`wire`]), which server has which words
 //! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
 //! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
-//! other ([`request`]), rounds of them in one process ([`together`]), and the same by nodes that send each
-//! other messages ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes
+//! other ([`request`]), what servers tell of all their rows ([`aggregate`]), rounds of them in one process
+//! ([`together`]), and the same by nodes that send each other messages ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes
 //! find them ([`storage`]); what a run goes on from when a node has failed ([`snapshot`]).
 
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 mod bench;
 pub mod cluster;
 mod decoded;

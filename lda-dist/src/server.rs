@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 use hashbrown::HashMap;
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::sampler::BlockKey;
-use lda_core::special::LnGammaRatio;
 use thiserror::Error;
 
+use crate::aggregate::Aggregate;
 use crate::bench::{Bench, NotInRow, tokens_of};
 use crate::decoded::Decoded;
 use crate::job::{Job, Round};
@@ -286,19 +286,15 @@ impl<T: TopicIndex> Server<T> {
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
-    /// Each partition's part of the log joint: its rows', without what C_k bring; partitions in order.
-    pub fn log_joint(&self) -> Vec<(u16, f64)> {
-        let ratio = LnGammaRatio::new(self.job.beta());
+    /// Shows all rows, as of the last round's end, to what is to be found of them; partitions in order, and their words.
+    pub fn aggregate(&self, to: &mut impl Aggregate) {
         let mut row = Vec::new();
-        let parts = self.partitions.iter().map(|(&number, partition)| {
-            let mut sum = 0.0;
-            for word in 0..partition.store.num_words() as u32 {
-                partition.store.row(word, &mut row);
-                sum += row.iter().map(|entry| ratio.get(entry.1.into())).sum::<f64>();
+        for (&number, partition) in &self.partitions {
+            for (place, &word) in (0..).zip(&partition.words) {
+                partition.store.row(place, &mut row);
+                to.see(number, word, &row);
             }
-            (number, sum)
-        });
-        parts.collect()
+        }
     }
 
     /// Every row: `f(word, row)`, topics ascending, as of the last round's end; words in order within a partition.

@@ -13,6 +13,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use lda_core::eval::{Ranking, top_words};
+use lda_core::model::TopicModel;
+use lda_examples::table;
+
 /// A directory of a test's own.
 struct Scratch(PathBuf);
 
@@ -92,6 +96,16 @@ fn a_log_has_a_line_an_epoch() {
             assert_eq!(line["epoch"], epoch);
             assert_eq!(line["tokens"], 320);
             assert_eq!(line.get("log_joint").is_some(), epoch % 10 == 0, "{line}");
+            let full =
+                line.get("non_zeros").map(|it| (it["words"].as_u64(), it["documents"].as_u64()));
+            assert_eq!(full.is_some(), epoch % 10 == 0, "{line}");
+            // Ten words and four topics, forty documents.
+            let fits =
+                |(words, documents)| (10..=40).contains(&words) && (40..=160).contains(&documents);
+            assert!(
+                full.is_none_or(|(words, documents)| words.zip(documents).is_some_and(fits)),
+                "{line}"
+            );
             let bytes = line["bytes"].as_object().unwrap();
             let of = |name: &str| bytes[name].as_u64().unwrap();
             let parts = bytes.keys().filter(|name| *name != "all").map(|name| of(name));
@@ -106,6 +120,29 @@ fn a_log_has_a_line_an_epoch() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("run.jsonl: cannot write: "), "{said}");
+}
+
+#[test]
+fn a_run_ends_with_its_topics_whether_or_not_rows_are_gathered() {
+    let scratch = Scratch::new("topics");
+    let (path, file) = (scratch.file("articles.txt"), scratch.file("model.lda"));
+    documents(&path);
+    let shown = |options: &[&str]| {
+        let output = cluster(&path, &[options, &["--workers", "2", "--servers", "3"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown_with = shown(&["--top-words", "3", "--save", file.to_str().unwrap()]);
+    let model = TopicModel::load(&file).unwrap();
+    let (counts, mut expected) = (model.counts().unwrap(), Vec::new());
+    let words = top_words(counts, counts.beta(), 3, Ranking::Probability).unwrap();
+    table::write(&mut expected, counts.totals(), model.vocabulary(), &words, 100).unwrap();
+    assert_eq!(shown_with, String::from_utf8(expected).unwrap());
+    // Nobody gathers here, and nobody is judged there.
+    assert_eq!(shown(&["--top-words", "3"]), shown_with);
+    assert_eq!(shown(&["--top-words", "3", "--evaluate-every", "0"]), shown_with);
+    assert_eq!(shown(&["--top-words", "0"]), "");
+    assert_eq!(shown(&["--show-topics", "1"]).lines().count(), 3);
 }
 
 #[test]

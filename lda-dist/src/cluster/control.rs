@@ -5,15 +5,15 @@
 //!          in how many of them, as another
 //!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
 //!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, nanoseconds waited for
-//!          servers and for the master, 8 each, bytes held (8), the number of shards (2), and if the model is
-//!          judged, for each its number (2) and its part of the log joint (8)
+//!          servers and for the master, 8 each, bytes held (8), and if the model is judged, else 0, non-zeros of
+//!          C_d (8) and the number of shards (2), and for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs and in
 //!          how many of them
 //!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
 //!          with signs
-//!          20 end, to servers: round, 1 if the model is judged or 0; the reply is what their rows have gained, as
-//!          such a row, bytes held (8), the number of partitions (2), and if it is judged, for each its number (2)
-//!          and its part of the log joint (8)
+//!          20 end, to servers: round, 1 if the model is judged or 0, words of each topic that are wanted (4); the
+//!          reply is what their rows have gained, as such a row, bytes held (8), and what was found of all rows
+//!          ([`aggregate`](crate::aggregate))
 //!          21 finish, to all: that was the last round; the last attempt, none up to which begins any more (4); the last
 //!          epoch that all have kept (4); 1 if there is more to do, when the run is begun again, or 0
 //!          22 failed, to the master: why, as text
@@ -33,10 +33,11 @@
 use std::time::Duration;
 
 use super::Waited;
+use crate::aggregate::Wanted;
 use crate::job::Round;
 use crate::placement::WordUses;
 use crate::together::Bytes;
-use crate::wire::{RowCode, put_uses, take_uses};
+use crate::wire::{RowCode, put_uses, take, take_uses};
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +66,7 @@ pub(super) enum Control {
     },
     End {
         round: Round,
-        judged: bool,
+        wanted: Wanted,
     },
     Finish {
         attempt: u32,
@@ -97,10 +98,12 @@ pub(super) struct Took {
     pub waited: Waited,
     /// Bytes held.
     pub memory: u64,
+    /// Of C_d, and of shards the parts of the log joint; 0 and none unless the model is judged.
+    pub non_zeros: u64,
     pub parts: Parts,
 }
 
-/// Shards or partitions, and the part of the log joint of each.
+/// Shards, and the part of the log joint of each.
 pub(super) type Parts = Vec<(u16, f64)>;
 
 pub(super) const WORDS: u8 = 16;
@@ -140,7 +143,7 @@ impl Control {
                 to.push(DONE);
                 put_round(round, &mut to);
                 to.extend(kept.to_le_bytes());
-                if let Some(Took { bytes, waited, memory, parts }) = took {
+                if let Some(Took { bytes, waited, memory, non_zeros, parts }) = took {
                     let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
                     let nanoseconds =
                         |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -150,6 +153,7 @@ impl Control {
                         to.extend(number.to_le_bytes());
                     }
                     to.extend(memory.to_le_bytes());
+                    to.extend(non_zeros.to_le_bytes());
                     put_parts(parts, &mut to);
                 }
             }
@@ -166,10 +170,11 @@ impl Control {
                 to.extend(kept.to_le_bytes());
                 RowCode::new(topics).encode(gained, &mut to);
             }
-            Self::End { round, judged } => {
+            Self::End { round, wanted: Wanted { judged, top_words } } => {
                 to.push(END);
                 put_round(round, &mut to);
                 to.push((*judged).into());
+                to.extend(top_words.to_le_bytes());
             }
             Self::Finish { attempt, kept, stopped } => {
                 to.push(FINISH);
@@ -249,7 +254,8 @@ impl Control {
             END => {
                 let round = take_round(&mut rest)?;
                 let [judged @ (0 | 1)] = take(&mut rest)? else { return None };
-                Self::End { round, judged: judged == 1 }
+                let top_words = u32::from_le_bytes(take(&mut rest)?);
+                Self::End { round, wanted: Wanted { judged: judged == 1, top_words } }
             }
             FINISH => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
@@ -278,24 +284,13 @@ impl Control {
     }
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, after) = rest.split_first_chunk()?;
-    *rest = after;
-    Some(*taken)
-}
-
 /// Writes parts.
-pub(super) fn put_parts(parts: &[(u16, f64)], to: &mut Vec<u8>) {
+fn put_parts(parts: &[(u16, f64)], to: &mut Vec<u8>) {
     to.extend((parts.len() as u16).to_le_bytes());
     for (number, part) in parts {
         to.extend(number.to_le_bytes());
         to.extend(part.to_le_bytes());
     }
-}
-
-/// Reads bytes held, and parts.
-pub(super) fn take_memory_and_parts(rest: &mut &[u8]) -> Option<(u64, Parts)> {
-    Some((u64::from_le_bytes(take(rest)?), take_parts(rest)?))
 }
 
 /// Reads parts.
@@ -306,15 +301,16 @@ fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
 }
 
 fn take_took(rest: &mut &[u8]) -> Option<Took> {
-    let mut numbers = [0; 9];
+    let mut numbers = [0; 10];
     for number in &mut numbers {
         *number = u64::from_le_bytes(take(rest)?);
     }
-    let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
+    let [sizes, routes, rows, gained, pushed, answers, servers, master, memory, non_zeros] =
+        numbers;
     let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
     let [servers, master] = [servers, master].map(Duration::from_nanos);
     let waited = Waited { servers, master };
-    Some(Took { bytes, waited, memory, parts: take_parts(rest)? })
+    Some(Took { bytes, waited, memory, non_zeros, parts: take_parts(rest)? })
 }
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
@@ -338,11 +334,12 @@ mod tests {
 
     fn took() -> impl Strategy<Value = Option<Took>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let took = (any::<[u64; 9]>(), parts).prop_map(|(numbers, parts)| {
-            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
+        let took = (any::<[u64; 10]>(), parts).prop_map(|(numbers, parts)| {
+            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory, non_zeros] =
+                numbers;
             let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
             let [servers, master] = [servers, master].map(Duration::from_nanos);
-            Took { bytes, waited: Waited { servers, master }, memory, parts }
+            Took { bytes, waited: Waited { servers, master }, memory, non_zeros, parts }
         });
         prop::option::of(took)
     }
@@ -373,7 +370,9 @@ mod tests {
             (round(), any::<u32>(), gained).prop_map(|(round, kept, gained)| {
                 Control::Begin { round, kept, gained: gained.into_iter().collect() }
             }),
-            (round(), any::<bool>()).prop_map(|(round, judged)| Control::End { round, judged }),
+            (round(), any::<(bool, u32)>()).prop_map(|(round, (judged, top_words))| {
+                Control::End { round, wanted: Wanted { judged, top_words } }
+            }),
             any::<([u32; 2], bool)>().prop_map(|([attempt, kept], stopped)| Control::Finish {
                 attempt,
                 kept,

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lda_core::special::ln_rising;
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
 use lda_transport::{Frame, NodeId};
 
-use super::control::{Control, Took, take_memory_and_parts};
+use super::control::Control;
 use super::gathered::Gathered;
 use super::outbox::Outbox;
-use super::{Failed, Keeper, Memory, Port, Report, Setup, Stage, Waited, outcome, reject};
+use super::tally::Tally;
+use super::{Failed, Keeper, Port, Report, Setup, Stage, Topics, outcome, reject};
+use crate::aggregate::Wanted;
 use crate::job::{JOINING, Round};
 use crate::placement::{Placement, WordUses};
 use crate::snapshot::{LATEST, latest, parse_latest};
-use crate::together::{Bytes, Options, place};
+use crate::together::{Options, place};
 use crate::wire::RowCode;
 
 /// Attempts in a row that may come to no end of an epoch.
@@ -87,14 +88,9 @@ pub struct Master {
     totals: Vec<i64>,
     gained: Vec<i64>,
     /// Of this epoch.
-    bytes: Bytes,
-    waited: Waited,
-    /// Of the heaviest that have told of this epoch.
-    memory: Memory,
-    /// Parts of the log joint, of documents by shard and of words by partition: added up in this order.
-    documents_parts: BTreeMap<u16, f64>,
-    words_parts: BTreeMap<u16, f64>,
+    tally: Tally,
     reports: VecDeque<Report>,
+    topics: Option<Topics>,
     placement: Option<Placement>,
     gathered: Option<Gathered>,
     /// Nodes that have to end; all, if the master has to.
@@ -125,12 +121,9 @@ impl Master {
             to_begin: VecDeque::new(),
             totals: vec![0; setup.job.topics() as usize],
             gained: vec![0; setup.job.topics() as usize],
-            bytes: Bytes::default(),
-            waited: Waited::default(),
-            memory: Memory::default(),
-            documents_parts: BTreeMap::new(),
-            words_parts: BTreeMap::new(),
+            tally: Tally::default(),
             reports: VecDeque::new(),
+            topics: None,
             placement: None,
             gathered: None,
             stopping: BTreeSet::new(),
@@ -180,6 +173,11 @@ impl Master {
     /// What is known of an epoch, of each once, in order; again of those that are done again.
     pub fn report(&mut self) -> Option<Report> {
         self.reports.pop_front()
+    }
+
+    /// Words that stand for topics, as of the last epoch of which they were [asked for](Setup::top_words).
+    pub fn topics(&self) -> Option<&Topics> {
+        self.topics.as_ref()
     }
 
     /// Why what all have kept could not be written down, once each time. The run goes on.
@@ -297,11 +295,8 @@ impl Master {
                 if !on.contains(&round) || !self.done.entry(round).or_default().insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
-                if let Some(Took { bytes, waited, memory, parts }) = took {
-                    self.bytes.add(&bytes);
-                    self.waited.add(&waited);
-                    self.memory.worker = self.memory.worker.max(memory);
-                    self.documents_parts.extend(parts);
+                if let Some(took) = took {
+                    self.tally.of_worker(took);
                 }
                 self.kept_by.insert(peer, kept);
                 if self.phase == Phase::Working {
@@ -361,11 +356,7 @@ impl Master {
         self.kept_by.clear();
         self.gathered = None;
         self.totals.fill(0);
-        self.bytes = Bytes::default();
-        self.waited = Waited::default();
-        self.memory = Memory::default();
-        self.documents_parts.clear();
-        self.words_parts.clear();
+        self.tally = Tally::default();
         self.round = Round::joining(self.kept, self.attempt);
         self.begun = self.round;
         self.phase = Phase::Starting(self.setup.options.servers);
@@ -400,16 +391,10 @@ impl Master {
                 }
             }
             (For::End, Phase::Ending(left)) => {
-                let (mut gained, mut rest) = (Vec::<(u32, i32)>::new(), &reply[..]);
-                let read = RowCode::new(topics).decode(&mut rest, &mut gained);
-                self.bytes.totals += (reply.len() - rest.len()) as u64;
-                let told = take_memory_and_parts(&mut rest);
-                let (Ok(()), Some((memory, parts)), []) = (read, told, rest) else {
+                let Some(gained) = self.tally.of_server(topics, reply) else {
                     let what = "totals that are none".to_owned();
                     return Err(Failed::Message { peer: request.peer, what });
                 };
-                self.memory.server = self.memory.server.max(memory);
-                self.words_parts.extend(parts);
                 for (topic, by) in gained {
                     self.gained[topic as usize] += i64::from(by);
                 }
@@ -467,27 +452,16 @@ impl Master {
         let last = self.round.is_last(rounds);
         let gained = self.gained_row()?;
         let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
-        self.bytes.totals += all * u64::from(self.num_others());
+        self.tally.bytes.totals += all * u64::from(self.num_others());
         if last && !joining {
             self.fruitless = 0;
-            let log_joint = self.is_judged().then(|| self.log_joint());
-            let Self { kept, bytes, waited, memory, .. } = *self;
-            self.reports.push_back(Report {
-                epoch,
-                attempt,
-                kept,
-                bytes,
-                memory,
-                waited,
-                log_joint,
-            });
-            self.documents_parts.clear();
-            self.words_parts.clear();
+            let report = self.tally.report(self.round, self.kept, &self.setup.job, &self.totals);
+            self.reports.push_back(report);
         }
         if last {
-            self.bytes = Bytes::default();
-            self.waited = Waited::default();
-            self.memory = Memory::default();
+            let topics = self.tally.topics(epoch, &self.setup.job, &self.totals);
+            self.topics = topics.or(self.topics.take());
+            self.tally = Tally::default();
         }
         if last && epoch >= self.setup.epochs {
             if self.setup.gather {
@@ -548,7 +522,9 @@ impl Master {
         self.note_kept();
         self.gained.fill(0);
         self.phase = Phase::Ending(self.setup.options.servers);
-        let end = Control::End { round, judged: self.is_judged() };
+        let wanted = self.wanted();
+        self.tally.ask(wanted, &self.setup.job);
+        let end = Control::End { round, wanted };
         self.tell_servers(&end, Kind::Call, For::End, port);
     }
 
@@ -653,20 +629,14 @@ impl Master {
         Control::Finish { attempt: self.attempt, kept: self.kept, stopped }
     }
 
-    /// Whether the round that is on is an epoch's last, after which the model is judged.
-    fn is_judged(&self) -> bool {
+    /// What is to be found of all rows when the round that is on has ended.
+    fn wanted(&self) -> Wanted {
         let Round { epoch, number, .. } = self.round;
-        let is_last = number != JOINING && self.round.is_last(self.setup.options.rounds);
-        is_last && self.setup.judges(epoch)
-    }
-
-    fn log_joint(&self) -> f64 {
-        let Setup { job, .. } = &self.setup;
-        let beta_bar = job.beta() * f64::from(job.words());
-        let of_totals = self.totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
-        let documents: f64 = self.documents_parts.values().sum();
-        let words: f64 = self.words_parts.values().sum();
-        documents + words - of_totals.sum::<f64>()
+        let is_last = self.round.is_last(self.setup.options.rounds);
+        let judged = is_last && number != JOINING && self.setup.judges(epoch);
+        // A run that begins again when all is done has only its end.
+        let told = judged || is_last && epoch >= self.setup.epochs;
+        Wanted { judged, top_words: if told { self.setup.top_words } else { 0 } }
     }
 
     fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {

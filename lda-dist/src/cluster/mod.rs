@@ -12,7 +12,7 @@
 //! worker → servers  join: its words, and its tokens' topics
 //! worker → master   done
 //!    each round:
-//! master → servers  end: what have your rows gained?
+//! master → servers  end: what have your rows gained, and after an epoch what is to be found in them?
 //! master → servers  begin, and when all have: master → workers  begin
 //! worker → servers  sizes, pull, push, gained: some partitions ahead of the one it samples
 //! worker → master   done
@@ -51,10 +51,12 @@ mod role;
 mod run;
 mod server;
 mod stage;
+mod tally;
 mod worker;
 
 use std::time::Duration;
 
+use lda_core::eval::TopWord;
 use lda_core::file::checksum;
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
@@ -96,6 +98,9 @@ pub struct Setup {
     pub epochs: u32,
     /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
     pub judge_every: u32,
+    /// Words of each topic that servers tell the [master](Master::topics) at the end of each epoch whose log joint is
+    /// computed, and of the last; 0 for none. The master's own matter.
+    pub top_words: u32,
     /// Whether the master [gathers](Master::counts) all rows after the last.
     pub gather: bool,
     /// What tells the documents from others, so that nodes with others are turned away.
@@ -124,6 +129,28 @@ pub struct Report {
     pub waited: Waited,
     /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
     pub log_joint: Option<f64>,
+    /// How full the counts were then.
+    pub non_zeros: Option<NonZeros>,
+}
+
+/// Counts above 0: what memory, bytes and time follow from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NonZeros {
+    /// Of C_w.
+    pub words: u64,
+    /// Of C_d.
+    pub documents: u64,
+}
+
+/// Words that stand for topics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topics {
+    /// As of the end of this epoch.
+    pub epoch: u32,
+    /// C_k of then.
+    pub totals: Vec<u64>,
+    /// Those of each topic, by probability: what [`top_words`](fn@lda_core::eval::top_words) finds in all rows.
+    pub words: Vec<Vec<TopWord>>,
 }
 
 /// Bytes that nodes hold.
@@ -172,6 +199,7 @@ impl Setup {
             workers,
             epochs,
             judge_every,
+            top_words: _,
             gather,
             corpus,
             keep_every,

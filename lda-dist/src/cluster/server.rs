@@ -4,9 +4,10 @@ use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::endpoint::{Action, Draft, Ticket};
 
-use super::control::{Control, put_parts};
+use super::control::Control;
 use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Port, Setup, Stage, Waited, reject};
+use crate::aggregate::{Aggregate, Aggregates};
 use crate::job::{JOINING, Round};
 use crate::server::Server;
 use crate::together::{Options, place};
@@ -178,7 +179,7 @@ impl<T: TopicIndex> ServerNode<T> {
         }
         let server = server.as_mut().ok_or(Refusal::Now)?;
         match control {
-            Control::End { round, judged } => {
+            Control::End { round, wanted } => {
                 let rounds = setup.options.rounds;
                 let first = ended.map_or(*of, |last| last.next(rounds));
                 if round != first || round > *of {
@@ -195,8 +196,11 @@ impl<T: TopicIndex> ServerNode<T> {
                 let mut reply = Vec::new();
                 RowCode::new(job.topics()).encode(&row, &mut reply);
                 reply.extend((server.memory() as u64).to_le_bytes());
-                let parts = if judged { server.log_joint() } else { Vec::new() };
-                put_parts(&parts, &mut reply);
+                let mut found = Aggregates::new(wanted, job);
+                if !found.is_empty() {
+                    server.aggregate(&mut found);
+                }
+                found.encode(&mut reply);
                 Ok(reply)
             }
             Control::Begin { round, gained, .. } => {

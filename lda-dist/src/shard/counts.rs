@@ -160,6 +160,16 @@ impl<T: TopicIndex> Shard<T> {
         sum
     }
 
+    /// Non-zeros of C_d: topics of all documents.
+    pub fn non_zeros(&self) -> u64 {
+        let mut row = Vec::new();
+        let topics = |place| {
+            self.row_at(place, &mut row);
+            row.len() as u64
+        };
+        (0..self.num_documents()).map(topics).sum()
+    }
+
     /// Makes rows of C_d from the topics.
     fn count_documents(&mut self) {
         // Topics by document, each document's behind those of the one before.

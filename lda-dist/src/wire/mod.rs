@@ -111,3 +111,10 @@ pub enum WireError {
     #[error("a number in a row is too large")]
     Number,
 }
+
+/// So many bytes from the front, which are taken off; none where there are fewer.
+pub(crate) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = from.split_first_chunk()?;
+    *from = after;
+    Some(*taken)
+}

@@ -7,14 +7,15 @@ mod reach;
 mod recovery;
 mod slack;
 mod stopping;
+mod topics;
 
 use std::time::Duration;
 
 use lda_core::Corpus;
-use lda_core::eval::{WordCounts, log_joint};
+use lda_core::eval::{DocumentCounts, Ranking, WordCounts, log_joint, top_words};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
-    Documents, Failed, MASTER, Memory, Report, Role, Setup, Waited, run_local,
+    Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
@@ -26,6 +27,10 @@ use lda_transport::sim::{Network, Options as SimOptions, World};
 
 type Node = Role<u16, InMemory>;
 
+const BETA: f64 = 0.02;
+/// So few that of most topics some are left out.
+const TOP_WORDS: u32 = 3;
+
 fn corpus() -> Corpus {
     let mut rng = Xoshiro256PlusPlus::from_seed(8);
     let document = |_| {
@@ -36,13 +41,14 @@ fn corpus() -> Corpus {
 }
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
-    let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.02, 3).unwrap();
+    let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
     Setup {
         job,
         options,
         workers,
         epochs: 3,
         judge_every: 2,
+        top_words: TOP_WORDS,
         gather: true,
         corpus: 7,
         keep_every: 0,
@@ -135,6 +141,10 @@ impl End {
                 counts.visit_words(0..counts.num_words(), &mut |word, row| {
                     self.gathered.push((word as u32, row.to_vec()));
                 });
+                // What servers have found is what is found in their rows.
+                let (ranking, most) = (Ranking::Probability, TOP_WORDS as usize);
+                let expected = top_words(counts, BETA, most, ranking).unwrap();
+                assert_eq!(master.topics().unwrap().words, expected);
                 self.reports.extend(std::iter::from_fn(|| master.report()));
                 self.reports.iter_mut().for_each(strip);
             }
@@ -165,7 +175,8 @@ impl End {
     fn is_like(&self, other: &Self) -> bool {
         let near = |(a, b): (&Report, &Report)| {
             let joints = a.log_joint.zip(b.log_joint);
-            (a.epoch, a.bytes, a.log_joint.is_some()) == (b.epoch, b.bytes, b.log_joint.is_some())
+            (a.epoch, a.bytes, a.non_zeros) == (b.epoch, b.bytes, b.non_zeros)
+                && a.log_joint.is_some() == b.log_joint.is_some()
                 && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
         };
         (&self.tokens, &self.rows, &self.totals) == (&other.tokens, &other.rows, &other.totals)
@@ -185,6 +196,16 @@ fn of_world(world: &mut World<Node>, setup: &Setup, stored: &InMemory) -> End {
     end
 }
 
+/// Of rows as they are visited.
+fn non_zeros(run: &Together<u16>) -> NonZeros {
+    let mut found = NonZeros::default();
+    let words = 0..run.num_words();
+    run.visit_words(words, &mut |_, row| found.words += row.len() as u64);
+    let documents = 0..run.num_documents();
+    run.visit_documents(documents, &mut |_, row| found.documents += row.len() as u64);
+    found
+}
+
 /// In one process.
 fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
@@ -194,7 +215,9 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         let log_joint = setup
             .judges(epoch)
             .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
-        end.reports.push(Report { epoch, attempt: 1, bytes, log_joint, ..Report::default() });
+        let non_zeros = setup.judges(epoch).then(|| non_zeros(&run));
+        let report = Report { epoch, attempt: 1, bytes, log_joint, non_zeros, ..Report::default() };
+        end.reports.push(report);
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
     for server in run.servers() {

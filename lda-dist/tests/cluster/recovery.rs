@@ -73,6 +73,7 @@ fn check_master(found: &End, expected: &End, what: &str) {
     for (epoch, report) in last(&found.reports) {
         let expected = &all[&epoch];
         assert_eq!(report.bytes, expected.bytes, "{what}: epoch {epoch}");
+        assert_eq!(report.non_zeros, expected.non_zeros, "{what}: epoch {epoch}");
         let (found, expected) = (report.log_joint.unwrap(), expected.log_joint.unwrap());
         assert!((found / expected - 1.0).abs() < 1e-12, "{what}: epoch {epoch}");
     }

@@ -66,6 +66,9 @@ pub enum ClusterError {
         #[source]
         error: std::io::Error,
     },
+    /// The table could not be printed.
+    #[error("standard output: {0}; the model, if one was asked for, is written")]
+    Print(std::io::Error),
     /// A directory cannot be made.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -2,8 +2,7 @@
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
-use lda_core::model::TopicModel;
-use lda_dist::cluster::{Failed, Gathered, Role, RunError, Setup, run_local};
+use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::placement::WordUses;
 use lda_dist::together::place;
@@ -13,6 +12,7 @@ use lda_examples::reading;
 use crate::args::{Local, RoleName};
 use crate::config::Which;
 use crate::error::ClusterError;
+use crate::results::Results;
 use crate::training::Extent;
 use crate::watched::Watched;
 
@@ -34,20 +34,18 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
     let master = Which { role: RoleName::Master, index: 0 };
-    let log = args.training.log.as_deref();
-    let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?;
-    let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
-        gathered(run_local::<u16, _>(&setup, &documents, |master| watched.look(master))?)
+    let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
+    let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?
+        .naming(vocabulary, args.training.show_topics);
+    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        results(&run_local::<u16, _>(&setup, &documents, |master| watched.look(master))?)
     } else {
-        gathered(run_local::<u32, _>(&setup, &documents, |master| watched.look(master))?)
+        results(&run_local::<u32, _>(&setup, &documents, |master| watched.look(master))?)
     };
-    if let Some((output, counts)) = output.zip(counts) {
-        let vocabulary = documents.corpus().vocabulary().cloned();
-        let model = TopicModel::from_counts(&counts, setup.job.alpha().clone(), setup.job.beta())
-            .with_vocabulary(vocabulary);
-        output.fill(|out| model.write_to(out))?;
+    match results {
+        Some(results) => results.write(&args.training, &setup, vocabulary, output),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Shards of the documents. Here all is known that nodes would find out.
@@ -59,9 +57,6 @@ fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
 }
 
 /// What the master has, which comes first.
-fn gathered<T: TopicIndex>(nodes: Vec<Role<T, InMemory>>) -> Option<Gathered> {
-    match nodes.into_iter().next()? {
-        Role::Master(master) => master.counts().cloned(),
-        _ => None,
-    }
+fn results<T: TopicIndex>(nodes: &[Role<T, InMemory>]) -> Option<Results> {
+    nodes.first().and_then(Results::of)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use lda_dist::cluster::{Memory, Report, Waited};
+use lda_dist::cluster::{Memory, NonZeros, Report, Waited};
 use lda_dist::together::Bytes;
 use serde::Serialize;
 
@@ -28,10 +28,19 @@ struct Line {
     /// Only where it was computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint: Option<f64>,
+    /// Likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    non_zeros: Option<LineNonZeros>,
     bytes: LineBytes,
     /// Of all workers together.
     waited_seconds: LineWaited,
     heaviest_bytes: LineMemory,
+}
+
+#[derive(Serialize)]
+struct LineNonZeros {
+    words: u64,
+    documents: u64,
 }
 
 #[derive(Serialize)]
@@ -73,7 +82,7 @@ impl Log {
     /// # Errors
     /// Those of the system.
     pub fn add(&mut self, report: &Report) -> io::Result<()> {
-        let Report { epoch, attempt, kept, bytes, memory, waited, log_joint } = *report;
+        let Report { epoch, attempt, kept, bytes, memory, waited, log_joint, non_zeros } = *report;
         let seconds = self.begun.elapsed().as_secs_f64();
         self.begun = Instant::now();
         let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
@@ -87,6 +96,8 @@ impl Log {
             tokens: self.tokens,
             seconds,
             log_joint,
+            non_zeros: non_zeros
+                .map(|NonZeros { words, documents }| LineNonZeros { words, documents }),
             bytes: LineBytes { all, sizes, routes, rows, gained, pushed, answers, totals },
             waited_seconds: LineWaited {
                 servers: servers.as_secs_f64(),

@@ -17,6 +17,7 @@ mod log;
 mod node;
 mod nodes;
 mod progress;
+mod results;
 #[cfg(feature = "status")]
 mod status;
 mod stop;

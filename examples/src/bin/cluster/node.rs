@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lda_core::counts::TopicIndex;
 use lda_core::file::checksum;
-use lda_core::model::TopicModel;
-use lda_dist::cluster::{self, Failed, Gathered, Keeper, Role, RunError, Setup};
+use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
 use lda_dist::documents::Stored;
 use lda_dist::storage::Directory;
 use lda_examples::output::Output;
@@ -19,6 +18,7 @@ use crate::args::{Node, RoleName};
 use crate::config::{Config, Grpc, Snapshots, Which};
 use crate::error::ClusterError;
 use crate::nodes;
+use crate::results::Results;
 use crate::stop;
 use crate::training::Extent;
 use crate::watched::Watched;
@@ -53,28 +53,32 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let save = config.training.save.as_deref().filter(|_| which.role == RoleName::Master);
     let output = save.map(Output::create_file).transpose()?;
     args.program.note(&format!("{} {}", which.role.name(), which.index));
-    let counts = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
-        train::<u16>(args, &config, &setup, &documents, &stop, &mut *transport)?
+    let named = which.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
+    let vocabulary = if named { documents.vocabulary().map_err(place)? } else { None };
+    let tokens = documents.num_tokens();
+    let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
+    let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
+        .naming(vocabulary.as_ref(), config.training.show_topics);
+    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
     } else {
-        train::<u32>(args, &config, &setup, &documents, &stop, &mut *transport)?
+        train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
     };
-    if let Some((output, counts)) = output.zip(counts) {
-        let model = TopicModel::from_counts(&counts, setup.job.alpha().clone(), setup.job.beta())
-            .with_vocabulary(documents.vocabulary().map_err(place)?);
-        output.fill(|out| model.write_to(out))?;
+    match results {
+        Some(results) => results.write(&config.training, &setup, vocabulary.as_ref(), output),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Runs the role to its end; the master's has counts then.
+/// Runs the role to its end; the master's has results then.
 fn train<T: TopicIndex>(
-    args: &Node,
     config: &Config,
     setup: &Setup,
     documents: &Documents,
     stop: &AtomicBool,
     transport: &mut dyn Transport,
-) -> Result<Option<Gathered>, ClusterError> {
+    watched: &mut Watched<'_>,
+) -> Result<Option<Results>, ClusterError> {
     let keeper = match &config.snapshots {
         Some(Snapshots { directory, .. }) => {
             Some(Keeper::beside(Arc::new(Directory::create(directory)?)))
@@ -90,18 +94,11 @@ fn train<T: TopicIndex>(
         run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),
     };
-    let which = Which::of(setup, transport.id());
-    let (tokens, address) = (documents.num_tokens(), args.status.as_deref());
-    let log = config.training.log.as_deref();
-    let mut watched = Watched::new(&args.program, setup, which, tokens, address, log)?;
     let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
     let endpoint = cluster::config(identity);
     let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
-    Ok(match ended {
-        Role::Master(master) => master.counts().cloned(),
-        _ => None,
-    })
+    Ok(Results::of(&ended))
 }
 
 /// Which node this is, and its way to the others.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lda_dist::cluster::{Report, Setup};
+use lda_dist::cluster::{NonZeros, Report, Setup};
 use lda_examples::program::ProgramArgs;
 
 /// How a run goes, by the master's reports.
@@ -54,10 +54,14 @@ impl<'a> Progress<'a> {
             let joint = report.log_joint.map_or(String::new(), |joint| {
                 format!("log joint a token {:.4}, ", joint / self.tokens)
             });
+            let full = report.non_zeros.map_or(String::new(), |NonZeros { words, documents }| {
+                let [words, documents] = [words, documents].map(|number| number as f64 * 1e-6);
+                format!("; {words:.2} M non-zeros of words, {documents:.2} M of documents")
+            });
             let of_workers = 100.0 / (self.workers * seconds.max(1e-9));
             self.program.note(&format!(
                 "epoch {}: {joint}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
-                 each other",
+                 each other{full}",
                 report.epoch,
                 report.bytes.total() as f64 * 1e-6,
                 self.tokens / seconds.max(1e-9) * 1e-6,

@@ -75,10 +75,16 @@ pub struct Training {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ahead: u16,
 
+    /// Words a topic in the table that ends a run, by probability: servers find them among their own. 0 for no table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top_words: u32,
+    /// Topics in the table, largest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub show_topics: usize,
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Add a JSON object a line to this file for each epoch: seconds, bytes, waiting, memory, likelihood
+    /// Add a JSON object a line to this file for each epoch: seconds, bytes, waiting, memory, likelihood, non-zeros
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
@@ -103,6 +109,8 @@ impl Default for Training {
             short_length: None,
             mh_steps: 1,
             ahead: 1,
+            top_words: 10,
+            show_topics: 100,
             save: None,
             log: None,
         }
@@ -202,6 +210,7 @@ impl Training {
             workers: self.workers,
             epochs: self.epochs,
             judge_every: self.evaluate_every,
+            top_words: self.top_words,
             gather: self.save.is_some(),
             corpus: of.fingerprint,
             keep_every: 0,

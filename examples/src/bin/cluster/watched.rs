@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Documents, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
@@ -21,6 +22,9 @@ pub struct Watched<'a> {
     /// Of the master.
     progress: Option<Progress<'a>>,
     log: Option<Log>,
+    /// What the words of topics are called, and of how many topics they are shown.
+    #[cfg(feature = "status")]
+    names: (Option<&'a Vocabulary>, usize),
     #[cfg(feature = "status")]
     status: Option<Status>,
 }
@@ -49,6 +53,8 @@ impl<'a> Watched<'a> {
             status: Self::answer(program, setup, which, tokens, address)?,
             progress: is_master.then(|| Progress::new(program, setup, tokens)),
             log: log.filter(|_| is_master).map(open).transpose()?,
+            #[cfg(feature = "status")]
+            names: (None, 0),
         };
         #[cfg(not(feature = "status"))]
         if address.is_some() {
@@ -56,6 +62,16 @@ impl<'a> Watched<'a> {
             return Err(ClusterError::Usage(why.to_owned()));
         }
         Ok(watched)
+    }
+
+    /// The same, and words of so many topics are shown by their names.
+    #[cfg_attr(not(feature = "status"), expect(unused_variables, unused_mut))]
+    pub fn naming(mut self, vocabulary: Option<&'a Vocabulary>, topics: usize) -> Self {
+        #[cfg(feature = "status")]
+        {
+            self.names = (vocabulary, topics);
+        }
+        self
     }
 
     #[cfg(feature = "status")]
@@ -96,6 +112,10 @@ impl<'a> Watched<'a> {
             Role::Master(master) => {
                 while let Some(report) = master.report() {
                     self.report(&report);
+                }
+                #[cfg(feature = "status")]
+                if let Some((status, topics)) = self.status.as_ref().zip(master.topics()) {
+                    status.name(topics, self.names.0, self.names.1);
                 }
                 master.trouble()
             }

@@ -22,7 +22,6 @@ mod provenance;
 mod results;
 mod run;
 mod sources;
-mod table;
 
 use std::process::ExitCode;
 

@@ -16,9 +16,9 @@ use crate::log::Log;
 use crate::progress::{Goal, Progress};
 use crate::provenance::{Basis, Input, Provenance};
 use crate::results::{Outcome, Results};
-use crate::{basis, held_out, input, interrupt, table};
+use crate::{basis, held_out, input, interrupt};
 use lda_examples::matrix::Layout;
-use lda_examples::program;
+use lda_examples::{program, table};
 
 /// Reads, trains, writes, prints.
 ///
@@ -180,7 +180,8 @@ fn show(
     let words = top_words(counts, counts.beta(), args.results.top_words, args.ranking())?;
     print(|out| {
         writeln!(out, "# options: {}", provenance.to_json())?;
-        table::write(out, model, &words, args.results.show_topics)
+        let (totals, limit) = (counts.totals(), args.results.show_topics);
+        table::write(out, totals, model.vocabulary(), &words, limit)
     })?;
     let Some(held) = held else { return Ok(()) };
     let phi = Phi::from_model(model).expect("beta was checked");
@@ -198,10 +199,5 @@ fn show(
 }
 
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), TrainError> {
-    let mut out = io::stdout().lock();
-    match write(&mut out).and_then(|()| out.flush()) {
-        // Who reads only the first lines, as `head` does, has what he wants.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(TrainError::Print),
-    }
+    table::print(write).map_err(TrainError::Print)
 }

@@ -186,8 +186,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&self.setup.job));
         let judged = self.setup.judges(epoch);
         let parts = if judged { self.shards.iter().map(part).collect() } else { Vec::new() };
+        let non_zeros = if judged { self.shards.iter().map(Shard::non_zeros).sum() } else { 0 };
         let (bytes, waited) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.waited));
-        Some(Took { bytes, waited, memory: self.memory(), parts })
+        Some(Took { bytes, waited, memory: self.memory(), non_zeros, parts })
     }
 
     /// Bytes held, without what travels.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
-use lda_dist::cluster::{NodeState, Report, Waited};
+use lda_dist::cluster::{NodeState, NonZeros, Report, Waited};
 use lda_dist::job::JOINING;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -33,6 +33,7 @@ pub struct Metrics {
     log_joint: Real,
     moved: Family<What, Counter>,
     heaviest: Family<Of, Gauge>,
+    non_zeros: Family<Of, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,6 +70,7 @@ impl Metrics {
             log_joint: Real::default(),
             moved: Family::default(),
             heaviest: Family::default(),
+            non_zeros: Family::default(),
         };
         let to = &mut all.registry;
         to.register("epoch", "Epoch that is on", all.epoch.clone());
@@ -110,6 +112,8 @@ impl Metrics {
                 Unit::Bytes,
                 all.heaviest.clone(),
             );
+            let help = "Counts above 0 by word or by document and topic, when last computed";
+            to.register("non_zeros", help, all.non_zeros.clone());
         }
         all
     }
@@ -151,6 +155,11 @@ impl Metrics {
             ("totals", bytes.totals),
         ] {
             self.moved.get_or_create(&What { what }).inc_by(moved);
+        }
+        if let Some(NonZeros { words, documents }) = report.non_zeros {
+            for (of, number) in [("words", words), ("documents", documents)] {
+                self.non_zeros.get_or_create(&Of { of }).set(number as i64);
+            }
         }
         for (of, memory) in [("worker", report.memory.worker), ("server", report.memory.server)] {
             self.heaviest.get_or_create(&Of { of }).set(memory as i64);

@@ -16,8 +16,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
-use lda_dist::cluster::{NodeState, Report, Setup};
+use lda_core::corpus::Vocabulary;
+use lda_dist::cluster::{NodeState, NonZeros, Report, Setup, Topics};
 use lda_dist::job::JOINING;
+use lda_examples::table;
 use serde::Serialize;
 
 use crate::config::Which;
@@ -68,6 +70,7 @@ struct Told {
     looked: Option<Instant>,
     state: Option<NodeState>,
     epochs: Vec<Epoch>,
+    topics: Option<Table>,
 }
 
 /// What the master knows of an epoch.
@@ -80,6 +83,7 @@ struct Epoch {
     seconds: f64,
     tokens_per_second: f64,
     log_joint_per_token: Option<f64>,
+    non_zeros: Option<Full>,
     bytes: Bytes,
     worker_memory: u64,
     server_memory: u64,
@@ -96,6 +100,29 @@ struct Bytes {
     totals: u64,
 }
 
+/// Counts above 0.
+#[derive(Clone, Debug, Serialize)]
+struct Full {
+    words: u64,
+    documents: u64,
+}
+
+/// Topics at an epoch's end.
+#[derive(Clone, Debug, Serialize)]
+struct Table {
+    epoch: u32,
+    /// Those that are shown.
+    largest: Vec<Topic>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Topic {
+    topic: usize,
+    /// Of all tokens.
+    share: f64,
+    words: Vec<String>,
+}
+
 /// All of it.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -106,6 +133,7 @@ struct Document<'a> {
     round: Option<u16>,
     memory: u64,
     epochs: &'a [Epoch],
+    topics: Option<&'a Table>,
 }
 
 impl Status {
@@ -125,7 +153,13 @@ impl Status {
             partitions: options.partitions,
             rounds: options.rounds,
         };
-        let told = Told { begun: Instant::now(), looked: None, state: None, epochs: Vec::new() };
+        let told = Told {
+            begun: Instant::now(),
+            looked: None,
+            state: None,
+            epochs: Vec::new(),
+            topics: None,
+        };
         let metrics = Metrics::new(node.role, node.index);
         Self(Arc::new(Shared { node, tokens: tokens as f64, metrics, told: Mutex::new(told) }))
     }
@@ -185,6 +219,9 @@ impl Status {
                 seconds,
                 tokens_per_second: tokens / seconds,
                 log_joint_per_token: report.log_joint.map(|joint| joint / tokens),
+                non_zeros: report
+                    .non_zeros
+                    .map(|NonZeros { words, documents }| Full { words, documents }),
                 bytes: Bytes {
                     pulled: of.sizes.saturating_add(of.routes).saturating_add(of.rows),
                     gained: of.gained,
@@ -210,6 +247,22 @@ impl Status {
         });
     }
 
+    /// Words that stand for topics, as the master knows them now; of the largest so many are shown.
+    pub fn name(&self, topics: &Topics, vocabulary: Option<&Vocabulary>, shown: usize) {
+        let Topics { epoch, totals, words } = topics;
+        if self.told(|told| told.topics.as_ref().is_some_and(|before| before.epoch == *epoch)) {
+            return;
+        }
+        let tokens = totals.iter().sum::<u64>().max(1) as f64;
+        let named = |topic: usize| Topic {
+            topic,
+            share: totals[topic] as f64 / tokens,
+            words: words[topic].iter().map(|top| table::name(vocabulary, top.word)).collect(),
+        };
+        let largest = table::largest_first(totals).into_iter().take(shown).map(named).collect();
+        self.told(|told| told.topics = Some(Table { epoch: *epoch, largest }));
+    }
+
     fn told<R>(&self, with: impl FnOnce(&mut Told) -> R) -> R {
         with(&mut self.0.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -229,6 +282,7 @@ async fn document(State(status): State<Status>) -> impl IntoResponse {
             round: on.map(|round| round.number),
             memory: told.state.map_or(0, |state| state.memory),
             epochs: &told.epochs,
+            topics: told.topics.as_ref(),
         })
     });
     let json = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
@@ -244,6 +298,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
+    use lda_core::eval::TopWord;
     use lda_dist::cluster::{Memory, Waited};
     use lda_dist::job::Round;
 
@@ -269,6 +324,7 @@ mod tests {
             memory,
             waited,
             log_joint: Some(-5e3),
+            non_zeros: Some(NonZeros { words: 40, documents: 50 }),
             ..Report::default()
         }
     }
@@ -290,6 +346,9 @@ mod tests {
         assert!(!status.is_due());
         status.report(&report(1));
         status.report(&report(2));
+        let word = |word| TopWord { word, count: 4, probability: 0.5, score: 0.5 };
+        let words = vec![vec![word(3)], vec![word(7), word(8)]];
+        status.name(&Topics { epoch: 2, totals: vec![250, 750], words }, None, 1);
         let address = status.listen("127.0.0.1:0").unwrap();
         let json = ask(address, "/status.json");
         let (_, body) = json.split_once("\r\n\r\n").unwrap();
@@ -297,6 +356,9 @@ mod tests {
         assert_eq!((&found["node"]["role"], &found["epoch"]), (&"master".into(), &3.into()));
         assert_eq!(found["epochs"][1]["log-joint-per-token"], -5.0);
         assert_eq!(found["epochs"][1]["bytes"]["pulled"], 10);
+        assert_eq!(found["epochs"][1]["non-zeros"]["words"], 40);
+        let largest = serde_json::json!([{ "topic": 1, "share": 0.75, "words": ["#7", "#8"] }]);
+        assert_eq!((&found["topics"]["epoch"], &found["topics"]["largest"]), (&2.into(), &largest));
         assert_eq!(found["memory"], 77);
         assert!(ask(address, "/").contains("<title>"));
         assert!(ask(address, "/healthz").ends_with("ok\n"));
@@ -308,6 +370,7 @@ mod tests {
             "lda_log_joint_per_token{role=\"master\",index=\"0\"} -5.0",
             "lda_moved_bytes_total{role=\"master\",index=\"0\",what=\"rows\"} 20",
             "lda_heaviest_memory_bytes{role=\"master\",index=\"0\",of=\"server\"} 12",
+            "lda_non_zeros{role=\"master\",index=\"0\",of=\"documents\"} 50",
         ] {
             assert!(figures.lines().any(|found| found == line), "{line} in {figures}");
         }

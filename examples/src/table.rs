@@ -4,19 +4,43 @@ use std::io::{self, Write};
 
 use lda_core::corpus::Vocabulary;
 use lda_core::eval::TopWord;
-use lda_core::model::TopicModel;
+
+/// Prints on standard output.
+///
+/// # Errors
+/// Those of the system, but for a reader that has gone.
+pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        // Who reads only the first lines, as `head` does, has what he wants.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Topics that have tokens, largest first.
+pub fn largest_first(totals: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..totals.len()).filter(|&topic| totals[topic] > 0).collect();
+    order.sort_by_key(|&topic| (std::cmp::Reverse(totals[topic]), topic));
+    order
+}
 
 /// Writes the topics, largest first: number, share of the tokens, words.
+///
+/// # Errors
+/// Those of `out`.
+///
+/// # Panics
+/// If there is not a list of words a topic, or if a word is not of the vocabulary.
 pub fn write(
     out: &mut dyn Write,
-    model: &TopicModel,
+    totals: &[u64],
+    vocabulary: Option<&Vocabulary>,
     words: &[Vec<TopWord>],
     limit: usize,
 ) -> io::Result<()> {
-    let totals = model.counts().expect("a run leaves counts").totals();
     let tokens = totals.iter().sum::<u64>().max(1) as f64;
-    let mut order: Vec<usize> = (0..totals.len()).filter(|&topic| totals[topic] > 0).collect();
-    order.sort_by_key(|&topic| (std::cmp::Reverse(totals[topic]), topic));
+    let order = largest_first(totals);
     let used = order.len();
     writeln!(out, "topic   share  words")?;
     for &topic in order.iter().take(limit) {
@@ -24,7 +48,7 @@ pub fn write(
         write!(out, "{topic:>5} {share:>6.2}%  ")?;
         for (place, word) in words[topic].iter().enumerate() {
             let space = if place == 0 { "" } else { " " };
-            write!(out, "{space}{}", name(model.vocabulary(), word.word))?;
+            write!(out, "{space}{}", name(vocabulary, word.word))?;
         }
         writeln!(out)?;
     }
@@ -39,7 +63,10 @@ pub fn write(
 }
 
 /// A word as it is safe to show; its number where it has no name.
-fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
+///
+/// # Panics
+/// If the word is not of the vocabulary.
+pub fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
     match vocabulary {
         // A vocabulary is input: it must not steer the terminal.
         Some(vocabulary) => {
@@ -62,7 +89,7 @@ mod tests {
         let counts = model.counts().unwrap();
         let words = top_words(counts, counts.beta(), 2, Ranking::Probability).unwrap();
         let mut out = Vec::new();
-        write(&mut out, &model, &words, limit).unwrap();
+        write(&mut out, counts.totals(), model.vocabulary(), &words, limit).unwrap();
         String::from_utf8(out).unwrap()
     }
 

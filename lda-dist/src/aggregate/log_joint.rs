@@ -1,0 +1,59 @@
+//! The words' part of the log joint.
+
+use std::collections::BTreeMap;
+
+use lda_core::special::LnGammaRatio;
+
+use super::Aggregate;
+use crate::wire::take;
+
+/// Σ ln Γ(C_wk + β) − ln Γ(β) of each partition's rows: the bits of the sum follow from the partitions, and not from the
+/// servers that they lie on.
+///
+/// ```text
+/// number of partitions (2), and for each its number (2) and its part (8)
+/// ```
+#[derive(Clone, Debug)]
+pub struct LogJoint {
+    ratio: LnGammaRatio,
+    parts: BTreeMap<u16, f64>,
+}
+
+impl LogJoint {
+    /// With this β.
+    pub fn new(beta: f64) -> Self {
+        Self { ratio: LnGammaRatio::new(beta), parts: BTreeMap::new() }
+    }
+
+    /// All parts, added up by partition.
+    pub fn sum(&self) -> f64 {
+        self.parts.values().sum()
+    }
+}
+
+impl Aggregate for LogJoint {
+    fn see(&mut self, partition: u16, _: u32, row: &[(u32, u32)]) {
+        let of_row = row.iter().map(|entry| self.ratio.get(entry.1.into())).sum::<f64>();
+        *self.parts.entry(partition).or_default() += of_row;
+    }
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend((self.parts.len() as u16).to_le_bytes());
+        for (number, part) in &self.parts {
+            to.extend(number.to_le_bytes());
+            to.extend(part.to_le_bytes());
+        }
+    }
+
+    fn merge(&mut self, from: &mut &[u8]) -> Option<()> {
+        for _ in 0..u16::from_le_bytes(take(from)?) {
+            let number = u16::from_le_bytes(take(from)?);
+            let part = f64::from_le_bytes(take(from)?);
+            // Each lies on one server.
+            if self.parts.insert(number, part).is_some() {
+                return None;
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Words that stand for topics come to the master, and rows stay where they are.
+
+use std::sync::Arc;
+
+use lda_core::eval::TopWord;
+use lda_dist::storage::Memory;
+
+use super::*;
+
+/// In one process, after the last epoch.
+fn expected_words(corpus: &Corpus, setup: &Setup) -> Vec<Vec<TopWord>> {
+    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
+    for _ in 0..setup.epochs {
+        run.epoch().unwrap();
+    }
+    let most = setup.top_words as usize;
+    top_words(&run, setup.job.beta(), most, Ranking::Probability).unwrap()
+}
+
+#[test]
+fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for (servers, partitions, wanted) in [(1, 1, 1), (3, 7, 4), (5, 9, 1000), (2, 4, 0)] {
+        let cut = Options { shards: 4, rounds: 1, ..Options::default() };
+        let setup = setup(&corpus, 2, Options { servers, partitions, ..cut });
+        let setup = Setup { judge_every: 0, gather: false, top_words: wanted, ..setup };
+        let nodes = run_local::<u16, _>(&setup, &stored, |_| {}).unwrap();
+        let Role::Master(master) = &nodes[0] else { panic!("the first is the master") };
+        assert!(master.counts().is_none());
+        match master.topics() {
+            None => assert_eq!(wanted, 0),
+            Some(topics) => {
+                assert_eq!((topics.epoch, topics.words.len()), (3, 80));
+                assert!(topics.words == expected_words(&corpus, &setup), "{wanted} words");
+                let totals = master.totals().iter().map(|&total| total as u64);
+                assert!(totals.eq(topics.totals.iter().copied()));
+            }
+        }
+    }
+}
+
+#[test]
+fn they_come_again_where_a_run_is_begun_that_had_ended() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let setup = recovery::job(&corpus, 3);
+    let storage = Arc::new(Memory::default());
+    let mut world = recovery::world(&setup, &stored, &storage, Network::default(), 2);
+    run(&mut world);
+    let ids: Vec<NodeId> = world.living().collect();
+    ids.into_iter().for_each(|id| world.restart(id));
+    run(&mut world);
+    let Some(Role::Master(master)) = world.program(MASTER) else { panic!("it is there") };
+    let topics = master.topics().unwrap();
+    assert_eq!(topics.epoch, 8);
+    assert!(topics.words == expected_words(&corpus, &setup));
+}
