@@ -11,17 +11,21 @@ use super::Port;
 #[derive(Debug)]
 pub(super) struct Outbox<For> {
     waiting: BTreeMap<NodeId, VecDeque<(Kind, Draft, For)>>,
-    underway: BTreeMap<RequestId, For>,
+    /// What they were for, and their bytes.
+    underway: BTreeMap<RequestId, (For, usize)>,
+    /// Of all of them.
+    bytes: usize,
 }
 
 impl<For> Default for Outbox<For> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), underway: BTreeMap::new() }
+        Self { waiting: BTreeMap::new(), underway: BTreeMap::new(), bytes: 0 }
     }
 }
 
 impl<For> Outbox<For> {
     pub fn send(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &[u8], what: For) {
+        self.bytes += body.len();
         let waiting = self.waiting.entry(peer).or_default();
         waiting.push_back((kind, Draft::from(body), what));
         if waiting.len() == 1 {
@@ -33,9 +37,10 @@ impl<For> Outbox<For> {
     pub fn ready(&mut self, port: &mut dyn Port, peer: NodeId) {
         let Some(waiting) = self.waiting.get_mut(&peer) else { return };
         while let Some((kind, draft, what)) = waiting.pop_front() {
+            let len = draft.body().len();
             match port.ask(peer, kind, draft) {
                 Ok(request) => {
-                    self.underway.insert(request, what);
+                    self.underway.insert(request, (what, len));
                 }
                 Err(busy) => {
                     waiting.push_front((kind, busy.draft, what));
@@ -50,6 +55,7 @@ impl<For> Outbox<For> {
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.underway.clear();
+        self.bytes = 0;
     }
 
     /// The same, but for those of this kind.
@@ -58,16 +64,26 @@ impl<For> Outbox<For> {
             waiting.retain(|(_, _, what)| keep(what));
             !waiting.is_empty()
         });
-        self.underway.retain(|_, what| keep(what));
+        self.underway.retain(|_, (what, _)| keep(what));
+        let waiting = self.waiting.values().flatten().map(|(_, draft, _)| draft.body().len());
+        self.bytes = waiting.chain(self.underway.values().map(|(_, len)| *len)).sum();
     }
 
     /// What waits for a peer is not sent.
     pub fn forget(&mut self, peer: NodeId) {
-        self.waiting.remove(&peer);
+        let forgotten = self.waiting.remove(&peer).into_iter().flatten();
+        self.bytes -= forgotten.map(|(_, draft, _)| draft.body().len()).sum::<usize>();
     }
 
     /// A request has ended: what it was for.
     pub fn ended(&mut self, request: RequestId) -> Option<For> {
-        self.underway.remove(&request)
+        let (what, len) = self.underway.remove(&request)?;
+        self.bytes -= len;
+        Some(what)
+    }
+
+    /// Bytes of requests that wait or are underway.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }

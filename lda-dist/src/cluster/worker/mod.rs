@@ -1,5 +1,6 @@
 //! A worker of a run: shards of documents, sampled a partition at a time.
 
+mod joining;
 mod kept;
 mod round;
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Action, Draft, Kind, Outcome, Ticket, Why};
+use lda_transport::endpoint::{Action, Draft, Outcome, Ticket, Why};
 
 use super::control::{Control, Took};
 use super::master_link::Link;
@@ -54,6 +55,9 @@ pub struct Worker<T: TopicIndex, D> {
     /// The round that is sampled here, or was the last, and C_k in it.
     round: Round,
     totals: Vec<u32>,
+    /// Partitions that shards have to join yet, and how many bytes of it may be underway.
+    to_join: VecDeque<(usize, u16)>,
+    most_joining: usize,
     /// Whether something of it is left to sample.
     sampling: bool,
     /// Rounds that may begin after it, in whatever order that was heard, and what C_k has gained in each of them.
@@ -102,6 +106,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             bench: Bench::new(setup.job.topics()),
             round: Round::joining(0, 0),
             totals: vec![0; setup.job.topics() as usize],
+            to_join: VecDeque::new(),
+            most_joining: joining::MOST,
             sampling: false,
             begun: BTreeMap::new(),
             queued: Round::joining(0, 0),
@@ -323,6 +329,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.begun.clear();
         self.sampling = false;
         self.ending.clear();
+        self.to_join.clear();
         self.to_be_done.clear();
         self.bytes = Bytes::default();
         self.waited = Waited::default();
@@ -334,7 +341,6 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.queued = self.round;
         self.ending.push_back((self.round, None));
         let placement = place(&self.setup.job, &self.setup.options, words, documents)?;
-        let mut body = Vec::new();
         for number in self.setup.shards(self.number) {
             let (corpus, first) = self
                 .documents
@@ -347,16 +353,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             if epoch > 0 {
                 self.restore(&mut shard, epoch)?;
             }
-            for partition in 0..placement.num_partitions() as u16 {
-                body.clear();
-                shard.join(&self.setup.job, &placement, partition, self.round, &mut body);
-                let server = self.setup.server(placement.server(partition.into()));
-                self.outbox.send(port, server, Kind::Push, &body, For::Join(self.round));
-                *self.to_be_done.entry(self.round).or_default() += 1;
-            }
             self.shards.push(shard);
         }
         self.placement = Some(placement);
+        self.begin_to_join();
+        self.join(port);
         // Who was here before may not have heard that all have kept this one.
         self.cleaned = epoch.saturating_sub(self.setup.keep_every);
         self.clean(epoch);

@@ -293,6 +293,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 if let Some(left) = self.to_be_done.get_mut(&round) {
                     *left = left.saturating_sub(1);
                 }
+                self.join(port);
                 self.tell_done(port);
                 Ok(())
             }

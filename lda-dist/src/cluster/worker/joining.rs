@@ -1,0 +1,128 @@
+//! How a worker brings its tokens' topics to servers.
+//!
+//! All that it has to say is about as much as it has. So it says a part, and more of it as servers have taken what was
+//! said: at most [`MOST`] bytes wait or are underway, and one partition of one shard more.
+
+use lda_core::counts::TopicIndex;
+use lda_transport::endpoint::Kind;
+
+use super::{For, Worker};
+use crate::cluster::Port;
+use crate::documents::Documents;
+
+/// Bytes that are said before servers have taken any.
+pub(super) const MOST: usize = 16 << 20;
+
+impl<T: TopicIndex, D: Documents> Worker<T, D> {
+    /// Notes what there is to say of the shards that are here.
+    pub(super) fn begin_to_join(&mut self) {
+        let partitions =
+            self.placement.as_ref().map_or(0, |placement| placement.num_partitions() as u16);
+        self.to_join = (0..self.shards.len())
+            .flat_map(|shard| (0..partitions).map(move |partition| (shard, partition)))
+            .collect();
+        // What is not said yet is not done either.
+        self.to_be_done.insert(self.round, self.to_join.len());
+    }
+
+    /// Says as much of it as may be underway.
+    pub(super) fn join(&mut self, port: &mut dyn Port) {
+        while self.outbox.bytes() < self.most_joining {
+            let Some((shard, partition)) = self.to_join.pop_front() else { return };
+            let Some(placement) = &self.placement else { return };
+            let mut body = Vec::new();
+            self.shards[shard].join(&self.setup.job, placement, partition, self.round, &mut body);
+            let server = self.setup.server(placement.server(partition.into()));
+            self.outbox.send(port, server, Kind::Push, &body, For::Join(self.round));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use lda_core::Corpus;
+    use lda_transport::NodeId;
+    use lda_transport::endpoint::{Action, Busy, Draft, Outcome, RequestId, Ticket};
+
+    use super::*;
+    use crate::cluster::control::{Control, DONE};
+    use crate::cluster::{MASTER, Message, Setup};
+    use crate::documents::InMemory;
+    use crate::job::Job;
+    use crate::placement::WordUses;
+    use crate::together::Options;
+
+    /// What was asked and has no answer.
+    #[derive(Default)]
+    struct Asked {
+        joins: VecDeque<(RequestId, usize)>,
+        told: Vec<u8>,
+        count: u64,
+    }
+
+    impl Port for Asked {
+        fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+            self.count += 1;
+            let request = RequestId { peer, number: self.count };
+            if peer == MASTER {
+                self.told.push(draft.body()[0]);
+            } else {
+                assert_eq!(Message::of(draft.body()), Some(Message::Join));
+                self.joins.push_back((request, draft.body().len()));
+            }
+            Ok(request)
+        }
+
+        fn reply(&mut self, _: Ticket, _: Draft) {}
+
+        fn reject(&mut self, _: Ticket, _: Draft) {}
+    }
+
+    #[test]
+    fn no_more_is_said_at_once_than_may_be() {
+        let documents = (0..40).map(|d| (0..30).map(move |t| (d * 7 + t * t) % 50));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        let options = Options { shards: 4, partitions: 5, servers: 2, ..Options::default() };
+        let setup = Setup {
+            job: Job::new(20, 50, 0.1.into(), 0.1, 1).unwrap(),
+            options,
+            workers: 1,
+            epochs: 1,
+            judge_every: 0,
+            top_words: 0,
+            gather: false,
+            corpus: 1,
+            keep_every: 0,
+            ahead: 0,
+        };
+        let words = WordUses::of(&corpus);
+        let start = Control::Start { attempt: 1, epoch: 0, documents: 40, words };
+        let start = start.encode(20, 50);
+        let stored = InMemory::new(corpus, 4).unwrap();
+        for (most, least_at_once) in [(1, 1), (400, 3), (MOST, 20)] {
+            let mut worker = Worker::<u16, _>::new(setup.clone(), 0, stored.clone(), None);
+            worker.most_joining = most;
+            let mut asked = Asked::default();
+            let ticket = Ticket { peer: MASTER, incarnation: 1, number: 1 };
+            let body = start.clone().into();
+            worker.act(Action::Asked { ticket, kind: Kind::Push, body }, &mut asked).unwrap();
+            let (mut joins, mut at_once) = (0, 0);
+            while let Some((request, len)) = asked.joins.pop_front() {
+                let all = len + asked.joins.iter().map(|join| join.1).sum::<usize>();
+                let last = asked.joins.back().map_or(len, |join| join.1);
+                assert!(all - last < most, "{all} bytes, {last} of them the last");
+                at_once = at_once.max(1 + asked.joins.len());
+                // Not before all are done.
+                assert!(!asked.told.contains(&DONE));
+                let outcome = Outcome::Done(Vec::new().into());
+                worker.act(Action::Ended { request, outcome }, &mut asked).unwrap();
+                joins += 1;
+            }
+            assert_eq!(joins, 20);
+            assert!(at_once >= least_at_once, "{at_once}");
+            assert!(asked.told.contains(&DONE));
+        }
+    }
+}
