@@ -74,7 +74,7 @@ pub use keeper::Keeper;
 pub use master::Master;
 pub use message::Message;
 pub use role::Role;
-pub use run::{RunError, config, run, run_local};
+pub use run::{MOST_HELD, RunError, config, run, run_local};
 pub use server::ServerNode;
 pub use stage::Stage;
 pub use worker::Worker;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lda_core::counts::TopicIndex;
 use lda_transport::endpoint::{
-    Busy, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket,
+    Busy, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket, Window,
 };
 use lda_transport::{Arrival, Loss, NodeId, ReceiveError, Time, Transport, Wait, local};
 use thiserror::Error;
@@ -15,6 +15,8 @@ use thiserror::Error;
 use super::control::Control;
 use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup};
 
+/// Bytes of requests that all peers of a node may have underway to it, but for one of each.
+pub const MOST_HELD: u64 = 256 << 20;
 /// Arrivals that are seen to before what they led to is sent.
 const AT_ONCE: usize = 64;
 /// How long to hand on the last replies.
@@ -89,8 +91,16 @@ pub fn run<T: TopicIndex, D: Documents>(
 ///
 /// A node samples on the thread that speaks for it, and may be silent as long as a request may take. Who is gone the
 /// transport says.
-pub fn config(identity: Identity) -> Config {
-    Config { silence: PATIENCE, ..Config::new(identity) }
+///
+/// All peers together may have [`MOST_HELD`] bytes of requests underway to it, but for one request each, which may have
+/// more: with a thousand workers that is what a server has to hold of what they ask, and not a thousand times as much as
+/// of one.
+pub fn config(setup: &Setup, identity: Identity) -> Config {
+    let default = Config::new(identity);
+    let peers = u64::from(setup.options.servers) + u64::from(setup.workers);
+    let bytes = (MOST_HELD / peers.max(1)).clamp(1, default.window.bytes);
+    let window = Window { bytes, ..default.window };
+    Config { silence: PATIENCE, window, ..default }
 }
 
 /// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with that
@@ -113,7 +123,8 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let role = Role::new(setup.clone(), transport.id(), documents.clone(), None);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
-        run(role, transport, self::config(identity), Duration::ZERO, None, watch)
+        let config = self::config(setup, identity);
+        run(role, transport, config, Duration::ZERO, None, watch)
     };
     let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");
@@ -245,5 +256,38 @@ fn drive<T: TopicIndex, D: Documents>(
 fn act<T: TopicIndex, D: Documents>(role: &mut Role<T, D>, endpoint: &mut Endpoint, now: Time) {
     while let Some(action) = endpoint.poll() {
         role.act(action, &mut Now { endpoint, now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Job;
+    use crate::together::Options;
+
+    #[test]
+    fn all_peers_together_have_so_much_underway_whatever_their_number() {
+        let identity = Identity { incarnation: 1, role: 1, run: 1, configuration: 1 };
+        let window = |servers, workers| {
+            let setup = Setup {
+                job: Job::new(2, 2, 0.1.into(), 0.1, 1).unwrap(),
+                options: Options { servers, ..Options::default() },
+                workers,
+                epochs: 1,
+                judge_every: 0,
+                top_words: 0,
+                gather: false,
+                corpus: 1,
+                keep_every: 0,
+                ahead: 1,
+            };
+            config(&setup, identity).window
+        };
+        let few = window(1, 1);
+        assert_eq!(few, Config::new(identity).window);
+        let many = window(20, 1000);
+        assert_eq!(many.requests, few.requests);
+        assert!(many.bytes * 1020 <= MOST_HELD && many.bytes * 2040 > MOST_HELD);
+        assert_eq!(window(u32::MAX, u32::MAX).bytes, 1);
     }
 }

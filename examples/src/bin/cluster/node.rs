@@ -96,7 +96,7 @@ fn train<T: TopicIndex>(
     };
     let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
-    let endpoint = cluster::config(identity);
+    let endpoint = cluster::config(setup, identity);
     let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
     Ok(Results::of(&ended))
 }
