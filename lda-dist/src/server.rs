@@ -132,6 +132,8 @@ pub struct Server<T: TopicIndex> {
     /// Bytes of rows that are kept as they were read.
     decoded: usize,
     bench: Bench<T>,
+    /// Bytes that the documents took which were pushed in one request, the most of all.
+    pushed: usize,
 }
 
 /// Most bytes of rows that are kept as they were read, but for those of one request.
@@ -182,6 +184,7 @@ impl<T: TopicIndex> Server<T> {
             partitions: partitions.into_iter().map(partition).collect(),
             decoded: 0,
             bench: Bench::new(job.topics()),
+            pushed: 0,
         }
     }
 
@@ -192,7 +195,7 @@ impl<T: TopicIndex> Server<T> {
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, partition, round } = about;
-        let Self { job, options, joining, rounds, partitions, decoded, bench } = self;
+        let Self { job, options, joining, rounds, partitions, decoded, bench, pushed } = self;
         if *decoded > MOST_DECODED {
             partitions.values_mut().for_each(|it| it.decoded = Decoded::default());
             *decoded = 0;
@@ -240,7 +243,8 @@ impl<T: TopicIndex> Server<T> {
                 let before = of.decoded.memory();
                 let done = push(job, options, code, &about, open, bench, of, body, reply);
                 *decoded = *decoded - before + of.decoded.memory();
-                done
+                *pushed = done?.max(*pushed);
+                Ok(())
             }
         }
     }
@@ -338,7 +342,8 @@ impl<T: TopicIndex> Server<T> {
             own + shards + 4 * partition.words.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
-        self.partitions.values().map(of).sum::<usize>() + self.bench.memory() + totals
+        let of_request = self.bench.memory() + self.pushed;
+        self.partitions.values().map(of).sum::<usize>() + of_request + totals
     }
 }
 
@@ -401,7 +406,7 @@ fn read_gained(job: &Job, words: usize, mut rows: &[u8]) -> Result<Lists<i32>, R
     Ok(read)
 }
 
-/// Samples what a shard has pushed, and writes the answer.
+/// Samples what a shard has pushed, and writes the answer; gives back the bytes that its documents took here.
 #[allow(clippy::too_many_arguments)]
 fn push<T: TopicIndex>(
     job: &Job,
@@ -413,7 +418,7 @@ fn push<T: TopicIndex>(
     of: &mut Partition,
     mut body: &[u8],
     answer: &mut Vec<u8>,
-) -> Result<(), RequestError> {
+) -> Result<usize, RequestError> {
     let Open { version, totals, .. } = open;
     let mut totals = Cow::Borrowed(totals);
     let words = &of.shards[&about.shard];
@@ -482,5 +487,9 @@ fn push<T: TopicIndex>(
     bench.gains(|row, gains| {
         added = added.and(of.store.add(about.round, places[row as usize], gains));
     });
-    Ok(added?)
+    added?;
+    let read: usize = pushed.iter().map(Document::memory).sum();
+    let in_rows = rows.memory() + documents.memory() as usize;
+    let of_tokens = size_of_val(&tokens[..]) + size_of_val(&new[..]);
+    Ok(read + in_rows + of_tokens + size_of_val(&own[..]))
 }

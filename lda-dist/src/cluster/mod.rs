@@ -39,6 +39,38 @@
 //!
 //! Who gives up, as documents cannot be read or a message makes no sense, tells the master why; it gives up, and with
 //! it all others.
+//!
+//! # Bounds
+//! What a node holds does not depend on how fast others are, and hot words and long documents are no exception. With W
+//! workers, S shards, partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
+//!
+//! | | holds at most |
+//! |---|---|
+//! | requests of a worker, while it joins | 16 MiB, and a partition of a shard: it says more as servers have taken what it has said |
+//! | and while it samples | (1 + a) (push + gained): one partition more departs when one is done |
+//! | replies to it | (1 + a) (R + answer) |
+//! | a push and its answer | under 2 R, as [words that are pushed](crate::route) cost less than their rows there and back; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
+//! | requests of a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
+//! | replies of a server | W (1 + a) R, until the transport takes them: what holds them up is a slow link, so give it more partitions |
+//! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
+//!
+//! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2
+//! or 4 of a topic and r = 1 + [slack](Options::slack) rounds that may be on:
+//!
+//! | | |
+//! |---|---|
+//! | c(n), a row of counts of n tokens | 2 T (min(K, n) + 16) + 132 |
+//! | b, a bench, for the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
+//! | q, its documents as they are pushed | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
+//! | a worker | b + (1 + a) q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
+//! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (1 + S)) |
+//!
+//! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
+//! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers and
+//! 2 to 20 % on servers.
+//! Tables that follow from K alone are beside it, and so are 64 MiB at most of rows that a server keeps as they were read.
+//! The master holds 8 bytes a word and 16 a topic, 32 for each of the [words of topics](Setup::top_words), and all rows
+//! only where it [gathers](Setup::gather) them.
 
 mod control;
 mod gathered;

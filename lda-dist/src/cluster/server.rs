@@ -186,6 +186,8 @@ impl<T: TopicIndex> ServerNode<T> {
                     return Err(Refusal::Now);
                 }
                 let mut gained = vec![0; totals.len()];
+                // What is brought into the rows is still beside them.
+                let before = server.memory();
                 server.end_round(round, &mut gained)?;
                 *ended = Some(round);
                 let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
@@ -195,7 +197,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 let row = row.map_err(|_| nonsense("a topic gains more than 2^31 tokens here"))?;
                 let mut reply = Vec::new();
                 RowCode::new(job.topics()).encode(&row, &mut reply);
-                reply.extend((server.memory() as u64).to_le_bytes());
+                reply.extend((before.max(server.memory()) as u64).to_le_bytes());
                 let mut found = Aggregates::new(wanted, job);
                 if !found.is_empty() {
                     server.aggregate(&mut found);

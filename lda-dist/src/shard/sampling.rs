@@ -32,6 +32,12 @@ pub struct Moved {
 }
 
 impl Plan {
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let documents: usize = self.pushed.iter().map(wire::Document::memory).sum();
+        documents + self.routes.capacity() + 4 * self.places.capacity()
+    }
+
     /// Places of the words that are pulled.
     fn pulled(&self) -> impl Iterator<Item = usize> {
         let routes = self.routes.iter().enumerate();

@@ -44,6 +44,13 @@ pub struct Document {
     pub tokens: Vec<(u32, u32)>,
 }
 
+impl Document {
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + 8 * (self.row.capacity() + self.tokens.capacity())
+    }
+}
+
 /// How tokens are pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushCode {

@@ -1,6 +1,7 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
 mod ambush;
+mod bounds;
 mod coverage;
 mod histories;
 mod reach;

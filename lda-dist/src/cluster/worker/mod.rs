@@ -52,6 +52,8 @@ pub struct Worker<T: TopicIndex, D> {
     placement: Option<Placement>,
     shards: Vec<Shard<T>>,
     bench: Bench<T>,
+    /// Bytes that plans of partitions that were underway took at once, the most there were.
+    planned: usize,
     /// The round that is sampled here, or was the last, and C_k in it.
     round: Round,
     totals: Vec<u32>,
@@ -104,6 +106,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             placement: None,
             shards: Vec::new(),
             bench: Bench::new(setup.job.topics()),
+            planned: 0,
             round: Round::joining(0, 0),
             totals: vec![0; setup.job.topics() as usize],
             to_join: VecDeque::new(),

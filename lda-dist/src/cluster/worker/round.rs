@@ -194,7 +194,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Bytes held, without what travels.
     pub(super) fn memory(&self) -> u64 {
         let shards: usize = self.shards.iter().map(Shard::memory).sum();
-        (shards + self.bench.memory()) as u64
+        (shards + self.bench.memory() + self.planned) as u64
     }
 
     /// Asks for what does not depend on the partitions before.
@@ -244,6 +244,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let flight = first.expect("it is underway");
         flight.answer = plan.pushed.is_empty().then(|| Vec::new().into());
         flight.plan = Some(plan);
+        let plans = self.flights.iter().filter_map(|flight| flight.plan.as_ref());
+        self.planned = self.planned.max(plans.map(Plan::memory).sum());
         if !body.is_empty() {
             self.ask(place, request::Kind::Push, &body, For::Answer(place), port);
         }
