@@ -41,17 +41,18 @@
 //! it all others.
 //!
 //! # Bounds
-//! What a node holds does not depend on how fast others are, and hot words and long documents are no exception. With W
-//! workers, S shards, partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
+//! What a node holds is bounded however slow others are, with hot words and long documents too. With W workers, S shards,
+//! partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
 //!
 //! | | holds at most |
 //! |---|---|
 //! | requests of a worker, while it joins | 16 MiB, and a partition of a shard: it says more as servers have taken what it has said |
-//! | and while it samples | (1 + a) (push + gained): one partition more departs when one is done |
+//! | and while it samples | 1 + a pushes, as a partition departs when one is done; of what rows have gained, 1 + a to each server, which does what it is asked in order |
+//! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::endpoint::Config::in_flight)) |
 //! | replies to it | (1 + a) (R + answer) |
-//! | a push and its answer | under 2 R, as [words that are pushed](crate::route) cost less than their rows there and back; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
-//! | requests of a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
-//! | replies of a server | W (1 + a) R, until the transport takes them: what holds them up is a slow link, so give it more partitions |
+//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
+//! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
+//! | replies of a server | W (1 + a) R, until the transport takes them, if all links are slow |
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2

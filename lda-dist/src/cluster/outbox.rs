@@ -87,3 +87,49 @@ impl<For> Outbox<For> {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lda_transport::endpoint::{Busy, Ticket};
+
+    use super::*;
+
+    /// Takes so many requests.
+    struct Takes(u64);
+
+    impl Port for Takes {
+        fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+            match self.0.checked_sub(1) {
+                Some(left) => {
+                    self.0 = left;
+                    Ok(RequestId { peer, number: left })
+                }
+                None => Err(Busy { peer, draft }),
+            }
+        }
+
+        fn reply(&mut self, _: Ticket, _: Draft) {}
+
+        fn reject(&mut self, _: Ticket, _: Draft) {}
+    }
+
+    #[test]
+    fn bytes_are_of_all_that_has_no_end_yet() {
+        let (mut outbox, mut port) = (Outbox::default(), Takes(3));
+        let peers = [1, 2].map(NodeId);
+        for (len, peer) in (1..=6).zip(peers.into_iter().cycle()) {
+            outbox.send(&mut port, peer, Kind::Push, &vec![0; len], len);
+        }
+        assert_eq!(outbox.bytes(), 21);
+        // It was the first that was taken.
+        assert_eq!(outbox.ended(RequestId { peer: peers[0], number: 2 }), Some(1));
+        assert_eq!(outbox.bytes(), 20);
+        // 4 and 6 wait for the second, 5 for the first.
+        outbox.forget(peers[1]);
+        assert_eq!(outbox.bytes(), 10);
+        outbox.clear_but(|&len| len == 3 || len == 5);
+        assert_eq!(outbox.bytes(), 8);
+        outbox.clear();
+        assert_eq!(outbox.bytes(), 0);
+    }
+}
