@@ -70,9 +70,12 @@ fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World
 fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
-        // Which does not matter.
-        let ahead = (id.0 % 4) as u16;
-        let (setup, stored) = (Setup { ahead, ..setup.clone() }, stored.clone());
+        // Which does not matter, and but for the master's how many words of topics are wanted.
+        let (ahead, mut top_words) = ((id.0 % 4) as u16, setup.top_words);
+        if id != MASTER {
+            top_words += id.0;
+        }
+        let (setup, stored) = (Setup { ahead, top_words, ..setup.clone() }, stored.clone());
         world.add(id, move |birth| {
             let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
