@@ -349,6 +349,29 @@ fn what_is_refused_is_not_half_done() {
 }
 
 #[test]
+fn memory_is_told_with_the_largest_documents_that_were_pushed() {
+    let mut both = both();
+    let plan = both.shard.request(0, vec![Route::Push; both.words]);
+    let code = both.code();
+    let mut push = |more: u32| {
+        let mut body = Vec::new();
+        for Document { row, tokens } in &plan.pushed {
+            let of = |topic| row.iter().find(|entry| entry.0 == topic).map_or(0, |entry| entry.1);
+            let all = (0..TOPICS).map(|topic| (topic, of(topic) + more));
+            let row = all.filter(|entry| entry.1 > 0).collect();
+            code.encode(&Document { row, tokens: tokens.clone() }, &mut body);
+        }
+        both.ask(Kind::Push, &body).unwrap();
+        both.server.memory()
+    };
+    // The same tokens, with rows of more topics; and then what was is not forgotten.
+    let (short, long) = (push(0), push(1));
+    let entries: usize = plan.pushed.iter().map(|document| document.row.len()).sum();
+    assert!(long >= short + 8 * (plan.pushed.len() * TOPICS as usize - entries));
+    assert!(push(0) >= long);
+}
+
+#[test]
 fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
     let mut both = both();
     assert_eq!(both.shard.begin_round(&both.totals, 0), Ok(()));

@@ -69,6 +69,7 @@
 //! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
 //! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers and
 //! 2 to 20 % on servers.
+//! Of documents that WarpLDA samples a token takes 4 + (2 + [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row.
 //! Tables that follow from K alone are beside it, and so are 64 MiB at most of rows that a server keeps as they were read.
 //! The master holds 8 bytes a word and 16 a topic, 32 for each of the [words of topics](Setup::top_words), and all rows
 //! only where it [gathers](Setup::gather) them.
