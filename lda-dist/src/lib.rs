@@ -4,8 +4,9 @@
 //! ([`placement`]), which words come to a worker or have their tokens sent to a server ([`route`]), what
 //! a worker has ([`shard`]) and what a server has ([`store`], [`server`]), what the one asks of the
 //! other ([`request`]), what servers tell of all their rows ([`aggregate`]), rounds of them in one process
-//! ([`together`]), and the same by nodes that send each other messages ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes
-//! find them ([`storage`]); what a run goes on from when a node has failed ([`snapshot`]).
+//! ([`together`]), and the same by nodes that send each other messages ([`cluster`]); documents that are kept a shard
+//! at a time ([`documents`]), where all nodes find them ([`storage`]): files, or objects of S3, Google Cloud Storage and
+//! Azure (feature `object-store`); what a run goes on from when a node has failed ([`snapshot`]).
 
 #![forbid(unsafe_code)]
 

@@ -1,0 +1,71 @@
+//! Files of a directory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lda_core::file::replace;
+
+use super::{Storage, StorageError, checked};
+
+/// Files of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// That at `path`.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// That at `path`, which is made if it is not there, with those that it is in.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`].
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, StorageError> {
+        let path = path.into();
+        match fs::create_dir_all(&path) {
+            Ok(()) => Ok(Self { path }),
+            Err(error) => Err(StorageError::Io { place: path.display().to_string(), error }),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file(&self, name: &str) -> Result<PathBuf, StorageError> {
+        Ok(self.path.join(checked(name)?))
+    }
+}
+
+impl Storage for Directory {
+    fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
+        let file = self.file(name)?;
+        fs::read(&file)
+            .map_err(|error| StorageError::Io { place: file.display().to_string(), error })
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+        Ok(replace(&self.file(name)?, |file| Ok(file.write_all(content)?))?)
+    }
+
+    fn has(&self, name: &str) -> Result<bool, StorageError> {
+        let file = self.file(name)?;
+        file.try_exists()
+            .map_err(|error| StorageError::Io { place: file.display().to_string(), error })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        let file = self.file(name)?;
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StorageError::Io { place: file.display().to_string(), error })
+            }
+            _ => Ok(()),
+        }
+    }
+}

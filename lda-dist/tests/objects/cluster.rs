@@ -1,0 +1,152 @@
+//! A cluster whose documents and snapshots are in an object store.
+
+use std::thread;
+
+use lda_core::Corpus;
+use lda_core::random::Xoshiro256PlusPlus;
+use lda_dist::cluster::{self, Gathered, Keeper, Role, Setup, run_local};
+use lda_dist::documents::{InMemory, Stored, store};
+use lda_dist::job::Job;
+use lda_dist::snapshot::{LATEST, latest};
+use lda_dist::together::Options;
+use lda_transport::endpoint::Identity;
+use lda_transport::{Transport, local};
+
+use super::*;
+
+const SHARDS: u16 = 4;
+
+fn corpus() -> Corpus {
+    let mut rng = Xoshiro256PlusPlus::from_seed(8);
+    let document = |_| (0..20).map(|_| rng.below(60).min(rng.below(60))).collect::<Vec<_>>();
+    Corpus::from_tokens((0..50).map(document).collect::<Vec<_>>()).unwrap()
+}
+
+fn setup(words: u32, fingerprint: u64) -> Setup {
+    let job = Job::new(20, words, 0.1.into(), 0.02, 3).unwrap();
+    let cut = Options { shards: SHARDS, partitions: 6, rounds: 4, ..Options::default() };
+    Setup {
+        job,
+        options: Options { servers: 2, ..cut },
+        workers: 3,
+        epochs: 8,
+        judge_every: 0,
+        gather: true,
+        corpus: fingerprint,
+        keep_every: 2,
+        ahead: 1,
+    }
+}
+
+/// The counts that the master has gathered, and what went wrong with snapshots, and the epochs that were done.
+type Ended = (Gathered, Vec<String>, Vec<u32>);
+
+/// All nodes, each on a thread and with a way of its own to the store, as if they were processes.
+fn run(setup: &Setup, server: &Server) -> Ended {
+    let nodes = 1 + setup.options.servers + setup.workers;
+    let transports = local::mesh(nodes, &local::Options::default());
+    let node = |mut transport: local::Local| {
+        let (mut troubles, mut epochs) = (Vec::new(), Vec::new());
+        let storage = |prefix| {
+            ObjectStore::open(&format!("s3://{BUCKET}/{prefix}"), &access(&server.address)).unwrap()
+        };
+        let documents = Stored::open(storage("documents")).unwrap();
+        // What is written beside may be heard of too late, where epochs are so short.
+        let keeper = Keeper::now(Arc::new(storage("kept")));
+        let role = Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(keeper));
+        let configuration = setup.fingerprint();
+        let identity = Identity { incarnation: 1, role: role.number(), run: 1, configuration };
+        let watch = &mut |role: &mut Role<u16, _>| match role {
+            Role::Worker(worker) => troubles.extend(worker.trouble()),
+            Role::Master(master) => {
+                epochs.extend(std::iter::from_fn(|| master.report()).map(|report| report.epoch));
+            }
+            Role::Server(_) => {}
+        };
+        let config = cluster::config(identity);
+        let ended = cluster::run(role, &mut transport, config, Duration::ZERO, None, watch);
+        let counts = match ended.unwrap() {
+            Role::Master(master) => master.counts().cloned(),
+            _ => None,
+        };
+        (counts, troubles, epochs)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            transports.into_iter().map(|transport| scope.spawn(|| node(transport))).collect();
+        let (mut counts, mut troubles, mut epochs) = (None, Vec::new(), Vec::new());
+        for ended in threads.into_iter().map(|thread| thread.join().unwrap()) {
+            counts = counts.or(ended.0);
+            troubles.extend(ended.1);
+            epochs.extend(ended.2);
+        }
+        (counts.unwrap(), troubles, epochs)
+    })
+}
+
+/// Rows of words.
+fn rows(counts: &Gathered) -> Vec<(usize, Vec<(u32, u32)>)> {
+    use lda_core::eval::WordCounts;
+    let mut rows = Vec::new();
+    counts.visit_words(0..counts.num_words(), &mut |word, row| rows.push((word, row.to_vec())));
+    rows
+}
+
+/// The counts of threads of one process that have all in memory.
+fn expected(setup: &Setup, corpus: &Corpus) -> Gathered {
+    let documents = InMemory::new(corpus.clone(), SHARDS).unwrap();
+    match run_local::<u16, _>(setup, &documents, |_| {}).unwrap().swap_remove(0) {
+        Role::Master(master) => master.counts().unwrap().clone(),
+        _ => panic!("the master is first"),
+    }
+}
+
+#[test]
+fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
+    let server = Server::start();
+    let corpus = corpus();
+    let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
+    store(&corpus, SHARDS, &documents).unwrap();
+    let stored = Stored::open(documents).unwrap();
+    assert_eq!(stored.num_tokens(), corpus.num_tokens());
+    let whole = setup(stored.num_words(), stored.fingerprint());
+
+    // One object cannot be written, and the run goes on to what is kept later.
+    server.state().faults.push(("PUT /bucket/kept/topics-00000002-00001", 403));
+    let short = Setup { epochs: 4, ..whole.clone() };
+    let (counts, troubles, epochs) = run(&short, &server);
+    assert_eq!(rows(&counts), rows(&expected(&short, &corpus)));
+    assert_eq!(epochs, [1, 2, 3, 4]);
+    let [trouble] = &troubles[..] else { panic!("{troubles:?}") };
+    assert!(trouble.starts_with("s3://bucket/kept/topics-00000002-00001: "), "{trouble}");
+    let kept = || -> Vec<String> {
+        let state = server.state();
+        state
+            .objects
+            .keys()
+            .filter_map(|name| name.strip_prefix("kept/").map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(server.state().objects["kept/latest"], latest(short.run(), 4).as_bytes());
+    let names = |epoch: u32| {
+        let of = |shard| format!("topics-{epoch:08}-{shard:05}");
+        let objects = [LATEST.to_owned()].into_iter().chain((0..SHARDS).map(of));
+        objects.collect::<Vec<_>>()
+    };
+    assert_eq!(kept(), names(4));
+
+    let (counts, troubles, epochs) = run(&whole, &server);
+    assert_eq!(rows(&counts), rows(&expected(&whole, &corpus)));
+    assert_eq!(epochs, [5, 6, 7, 8]);
+    assert_eq!(troubles, Vec::<String>::new());
+    assert_eq!(kept(), names(8));
+}
+
+#[test]
+fn documents_that_are_not_there_are_told() {
+    let server = Server::start();
+    let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
+    let said = Stored::open(documents).unwrap_err().to_string();
+    assert!(said.starts_with("s3://bucket/documents/manifest: "), "{said}");
+    assert!(said.ends_with("look whether it was written there, and the bucket is there"), "{said}");
+}

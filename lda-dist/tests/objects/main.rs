@@ -1,0 +1,173 @@
+//! Object stores: the protocol of S3 over a socket, faults, and a cluster all of whose data is in one.
+
+mod cluster;
+mod server;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lda_dist::storage::{Access, ObjectStore, Storage, StorageError};
+use object_store::memory::InMemory;
+
+use server::{BUCKET, Server};
+
+/// Bytes of a part, and some more.
+const MORE_THAN_A_PART: usize = (16 << 20) + 5;
+
+/// How a server on the loopback is reached, whatever the environment says.
+fn access(address: &impl ToString) -> Access {
+    let endpoint = format!("http://{}", address.to_string());
+    let settings = [
+        ("aws_access_key_id", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("aws_region", "nowhere"),
+        ("aws_endpoint", &endpoint),
+        ("aws_allow_http", "true"),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    Access { patience: Duration::from_secs(2), settings }
+}
+
+fn opened(server: &Server) -> ObjectStore {
+    ObjectStore::open(&format!("s3://{BUCKET}/some/prefix"), &access(&server.address)).unwrap()
+}
+
+#[test]
+fn objects_go_to_a_server_and_come_back() {
+    let server = Server::start();
+    let store = opened(&server);
+    assert_eq!(store.url(), "s3://bucket/some/prefix");
+    assert!(!store.has("it").unwrap());
+    store.remove("it").unwrap();
+    store.write("it", b"old").unwrap();
+    store.write("it", b"new").unwrap();
+    assert_eq!(store.read("it").unwrap(), b"new");
+    assert!(store.has("it").unwrap());
+    assert_eq!(server.state().objects["some/prefix/it"], b"new");
+    store.remove("it").unwrap();
+    assert!(server.state().objects.is_empty());
+    let error = store.read("it").unwrap_err();
+    let StorageError::Store { place, error, .. } = &error else { panic!("{error}") };
+    assert_eq!(place, "s3://bucket/some/prefix/it");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_large_object_is_there_with_its_last_part() {
+    let server = Server::start();
+    let store = opened(&server);
+    let content: Vec<u8> = (0..MORE_THAN_A_PART).map(|at| (at / 7) as u8).collect();
+    store.write("it", &content).unwrap();
+    let asked = std::mem::take(&mut server.state().asked);
+    let kinds: Vec<&str> = asked.iter().map(|it| it.split(' ').next().unwrap()).collect();
+    assert_eq!(kinds, ["POST", "PUT", "PUT", "POST"]);
+    assert!(store.read("it").unwrap() == content);
+    // One that does not come through leaves the old one, and no parts.
+    for fault in ["PUT /bucket/some/prefix/it?partNumber=2", "POST /bucket/some/prefix/it?uploadId"]
+    {
+        server.state().faults.push((fault, 400));
+        let error = store.write("it", &vec![1; MORE_THAN_A_PART]).unwrap_err().to_string();
+        assert!(error.starts_with("s3://bucket/some/prefix/it: "), "{error}");
+        assert!(server.state().objects["some/prefix/it"] == content);
+        assert!(server.state().uploads.is_empty(), "{fault}");
+    }
+}
+
+#[test]
+fn a_store_that_falters_is_asked_again() {
+    let server = Server::start();
+    let store = opened(&server);
+    server.state().faults.extend([("PUT", 503), ("PUT", 500), ("GET", 502)]);
+    store.write("it", b"it").unwrap();
+    assert_eq!(store.read("it").unwrap(), b"it");
+    assert_eq!(server.state().asked.len(), 5);
+}
+
+#[test]
+fn what_a_store_refuses_is_told_with_place_and_remedy() {
+    let server = Server::start();
+    let store = opened(&server);
+    for (status, remedy) in [
+        (403, "give credentials that may use it, by the environment (AWS_ACCESS_KEY_ID and"),
+        (401, "give credentials"),
+        (404, "look whether it was written there, and the bucket is there"),
+        (400, "look whether the store answers at its address, and lets this be done"),
+    ] {
+        server.state().faults.push(("GET", status));
+        let error = store.read("it").unwrap_err().to_string();
+        assert!(error.starts_with("s3://bucket/some/prefix/it: "), "{error}");
+        assert!(error.contains(remedy) && !error.contains('\n'), "{status}: {error}");
+    }
+    server.state().faults.push(("HEAD", 403));
+    assert!(store.has("it").is_err());
+    server.state().faults.push(("DELETE", 403));
+    assert!(store.remove("it").is_err());
+    let other = ObjectStore::open("s3://other", &access(&server.address)).unwrap();
+    let error = other.write("it", b"").unwrap_err().to_string();
+    assert!(error.starts_with("s3://other/it: ") && error.contains("NoSuchBucket"), "{error}");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_given_up() {
+    // Nobody listens at an address that was somebody's.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let access = Access { patience: Duration::from_millis(300), ..access(&address) };
+    let store = ObjectStore::open("s3://bucket/prefix", &access).unwrap();
+    let begun = Instant::now();
+    let error = store.read("it").unwrap_err().to_string();
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(error.starts_with("s3://bucket/prefix/it: "), "{error}");
+    assert!(error.contains("refused"), "{error}");
+    assert!(error.contains("look whether the store answers at its address"), "{error}");
+}
+
+#[test]
+fn addresses_of_no_store_are_refused() {
+    let refused = |url: &str| match ObjectStore::open(url, &Access::default()) {
+        Err(StorageError::Url { url, why }) => format!("{url}: {why}"),
+        other => panic!("{url}: {other:?}"),
+    };
+    for url in
+        ["", "nips", "/nips", "s3:nips", "s3://", "ftp://host/x", "http://host/x", "file://host/x"]
+    {
+        let said = refused(url);
+        assert!(said.contains("give s3://bucket/prefix, gs://"), "{url}: {said}");
+    }
+    assert!(refused("s3://bucket//x").contains("give s3://"));
+    for url in ["s3://key:secret@bucket/x", "az://x/y?sig=secret", "s3://x/y#secret"] {
+        let said = refused(url);
+        assert!(!said.contains("secret"), "{url}: {said}");
+    }
+    let with = |name: &str| {
+        let settings = vec![(name.to_owned(), "secret".to_owned())];
+        let access = Access { settings, ..Access::default() };
+        assert!(!format!("{access:?}").contains("secret"));
+        let opened = ObjectStore::open("s3://bucket/x", &access);
+        opened.unwrap_err().to_string()
+    };
+    assert!(with("aws_colour").contains("'aws_colour' is not valid"), "{}", with("aws_colour"));
+    assert!(with("aws_allow_http").contains("look at the settings"));
+}
+
+#[test]
+fn a_runtime_may_ask_and_drop() {
+    let store: Arc<dyn object_store::ObjectStore> = Arc::new(InMemory::new());
+    let there = |prefix: &str| {
+        ObjectStore::over(Arc::clone(&store), prefix.into(), format!("some:{prefix}")).unwrap()
+    };
+    for runtime in [
+        tokio::runtime::Builder::new_current_thread().build().unwrap(),
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap(),
+    ] {
+        runtime.block_on(async {
+            let store = there("a");
+            store.write("it", b"it").unwrap();
+            assert_eq!(store.read("it").unwrap(), b"it");
+        });
+    }
+    // What is there outlasts who wrote it, and is of one prefix.
+    assert!(there("a").has("it").unwrap());
+    assert!(!there("b").has("it").unwrap());
+    assert!(there("b").read("it").unwrap_err().to_string().starts_with("some:b/it: "));
+}
