@@ -204,6 +204,20 @@ fn a_node_without_a_run_is_told_why() {
     assert!(status == Some(2) && said.contains("run.toml: TOML parse error at line 1"), "{said}");
     let (status, said) = node("documents = \"nowhere\"", &[]);
     assert!(status == Some(1) && said.contains("nowhere/manifest"), "{said}");
+    #[cfg(not(feature = "object-store"))]
+    for text in ["documents = \"s3://bucket/nips\"", "documents = \"memory:///\""] {
+        let (status, said) = node(text, &[]);
+        assert!(status == Some(2) && said.contains("--features object-store"), "{said}");
+    }
+    #[cfg(feature = "object-store")]
+    {
+        let (status, said) = node("documents = \"s3://a:b@bucket/nips\"", &[]);
+        assert!(status == Some(2) && said.contains("give it by the environment"), "{said}");
+        let (status, said) = node("documents = \"memory:///\"", &[]);
+        assert!(status == Some(2) && said.contains("gone with this process"), "{said}");
+        let (status, said) = node("documents = \"file:///nowhere/at/all\"", &[]);
+        assert!(status == Some(1) && said.contains("file:///nowhere/at/all/manifest: "), "{said}");
+    }
     let path = scratch.file("articles.txt");
     documents(&path);
     let out = scratch.file("shards");

@@ -260,6 +260,39 @@ fn a_run_survives_the_end_of_any_of_its_nodes() {
     assert!(is_that_of_one_process(&scratch, epochs));
 }
 
+#[cfg(feature = "object-store")]
+#[test]
+fn documents_and_snapshots_have_addresses() {
+    let scratch = Scratch::new("objects");
+    let epochs = 600;
+    let config = prepare_keeping(&scratch, epochs, 20);
+    let url = |name: &str| format!("file://{}", scratch.file(name).display());
+    let (path, out) = (scratch.file("articles.txt"), url("documents"));
+    let cut = program(&["cut", path.to_str().unwrap(), "--out", &out, "--shards", "4"]);
+    let said = String::from_utf8(cut.stderr).unwrap();
+    assert!(said.contains(&format!("{out}: 4 shards of 40 documents")), "{said}");
+    for entry in fs::read_dir(scratch.file("shards")).unwrap() {
+        let name = entry.unwrap().file_name();
+        let read = |from: &str| fs::read(scratch.file(from).join(&name)).unwrap();
+        assert!(read("documents") == read("shards"), "{name:?}");
+    }
+    fs::remove_dir_all(scratch.file("shards")).unwrap();
+    let text = fs::read_to_string(&config).unwrap();
+    let text = text.replace("\"shards\"", &format!("\"{out}\""));
+    fs::write(&config, text.replace("\"kept\"", &format!("\"{}\"", url("kept")))).unwrap();
+    let mut nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    assert!(wait_for_kept(&scratch, 0) < epochs, "the run is over");
+    let (role, index) = ALL[3];
+    nodes[3].0.kill().unwrap();
+    nodes[3].0.wait().unwrap();
+    nodes[3] = Node::start(&config, role, index);
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    assert!(is_that_of_one_process(&scratch, epochs));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_node_that_is_terminated_keeps_the_epoch_first() {

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum, value_parser};
 use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 
+use crate::place::Place;
 use crate::training::Training;
 
 const AFTER_HELP: &str = "\
@@ -73,9 +74,9 @@ pub struct Cut {
     /// unpacked
     pub path: PathBuf,
 
-    /// Directory that they are written to
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    /// Where they are written to: a directory, or an address of an object store, as s3://bucket/prefix
+    #[arg(long, value_name = "DIR|URL")]
+    pub out: Place,
     /// Parts of the documents: a worker has one at least. A result depends on how many there are
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
     pub shards: u16,

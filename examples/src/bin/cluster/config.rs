@@ -1,7 +1,7 @@
 //! The file that tells all nodes of a run what is trained and who they are.
 //!
 //! ```toml
-//! documents = "nips"            # a directory of `cluster cut`
+//! documents = "nips"            # of `cluster cut`: a directory, or an object store, as s3://bucket/nips
 //! run = "nips-2"                # nodes of other runs are turned away
 //! patience = 60.0               # seconds that a node which has ended may take to come again
 //!
@@ -12,7 +12,7 @@
 //! save = "nips.lda"             # by the master
 //!
 //! [snapshots]                   # what a run goes on from when a node has failed, or all
-//! directory = "nips-2"          # that master and workers see
+//! directory = "nips-2"          # that master and workers see, or an object store
 //! every = 10                    # epochs
 //!
 //! [grpc]                        # without it, and without --nodes: ranks of MPI
@@ -38,6 +38,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::args::RoleName;
+use crate::place::Place;
 use crate::training::Training;
 
 /// Bytes of a file, at most: addresses of a million nodes are fewer.
@@ -102,8 +103,8 @@ pub enum ConfigError {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// A directory of `cluster cut`.
-    pub documents: PathBuf,
+    /// Where `cluster cut` has put them.
+    pub documents: Place,
     /// Name of the run.
     #[serde(default)]
     pub run: String,
@@ -124,7 +125,7 @@ pub struct Config {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Snapshots {
     /// Where.
-    pub directory: PathBuf,
+    pub directory: Place,
     /// After every so many epochs.
     #[serde(default = "ten")]
     pub every: u32,
@@ -240,10 +241,11 @@ impl Config {
             return Err(ConfigError::Patience { path: path.to_owned(), found: config.patience });
         }
         let base = path.parent().unwrap_or(Path::new(""));
-        if let Some(Snapshots { directory, .. }) = &mut config.snapshots {
-            *directory = base.join(&*directory);
-        }
-        config.documents = base.join(&config.documents);
+        config.snapshots = config.snapshots.map(|Snapshots { directory, every }| Snapshots {
+            directory: directory.within(base),
+            every,
+        });
+        config.documents = config.documents.within(base);
         config.training.save = config.training.save.map(|save| base.join(save));
         config.training.log = config.training.log.map(|log| base.join(log));
         if let Some(Grpc { tls: Some(tls), .. }) = &mut config.grpc {
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn nodes_have_addresses_and_files() {
         let config = read(FILE).unwrap();
-        assert_eq!(config.documents, std::env::temp_dir().join("nips"));
+        assert_eq!(config.documents, Place::Directory(std::env::temp_dir().join("nips")));
         let grpc = config.grpc.unwrap();
         grpc.check(&config.training).unwrap();
         let which = |role, index| Which { role, index };

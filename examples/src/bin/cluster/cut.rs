@@ -1,7 +1,6 @@
-//! Documents for nodes of a network: shards in a directory.
+//! Documents for nodes of a network: shards in a directory, or in an object store.
 
 use lda_dist::documents::{Stored, store};
-use lda_dist::storage::Directory;
 use lda_examples::reading;
 
 use crate::args::Cut;
@@ -18,13 +17,13 @@ pub fn run(args: &Cut) -> Result<(), ClusterError> {
     if corpus.num_tokens() == 0 {
         return Err(ClusterError::Empty(args.path.display().to_string()));
     }
-    let directory = Directory::create(&args.out)?;
-    let place = |error| ClusterError::Stored { place: args.out.display().to_string(), error };
-    store(&corpus, args.shards, &directory).map_err(place)?;
-    let stored = Stored::open(directory).map_err(place)?;
+    let storage = args.out.create()?;
+    let place = |error| ClusterError::Stored { place: args.out.to_string(), error };
+    store(&corpus, args.shards, &storage).map_err(place)?;
+    let stored = Stored::open(storage).map_err(place)?;
     args.program.note(&format!(
         "{}: {} shards of {} documents, {} tokens, {} words",
-        args.out.display(),
+        args.out,
         stored.num_shards(),
         stored.num_documents(),
         stored.num_tokens(),

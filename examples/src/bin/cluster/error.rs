@@ -69,7 +69,7 @@ pub enum ClusterError {
     /// The table could not be printed.
     #[error("standard output: {0}; the model, if one was asked for, is written")]
     Print(std::io::Error),
-    /// A directory cannot be made.
+    /// A directory cannot be made, or an address is of no store.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The system lets it have no signals.
@@ -114,6 +114,7 @@ impl ClusterError {
             | Self::Which(_)
             | Self::Nodes(_)
             | Self::Usage(_)
+            | Self::Storage(StorageError::Url { .. })
             | Self::Stored { error: StoredError::Cut(_), .. } => 2,
             Self::Run(RunError::Role(Failed::Divided(error))) => match error {
                 TogetherError::Request(_) | TogetherError::Answer(_) => 1,

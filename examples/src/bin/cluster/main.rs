@@ -7,6 +7,7 @@
 //! An example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) says how a job is divided,
 //! [`run_local`](lda_dist::cluster::run_local) runs all nodes as threads of this process, and
 //! [`run`](lda_dist::cluster::run) one of them over any transport: gRPC (feature `grpc`) or MPI (feature `mpi`).
+//! Documents and snapshots are in directories, or in an object store (feature `object-store`).
 
 mod args;
 mod config;
@@ -16,6 +17,7 @@ mod local;
 mod log;
 mod node;
 mod nodes;
+mod place;
 mod progress;
 mod results;
 #[cfg(feature = "status")]

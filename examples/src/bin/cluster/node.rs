@@ -8,7 +8,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::file::checksum;
 use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
 use lda_dist::documents::Stored;
-use lda_dist::storage::Directory;
+use lda_dist::storage::Storage;
 use lda_examples::output::Output;
 use lda_transport::bootstrap::{kubernetes, system};
 use lda_transport::endpoint::Identity;
@@ -23,7 +23,7 @@ use crate::stop;
 use crate::training::Extent;
 use crate::watched::Watched;
 
-type Documents = Stored<Directory>;
+type Documents = Stored<Arc<dyn Storage>>;
 
 /// Is the node that the command line says, until the run is finished.
 ///
@@ -35,9 +35,8 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         stop::with_input().map_err(ClusterError::Signals)?;
     }
     let config = Config::read(&args.config)?;
-    let place =
-        |error| ClusterError::Stored { place: config.documents.display().to_string(), error };
-    let documents = Stored::open(Directory::at(&config.documents)).map_err(place)?;
+    let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
+    let documents = Stored::open(config.documents.open()?).map_err(place)?;
     let extent = Extent {
         documents: documents.num_documents(),
         words: documents.num_words(),
@@ -80,9 +79,7 @@ fn train<T: TopicIndex>(
     watched: &mut Watched<'_>,
 ) -> Result<Option<Results>, ClusterError> {
     let keeper = match &config.snapshots {
-        Some(Snapshots { directory, .. }) => {
-            Some(Keeper::beside(Arc::new(Directory::create(directory)?)))
-        }
+        Some(Snapshots { directory, .. }) => Some(Keeper::beside(directory.create()?)),
         None => None,
     };
     let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone(), keeper);
