@@ -1,4 +1,4 @@
-//! Snapshots that are written beside sampling.
+//! Snapshots that are written, and taken away, beside sampling.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,6 +14,8 @@ pub struct Keeper {
     /// Objects that are being written.
     underway: usize,
     ended: Vec<Written>,
+    /// Why others could not be taken away.
+    left_over: Vec<StorageError>,
 }
 
 /// An object, and whether it is there now.
@@ -29,20 +31,31 @@ enum Writing {
 
 #[derive(Debug)]
 struct Thread {
-    orders: Sender<(String, Vec<u8>)>,
+    orders: Sender<Order>,
     written: Receiver<Written>,
+    left_over: Receiver<StorageError>,
     handle: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Write(String, Vec<u8>),
+    Remove(String),
 }
 
 impl Keeper {
     /// Writes by a thread of its own; who drops it waits for what is underway.
     pub fn beside(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, writing: Writing::Beside(None), underway: 0, ended: Vec::new() }
+        Self::new(storage, Writing::Beside(None))
     }
 
     /// Writes while its node waits: for simulations.
     pub fn now(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, writing: Writing::Now, underway: 0, ended: Vec::new() }
+        Self::new(storage, Writing::Now)
+    }
+
+    fn new(storage: Arc<dyn Storage>, writing: Writing) -> Self {
+        Self { storage, writing, underway: 0, ended: Vec::new(), left_over: Vec::new() }
     }
 
     /// The storage.
@@ -53,14 +66,37 @@ impl Keeper {
     /// Begins to write.
     pub(super) fn write(&mut self, name: String, content: Vec<u8>) {
         self.underway += 1;
-        let Writing::Beside(thread) = &mut self.writing else {
+        if matches!(self.writing, Writing::Now) {
             let written = self.storage.write(&name, &content);
             self.ended.push((name, written));
-            return;
-        };
+        } else {
+            self.order(Order::Write(name, content));
+        }
+    }
+
+    /// Begins to take an object away.
+    pub(super) fn remove(&mut self, name: String) {
+        if matches!(self.writing, Writing::Now) {
+            self.left_over.extend(self.storage.remove(&name).err());
+        } else {
+            self.order(Order::Remove(name));
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        let Writing::Beside(thread) = &mut self.writing else { return };
         let thread = thread.get_or_insert_with(|| Thread::start(Arc::clone(&self.storage)));
         // It takes orders as long as there is one who gives them.
-        let _ = thread.orders.send((name, content));
+        let _ = thread.orders.send(order);
+    }
+
+    /// Why objects could not be taken away since.
+    pub(super) fn left_over(&mut self) -> Vec<StorageError> {
+        let mut errors = std::mem::take(&mut self.left_over);
+        if let Writing::Beside(Some(thread)) = &self.writing {
+            errors.extend(thread.left_over.try_iter());
+        }
+        errors
     }
 
     /// What has been written since.
@@ -94,16 +130,26 @@ impl Keeper {
 
 impl Thread {
     fn start(storage: Arc<dyn Storage>) -> Self {
-        let (orders, taken) = mpsc::channel::<(String, Vec<u8>)>();
+        let (orders, taken) = mpsc::channel();
         let (done, written) = mpsc::channel();
+        let (failed, left_over) = mpsc::channel();
         let handle = thread::spawn(move || {
-            for (name, content) in taken {
-                let ended = storage.write(&name, &content);
-                // Who has gone does not want to know.
-                let _ = done.send((name, ended));
+            // Who has gone does not want to know.
+            for order in taken {
+                match order {
+                    Order::Write(name, content) => {
+                        let ended = storage.write(&name, &content);
+                        let _ = done.send((name, ended));
+                    }
+                    Order::Remove(name) => {
+                        if let Err(error) = storage.remove(&name) {
+                            let _ = failed.send(error);
+                        }
+                    }
+                }
             }
         });
-        Self { orders, written, handle }
+        Self { orders, written, left_over, handle }
     }
 }
 
@@ -115,6 +161,36 @@ impl Drop for Keeper {
             drop(orders);
             // A storage that has panicked has said so.
             let _ = handle.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    #[test]
+    fn objects_are_written_and_taken_away_in_their_order() {
+        for keeper in [Keeper::beside, Keeper::now] {
+            let memory = Arc::new(Memory::default());
+            let mut keeper = keeper(Arc::clone(&memory) as Arc<dyn Storage>);
+            keeper.write("a".to_owned(), vec![1]);
+            keeper.remove("a".to_owned());
+            // No name of an object.
+            keeper.remove("../a".to_owned());
+            keeper.write("b".to_owned(), vec![2]);
+            assert!(keeper.is_busy());
+            let written: Vec<String> = keeper.wait().into_iter().map(|(name, _)| name).collect();
+            assert_eq!(written, ["a", "b"]);
+            assert!(!keeper.is_busy() && keeper.wait().is_empty());
+            let left_over = keeper.left_over();
+            assert!(matches!(&left_over[..], [StorageError::Name { .. }]), "{left_over:?}");
+            assert!(keeper.left_over().is_empty());
+            assert!(!memory.has("a").unwrap() && memory.has("b").unwrap());
+            keeper.remove("b".to_owned());
+            drop(keeper);
+            assert!(!memory.has("b").unwrap());
         }
     }
 }

@@ -51,6 +51,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     pub(super) fn note_kept(&mut self) {
         let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
         self.note(written);
+        self.note_left_over();
+    }
+
+    /// Sees what could not be taken away.
+    fn note_left_over(&mut self) {
+        let errors = self.keeper.as_mut().map_or(Vec::new(), Keeper::left_over);
+        if let Some(error) = errors.last() {
+            self.trouble = Some(error.to_string());
+        }
     }
 
     fn note(&mut self, written: Vec<Written>) {
@@ -92,11 +101,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             .map(|(shard, epoch)| self.of(shard, epoch))
             .collect();
         self.cleaned = self.cleaned.max(kept);
-        let Some(keeper) = &self.keeper else { return };
-        for of in ofs {
-            if let Err(error) = keeper.storage().remove(&of.name()) {
-                self.trouble = Some(error.to_string());
-            }
-        }
+        let Some(keeper) = &mut self.keeper else { return };
+        ofs.iter().for_each(|of| keeper.remove(of.name()));
+        self.note_left_over();
     }
 }
