@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{Port, Role, Setup};
+use lda_dist::cluster::{Assignment, Port, Role, Setup};
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
 use lda_dist::together::{Options, Routing};
@@ -59,6 +59,7 @@ fn setup(routing: u8) -> Setup {
         job,
         options,
         workers: 1,
+        assignment: Assignment::Runs,
         epochs: 2,
         judge_every: 1,
         top_words: 2,

@@ -6,7 +6,8 @@
 //! other ([`request`]), what servers tell of all their rows ([`aggregate`]), rounds of them in one process
 //! ([`together`]), and the same by nodes that send each other messages ([`cluster`]); documents that are kept a shard
 //! at a time ([`documents`]), where all nodes find them ([`storage`]): files, or objects of S3, Google Cloud Storage and
-//! Azure (feature `object-store`); what a run goes on from when a node has failed ([`snapshot`]).
+//! Azure (feature `object-store`); which worker has which shards ([`locality`]); what a run goes on from when a node
+//! has failed ([`snapshot`]).
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod cluster;
 mod decoded;
 pub mod documents;
 pub mod job;
+pub mod locality;
 pub mod placement;
 pub mod request;
 pub mod route;

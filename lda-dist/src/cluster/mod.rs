@@ -21,8 +21,8 @@
 //! master → all      finish
 //! ```
 //!
-//! Shards are the job's, and a worker has a run of them; the bits are those of [`together`](crate::together), with any
-//! number of workers and in whatever order messages come.
+//! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits are
+//! those of [`together`](crate::together), with any number of workers and in whatever order messages come.
 //!
 //! With a [slack](Options::slack) the first rounds begin together, and each that ends begins the one after the last:
 //! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
@@ -74,6 +74,7 @@
 //! The master holds 8 bytes a word and 16 a topic, 32 for each of the [words of topics](Setup::top_words), and all rows
 //! only where it [gathers](Setup::gather) them.
 
+mod assignment;
 mod control;
 mod gathered;
 mod keeper;
@@ -103,6 +104,7 @@ use crate::shard::{AnswerError, Hybrid, ShardError};
 use crate::together::{Bytes, Options, TogetherError};
 
 pub use crate::documents::Documents;
+pub use assignment::Assignment;
 pub use gathered::Gathered;
 pub use keeper::Keeper;
 pub use master::Master;
@@ -126,8 +128,10 @@ pub struct Setup {
     pub job: Job,
     /// How it is divided.
     pub options: Options,
-    /// Workers; each has a run of the shards, and one at least.
+    /// Workers; each has one of the shards at least.
     pub workers: u32,
+    /// Which worker has which shards. The bits are the same.
+    pub assignment: Assignment,
     /// Epochs.
     pub epochs: u32,
     /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
@@ -231,6 +235,7 @@ impl Setup {
             job,
             options,
             workers,
+            assignment,
             epochs,
             judge_every,
             top_words: _,
@@ -241,7 +246,12 @@ impl Setup {
         } = self;
         let job = job.fingerprint();
         let numbers = (job, workers, epochs, judge_every, gather, corpus, keep_every);
-        checksum(format!("{numbers:?} {options:?}").as_bytes())
+        let mut text = format!("{numbers:?} {options:?}");
+        if let Assignment::Each(workers) = assignment {
+            // With others, a shard would be there twice, or not at all.
+            text.push_str(&format!(" {workers:?}"));
+        }
+        checksum(text.as_bytes())
     }
 
     /// The same of what a snapshot belongs to: the job, the documents and their shards.
@@ -263,12 +273,14 @@ impl Setup {
     /// Whether everyone has something to do, and can do it.
     ///
     /// # Errors
-    /// [`TogetherError::Workers`], [`TogetherError::Steps`].
+    /// [`TogetherError::Workers`], [`TogetherError::Assigned`], [`TogetherError::Nobody`], [`TogetherError::Idle`], and
+    /// those of [`Options::check`].
     pub fn check(&self) -> Result<(), TogetherError> {
         let (workers, shards) = (self.workers, self.options.shards);
         if workers == 0 || workers > shards.into() {
             return Err(TogetherError::Workers { workers, shards });
         }
+        self.assignment.check(shards, workers)?;
         self.options.check()
     }
 
@@ -287,11 +299,9 @@ impl Setup {
         NodeId(1 + self.options.servers + worker)
     }
 
-    /// Shards of a worker.
-    pub fn shards(&self, worker: u32) -> std::ops::Range<u16> {
-        let shards = u64::from(self.options.shards);
-        let first = |worker: u32| (u64::from(worker) * shards / u64::from(self.workers)) as u16;
-        first(worker)..first(worker + 1)
+    /// Shards of a worker, ascending.
+    pub fn shards(&self, worker: u32) -> Vec<u16> {
+        self.assignment.shards(worker, self.options.shards, self.workers)
     }
 }
 

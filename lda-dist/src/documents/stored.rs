@@ -9,7 +9,13 @@
 //!                   shard 1 429 431 58502 …
 //! words           names of the words, where they have some: a corpus without documents
 //! shard-00000     documents of a shard, a corpus without names
+//! hosts           machines on which shards lie, where the storage has told, as text; what is not in it is not known:
+//!                   lda-dist hosts 1
+//!                   shard 0 node-7 node-9
 //! ```
+//!
+//! Which machines they are is told once, when documents are stored, as all nodes have to take the same for it; whoever
+//! knows better, or moves shards, may write it anew. The fingerprint is not of them.
 //!
 //! The manifest is written last: without it there is nothing.
 
@@ -24,12 +30,15 @@ use lda_core::file::{FileError, checksum};
 use thiserror::Error;
 
 use super::Documents;
+use crate::locality::Held;
 use crate::storage::{Storage, StorageError};
 use crate::together::{TogetherError, cut};
 
 const MANIFEST: &str = "manifest";
 const WORDS: &str = "words";
 const TITLE: &str = "lda-dist documents 1";
+const HOSTS: &str = "hosts";
+const HOSTS_TITLE: &str = "lda-dist hosts 1";
 
 /// Documents that cannot be stored, or had again.
 #[derive(Debug, Error)]
@@ -44,6 +53,14 @@ pub enum StoredError {
     /// A line of the manifest that is none.
     #[error("manifest:{line}: {why}; store the documents anew")]
     Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A line of the machines on which shards lie that is none.
+    #[error("hosts:{line}: {why}; write it anew, or take it away")]
+    Hosts {
         /// Which, from 1.
         line: usize,
         /// What is wrong with it.
@@ -101,15 +118,28 @@ pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), 
     let firsts = cut(corpus, shards)?;
     let mut manifest = format!("{TITLE}\nwords {}\n", corpus.num_words());
     manifest.push_str("# shard, first document, documents, tokens, fingerprint\n");
+    let mut hosts = String::new();
     storage.write(WORDS, &bytes(&corpus.select([])))?;
     for (shard, ends) in firsts.windows(2).enumerate() {
         let mut part = corpus.select(ends[0]..ends[1]);
         part.take_vocabulary();
         storage.write(&name(shard), &bytes(&part))?;
+        let told = storage.hosts(&name(shard))?;
+        // Of what is no name of a machine nothing is known.
+        let told = told.iter().filter(|host| host.split_whitespace().eq([&host[..]]));
+        let told: String = told.map(|host| format!(" {host}")).collect();
+        if !told.is_empty() {
+            writeln!(hosts, "shard {shard}{told}").expect("a string takes it");
+        }
         let (first, documents, tokens) = (ends[0], part.num_documents(), part.num_tokens());
         let fingerprint = part.fingerprint();
         writeln!(manifest, "shard {shard} {first} {documents} {tokens} {fingerprint:016x}")
             .expect("a string takes it");
+    }
+    if hosts.is_empty() {
+        storage.remove(HOSTS)?;
+    } else {
+        storage.write(HOSTS, format!("{HOSTS_TITLE}\n{hosts}").as_bytes())?;
     }
     Ok(storage.write(MANIFEST, manifest.as_bytes())?)
 }
@@ -188,6 +218,19 @@ impl<S: Storage> Stored<S> {
         Ok(words.take_vocabulary())
     }
 
+    /// Tokens of each shard, and where it lies as far as that was told, to [assign](crate::locality::assign) them.
+    ///
+    /// # Errors
+    /// [`StoredError::Hosts`] and [`StoredError::Storage`].
+    pub fn held(&self) -> Result<Vec<Held>, StoredError> {
+        let held = |part: &Part| Held { tokens: part.tokens, hosts: Vec::new() };
+        let mut held: Vec<Held> = self.parts.iter().map(held).collect();
+        if self.storage.has(HOSTS)? {
+            parse_hosts(&self.storage.read(HOSTS)?, &mut held)?;
+        }
+        Ok(held)
+    }
+
     /// An object that is a corpus, over these words.
     fn corpus(&self, name: String) -> Result<Corpus, StoredError> {
         let read = Corpus::load_from(Cursor::new(self.storage.read(&name)?));
@@ -246,6 +289,32 @@ fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
         return Err(fail(1, &why));
     }
     Ok((words, parts))
+}
+
+/// Puts down where shards lie.
+fn parse_hosts(hosts: &[u8], held: &mut [Held]) -> Result<(), StoredError> {
+    let fail = |line: usize, why: String| StoredError::Hosts { line: line + 1, why };
+    let text = std::str::from_utf8(hosts).map_err(|_| fail(0, "it is no text".to_owned()))?;
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+    if lines.next().is_none_or(|(_, title)| title != HOSTS_TITLE) {
+        return Err(fail(0, format!("{HOSTS_TITLE:?} is expected")));
+    }
+    for (at, line) in lines {
+        let mut words = line.split_whitespace();
+        let shard = words.next().filter(|&word| word == "shard").and_then(|_| words.next());
+        let Some(shard) = shard.and_then(|shard| shard.parse::<usize>().ok()) else {
+            return Err(fail(at, "a shard and its machines are expected".to_owned()));
+        };
+        let count = held.len();
+        match held.get_mut(shard) {
+            Some(held) if held.hosts.is_empty() => held.hosts = words.map(str::to_owned).collect(),
+            Some(_) => return Err(fail(at, format!("shard {shard} was there before"))),
+            None => {
+                return Err(fail(at, format!("shard {shard} is none: there are {count}, from 0")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `None` where it is not the line of this shard, whose first document is `first`.
@@ -330,6 +399,75 @@ mod tests {
         store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
         memory.remove("shard-00000").unwrap();
         assert!(Stored::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000"));
+    }
+
+    /// Objects each of which lies on machines that its name tells.
+    #[derive(Debug, Default)]
+    struct Spread(Memory);
+
+    impl Storage for Spread {
+        fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
+            self.0.read(name)
+        }
+
+        fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+            self.0.write(name, content)
+        }
+
+        fn has(&self, name: &str) -> Result<bool, StorageError> {
+            self.0.has(name)
+        }
+
+        fn remove(&self, name: &str) -> Result<(), StorageError> {
+            self.0.remove(name)
+        }
+
+        fn hosts(&self, name: &str) -> Result<Vec<String>, StorageError> {
+            assert!(self.has(name)?, "{name} is there");
+            let hosts: &[&str] = match name {
+                "shard-00000" => &["node-1", "node-2"],
+                "shard-00002" => &["no name", "node-3", ""],
+                _ => &[],
+            };
+            Ok(hosts.iter().map(|&host| host.to_owned()).collect())
+        }
+    }
+
+    #[test]
+    fn where_shards_lie_is_told_where_the_storage_tells() {
+        let spread = Arc::new(Spread::default());
+        store(&corpus(), 3, &spread).unwrap();
+        let stored = Stored::open(Arc::clone(&spread)).unwrap();
+        let held = stored.held().unwrap();
+        let hosts: Vec<&[String]> = held.iter().map(|held| &held.hosts[..]).collect();
+        assert_eq!(
+            hosts,
+            [&["node-1".to_owned(), "node-2".to_owned()][..], &[], &["node-3".to_owned()]]
+        );
+        assert_eq!(held.iter().map(|held| held.tokens).sum::<u64>(), stored.num_tokens());
+        let told = "lda-dist hosts 1\nshard 0 node-1 node-2\nshard 2 node-3\n";
+        assert_eq!(spread.read(HOSTS).unwrap(), told.as_bytes());
+        // It is no part of the documents, and gone with them.
+        let silent = Arc::new(Memory::default());
+        silent.write(HOSTS, told.as_bytes()).unwrap();
+        store(&corpus(), 3, &silent).unwrap();
+        let other = Stored::open(Arc::clone(&silent)).unwrap();
+        assert_eq!(other.fingerprint(), stored.fingerprint());
+        assert!(other.held().unwrap().iter().all(|held| held.hosts.is_empty()));
+        for (text, said) in [
+            (&b"\xff"[..], "hosts:1: it is no text"),
+            (b"", "hosts:1: \"lda-dist hosts 1\" is expected"),
+            (b"lda-dist hosts 1\n# x\nshard", "hosts:3: a shard and its machines are"),
+            (b"lda-dist hosts 1\nshard x a", "hosts:2: a shard and its machines are"),
+            (b"lda-dist hosts 1\nshard 3 a", "hosts:2: shard 3 is none: there are 3, from 0"),
+            (b"lda-dist hosts 1\nshard 1 a\nshard 1 b", "hosts:3: shard 1 was there before"),
+        ] {
+            silent.write(HOSTS, text).unwrap();
+            let error = other.held().unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        silent.write(HOSTS, b"lda-dist hosts 1\nshard 1\n").unwrap();
+        assert!(other.held().unwrap()[1].hosts.is_empty());
     }
 
     #[test]

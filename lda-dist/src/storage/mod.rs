@@ -55,6 +55,16 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`StorageError`].
     fn remove(&self, name: &str) -> Result<(), StorageError>;
+
+    /// Machines on which an object lies, by the names that they have where [workers are put near
+    /// them](crate::locality); none where that is not known, as of directories and object stores.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    fn hosts(&self, name: &str) -> Result<Vec<String>, StorageError> {
+        let _ = name;
+        Ok(Vec::new())
+    }
 }
 
 /// An object that cannot be read or written.
@@ -115,6 +125,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn remove(&self, name: &str) -> Result<(), StorageError> {
         (**self).remove(name)
+    }
+
+    fn hosts(&self, name: &str) -> Result<Vec<String>, StorageError> {
+        (**self).hosts(name)
     }
 }
 

@@ -61,6 +61,30 @@ pub enum TogetherError {
         /// Shards.
         shards: u16,
     },
+    /// An assignment of other shards than there are.
+    #[error("{found} shards are assigned to workers, and there are {shards}: assign each")]
+    Assigned {
+        /// How many are assigned.
+        found: usize,
+        /// How many there are.
+        shards: u16,
+    },
+    /// A shard that is assigned to nobody.
+    #[error("shard {shard} is assigned to worker {worker}, and there are {workers}, from 0")]
+    Nobody {
+        /// Which.
+        shard: usize,
+        /// To whom.
+        worker: u32,
+        /// How many workers there are.
+        workers: u32,
+    },
+    /// A worker to whom no shard is assigned.
+    #[error("worker {worker} is assigned no shard: assign one at least")]
+    Idle {
+        /// Which.
+        worker: u32,
+    },
     /// A server has refused something.
     #[error(transparent)]
     Request(#[from] RequestError),

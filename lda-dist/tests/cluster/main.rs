@@ -1,6 +1,7 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
 mod ambush;
+mod assignment;
 mod bounds;
 mod coverage;
 mod histories;
@@ -16,7 +17,7 @@ use lda_core::Corpus;
 use lda_core::eval::{DocumentCounts, Ranking, WordCounts, log_joint, top_words};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
-    Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
+    Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
@@ -47,6 +48,7 @@ fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
         job,
         options,
         workers,
+        assignment: Assignment::Runs,
         epochs: 3,
         judge_every: 2,
         top_words: TOP_WORDS,

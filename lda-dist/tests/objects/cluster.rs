@@ -4,7 +4,7 @@ use std::thread;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{self, Gathered, Keeper, Role, Setup, run_local};
+use lda_dist::cluster::{self, Assignment, Gathered, Keeper, Role, Setup, run_local};
 use lda_dist::documents::{InMemory, Stored, store};
 use lda_dist::job::Job;
 use lda_dist::snapshot::{LATEST, latest};
@@ -29,6 +29,7 @@ fn setup(words: u32, fingerprint: u64) -> Setup {
         job,
         options: Options { servers: 2, ..cut },
         workers: 3,
+        assignment: Assignment::Runs,
         epochs: 8,
         judge_every: 0,
         gather: true,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, value_parser};
-use lda_dist::cluster::Setup;
+use lda_dist::cluster::{Assignment, Setup};
 use lda_dist::job::{Job, JobError};
 use lda_dist::placement::Partitioner;
 use lda_dist::shard::{Hybrid, MAX_STEPS};
@@ -208,6 +208,7 @@ impl Training {
             job,
             options,
             workers: self.workers,
+            assignment: Assignment::Runs,
             epochs: self.epochs,
             judge_every: self.evaluate_every,
             top_words: self.top_words,
