@@ -225,6 +225,18 @@ fn a_node_without_a_run_is_told_why() {
     let many = "documents = \"shards\"\n[training]\nworkers = 3";
     let (status, said) = node(many, &[]);
     assert!(status == Some(2) && said.contains("3 workers for 2 shards"), "{said}");
+    let two = "documents = \"shards\"\n[training]\nworkers = 2\n[locality]\nworkers = ";
+    let (status, said) = node(&format!("{two}[\"a\"]"), &[]);
+    assert!(
+        status == Some(2) && said.contains("machines of 1 workers, where `workers = 2`"),
+        "{said}"
+    );
+    fs::write(out.join("hosts"), "shard 0 a").unwrap();
+    let (status, said) = node(&format!("{two}[\"a\", \"\"]"), &[]);
+    assert!(
+        status == Some(1) && said.contains("hosts:1: \"lda-dist hosts 1\" is expected"),
+        "{said}"
+    );
     let (status, said) = node("documents = \"shards\"", &["--role", "master"]);
     assert!(status == Some(2) && said.contains("the configuration has no [grpc]"), "{said}");
     let grpc = "documents = \"shards\"\n[grpc]\nmaster = \"m:1\"\nservers = \"s:1\"\n\

@@ -133,6 +133,23 @@ fn nodes_of_a_network_leave_the_file_of_one_process() {
 }
 
 #[test]
+fn shards_go_to_workers_near_them() {
+    let scratch = Scratch::new("near");
+    let config = prepare(&scratch, 30, "[locality]\nworkers = [\"node-1\", \"node-2\"]");
+    let hosts =
+        "lda-dist hosts 1\nshard 0 node-2\nshard 1 node-1 node-3\nshard 2 NODE-2\nshard 3 node-1\n";
+    fs::write(scratch.file("shards").join("hosts"), hosts).unwrap();
+    let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+        let tells = said.contains("320 of 320 tokens lie on the machines of their workers");
+        assert_eq!(tells, role == "master", "{said}");
+    }
+    assert!(is_that_of_one_process(&scratch, 30));
+}
+
+#[test]
 fn a_list_says_where_nodes_are() {
     let scratch = Scratch::new("list");
     let config = prepare(&scratch, 30, "");

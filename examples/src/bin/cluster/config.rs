@@ -15,6 +15,9 @@
 //! directory = "nips-2"          # that master and workers see, or an object store
 //! every = 10                    # epochs
 //!
+//! [locality]                    # shards go to workers near them; without it, each has a run of the shards
+//! workers = ["node-7", ""]      # the machine of each, as `hosts` beside the documents has it; "" if not known
+//!
 //! [grpc]                        # without it, and without --nodes: ranks of MPI
 //! master = "10.0.0.1:7000"
 //! servers = ["10.0.0.2:7000"]
@@ -84,6 +87,17 @@ pub enum ConfigError {
         /// How many nodes.
         expected: u32,
     },
+    /// Not as many machines as workers.
+    #[error(
+        "[locality] has machines of {found} workers, where `workers = {expected}`: give one each, \"\" where it is not \
+         known"
+    )]
+    Machines {
+        /// How many.
+        found: usize,
+        /// How many workers.
+        expected: u32,
+    },
     /// The master is nowhere.
     #[error("[grpc] has no address of the master: give `master`, or a list by --nodes")]
     Master,
@@ -116,6 +130,8 @@ pub struct Config {
     pub training: Training,
     /// What is kept underway.
     pub snapshots: Option<Snapshots>,
+    /// Which workers are near which shards.
+    pub locality: Option<Locality>,
     /// How nodes reach each other; without it they are ranks of MPI.
     pub grpc: Option<Grpc>,
 }
@@ -133,6 +149,28 @@ pub struct Snapshots {
 
 fn ten() -> u32 {
     10
+}
+
+/// Where workers are.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Locality {
+    /// The machine of each, or nothing.
+    pub workers: Vec<String>,
+}
+
+impl Locality {
+    /// The machine of each of so many workers, where it is known.
+    ///
+    /// # Errors
+    /// [`ConfigError::Machines`].
+    pub fn machines(&self, workers: u32) -> Result<Vec<Option<String>>, ConfigError> {
+        let found = self.workers.len();
+        if found != workers as usize {
+            return Err(ConfigError::Machines { found, expected: workers });
+        }
+        Ok(self.workers.iter().map(|host| Some(host.clone()).filter(|it| !it.is_empty())).collect())
+    }
 }
 
 /// How nodes reach each other over gRPC; addresses may be told [otherwise](crate::nodes).

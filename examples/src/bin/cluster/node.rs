@@ -8,6 +8,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::file::checksum;
 use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
 use lda_dist::documents::Stored;
+use lda_dist::locality::{assign, near_tokens};
 use lda_dist::storage::Storage;
 use lda_examples::output::Output;
 use lda_transport::bootstrap::{kubernetes, system};
@@ -44,7 +45,16 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     };
     let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
     setup.keep_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
-    setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
+    let divided = |error| RunError::from(Failed::from(error));
+    setup.check().map_err(divided)?;
+    let mut near = None;
+    if let Some(locality) = &config.locality {
+        let machines = locality.machines(setup.workers)?;
+        let held = documents.held().map_err(place)?;
+        let assigned = assign(&held, &machines).map_err(divided)?;
+        near = Some(near_tokens(&held, &machines, &assigned));
+        setup.assignment = assigned.into();
+    }
     let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let which = Which::of(&setup, transport.id());
@@ -55,6 +65,10 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let named = which.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
     let vocabulary = if named { documents.vocabulary().map_err(place)? } else { None };
     let tokens = documents.num_tokens();
+    if let Some(near) = near.filter(|_| which.role == RoleName::Master) {
+        args.program
+            .note(&format!("{near} of {tokens} tokens lie on the machines of their workers"));
+    }
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
     let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
         .naming(vocabulary.as_ref(), config.training.show_topics);
