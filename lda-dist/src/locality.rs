@@ -7,9 +7,9 @@
 //! shards lie; where that is not known, nobody has more than 4/3 of what the best division would give (Graham, 1969).
 //!
 //! LDA* takes, of the workers that are near, the one that has most blocks of the same machines. That fills one worker
-//! while others on the same machines have nothing, and they get what lies elsewhere: with 80 shards of 50 to 150, each on
-//! 3 of 10 machines, a worker on each, 94 % of the tokens are near so, and 99.7 % as it is done here, where the largest
-//! worker has 5 % more than its share and not 12 %.
+//! while others on the same machines have nothing, and they get what lies elsewhere: with 80 shards of 50 to 150 tokens,
+//! each on 3 of 10 machines, and a worker on each machine, 94 % of the tokens are near so, and 99.7 % as it is done here,
+//! where the largest worker has 5 % more than its share and not 12 % (means of 200 such).
 //!
 //! ```
 //! use lda_dist::locality::{Held, assign};

@@ -43,6 +43,7 @@ from pyspark.sql.types import ArrayType, StringType
 
 MANIFEST = "manifest"
 WORDS = "words"
+HOSTS = "hosts"
 MOST_SHARDS = 65_535
 # Before the words of a task that has failed, by which the driver finds them among those of Spark.
 MARK = "LDA-CUT-FAILED "
@@ -68,6 +69,8 @@ def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=No
     context = frame.sparkSession.sparkContext
     if not 1 <= shards <= MOST_SHARDS:
         raise LaunchError(f"{shards} shards: give 1 to {MOST_SHARDS}", USAGE)
+    if "://" in out:
+        raise LaunchError(f"{out}: give a directory that driver and executors see", USAGE)
     program = launch.send(context, cluster, installed)
     context.addPyFile(os.path.abspath(launch.__file__))
     if __name__ != "__main__":
@@ -128,9 +131,10 @@ def store(context, documents, words, names, out, shards, program):
     ).collect()
     firsts = cuts(marks, total, shards)
     os.makedirs(out, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        # Without it, there is nothing.
-        os.remove(os.path.join(out, MANIFEST))
+    # Without a manifest there is nothing, and other shards may lie elsewhere.
+    for name in [MANIFEST, HOSTS]:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(out, name))
     shared = context.broadcast(names)
     parts = (
         documents.mapPartitionsWithIndex(lambda part, those: enumerate(those, befores[part][0]))

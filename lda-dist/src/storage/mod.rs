@@ -2,8 +2,8 @@
 //!
 //! Documents ([`documents`](crate::documents)) and snapshots ([`snapshot`](crate::snapshot)) are kept so.
 //!
-//! The trait is small, so that whatever a site has can be one: a directory that all nodes see ([`Directory`]), or, with the
-//! feature `object-store`, a prefix of S3, Google Cloud Storage or Azure (`ObjectStore`).
+//! The trait is small, so that whatever a site has can be one: a directory that all nodes see ([`Directory`]), or, with
+//! the feature `object-store`, a prefix of S3, Google Cloud Storage or Azure (`ObjectStore`).
 
 mod directory;
 mod memory;

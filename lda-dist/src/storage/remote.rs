@@ -60,9 +60,9 @@ impl fmt::Debug for Access {
 
 /// Objects under a prefix of an object store.
 ///
-/// Each call waits for one request, and a write of more than 16 MiB for one each 16 MiB, which are copied before they are
-/// sent, one after the other. An object is there when the last has been answered; of a writer that ends before, S3 keeps
-/// parts that nobody sees, until a rule of the bucket for unfinished uploads takes them away.
+/// Each call waits for one request, and a write of more than 16 MiB for one each 16 MiB, which are copied before they
+/// are sent, one after the other. An object is there when the last has been answered; of a writer that ends before, S3
+/// keeps parts that nobody sees, until a rule of the bucket for unfinished uploads takes them away.
 ///
 /// Requests are made by a thread of its own. Who calls is blocked meanwhile, wherever that is: on a thread of an
 /// asynchronous runtime too, where others have to wait for it then.
@@ -85,9 +85,9 @@ impl ObjectStore {
     /// gone with it.
     ///
     /// Credentials and the like are those of the environment, by the names of the stores' own programs:
-    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` (and `AWS_ALLOW_HTTP=true` where that has
-    /// no TLS), `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or what the
-    /// machine has been given (roles of instances and pods). Nothing is asked of the store yet.
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` (and `AWS_ALLOW_HTTP=true` where
+    /// that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or
+    /// what the machine has been given (roles of instances and pods). Nothing is asked of the store yet.
     ///
     /// Where the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of rustls, ring becomes it.
     ///
@@ -142,8 +142,8 @@ impl ObjectStore {
         Self::over(store, prefix, parsed.to_string())
     }
 
-    /// A prefix of a store that is there already, as that of another library (HDFS by `hdfs-native-object-store`), or with
-    /// bounds of its own; errors name it so.
+    /// A prefix of a store that is there already, as that of another library (HDFS by `hdfs-native-object-store`), or
+    /// with bounds of its own; errors name it so.
     ///
     /// # Errors
     /// [`StorageError::Io`] where the system gives no thread.

@@ -54,6 +54,42 @@ fn objects_go_to_a_server_and_come_back() {
 }
 
 #[test]
+fn stores_of_other_makers_are_asked_at_their_addresses() {
+    let server = Server::start();
+    let address = format!("http://{}", server.address);
+    // The server does not look who asks.
+    let google = [
+        ("google_base_url", &address[..]),
+        ("google_bearer_token", "token"),
+        ("allow_http", "true"),
+    ];
+    let azure = [
+        ("azure_endpoint", &address[..]),
+        ("azure_storage_account_name", "account"),
+        ("azure_skip_signature", "true"),
+        ("azure_allow_http", "true"),
+    ];
+    for (url, settings) in [("gs://bucket/a/b", &google[..]), ("az://bucket/a/b", &azure)] {
+        let settings = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let access = Access { patience: Duration::from_secs(2), settings: settings.collect() };
+        let store = ObjectStore::open(url, &access).unwrap();
+        assert!(!store.has("it").unwrap(), "{url}");
+        store.write("it", b"it").unwrap();
+        assert_eq!(store.read("it").unwrap(), b"it", "{url}");
+        assert_eq!(server.state().objects["a/b/it"], b"it", "{url}");
+        server.state().faults.push(("GET", 403));
+        let error = store.read("it").unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("{url}/it: ")) && error.contains("credentials"),
+            "{error}"
+        );
+        server.state().objects.clear();
+        let error = store.read("it").unwrap_err().to_string();
+        assert!(error.contains("look whether it was written there"), "{error}");
+    }
+}
+
+#[test]
 fn a_large_object_is_there_with_its_last_part() {
     let server = Server::start();
     let store = opened(&server);

@@ -95,7 +95,7 @@ impl State {
         let Some((BUCKET, name)) = path[1..].split_once('/') else {
             return error(404, "NoSuchBucket");
         };
-        let name = name.to_owned();
+        let name = name.replace("%2F", "/");
         let asked: BTreeMap<&str, &str> =
             query.split('&').map(|it| it.split_once('=').unwrap_or((it, ""))).collect();
         match (method, asked.get("uploadId"), asked.get("partNumber")) {
