@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::links::{self, LinksPlan};
+use lda_benches::lab::scale::{self, ScalePlan};
 use lda_benches::lab::thresholds::{self, Thresholds};
 use lda_benches::lab::traffic::{self, TrafficPlan};
 use lda_benches::lab::{
@@ -37,6 +38,9 @@ enum Action {
     /// Times a cluster of processes whose servers are behind links of some rate, in several ways to divide the work.
     /// Needs root, ip and tc (iproute2), and the program `cluster` with the feature `grpc`.
     Links(LinksArguments),
+    /// Projects bytes, memory and time an epoch of a cluster that is not at hand, from rates that are measured here, and holds
+    /// the model against runs.
+    Scale(ScaleArguments),
     /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
     /// machine; prints TOML.
     Calibrate(CalibrateArguments),
@@ -193,6 +197,18 @@ struct CalibrateArguments {
 }
 
 #[derive(Debug, Args)]
+struct ScaleArguments {
+    /// The plan.
+    plan: PathBuf,
+    /// Measures again what was measured.
+    #[arg(long)]
+    again: bool,
+    /// Output directory, target/lab/NAME unless given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct ThresholdArguments {
     /// Corpus.
     #[arg(long, value_name = "NAME")]
@@ -221,6 +237,7 @@ fn main() -> ExitCode {
         Action::Report(arguments) => report(&arguments),
         Action::Traffic(arguments) => traffic(&arguments),
         Action::Links(arguments) => links(&arguments),
+        Action::Scale(arguments) => scale(&arguments),
         Action::Calibrate(arguments) => calibrate(arguments),
         Action::Thresholds(arguments) => make_threshold(arguments),
         Action::Cell => cell(),
@@ -292,6 +309,16 @@ fn links(arguments: &LinksArguments) -> Result<bool, LabError> {
             .with_file_name("cluster"),
     };
     for path in links::run(&plan, &directory, &program, arguments.again, &say)? {
+        say(&format!("wrote {}", path.display()));
+    }
+    Ok(true)
+}
+
+fn scale(arguments: &ScaleArguments) -> Result<bool, LabError> {
+    let plan = ScalePlan::read(&arguments.plan)?;
+    let default = || PathBuf::from("target/lab").join(&plan.name);
+    let directory = arguments.out.clone().unwrap_or_else(default);
+    for path in scale::run(&plan, &directory, arguments.again, &say)? {
         say(&format!("wrote {}", path.display()));
     }
     Ok(true)

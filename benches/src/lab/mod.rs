@@ -5,7 +5,8 @@
 //! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
 //! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`] reads off how
 //! long a sampler took to a likelihood; [`calibrate`] finds which sampler suits which documents on this machine;
-//! [`traffic`] counts what a cluster moves, and [`links`] times one whose servers are behind slow links.
+//! [`traffic`] counts what a cluster moves, [`links`] times one whose servers are behind slow links, and [`scale`] projects
+//! one that is not at hand.
 //!
 //! How a figure is measured stands beside the code that measures it, and in the README of this
 //! crate. Needs the feature `lab`.
@@ -27,6 +28,7 @@ mod process;
 pub mod report;
 mod rival;
 mod runner;
+pub mod scale;
 mod store;
 pub mod thresholds;
 pub mod traffic;

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-pub use plan::{Arm, TrafficPlan};
+pub use plan::{Arm, Route, TrafficPlan};
 pub use tally::{EpochTraffic, Kinds};
 
 use super::files::{create_directory, write_bytes};

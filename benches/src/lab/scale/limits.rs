@@ -1,0 +1,255 @@
+//! What breaks first: bounds of the design, and how far over or under each a projection is.
+
+use super::plan::{CorpusPlan, MachinePlan, ScalePlan};
+use super::state::State;
+use super::words::{Lengths, frequencies};
+use super::{Line, Measured};
+
+/// Bytes of a frame that nodes over gRPC take unless told otherwise, and that the program `cluster` tells them.
+const FRAME: f64 = (16u64 << 20) as f64;
+const FRAME_OF_CLUSTER: f64 = (1u64 << 30) as f64;
+/// What a peer may have underway to a node.
+const UNDERWAY: f64 = (64u64 << 20) as f64;
+/// Nodes that a node over gRPC knows at most, unless told otherwise.
+const MOST_PEERS: f64 = 4096.0;
+/// Tokens of a job.
+const MOST_TOKENS: f64 = (1u64 << 48) as f64;
+/// Numbers of 16 and 32 bits.
+const SHORT: f64 = 65_536.0;
+const WORD: f64 = 4_294_967_296.0;
+/// Bytes of the rows of C_d that a shard can have.
+const ROWS: f64 = (64u64 << 30) as f64;
+
+/// A bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Limit {
+    /// Of what.
+    pub what: &'static str,
+    /// What there is, and what there may be.
+    pub there: f64,
+    pub bound: f64,
+    pub unit: &'static str,
+    /// What happens beyond, and what to do.
+    pub then: &'static str,
+    pub next: &'static str,
+}
+
+impl Limit {
+    /// Above 1 it is broken.
+    pub fn over(&self) -> f64 {
+        self.there / self.bound
+    }
+}
+
+/// Bounds of a line, those that are furthest over first.
+pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<Limit> {
+    let CorpusPlan { documents, words, exponent, shift, spread, .. } = plan.corpus;
+    let MachinePlan { memory_gib, .. } = plan.machine;
+    let memory = memory_gib * f64::from(1 << 30);
+    let takes = &line.takes;
+    let (shards, servers) = (f64::from(line.shards), f64::from(line.servers));
+    let (rounds, partitions) = (f64::from(line.rounds), f64::from(line.partitions));
+    let all = f64::from(words);
+    let mean = line.tokens / documents as f64;
+    let lengths = Lengths::log_normal(documents as f64, mean, spread);
+    let each = frequencies(words, line.tokens as u64, exponent, shift, plan.seed);
+    let most = each.iter().copied().max().unwrap_or(0) as f64;
+    let largest = |state: &State| state.largest;
+    let largest = measured.states.iter().map(largest).fold(1.0, f64::max);
+    let rows = takes.worker_memory;
+    let slow =
+        takes.times.iter().min_by(|a, b| a.gbit.total_cmp(&b.gbit)).copied().unwrap_or_default();
+    let sampling = takes.worker_seconds;
+    let of = |what, there, bound, unit, then, next| Limit { what, there, bound, unit, then, next };
+    let mut limits = vec![
+        of(
+            "start message, one for each server or worker, all held by the master",
+            takes.master_memory,
+            memory,
+            "bytes",
+            "the master has a copy of 8 V bytes for each node that is told",
+            "frequencies as a row, and one copy for all",
+        ),
+        of(
+            "start message in a frame, as gRPC has it unless told otherwise",
+            8.0 * all,
+            FRAME,
+            "bytes",
+            "the frame is refused, and no run begins",
+            "frequencies as a row of V; or the frames that `cluster` asks for, of 1 GiB",
+        ),
+        of(
+            "start message in a frame of `cluster`",
+            8.0 * all,
+            FRAME_OF_CLUSTER,
+            "bytes",
+            "the frame is refused",
+            "frequencies as a row of V",
+        ),
+        of(
+            "rows that a shard pulls of a partition, in a frame as gRPC has it unless told otherwise",
+            takes.longest_pull,
+            FRAME,
+            "bytes",
+            "the answer is refused",
+            "more partitions, or frames of 1 GiB as in `cluster`",
+        ),
+        of(
+            "tokens of the largest topic",
+            largest * line.tokens / f64::from(plan.topics),
+            WORD,
+            "tokens",
+            "C_k does not fit into 32 bits: the run ends",
+            "C_k in 64 bits, in samplers too; or more topics",
+        ),
+        of(
+            "tokens of the most frequent word, all in one topic",
+            most,
+            WORD,
+            "tokens",
+            "a count of its row does not fit into 32 bits",
+            "leave such words out, or counts of 64 bits on servers",
+        ),
+        of(
+            "tokens of a partition on a worker",
+            (line.tokens / (shards * partitions)).max(most / shards),
+            WORD,
+            "tokens",
+            "a shard cannot be made",
+            "more shards",
+        ),
+        of(
+            "shards",
+            shards,
+            SHORT,
+            "shards",
+            "there are no more numbers",
+            "wider numbers on the wire",
+        ),
+        of("partitions", partitions, SHORT, "partitions", "as above", "as above"),
+        of(
+            "tokens of the job",
+            line.tokens,
+            MOST_TOKENS,
+            "tokens",
+            "the start is refused",
+            "none is near",
+        ),
+        of(
+            "rows of C_d of a shard",
+            lengths_bytes(&lengths, plan.topics) / shards,
+            ROWS,
+            "bytes",
+            "a shard cannot be made",
+            "more shards a worker",
+        ),
+        of(
+            "memory of a worker",
+            rows,
+            memory,
+            "bytes",
+            "it does not fit",
+            "more workers, or tokens on disk",
+        ),
+        of(
+            "memory of the heaviest server",
+            takes.server_memory,
+            memory,
+            "bytes",
+            "it does not fit",
+            "more servers; rows made anew a partition at a time",
+        ),
+        of(
+            "all rows of C_w at the master, where it gathers them",
+            8.0 * takes.entries,
+            memory,
+            "bytes",
+            "it does not fit",
+            "servers write their rows to storage",
+        ),
+        of(
+            "what workers may have underway to a server, at worst",
+            shards * UNDERWAY,
+            memory,
+            "bytes",
+            "nothing bounds it before memory does",
+            "a window that is divided among workers",
+        ),
+        of(
+            "connections of the master",
+            shards + servers,
+            MOST_PEERS,
+            "peers",
+            "gRPC turns more away unless told otherwise",
+            "a tree of masters",
+        ),
+        of(
+            "rounds as long as their slowest shard, over what a worker samples",
+            slow.sampling,
+            sampling,
+            "s",
+            "workers wait for the one with the most frequent words",
+            "fewer rounds, a slack, or partitions that are even by tokens",
+        ),
+        of(
+            "beside sampling in all rounds (slow links), over what a worker samples",
+            rounds * slow.beside,
+            sampling,
+            "s",
+            "barriers take longer than the work between them",
+            "fewer rounds, or a tree for C_k",
+        ),
+        of(
+            "master's link (slow), over what a worker samples",
+            slow.master,
+            sampling,
+            "s",
+            "C_k goes to every node in every round",
+            "a tree for C_k, or fewer rounds",
+        ),
+        of(
+            "heaviest server, on its one core, over what a worker samples",
+            takes.server_seconds,
+            sampling,
+            "s",
+            "workers wait for it",
+            "threads of a server; more servers",
+        ),
+        of(
+            "rows made anew at rounds' ends, over what a worker samples",
+            takes.end_seconds,
+            sampling,
+            "s",
+            "all wait while servers make rows",
+            "rows of partitions that a round has changed, while the next is on",
+        ),
+        of(
+            "worker's link (slow), over what it samples",
+            slow.worker,
+            sampling,
+            "s",
+            "workers wait for rows",
+            "the asymmetric way; faster links",
+        ),
+        of(
+            "heaviest server's link (slow), over what a worker samples",
+            slow.server,
+            sampling,
+            "s",
+            "workers wait for rows",
+            "more servers; faster links",
+        ),
+    ];
+    limits.sort_by(|a, b| b.over().total_cmp(&a.over()));
+    limits
+}
+
+fn lengths_bytes(lengths: &Lengths, topics: u32) -> f64 {
+    use lda_core::counts::{Density, Rows};
+    let of = |&(length, documents): &(u32, f64)| {
+        let row =
+            Rows::<u16>::bytes(topics as usize, std::iter::once(length.into()), Density::Auto);
+        documents * row as f64
+    };
+    lengths.each().iter().map(of).sum()
+}

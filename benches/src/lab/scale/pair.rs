@@ -1,0 +1,421 @@
+//! What moves between a shard and a partition in an epoch: one of the many pairs of them, drawn.
+//!
+//! Of each word of the partition we draw how many documents of the shard have it (Poisson, with as many tokens in each as
+//! words that are as frequent have in the measured corpus) and which ones; what rows take says [`Sizes`]. Then it is the real thing: [`route`] says which words are
+//! pulled, and what is pushed is written by [`PushCode`], documents with rows that are drawn by their lengths.
+//!
+//! A word whose tokens alone cost more pushed than its row does pulled, whatever becomes of the others, is pulled without
+//! its documents being drawn. Where the tokens of the others are still too many, we look at the documents whose numbers
+//! divide by f, and count all of theirs f times; a word that none of these has is pulled as often as others of about as
+//! many tokens.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use lda_core::counts::{Density, Rows};
+use lda_dist::request::{size_byte, size_of_byte};
+use lda_dist::route::{self, Route};
+use lda_dist::together::{Options, Routing};
+use lda_dist::wire::{Document, PushCode, RowCode};
+
+use super::chance::Chance;
+use super::sizes::{Sizes, class};
+use super::words::{Lengths, Repeats};
+
+/// Of a request before its body.
+const HEAD: f64 = 15.0;
+/// Least bits of a token that is pushed.
+const LEAST_BITS: u64 = 11;
+/// Pushed tokens of a pair that are drawn at most.
+const MOST: f64 = 150_000.0;
+/// Documents of a shard that are had one by one, and shards of which they are.
+const SHELF: f64 = 200_000.0;
+const SHELVES: u64 = 4;
+/// Rows that are drawn of documents of a length.
+const VARIANTS: u32 = 4;
+
+/// What moves, and what it takes to make: of a pair, or means of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Moved {
+    pub sizes: f64,
+    pub routes: f64,
+    pub rows: f64,
+    pub gained: f64,
+    pub pushed: f64,
+    pub answers: f64,
+    /// Words that the shard has.
+    pub words: f64,
+    pub pulled_tokens: f64,
+    /// Topics of rows that are pulled, and of what they gain.
+    pub pulled_entries: f64,
+    pub gained_entries: f64,
+    pub pushed_tokens: f64,
+    /// Documents that are pushed, and topics of their rows.
+    pub documents: f64,
+    pub document_entries: f64,
+    /// Topics of the rows of words that are pushed, and bytes of these rows where they are sampled.
+    pub row_entries: f64,
+    pub row_memory: f64,
+}
+
+/// Of words of about as many tokens: how many there are in shards and how many of them are pulled, and the same of their
+/// tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Pulled {
+    pub words: f64,
+    pub pulled: f64,
+    pub tokens: f64,
+    pub pulled_tokens: f64,
+}
+
+/// Pairs of a division.
+pub(super) struct Pairs<'a> {
+    pub sizes: &'a Sizes<'a>,
+    pub lengths: &'a Lengths,
+    pub shards: u32,
+    pub repeats: &'a Repeats,
+    pub routing: Routing,
+    /// Documents of more tokens are not pushed.
+    pub longest: u32,
+    pub seed: u64,
+    shelves: RefCell<HashMap<(u32, u64), Rc<Shelf>>>,
+}
+
+/// Documents of a shard, where there are few enough to have each: numbers of their lengths, and the share of the tokens
+/// that are in those up to each.
+struct Shelf {
+    lengths: Vec<usize>,
+    up_to: Vec<f64>,
+}
+
+/// A word that may be pushed.
+struct Candidate {
+    place: u32,
+    tokens: u64,
+    /// Tokens of it in a document that has it.
+    run: f64,
+    /// Its tokens in the whole corpus.
+    of_all: u64,
+    row: u32,
+}
+
+/// A row of C_d and its bytes.
+type Row = (Vec<(u32, u32)>, u32);
+
+impl Moved {
+    /// As much more.
+    pub fn add(&mut self, more: &Self, times: f64) {
+        let both = self.all_mut().into_iter().zip(more.clone().all_mut().map(|it| *it));
+        both.for_each(|(to, more)| *to += times * more);
+    }
+
+    fn all_mut(&mut self) -> [&mut f64; 15] {
+        let Self { sizes, routes, rows, gained, pushed, answers, words, .. } = self;
+        let Self { pulled_tokens, pulled_entries, gained_entries, pushed_tokens, .. } = self;
+        let Self { documents, document_entries, row_entries, row_memory, .. } = self;
+        [
+            sizes,
+            routes,
+            rows,
+            gained,
+            pushed,
+            answers,
+            words,
+            pulled_tokens,
+            pulled_entries,
+            gained_entries,
+            pushed_tokens,
+            documents,
+            document_entries,
+            row_entries,
+            row_memory,
+        ]
+    }
+
+    /// Bytes to the server and from it.
+    pub fn both_ways(&self) -> (f64, f64) {
+        let Self { sizes, routes, rows, gained, pushed, answers, words, .. } = self;
+        // Of asking for sizes a request's head, and a byte a word back.
+        let back = words.min(*sizes);
+        (sizes - back + routes + gained + pushed, back + rows + answers)
+    }
+}
+
+impl<'a> Pairs<'a> {
+    /// Of documents that are divided as `options` say.
+    pub fn new(
+        sizes: &'a Sizes<'a>,
+        lengths: &'a Lengths,
+        repeats: &'a Repeats,
+        options: &Options,
+        seed: u64,
+    ) -> Self {
+        let Options { shards, routing, longest, .. } = *options;
+        let shelves = RefCell::default();
+        Self { sizes, lengths, shards: shards.into(), repeats, routing, longest, seed, shelves }
+    }
+
+    /// Documents of a shard, or of the part of them that is looked at; none where they are too many.
+    fn shelf(&self, fold: u32, number: u64) -> Option<Rc<Shelf>> {
+        let count = self.lengths.documents() / f64::from(self.shards) / f64::from(fold);
+        if count > SHELF {
+            return None;
+        }
+        let which = number % SHELVES;
+        let mut shelves = self.shelves.borrow_mut();
+        let shelf = shelves.entry((fold, which)).or_insert_with(|| {
+            let mut chance = Chance::new(self.seed, 1 << 61 | which);
+            let lengths = self.lengths.some((count.round() as u32).max(1), &mut chance);
+            let mut up_to: Vec<f64> = Vec::with_capacity(lengths.len());
+            for &length in &lengths {
+                let before = up_to.last().copied().unwrap_or(0.0);
+                up_to.push(before + f64::from(self.lengths.each()[length].0));
+            }
+            Rc::new(Shelf { lengths, up_to })
+        });
+        Some(Rc::clone(shelf))
+    }
+
+    /// Draws the pair of a shard with words of these tokens, the `number`-th.
+    pub fn draw(
+        &self,
+        words: impl Iterator<Item = u64>,
+        number: u64,
+        by: &mut Vec<Pulled>,
+    ) -> Moved {
+        let mut chance = Chance::new(self.seed, 1 << 60 | number);
+        let mut moved = Moved::default();
+        let mut candidates = Vec::new();
+        let documents = self.lengths.documents();
+        for of_all in words {
+            let run = self.repeats.mean(of_all as f64 / documents);
+            let pairs = chance.poisson(of_all as f64 / (f64::from(self.shards) * run));
+            if pairs == 0 {
+                continue;
+            }
+            let tokens = chance.runs(pairs, run);
+            let row = size_of_byte(size_byte(self.sizes.row(of_all).bytes.round() as u32));
+            let place = moved.words as u32;
+            moved.words += 1.0;
+            let most = u64::from(row) + u64::from(row).min(2 * tokens);
+            let is_dear = match self.routing {
+                Routing::Pull => true,
+                Routing::Push => false,
+                _ => tokens * LEAST_BITS / 8 >= most,
+            };
+            if is_dear {
+                self.pull(of_all, tokens, &mut moved, by);
+            } else {
+                candidates.push(Candidate { place, tokens, run, of_all, row });
+            }
+        }
+        if moved.words > 0.0 && self.routing == Routing::Cheapest {
+            moved.sizes = HEAD + moved.words;
+        }
+        self.route(&candidates, number, &mut chance, &mut moved, by);
+        if moved.pulled_tokens > 0.0 {
+            let bits = (moved.words / 8.0).ceil();
+            moved.routes = HEAD + bits;
+            moved.gained += HEAD + bits;
+        }
+        moved
+    }
+
+    fn pull(&self, of_all: u64, tokens: u64, moved: &mut Moved, by: &mut Vec<Pulled>) {
+        let row = self.sizes.row(of_all);
+        let gained = self.sizes.gained(of_all, tokens);
+        moved.rows += row.bytes;
+        moved.pulled_entries += row.entries;
+        moved.gained += gained.bytes;
+        moved.gained_entries += gained.entries;
+        moved.pulled_tokens += tokens as f64;
+        note(by, of_all, tokens, true);
+    }
+
+    fn push(&self, of_all: u64, tokens: u64, moved: &mut Moved, by: &mut Vec<Pulled>) {
+        moved.row_entries += self.sizes.row(of_all).entries;
+        let topics = self.sizes.topics as usize;
+        let held = Rows::<u16>::bytes(topics, std::iter::once(of_all), Density::Auto);
+        moved.row_memory += held as f64;
+        moved.pushed_tokens += tokens as f64;
+        note(by, of_all, tokens, false);
+    }
+
+    /// What becomes of words that may be pushed.
+    fn route(
+        &self,
+        candidates: &[Candidate],
+        pair: u64,
+        chance: &mut Chance,
+        moved: &mut Moved,
+        by: &mut Vec<Pulled>,
+    ) {
+        let all: f64 = candidates.iter().map(|it| it.tokens as f64).sum();
+        let fold = (all / MOST).ceil().max(1.0) as u32;
+        let shelf = self.shelf(fold, pair);
+        let mut rows: HashMap<(usize, u32), Row> = HashMap::new();
+        let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
+        // Lengths of documents, and which of their rows.
+        let mut documents: Vec<(usize, u32)> = Vec::new();
+        let (mut starts, mut of_words, mut tokens, mut pulled) = (vec![0], vec![], vec![], vec![]);
+        let mut seen: Vec<&Candidate> = Vec::new();
+        let mut unseen: Vec<&Candidate> = Vec::new();
+        for word in candidates {
+            let mut left = if fold == 1 {
+                word.tokens
+            } else {
+                chance.poisson(word.tokens as f64 / f64::from(fold))
+            };
+            if left == 0 {
+                unseen.push(word);
+                continue;
+            }
+            let mut here: Vec<(u32, u32)> = Vec::new();
+            while left > 0 {
+                let run = chance.run(word.run).min(left);
+                left -= run;
+                let (length, which) = match &shelf {
+                    Some(shelf) => {
+                        let at = chance.unit() * shelf.up_to.last().copied().unwrap_or(0.0);
+                        let number = shelf.up_to.partition_point(|&up_to| up_to <= at);
+                        (shelf.lengths[number], number as u32)
+                    }
+                    None => {
+                        let length = self.lengths.of_token(chance);
+                        let some = self.lengths.each()[length].1;
+                        let here = some / f64::from(self.shards) / f64::from(fold);
+                        (length, chance.below((here.round() as u32).max(1)))
+                    }
+                };
+                let number = *numbers.entry((length, which)).or_insert_with(|| {
+                    documents.push((length, chance.below(VARIANTS)));
+                    documents.len() as u32 - 1
+                });
+                here.push((number, run as u32));
+            }
+            here.sort_unstable();
+            for run in here.chunk_by(|a, b| a.0 == b.0) {
+                of_words.push(run[0].0);
+                tokens.push(run.iter().map(|it| it.1).sum());
+            }
+            starts.push(of_words.len());
+            pulled.push(word.row + word.row.min(2 * word.tokens.min(1 << 30) as u32));
+            seen.push(word);
+        }
+        let topics = self.sizes.topics;
+        let code = RowCode::new(topics);
+        for &(length, variant) in &documents {
+            rows.entry((length, variant)).or_insert_with(|| {
+                let tokens = self.lengths.each()[length].0;
+                let row = self.sizes.state.documents.row(topics, tokens.into(), chance);
+                let bytes = code.size(&row) as u32;
+                (row, bytes)
+            });
+        }
+        let of_document = |key: &(usize, u32)| {
+            let length = self.lengths.each()[key.0].0;
+            route::Document {
+                row: rows[key].1 * fold,
+                token_bits: token_bits(length) * fold,
+                may_be_pushed: length <= self.longest,
+            }
+        };
+        if self.routing == Routing::Push {
+            pulled.fill(u32::MAX / 2);
+        }
+        let on_worker: Vec<route::Document> = documents.iter().map(of_document).collect();
+        let words = route::Words {
+            starts: &starts,
+            documents: &of_words,
+            tokens: &tokens,
+            pulled: &pulled,
+        };
+        let routes = route::route(&words, &on_worker);
+        let mut of_class: HashMap<u32, (u32, u32)> = HashMap::new();
+        // (document, place of the word, tokens).
+        let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
+        for (at, (word, way)) in seen.iter().zip(&routes).enumerate() {
+            let of_class = of_class.entry(class(word.of_all)).or_default();
+            of_class.0 += 1;
+            match way {
+                Route::Pull => {
+                    of_class.1 += 1;
+                    self.pull(word.of_all, word.tokens, moved, by);
+                }
+                Route::Push => {
+                    self.push(word.of_all, word.tokens, moved, by);
+                    let places = starts[at]..starts[at + 1];
+                    pushed.extend(places.map(|it| (of_words[it], word.place, tokens[it])));
+                }
+            }
+        }
+        for word in unseen {
+            let (all, pulled) = of_class.get(&class(word.of_all)).copied().unwrap_or((1, 0));
+            if chance.happens(f64::from(pulled) / f64::from(all)) {
+                self.pull(word.of_all, word.tokens, moved, by);
+            } else {
+                self.push(word.of_all, word.tokens, moved, by);
+            }
+        }
+        pushed.sort_unstable();
+        let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
+            let row = rows[&documents[run[0].0 as usize]].0.clone();
+            let mut tokens = Vec::new();
+            for &(_, word, count) in run {
+                let mut topic = || row[chance.below(row.len() as u32) as usize].0;
+                tokens.extend((0..count).map(|_| (word, topic())));
+            }
+            Document { row, tokens }
+        });
+        let documents: Vec<Document> = documents.collect();
+        self.write(&documents, f64::from(fold), chance, moved);
+    }
+
+    /// Bytes of these documents and of their answers, so many times.
+    fn write(&self, documents: &[Document], times: f64, chance: &mut Chance, moved: &mut Moved) {
+        if documents.is_empty() {
+            return;
+        }
+        let (topics, state) = (self.sizes.topics, self.sizes.state);
+        let code = PushCode::new(topics, moved.words as u32, u32::MAX);
+        let (mut bytes, mut answer, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        for document in documents {
+            code.encode(document, &mut bytes);
+            moved.documents += times;
+            moved.document_entries += times * document.row.len() as f64;
+            for &(_, before) in &document.tokens {
+                let is_within = chance.happens(state.within);
+                after.push(match chance.happens(state.changed) {
+                    false => before,
+                    true if is_within => {
+                        document.row[chance.below(document.row.len() as u32) as usize].0
+                    }
+                    true => chance.below(topics),
+                });
+            }
+        }
+        code.encode_answer(documents, &after, &mut answer);
+        moved.pushed += HEAD + times * bytes.len() as f64;
+        moved.answers += times * answer.len() as f64;
+    }
+}
+
+fn note(by: &mut Vec<Pulled>, of_all: u64, tokens: u64, is_pulled: bool) {
+    let class = class(of_all) as usize;
+    if by.len() <= class {
+        by.resize(class + 1, Pulled::default());
+    }
+    let of = &mut by[class];
+    let pulled = f64::from(u8::from(is_pulled));
+    of.words += 1.0;
+    of.pulled += pulled;
+    of.tokens += tokens as f64;
+    of.pulled_tokens += pulled * tokens as f64;
+}
+
+/// As a shard reckons it: about how many bits a token takes of a document of this length, there and back.
+fn token_bits(length: u32) -> u32 {
+    let topic = u32::BITS - length.max(1).leading_zeros();
+    8 + topic + 2 + topic / 2
+}

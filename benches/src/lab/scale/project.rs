@@ -1,0 +1,520 @@
+//! What an epoch takes of each role, where a corpus of this size is divided so.
+
+use lda_core::counts::{Density, Rows};
+use lda_dist::job::Job;
+use lda_dist::placement::Placement;
+use lda_dist::together::{Options, Routing, place};
+use serde::{Deserialize, Serialize};
+
+use super::super::LabError;
+use super::chance::Chance;
+use super::pair::{Moved, Pairs, Pulled};
+use super::plan::MachinePlan;
+use super::rates::Rates;
+use super::rounds;
+use super::sizes::{Size, Sizes, class, totals};
+use super::state::State;
+use super::words::{Lengths, Repeats};
+
+/// Tokens, or words, of all pairs that are drawn together.
+const DRAWN: f64 = 1.5e6;
+/// Pairs that are drawn.
+const PAIRS: (f64, f64) = (4.0, 30_000.0);
+/// Bytes of rows that a server keeps as they were read, at most.
+const MOST_DECODED: f64 = (64 << 20) as f64;
+
+/// A corpus, and how it is divided.
+pub(super) struct Division<'a> {
+    pub frequencies: &'a [u64],
+    pub lengths: &'a Lengths,
+    pub repeats: &'a Repeats,
+    pub topics: u32,
+    pub options: Options,
+    pub seed: u64,
+    pub placement: Placement,
+}
+
+/// Bytes an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BytesByKind {
+    /// How long rows are.
+    pub sizes: f64,
+    /// Which are pulled.
+    pub routes: f64,
+    /// Rows.
+    pub rows: f64,
+    /// What they have gained.
+    pub gained: f64,
+    /// Documents and their tokens.
+    pub pushed: f64,
+    /// Their topics.
+    pub answers: f64,
+    /// C_k.
+    pub totals: f64,
+}
+
+/// Bytes to a node and from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Link {
+    /// There.
+    pub to: f64,
+    /// Back.
+    pub from: f64,
+}
+
+/// What an epoch takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Projected {
+    /// Bytes that move.
+    pub bytes: BytesByKind,
+    /// Share of the tokens that servers sample.
+    pub pushed: f64,
+    /// How often a pushed document is sent, its row each time: documents that are pushed over documents.
+    pub sent: f64,
+    /// Of a worker, of the heaviest server, of the master.
+    pub worker: Link,
+    /// Server.
+    pub server: Link,
+    /// Master.
+    pub master: Link,
+    /// The heaviest server over the mean, by bytes.
+    pub heaviest: f64,
+    /// Bytes held.
+    pub worker_memory: f64,
+    /// By the heaviest server.
+    pub server_memory: f64,
+    /// By the master, while nodes begin.
+    pub master_memory: f64,
+    /// CPU seconds of a worker, of the heaviest server without rounds' ends, and of those.
+    pub worker_seconds: f64,
+    /// Server.
+    pub server_seconds: f64,
+    /// Rounds' ends.
+    pub end_seconds: f64,
+    /// Topics of all rows of C_w.
+    pub entries: f64,
+    /// Bytes of all rows of C_w, as they travel.
+    pub row_bytes: f64,
+    /// Bytes of the longest answer to a pull, and of the longest push.
+    pub longest_pull: f64,
+    /// Push.
+    pub longest_push: f64,
+    /// By the rate of links.
+    pub times: Vec<Time>,
+}
+
+/// Seconds an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Time {
+    /// Gbit/s.
+    pub gbit: f64,
+    /// Of the worker's link, of the heaviest server's, of the master's.
+    pub worker: f64,
+    /// Server's.
+    pub server: f64,
+    /// Master's.
+    pub master: f64,
+    /// Of a round, beside what workers do in it.
+    pub beside: f64,
+    /// Sampling alone, rounds after each other, each as long as its slowest shard.
+    pub sampling: f64,
+    /// All where the network is hidden, and where it is not.
+    pub hidden: f64,
+    /// Not hidden.
+    pub waited: f64,
+    /// Hidden, if all of a node's cores sampled.
+    pub cores: f64,
+}
+
+/// Of a partition.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// CPU seconds of one shard, and of the server for all.
+    worker: f64,
+    server: f64,
+    /// Bytes to the server and from it, of all shards.
+    to: f64,
+    from: f64,
+    /// Of one shard: topics of pulled rows, tokens by them.
+    entries: f64,
+    tokens: f64,
+    /// All rows, as they travel, and their topics.
+    bytes: f64,
+    all_entries: f64,
+}
+
+impl<'a> Division<'a> {
+    /// Places words.
+    pub fn new(
+        frequencies: &'a [u64],
+        lengths: &'a Lengths,
+        repeats: &'a Repeats,
+        topics: u32,
+        options: &Options,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let refuse = |error: &dyn std::error::Error| LabError::Value {
+            key: "arm",
+            value: format!("{} shards and {} servers", options.shards, options.servers),
+            remedy: error.to_string(),
+        };
+        let words = u32::try_from(frequencies.len()).unwrap_or(u32::MAX);
+        let job = Job::new(topics, words, (50.0 / f64::from(topics)).into(), 0.01, seed)
+            .map_err(|error| refuse(&error))?;
+        let placement = place(&job, options, frequencies, lengths.documents() as u64)
+            .map_err(|error| refuse(&error))?;
+        Ok(Self { frequencies, lengths, repeats, topics, options: *options, seed, placement })
+    }
+
+    fn tokens(&self) -> f64 {
+        self.frequencies.iter().map(|&tokens| tokens as f64).sum()
+    }
+
+    /// A mean pair, and which words are pulled.
+    pub fn pair(&self, sizes: &Sizes<'_>) -> (Moved, Vec<Pulled>) {
+        let shards = self.options.shards;
+        let pairs = Pairs::new(sizes, self.lengths, self.repeats, &self.options, self.seed);
+        let partitions = self.placement.num_partitions() as f64;
+        let a_pair =
+            (self.tokens() / f64::from(shards)).max(self.frequencies.len() as f64) / partitions;
+        let all = partitions * f64::from(shards);
+        let count = (DRAWN / a_pair).clamp(PAIRS.0, PAIRS.1).min(all).round() as u64;
+        let (mut mean, mut by) = (Moved::default(), Vec::new());
+        let mut chance = Chance::new(self.seed, 77);
+        // Each partition as often as any other.
+        let first = chance.below(partitions as u32);
+        for number in 0..count {
+            let step = (number as f64 * partitions / (count as f64).min(partitions)) as u64;
+            let partition = (u64::from(first) + step) % partitions as u64;
+            let words = self.placement.words(partition as u32);
+            let of_words = words.map(|word| self.frequencies[word as usize]);
+            let moved = pairs.draw(of_words, number, &mut by);
+            mean.add(&moved, 1.0 / count as f64);
+        }
+        (mean, by)
+    }
+
+    /// Bytes of all pairs, without C_k.
+    pub fn bytes(&self, mean: &Moved) -> BytesByKind {
+        let all = self.placement.num_partitions() as f64 * f64::from(self.options.shards);
+        let Moved { sizes, routes, rows, gained, pushed, answers, .. } = *mean;
+        BytesByKind {
+            sizes: all * sizes,
+            routes: all * routes,
+            rows: all * rows,
+            gained: all * gained,
+            pushed: all * pushed,
+            answers: all * answers,
+            totals: 0.0,
+        }
+    }
+
+    /// Bytes of what C_k gains in a round, by a server's rows and by all.
+    pub fn round_totals(&self, state: &State) -> (f64, f64) {
+        let moves = self.tokens() * state.changed / f64::from(self.options.rounds);
+        let mut chance = Chance::new(self.seed, 78);
+        let servers = f64::from(self.options.servers);
+        let of_server = totals(self.topics, moves / servers, &mut chance);
+        (of_server, totals(self.topics, moves, &mut chance))
+    }
+
+    /// Bytes that shards hold when nothing is sampled, all of them together.
+    pub fn shards_memory(&self, words: f64) -> f64 {
+        let shards = f64::from(self.options.shards);
+        let topics = self.topics as usize;
+        let rows = self.lengths.each().iter().map(|&(length, documents)| {
+            let one = Rows::<u16>::bytes(topics, std::iter::once(length.into()), Density::Auto);
+            documents * (one as f64 + 20.0)
+        });
+        let of_shard = 4.0 * f64::from(self.topics) * (2.0 + f64::from(self.options.slack));
+        6.0 * self.tokens() + rows.sum::<f64>() + shards * of_shard + 8.0 * words
+    }
+
+    /// Bytes that servers hold between two epochs, all of them together; all rows have `row_bytes` bytes as they travel, and
+    /// `entries` topics.
+    pub fn servers_memory(&self, mean: &Moved, row_bytes: f64, entries: f64) -> f64 {
+        let (all, servers) = (self.frequencies.len() as f64, f64::from(self.options.servers));
+        let pairs = self.placement.num_partitions() as f64 * f64::from(self.options.shards);
+        let words = mean.words * pairs;
+        // Rows that are kept as they were read, until there are newer ones.
+        let kept = if self.options.rounds < self.options.shards {
+            (8.0 * entries.min(mean.row_entries * pairs)).min(servers * MOST_DECODED)
+        } else {
+            0.0
+        };
+        // Of the largest request, which is about a mean one: rows as they came and as they are sampled, documents', tokens.
+        let request = 8.0 * mean.row_entries
+            + mean.row_memory
+            + 5.0 * mean.document_entries
+            + 40.0 * mean.documents
+            + 14.0 * mean.pushed_tokens;
+        let row_bytes = row_bytes + kept + servers * request;
+        // Which words shards have, which ones partitions; where rows begin; K numbers three times and C_k.
+        row_bytes + 4.0 * words + 12.0 * all + servers * 28.0 * f64::from(self.topics)
+    }
+
+    /// What each partition takes.
+    fn loads(&self, sizes: &Sizes<'_>, mean: &Moved, by: &[Pulled], rates: &Rates) -> Vec<Load> {
+        let shards = f64::from(self.options.shards);
+        let most = self.frequencies.iter().copied().max().unwrap_or(1);
+        let classes = class(most) as usize + 1;
+        let size: Vec<Size> = (0..classes as u32).map(|it| sizes.row_of_class(it)).collect();
+        // A class that was not drawn is as the next one below.
+        let mut ways = vec![(0.0, 0.0); classes];
+        let mut last = if self.options.routing == Routing::Pull { (1.0, 1.0) } else { (0.0, 0.0) };
+        for (at, way) in ways.iter_mut().enumerate() {
+            if let Some(of) = by.get(at).filter(|of| of.words > 0.0) {
+                last = (of.pulled / of.words, of.pulled_tokens / of.tokens);
+            }
+            *way = last;
+        }
+        let per = |of: f64, tokens: f64| if tokens > 0.0 { of / tokens } else { 0.0 };
+        let document_entries = per(mean.document_entries, mean.pushed_tokens);
+        let push_bytes = per(mean.pushed, mean.pushed_tokens);
+        let answer_bytes = per(mean.answers, mean.pushed_tokens);
+        let gained_bytes = per(mean.gained, mean.pulled_tokens);
+        let gained_entries = per(mean.gained_entries, mean.pulled_tokens);
+        let Rates { token, entry, asked_token, asked_entry, pushed_token, pushed_entry, .. } =
+            *rates;
+        let asked = asked_token + document_entries * asked_entry;
+        let sampled = pushed_token + document_entries * pushed_entry;
+        let documents = self.lengths.documents();
+        let of_partition = |partition: u32| {
+            let mut load = Load::default();
+            for word in self.placement.words(partition) {
+                let tokens = self.frequencies[word as usize] as f64;
+                let class = class(tokens as u64) as usize;
+                let (row, (pulled, pulled_tokens)) = (size[class], ways[class]);
+                // Shards that have it.
+                let run = self.repeats.mean(tokens / documents);
+                let there = -(-tokens / (shards * run)).exp_m1() * shards;
+                let (here, away) = (tokens * pulled_tokens, tokens * (1.0 - pulled_tokens));
+                load.worker += (here * token + away * asked) / shards
+                    + there / shards * pulled * row.entries * entry;
+                load.server += there * pulled * row.bytes * rates.served_byte
+                    + here * gained_entries * rates.gained_entry
+                    + away * sampled
+                    + there * (1.0 - pulled) * row.entries * entry;
+                load.to += here * gained_bytes + away * push_bytes;
+                load.from += there * pulled * row.bytes + away * answer_bytes;
+                load.entries += there / shards * pulled * row.entries;
+                load.tokens += here / shards;
+                load.bytes += row.bytes;
+                load.all_entries += row.entries;
+            }
+            load
+        };
+        (0..self.placement.num_partitions() as u32).map(of_partition).collect()
+    }
+
+    /// Rates of these documents.
+    fn rates(&self, state: &State, rates: &[Rates]) -> Rates {
+        let each = self.lengths.each().iter().map(|&(length, documents)| {
+            let tokens = f64::from(length) * documents;
+            (tokens, tokens * state.documents.entries(self.topics, length.into()))
+        });
+        let (tokens, topics) = each.fold((0.0, 0.0), |all, it| (all.0 + it.0, all.1 + it.1));
+        Rates::of(rates, state.after, topics / tokens)
+    }
+
+    /// CPU seconds of all workers, and of all servers.
+    pub fn seconds(
+        &self,
+        sizes: &Sizes<'_>,
+        mean: &Moved,
+        by: &[Pulled],
+        rates: &[Rates],
+    ) -> (f64, f64) {
+        let rates = &self.rates(sizes.state, rates);
+        let loads = self.loads(sizes, mean, by, rates);
+        let entries: f64 = loads.iter().map(|load| load.all_entries).sum();
+        let ends = f64::from(self.options.rounds) * entries * rates.ended_entry;
+        let workers: f64 = loads.iter().map(|load| load.worker).sum();
+        let servers: f64 = loads.iter().map(|load| load.server).sum();
+        (workers * f64::from(self.options.shards), servers + ends)
+    }
+
+    /// All of it.
+    pub fn project(&self, sizes: &Sizes<'_>, rates: &[Rates], machine: &MachinePlan) -> Projected {
+        let state = sizes.state;
+        let rates = &self.rates(state, rates);
+        let Options { shards, servers, rounds, .. } = self.options;
+        let (shards, servers, rounds) = (f64::from(shards), f64::from(servers), f64::from(rounds));
+        let (mean, by) = self.pair(sizes);
+        let loads = self.loads(sizes, &mean, &by, rates);
+        let partitions = loads.len() as f64;
+        let (of_server, of_all) = self.round_totals(state);
+        let mut bytes = self.bytes(&mean);
+        bytes.totals = rounds * (servers * of_server + (servers + shards) * of_all);
+        let by_server = |of: &dyn Fn(&Load) -> f64| {
+            let mut all = vec![0.0; self.options.servers as usize];
+            for (partition, load) in (0..).zip(&loads) {
+                all[self.placement.server(partition) as usize] += of(load);
+            }
+            all
+        };
+        let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
+        let by_bytes = by_server(&|load| load.to + load.from);
+        let heaviest = most(&by_bytes) / (by_bytes.iter().sum::<f64>() / servers);
+        let (to, from) = mean.both_ways();
+        let link = |nodes: f64| Link {
+            to: partitions * shards * to / nodes,
+            from: partitions * shards * from / nodes,
+        };
+        let a_round = rounds * of_all;
+        let (of_servers, of_workers) = (link(servers), link(shards));
+        let words = mean.words * partitions * shards;
+        let row_bytes: f64 = loads.iter().map(|load| load.bytes).sum();
+        let entries: f64 = loads.iter().map(|load| load.all_entries).sum();
+        let largest = loads.iter().map(|load| 16.0 * load.entries + 14.0 * load.tokens);
+        let frequencies = 8.0 * self.frequencies.len() as f64;
+        // What rows gain in a round, with room for twice as much.
+        let gained = (mean.gained_entries * partitions * shards
+            + 2.0 * mean.pushed_tokens * state.changed * partitions * shards)
+            / (rounds * servers);
+        let changes = 32.0 * gained.min(1.3 * entries / servers);
+        let at_rest = self.servers_memory(&mean, row_bytes, entries) / servers;
+        let mut projected = Projected {
+            bytes,
+            pushed: mean.pushed_tokens / (mean.pushed_tokens + mean.pulled_tokens),
+            sent: mean.documents * partitions * shards / self.lengths.documents(),
+            worker: Link { to: of_workers.from + a_round, from: of_workers.to },
+            server: Link {
+                to: heaviest * of_servers.to + a_round,
+                from: heaviest * of_servers.from + rounds * of_server,
+            },
+            master: Link {
+                to: rounds * servers * of_server,
+                from: rounds * (servers + shards) * of_all,
+            },
+            heaviest,
+            worker_memory: self.shards_memory(words) / shards
+                + most(&largest.collect::<Vec<_>>())
+                + 2.0 * frequencies,
+            // Rows of before and after, while a round ends.
+            server_memory: heaviest * (at_rest + row_bytes / servers + changes) + 2.0 * frequencies,
+            master_memory: frequencies * (3.0 + servers.max(shards)),
+            worker_seconds: loads.iter().map(|load| load.worker).sum(),
+            server_seconds: most(&by_server(&|load| load.server)),
+            end_seconds: rounds * entries / servers * rates.ended_entry,
+            entries,
+            row_bytes,
+            longest_pull: most(&loads.iter().map(|load| load.from / shards).collect::<Vec<_>>()),
+            longest_push: most(&loads.iter().map(|load| load.to / shards).collect::<Vec<_>>()),
+            times: Vec::new(),
+        };
+        let times = machine.gbit.iter().map(|&gbit| self.time(&projected, &loads, gbit, machine));
+        projected.times = times.collect();
+        projected
+    }
+
+    fn time(&self, of: &Projected, loads: &[Load], gbit: f64, machine: &MachinePlan) -> Time {
+        let Options { shards, servers, rounds, slack, .. } = self.options;
+        let bytes_a_second = gbit * 1e9 / 8.0;
+        let over = |link: &Link| link.to.max(link.from) / bytes_a_second;
+        let (worker, server, master) = (over(&of.worker), over(&of.server), over(&of.master));
+        let nodes = f64::from(shards) + f64::from(servers);
+        let (all, of_shard) = (f64::from(rounds), f64::from(shards));
+        // End and its answer, begin to servers and its answer, begin to workers, and that they are done.
+        let messages = 2.0 * f64::from(servers) + nodes;
+        let ends = of.end_seconds / all;
+        let beside = 6.0 * machine.latency_ms / 1e3
+            + messages * machine.message_us / 1e6
+            + master / all
+            + ends;
+        let first = |group: u64| (group * loads.len() as u64 / u64::from(rounds)) as usize;
+        let groups = |network: bool, cores: f64| -> Vec<f64> {
+            let of_group = |group: u64| {
+                let own = &loads[first(group)..first(group + 1)];
+                let here: f64 = own.iter().map(|load| load.worker).sum();
+                let there: f64 = own.iter().map(|load| load.server).sum::<f64>() / of_shard;
+                let moves: f64 = own.iter().map(|load| load.to + load.from).sum::<f64>() / of_shard;
+                let sampled = here.max(there) / cores;
+                if network { sampled + moves / bytes_a_second } else { sampled }
+            };
+            (0..u64::from(rounds)).map(of_group).collect()
+        };
+        let seconds =
+            |groups: &[f64], beside| rounds::seconds(groups, shards.into(), slack, beside);
+        let alone = groups(false, 1.0);
+        let bound = |cores: f64| {
+            let at_servers = (of.server_seconds + of.end_seconds) / cores;
+            worker.max(server).max(master).max(at_servers)
+        };
+        Time {
+            gbit,
+            worker,
+            server,
+            master,
+            beside,
+            sampling: seconds(&alone, 0.0),
+            hidden: seconds(&alone, beside).max(bound(1.0)),
+            waited: seconds(&groups(true, 1.0), beside).max(bound(1.0)),
+            cores: seconds(&groups(false, machine.cores), beside - ends + ends / machine.cores)
+                .max(bound(machine.cores)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{CorpusPlan, ScaleArm, ScalePlan};
+    use super::super::state::Curve;
+    use super::super::words::frequencies;
+    use super::*;
+
+    fn projected(arm: &ScaleArm, machines: u16) -> Projected {
+        let CorpusPlan { exponent, shift, spread, .. } = CorpusPlan::default();
+        let each = frequencies(20_000, 10_000_000, exponent, shift, 1);
+        let lengths = Lengths::log_normal(100_000.0, 100.0, spread);
+        let state = State {
+            after: 0,
+            words: Curve::default(),
+            documents: Curve::default(),
+            changed: 0.9,
+            within: 0.3,
+            largest: 1.0,
+        };
+        let rates = Rates { token: 1e-6, pushed_token: 1e-6, ..Rates::default() };
+        let (options, repeats) = (arm.options(machines), Repeats::default());
+        let division = Division::new(&each, &lengths, &repeats, 500, &options, 1).unwrap();
+        division.project(&Sizes::new(500, &state, 1), &[rates], &ScalePlan::default().machine)
+    }
+
+    #[test]
+    fn what_is_projected_holds_together() {
+        let pull =
+            ScaleArm { routing: super::super::super::traffic::Route::Pull, ..ScaleArm::default() };
+        let (symmetric, asymmetric) = (projected(&pull, 50), projected(&ScaleArm::default(), 50));
+        assert_eq!((symmetric.pushed, symmetric.bytes.pushed), (0.0, 0.0));
+        assert!(asymmetric.bytes.total() < symmetric.bytes.total() * 1.01);
+        // Ten million tokens at a microsecond, on fifty workers.
+        assert!((symmetric.worker_seconds - 0.2).abs() < 1e-3, "{symmetric:?}");
+        for of in [&symmetric, &asymmetric] {
+            // What workers send servers get; C_k is the master's.
+            let moved = of.bytes.total() - of.bytes.totals;
+            let by_workers =
+                50.0 * (of.worker.to + of.worker.from) - 50.0 * (of.master.from / 2.0 / 50.0);
+            assert!((by_workers / moved - 1.0).abs() < 1e-3, "{by_workers} and {moved}");
+            assert!(of.heaviest >= 1.0 && of.entries > 0.0);
+            for time in &of.times {
+                assert!(time.sampling >= of.worker_seconds * 0.999, "{time:?}");
+                assert!(time.waited >= time.hidden && time.hidden >= time.sampling, "{time:?}");
+            }
+            assert!(of.times[0].worker > of.times[1].worker);
+        }
+    }
+
+    #[test]
+    fn fewer_rounds_move_less_and_wait_less() {
+        let once = ScaleArm { rounds: Some(1), ..ScaleArm::default() };
+        let (many, one) = (projected(&ScaleArm::default(), 50), projected(&once, 50));
+        assert!(one.bytes.totals < many.bytes.totals / 5.0);
+        assert!(one.times[0].sampling < many.times[0].sampling);
+        assert!(one.end_seconds <= many.end_seconds);
+    }
+}
