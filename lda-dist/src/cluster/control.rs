@@ -134,8 +134,8 @@ impl Control {
                 to.push(WORDS);
                 to.extend(shard.to_le_bytes());
                 to.extend(documents.to_le_bytes());
-                let (tokens, of_documents): (Vec<(u32, u32)>, Vec<(u32, u32)>) =
-                    uses.iter().map(|&(word, n, documents)| ((word, n), (word, documents))).unzip();
+                let tokens: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.1)).collect();
+                let of_documents: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.2)).collect();
                 RowCode::new(words).encode(&tokens, &mut to);
                 RowCode::new(words).encode(&of_documents, &mut to);
             }

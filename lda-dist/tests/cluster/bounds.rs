@@ -86,7 +86,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let partitions = 0..placement.num_partitions() as u32;
     let on_bench = partitions.clone().map(|of| bench(largest, &rows_of(of))).max().unwrap();
     let of_worker = |worker: u32| -> u64 {
-        setup.shards(worker).map(|shard| of_shards[usize::from(shard)]).sum()
+        setup.shards(worker).into_iter().map(|shard| of_shards[usize::from(shard)]).sum()
     };
     let of_server = |server: u32| -> u64 {
         let own = partitions.clone().filter(|&of| placement.server(of) == server);

@@ -1,6 +1,7 @@
 //! What breaks first: bounds of the design, and how far over or under each a projection is.
 
 use super::plan::{CorpusPlan, MachinePlan, ScalePlan};
+use super::project::start_bytes;
 use super::state::State;
 use super::words::{Lengths, frequencies};
 use super::{Line, Measured};
@@ -49,7 +50,6 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
     let takes = &line.takes;
     let (shards, servers) = (f64::from(line.shards), f64::from(line.servers));
     let (rounds, partitions) = (f64::from(line.rounds), f64::from(line.partitions));
-    let all = f64::from(words);
     let mean = line.tokens / documents as f64;
     let lengths = Lengths::log_normal(documents as f64, mean, spread);
     let each = frequencies(words, line.tokens as u64, exponent, shift, plan.seed);
@@ -67,24 +67,24 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
             takes.master_memory,
             memory,
             "bytes",
-            "the master has a copy of 8 V bytes for each node that is told",
-            "frequencies as a row, and one copy for all",
+            "the master has a copy for each node that is told",
+            "one copy for all",
         ),
         of(
             "start message in a frame, as gRPC has it unless told otherwise",
-            8.0 * all,
+            start_bytes(&each),
             FRAME,
             "bytes",
             "the frame is refused, and no run begins",
-            "frequencies as a row of V; or the frames that `cluster` asks for, of 1 GiB",
+            "several messages; or the frames that `cluster` asks for, of 1 GiB",
         ),
         of(
             "start message in a frame of `cluster`",
-            8.0 * all,
+            start_bytes(&each),
             FRAME_OF_CLUSTER,
             "bytes",
             "the frame is refused",
-            "frequencies as a row of V",
+            "several messages",
         ),
         of(
             "rows that a shard pulls of a partition, in a frame as gRPC has it unless told otherwise",

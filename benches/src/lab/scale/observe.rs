@@ -51,35 +51,63 @@ pub struct Work {
     pub ended_entries: f64,
 }
 
-impl Work {
+/// Sees an epoch.
+#[derive(Debug)]
+struct Watch {
+    work: Work,
+    begun: ThreadTime,
+    /// Of a server, of which it is not told yet what it was about.
+    took: Option<f64>,
+}
+
+impl Watch {
+    fn new(work: Work) -> Self {
+        Self { work, begun: ThreadTime::now(), took: None }
+    }
+
     fn see(&mut self, happening: Happening<'_>) {
         match happening {
-            Happening::Exchange(Exchange { kind, reply, entries, documents, took, .. }) => {
-                let took = took.as_secs_f64();
-                match kind {
-                    Kind::Pull => {
-                        self.pull_seconds += took;
-                        self.row_bytes += reply as f64;
-                        self.row_entries += entries as f64;
-                    }
-                    Kind::Gained => {
-                        self.gained_seconds += took;
-                        self.gained_entries += entries as f64;
-                    }
-                    Kind::Push => {
-                        self.push_seconds += took;
-                        self.documents += documents.len() as f64;
-                        for document in documents {
-                            self.pushed_tokens += document.tokens.len() as f64;
-                            self.document_entries += document.row.len() as f64;
-                        }
-                    }
-                    Kind::Sizes => self.sizes_seconds += took,
-                    Kind::Join => {}
+            Happening::Begins { .. } => {
+                self.end();
+                self.begun = ThreadTime::now();
+            }
+            Happening::Ends { .. } => self.took = Some(self.begun.elapsed().as_secs_f64()),
+            Happening::Exchange(exchange) => {
+                self.work.see(&exchange, self.took.take().unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    /// What nobody has asked for was a round's end.
+    fn end(&mut self) {
+        self.work.end_seconds += self.took.take().unwrap_or_default();
+    }
+}
+
+impl Work {
+    fn see(&mut self, exchange: &Exchange<'_>, took: f64) {
+        let &Exchange { kind, reply, entries, documents, .. } = exchange;
+        match kind {
+            Kind::Pull => {
+                self.pull_seconds += took;
+                self.row_bytes += reply as f64;
+                self.row_entries += entries as f64;
+            }
+            Kind::Gained => {
+                self.gained_seconds += took;
+                self.gained_entries += entries as f64;
+            }
+            Kind::Push => {
+                self.push_seconds += took;
+                self.documents += documents.len() as f64;
+                for document in documents {
+                    self.pushed_tokens += document.tokens.len() as f64;
+                    self.document_entries += document.row.len() as f64;
                 }
             }
-            Happening::RoundEnd { took, .. } => self.end_seconds += took.as_secs_f64(),
-            _ => {}
+            Kind::Sizes => self.sizes_seconds += took,
+            Kind::Join => {}
         }
     }
 
@@ -160,21 +188,16 @@ impl Run {
     /// An epoch.
     pub fn epoch(&mut self) -> Result<(Bytes, Work), LabError> {
         let ended_entries = self.entries as f64 * f64::from(self.rounds);
-        let mut work = Work { ended_entries, ..Work::default() };
-        let (begun, clock) = (ThreadTime::now(), std::time::Instant::now());
+        let mut watch = Watch::new(Work { ended_entries, ..Work::default() });
+        let begun = ThreadTime::now();
         let options = self.options;
         let bytes = self
             .together
-            .epoch_watched(&mut |happening| work.see(happening))
+            .epoch_watched(&mut |happening| watch.see(happening))
             .map_err(|error| refused(&options, &error))?;
+        watch.end();
+        let mut work = watch.work;
         work.seconds = begun.elapsed().as_secs_f64();
-        // Servers' times are of the clock, which counts what else the machine did.
-        let share = (work.seconds / clock.elapsed().as_secs_f64()).min(1.0);
-        let Work { pull_seconds, gained_seconds, push_seconds, sizes_seconds, end_seconds, .. } =
-            &mut work;
-        for seconds in [pull_seconds, gained_seconds, push_seconds, sizes_seconds, end_seconds] {
-            *seconds *= share;
-        }
         self.entries = self.count_entries();
         self.epoch += 1;
         Ok((bytes, work))

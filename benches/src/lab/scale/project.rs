@@ -2,7 +2,7 @@
 
 use lda_core::counts::{Density, Rows};
 use lda_dist::job::Job;
-use lda_dist::placement::Placement;
+use lda_dist::placement::{Placement, WordUses};
 use lda_dist::together::{Options, Routing, place};
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +147,12 @@ struct Load {
     all_entries: f64,
 }
 
+/// Bytes of a start message, at most: 7 bits a byte for a word's tokens, and as many for its documents.
+pub(super) fn start_bytes(frequencies: &[u64]) -> f64 {
+    let bytes = |&tokens: &u64| 2 * (tokens.max(1).ilog2() / 7 + 1);
+    frequencies.iter().map(|tokens| f64::from(bytes(tokens))).sum()
+}
+
 impl<'a> Division<'a> {
     /// Places words.
     pub fn new(
@@ -165,7 +171,15 @@ impl<'a> Division<'a> {
         let words = u32::try_from(frequencies.len()).unwrap_or(u32::MAX);
         let job = Job::new(topics, words, (50.0 / f64::from(topics)).into(), 0.01, seed)
             .map_err(|error| refuse(&error))?;
-        let placement = place(&job, options, frequencies, lengths.documents() as u64)
+        let of_all = |&tokens: &u64| {
+            let n = tokens as f64;
+            let run = repeats.mean(n / lengths.documents());
+            ((n / run).round() as u64).clamp(tokens.min(1), tokens)
+        };
+        let documents = frequencies.iter().map(of_all).collect();
+        let words =
+            WordUses::new(frequencies.to_vec(), documents).map_err(|error| refuse(&error))?;
+        let placement = place(&job, options, &words, lengths.documents() as u64)
             .map_err(|error| refuse(&error))?;
         Ok(Self { frequencies, lengths, repeats, topics, options: *options, seed, placement })
     }
@@ -371,7 +385,8 @@ impl<'a> Division<'a> {
         let row_bytes: f64 = loads.iter().map(|load| load.bytes).sum();
         let entries: f64 = loads.iter().map(|load| load.all_entries).sum();
         let largest = loads.iter().map(|load| 16.0 * load.entries + 14.0 * load.tokens);
-        let frequencies = 8.0 * self.frequencies.len() as f64;
+        // Tokens and documents of each.
+        let frequencies = 16.0 * self.frequencies.len() as f64;
         // What rows gain in a round, with room for twice as much.
         let gained = (mean.gained_entries * partitions * shards
             + 2.0 * mean.pushed_tokens * state.changed * partitions * shards)
@@ -397,7 +412,8 @@ impl<'a> Division<'a> {
                 + 2.0 * frequencies,
             // Rows of before and after, while a round ends.
             server_memory: heaviest * (at_rest + row_bytes / servers + changes) + 2.0 * frequencies,
-            master_memory: frequencies * (3.0 + servers.max(shards)),
+            // And the start message for each of them.
+            master_memory: 2.0 * frequencies + start_bytes(self.frequencies) * servers.max(shards),
             worker_seconds: loads.iter().map(|load| load.worker).sum(),
             server_seconds: most(&by_server(&|load| load.server)),
             end_seconds: rounds * entries / servers * rates.ended_entry,
