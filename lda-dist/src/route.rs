@@ -52,6 +52,13 @@ pub struct Document {
     pub may_be_pushed: bool,
 }
 
+/// About how many bits a token takes of a document of this length, there and back: which word, which of the
+/// document's topics, and whether it has changed.
+pub fn token_bits(length: u32) -> u32 {
+    let topic = u32::BITS - length.max(1).leading_zeros();
+    8 + topic + 2 + topic / 2
+}
+
 /// Parts of a byte that shares are reckoned in.
 const PARTS: u64 = 1 << 16;
 

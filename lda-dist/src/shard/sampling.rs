@@ -77,7 +77,7 @@ impl<T: TopicIndex> Shard<T> {
         }
         let short = self.lengths.iter().zip(&self.sizes).map(|(&length, &row)| route::Document {
             row,
-            token_bits: token_bits(length),
+            token_bits: route::token_bits(length),
             may_be_pushed: length <= longest,
         });
         let stays = route::Document { row: 0, token_bits: 0, may_be_pushed: false };
@@ -242,13 +242,6 @@ fn add(own: &mut [i32], outcome: Outcome) {
     for (topic, by) in outcome.totals {
         own[topic as usize] += by;
     }
-}
-
-/// About how many bits a token takes of a document of this length, there and back: which word, which of the
-/// document's topics, and whether it has changed.
-fn token_bits(length: u32) -> u32 {
-    let topic = u32::BITS - length.max(1).leading_zeros();
-    8 + topic + 2 + topic / 2
 }
 
 #[cfg(test)]

@@ -317,7 +317,7 @@ impl<'a> Pairs<'a> {
             let length = self.lengths.each()[key.0].0;
             route::Document {
                 row: rows[key].1 * fold,
-                token_bits: token_bits(length) * fold,
+                token_bits: route::token_bits(length) * fold,
                 may_be_pushed: length <= self.longest,
             }
         };
@@ -412,10 +412,4 @@ fn note(by: &mut Vec<Pulled>, of_all: u64, tokens: u64, is_pulled: bool) {
     of.pulled += pulled;
     of.tokens += tokens as f64;
     of.pulled_tokens += pulled * tokens as f64;
-}
-
-/// As a shard reckons it: about how many bits a token takes of a document of this length, there and back.
-fn token_bits(length: u32) -> u32 {
-    let topic = u32::BITS - length.max(1).leading_zeros();
-    8 + topic + 2 + topic / 2
 }
