@@ -273,6 +273,7 @@ mod tests {
                 job: Job::new(2, 2, 0.1.into(), 0.1, 1).unwrap(),
                 options: Options { servers, ..Options::default() },
                 workers,
+                assignment: crate::cluster::Assignment::Runs,
                 epochs: 1,
                 judge_every: 0,
                 top_words: 0,

@@ -89,6 +89,7 @@ mod tests {
             job: Job::new(20, 50, 0.1.into(), 0.1, 1).unwrap(),
             options,
             workers: 1,
+            assignment: crate::cluster::Assignment::Runs,
             epochs: 1,
             judge_every: 0,
             top_words: 0,
