@@ -28,7 +28,7 @@ const HEAD: f64 = 15.0;
 /// Least bits of a token that is pushed.
 const LEAST_BITS: u64 = 11;
 /// Pushed tokens of a pair that are drawn at most.
-const MOST: f64 = 150_000.0;
+const MOST: f64 = 1_500_000.0;
 /// Documents of a shard that are had one by one, and shards of which they are.
 const SHELF: f64 = 200_000.0;
 const SHELVES: u64 = 4;

@@ -145,6 +145,8 @@ struct Load {
     /// All rows, as they travel, and their topics.
     bytes: f64,
     all_entries: f64,
+    /// Topics of rows that are made anew, in all rounds.
+    ended: f64,
 }
 
 /// Bytes of a start message, at most: 7 bits a byte for a word's tokens, and as many for its documents.
@@ -273,7 +275,7 @@ impl<'a> Division<'a> {
 
     /// What each partition takes.
     fn loads(&self, sizes: &Sizes<'_>, mean: &Moved, by: &[Pulled], rates: &Rates) -> Vec<Load> {
-        let shards = f64::from(self.options.shards);
+        let (shards, rounds) = (f64::from(self.options.shards), f64::from(self.options.rounds));
         let most = self.frequencies.iter().copied().max().unwrap_or(1);
         let classes = class(most) as usize + 1;
         let size: Vec<Size> = (0..classes as u32).map(|it| sizes.row_of_class(it)).collect();
@@ -319,6 +321,9 @@ impl<'a> Division<'a> {
                 load.tokens += here / shards;
                 load.bytes += row.bytes;
                 load.all_entries += row.entries;
+                // A row that nothing has changed in a round is copied.
+                let changed = -(-tokens * sizes.state.changed / rounds).exp_m1();
+                load.ended += rounds * changed * row.entries;
             }
             load
         };
@@ -345,8 +350,7 @@ impl<'a> Division<'a> {
     ) -> (f64, f64) {
         let rates = &self.rates(sizes.state, rates);
         let loads = self.loads(sizes, mean, by, rates);
-        let entries: f64 = loads.iter().map(|load| load.all_entries).sum();
-        let ends = f64::from(self.options.rounds) * entries * rates.ended_entry;
+        let ends = loads.iter().map(|load| load.ended).sum::<f64>() * rates.ended_entry;
         let workers: f64 = loads.iter().map(|load| load.worker).sum();
         let servers: f64 = loads.iter().map(|load| load.server).sum();
         (workers * f64::from(self.options.shards), servers + ends)
@@ -416,7 +420,8 @@ impl<'a> Division<'a> {
             master_memory: 2.0 * frequencies + start_bytes(self.frequencies) * servers.max(shards),
             worker_seconds: loads.iter().map(|load| load.worker).sum(),
             server_seconds: most(&by_server(&|load| load.server)),
-            end_seconds: rounds * entries / servers * rates.ended_entry,
+            end_seconds: loads.iter().map(|load| load.ended).sum::<f64>() / servers
+                * rates.ended_entry,
             entries,
             row_bytes,
             longest_pull: most(&loads.iter().map(|load| load.from / shards).collect::<Vec<_>>()),
