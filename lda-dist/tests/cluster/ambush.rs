@@ -3,7 +3,8 @@
 //! Messages that fail at random fail where most messages are: in a round. A history therefore has **prey**, a kind of
 //! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others, and
 //! some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it stays
-//! there; and the message arrives, or either end crashes, or the link between them fails.
+//! there; and the message arrives, or either end crashes, or the link between them fails. What brings the receiver to the
+//! stage is [another matter](super::lure).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -119,8 +120,11 @@ impl Seen {
 
     /// Of messages of which so many, and all copies, are delayed.
     fn detour(&mut self, reordering: f64) -> Network {
-        const LONGEST: [u32; 5] = [200, 1000, 3000, 10_000, 40_000];
-        let longest = LONGEST[self.numbers.below(LONGEST.len() as u64) as usize];
+        self.detour_of(reordering, [200, 1000, 3000, 10_000, 40_000])
+    }
+
+    fn detour_of(&mut self, reordering: f64, longest: [u32; 5]) -> Network {
+        let longest = longest[self.numbers.below(5) as usize];
         let detour = self.numbers.up_to(Duration::from_micros(longest.into()));
         Network { reordering, ghosts: 0.5, detour, ..Network::default() }
     }
@@ -129,14 +133,21 @@ impl Seen {
     /// whether the first of them is held until its receiver comes to its stage. A second one always is: the first does
     /// what it is for meanwhile.
     fn course(&mut self) -> (Network, u32, bool) {
-        let course = self.detour(0.0);
+        let course = self.detour_of(0.0, [100, 200, 500, 1000, 3000]);
         match self.numbers.below(16) {
             0 | 1 => (Network { loss: 1.0, reordering: 1.0, ..course }, 1, false),
-            2..=8 => (Network { doubling: 1.0, loss: 0.15, ..course }, 2, false),
+            2..=8 => (Network { doubling: 1.0, loss: 0.3, ..course }, 2, false),
             9 => (Network { full: 1.0, ..course }, 1, false),
             10..=12 => (course, 1, true),
             _ => (course, 1, false),
         }
+    }
+
+    /// Whether other messages to the receiver of prey wait, so that it stays at its stage.
+    fn is_awaited(&self, to: NodeId, receiver: Option<&Node>) -> bool {
+        let Some(prey) = self.prey else { return false };
+        let is_at = receiver.is_some_and(|receiver| receiver.stage() == prey.stage);
+        is_at && self.underway.keys().any(|&(_, of, _)| of == to)
     }
 
     /// Whether a message is held back, as it is to arrive at another stage.
@@ -159,9 +170,13 @@ impl Observer<Node> for Watch {
         let kind = seen.kind(message)?;
         let prey = seen.prey?;
         if prey.kind != kind {
-            let awaits = seen.underway.keys().any(|&(_, to, _)| to == message.to);
-            let is_at = receiver.is_some_and(|receiver| receiver.stage() == prey.stage);
-            return (awaits && is_at).then(|| seen.detour(1.0));
+            let late = prey.is_of_early_end() && kind.message == Message::Here;
+            let delayed = seen.is_awaited(message.to, receiver) || late;
+            return delayed.then(|| seen.detour(1.0));
+        }
+        // Who has been told something waits for nothing any more, whatever is held.
+        if prey.is_for_who_waits() && receiver.is_none_or(|it| it.stage() != prey.stage) {
+            return None;
         }
         let (network, copies, is_held) = seen.course();
         if is_held {
@@ -174,7 +189,13 @@ impl Observer<Node> for Watch {
 
     fn holds(&mut self, message: &sim::Message<'_>, receiver: Option<&Node>) -> Option<Duration> {
         let mut seen = self.0.borrow_mut();
-        seen.is_held(message, receiver).then(|| seen.numbers.up_to(Duration::from_micros(400)))
+        if seen.is_held(message, receiver) {
+            return Some(seen.numbers.up_to(Duration::from_micros(400)));
+        }
+        let waits = seen.is_awaited(message.to, receiver)
+            && seen.kind(message).is_some_and(|kind| seen.prey.is_some_and(|it| it.kind != kind))
+            && seen.numbers.below(32) > 0;
+        waits.then(|| seen.numbers.up_to(Duration::from_micros(200)))
     }
 
     fn passes(&mut self, message: &sim::Message<'_>, fate: Fate, receiver: Option<&Node>) {

@@ -5,6 +5,8 @@ mod assignment;
 mod bounds;
 mod coverage;
 mod histories;
+mod history;
+mod lure;
 mod reach;
 mod recovery;
 mod slack;

@@ -40,14 +40,10 @@ fn never_at(to: Who, stage: Stage) -> Option<&'static str> {
 /// Why a message is never underway when its receiver is at a stage; none where it can be.
 fn never_then(kind: Kind, stage: Stage) -> Option<&'static str> {
     use Message::*;
-    let Kind { to, message, part } = kind;
-    match (to, message, part, stage) {
-        (Who::Worker, Done | Again | Join | Sizes | Pull | Push | Gained, _, Stage::Waiting) => {
+    match (kind.to, kind.message, stage) {
+        (Who::Worker, Done | Again | Join | Sizes | Pull | Push | Gained, Stage::Waiting) => {
             Some("who has shards keeps them until it crashes")
         }
-        (Who::Master, Rows, Part::Answered, Stage::Keeping) => Some(
-            "who has gathered goes back to the last epoch but one, and the last ends in gathering",
-        ),
         _ => None,
     }
 }
@@ -62,65 +58,19 @@ pub fn preys() -> Vec<Prey> {
     let stages = |kind| Stage::ALL.into_iter().map(move |stage| Prey { kind, stage });
     let can_be = |prey: &Prey| unreachable(prey.kind, prey.stage).is_none();
     let all = Kind::all().flat_map(stages).filter(can_be);
-    // What is rare is looked for more often.
-    all.flat_map(|prey| {
-        use Message::*;
-        let Prey { kind: Kind { message, .. }, stage } = prey;
-        let is_rare_message = matches!(message, Again | Stop | Keep | Rows | Finish);
-        let is_rare_stage = matches!(stage, Stage::Keeping | Stage::Gathering | Stage::Finishing);
-        let times = 1 + usize::from(is_rare_message) + 2 * usize::from(is_rare_stage);
-        std::iter::repeat_n(prey, times)
-    })
-    .collect()
+    all.flat_map(|prey| std::iter::repeat_n(prey, rareness(prey))).collect()
 }
 
-/// Whether such messages are there so seldom that ten thousand histories have not seen each fault befall ten of them: a
-/// run spends little time at the stage, or they are of an attempt before and have to be long underway.
-fn is_seldom(kind: Kind, stage: Stage) -> bool {
+/// How often to look for prey: what is rare is looked for more often.
+fn rareness(prey: Prey) -> usize {
     use Message::*;
-    use Stage::*;
-    let Kind { to, message, part } = kind;
-    matches!(
-        (to, message, part, stage),
-        (Who::Master, Words, Part::Asked, Gathering | Finishing)
-            | (Who::Master, Here, Part::Asked, Keeping | Gathering | Finishing)
-            | (Who::Master, Done, Part::Asked, Keeping | Gathering | Finishing)
-            | (Who::Master, Again, Part::Asked, Keeping | Gathering | Finishing)
-            | (Who::Master, Stop, Part::Asked, Gathering | Finishing)
-            | (Who::Master, Start, Part::Answered, Gathering | Finishing)
-            | (Who::Master, Begin, Part::Answered, Keeping | Gathering | Finishing)
-            | (Who::Master, End, Part::Answered, Keeping | Gathering | Finishing | Finished)
-            | (Who::Master, Keep, Part::Answered, Starting | Sampling | Ending | Gathering)
-            | (
-                Who::Master,
-                Rows,
-                Part::Answered,
-                Waiting | Starting | Joining | Ending | Beginning | Finishing | Finished
-            )
-            | (
-                Who::Master,
-                Finish,
-                Part::Answered,
-                Starting | Joining | Sampling | Ending | Beginning | Keeping | Gathering
-            )
-            | (Who::Server, Stop, Part::Answered, Waiting)
-            | (Who::Server, Start, Part::Asked, Finished)
-            | (Who::Server, Begin, Part::Asked, Waiting | Finished)
-            | (Who::Server, End, Part::Asked, Waiting | Finished)
-            | (Who::Server, Rows, Part::Asked, Waiting | Sampling | Finished)
-            | (Who::Server, Finish, Part::Asked, Waiting | Sampling)
-            | (Who::Server, Pull, Part::Asked, Finished)
-            | (Who::Server, Push, Part::Asked, Waiting | Finished)
-            | (Who::Server, Gained, Part::Asked, Waiting | Finished)
-            | (Who::Worker, Again, Part::Answered, Finished)
-            | (Who::Worker, Begin, Part::Asked, Finished)
-            | (Who::Worker, Keep, Part::Asked, Waiting)
-            | (Who::Worker, Finish, Part::Asked, Joining | Sampling)
-            | (Who::Worker, Sizes, Part::Answered, Finished)
-            | (Who::Worker, Pull, Part::Answered, Finished)
-            | (Who::Worker, Push, Part::Answered, Finished)
-            | (Who::Worker, Gained, Part::Answered, Finished)
-    )
+    let times = match prey.kind.message {
+        Keep | Finish => 3,
+        Again | Stop | Rows => 2,
+        _ => 1,
+    };
+    let is_rare_stage = prey.is_for_who_waits() || prey.stage == Stage::Keeping;
+    times + 3 * usize::from(is_rare_stage)
 }
 
 fn cells() -> impl Iterator<Item = (Kind, Fault, Stage)> {
@@ -139,24 +89,18 @@ pub fn nothing_came_where_nothing_can(table: &Table) {
     }
 }
 
-/// All but what [is there seldom](is_seldom). Returns how many cells something can come to, and to how many of them
-/// fewer did.
-pub fn everything_else_came(table: &Table, least: u64) -> (usize, usize) {
-    let reachable = || {
-        cells().filter(|&(kind, fault, stage)| {
-            fault != Fault::None && unreachable(kind, stage).is_none()
-        })
-    };
-    let few: Vec<(Kind, Fault, Stage)> = reachable()
-        .filter(|&(kind, fault, stage)| table.count(kind, fault, stage) < least)
-        .collect();
-    let told = few.iter().filter(|(kind, _, stage)| !is_seldom(*kind, *stage));
-    let told: Vec<String> = told
-        .map(|&(kind, fault, stage)| {
+/// Returns how many cells something can come to, and how much came to that to which least did.
+pub fn everything_else_came(table: &Table, least: u64) -> (usize, u64) {
+    let reachable = cells()
+        .filter(|&(kind, fault, stage)| fault != Fault::None && unreachable(kind, stage).is_none());
+    let counts: Vec<(u64, String)> = reachable
+        .map(|(kind, fault, stage)| {
             let count = table.count(kind, fault, stage);
-            format!("{kind} to a {:?}, {fault:?}, {stage:?}: {count}", kind.to)
+            (count, format!("{kind} to a {:?}, {fault:?}, {stage:?}: {count}", kind.to))
         })
         .collect();
-    assert!(told.is_empty(), "{} cells with fewer than {least}:\n{}", told.len(), told.join("\n"));
-    (reachable().count(), few.len())
+    let few: Vec<&str> =
+        counts.iter().filter(|(count, _)| *count < least).map(|(_, cell)| &cell[..]).collect();
+    assert!(few.is_empty(), "{} cells with fewer than {least}:\n{}", few.len(), few.join("\n"));
+    (counts.len(), counts.iter().map(|(count, _)| *count).min().unwrap_or(0))
 }

@@ -14,7 +14,7 @@ use super::*;
 /// A job of eight epochs, of which every second is kept.
 pub(super) fn job(corpus: &Corpus, workers: u32) -> Setup {
     let options = Options { shards: 4, partitions: 5, rounds: 4, servers: 2, ..Options::default() };
-    Setup { epochs: 8, judge_every: 1, keep_every: 2, ..setup(corpus, workers, options) }
+    Setup { epochs: 8, judge_every: 1, keep_every: 2, ahead: 0, ..setup(corpus, workers, options) }
 }
 
 /// Nodes with this storage.
@@ -39,7 +39,7 @@ pub(super) fn world_with(
 ) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for id in (0..1 + setup.options.servers + setup.workers).map(NodeId) {
-        let setup = Setup { ahead: (id.0 % 3) as u16, ..setup.clone() };
+        let setup = Setup { ahead: setup.ahead + (id.0 % 3) as u16, ..setup.clone() };
         let (stored, storage) = (stored.clone(), Arc::clone(storage));
         world.add(id, move |birth| {
             let keeper = Keeper::now(Arc::clone(&storage) as Arc<dyn Storage>);

@@ -1,0 +1,408 @@
+//! One history: a run, its prey, and what fails meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lda_dist::cluster::{Message, Stage};
+use lda_dist::snapshot::LATEST;
+use lda_dist::storage::{Memory, Storage};
+use lda_transport::Time;
+use lda_transport::endpoint::Window;
+use lda_transport::sim::{Chaos, Numbers, Spell};
+
+use super::ambush::{Prey, Watch};
+use super::coverage::{Kind, Part, Who};
+use super::histories::{Run, Task};
+use super::recovery::world_with;
+use super::*;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// Between two looks at how nodes stand.
+const LOOK: Duration = Duration::from_micros(25);
+/// A run that goes back again and again, and comes to no epoch's end, gives up.
+const MOST_CRASHES: u32 = 40;
+
+/// What has been begun and comes to an end.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Crash(NodeId),
+    Start(NodeId),
+    Mend(NodeId, NodeId),
+    Unsilence(NodeId, NodeId),
+}
+
+pub struct History<'a> {
+    pub run: &'a Run,
+    prey: Prey,
+    setup: Setup,
+    storage: Arc<Memory>,
+    pub world: World<Node>,
+    pub watch: Watch,
+    numbers: Numbers,
+    agenda: BTreeMap<(Time, u32), Deed>,
+    begun: u32,
+    /// Of those that did not come by chance.
+    crashes: u32,
+    /// One that is parted from the master until the master has asked it for something, or until then.
+    besieged: Option<(NodeId, Time)>,
+    /// When the next node is asked to end, and when faults strike again.
+    next_stop: Time,
+    next_siege: Time,
+    next_strike: Time,
+    pub stops: u64,
+    pub what: String,
+}
+
+impl<'a> History<'a> {
+    pub fn new(task: &'a Task, prey: Prey, seed: u64) -> Self {
+        let mut numbers = Numbers::new(seed);
+        let (run, setup) = task.run(prey, &mut numbers);
+        let mut share = |most: f64| (numbers.below(1000) + 1) as f64 / 1000.0 * most;
+        let mut network = Network {
+            loss: share(0.03),
+            doubling: share(0.05),
+            reordering: share(0.2),
+            ghosts: share(1.0),
+            full: share(0.02),
+            ..Network::default()
+        };
+        network.notice = prey.notice().unwrap_or(numbers.up_to(MILLISECOND));
+        let storage = Arc::new(Memory::default());
+        let window = prey.window();
+        let often = move |mut config: Config| {
+            config.retry = Some(5 * MILLISECOND);
+            if let Some(requests) = window {
+                config.window = Window { requests, ..config.window };
+            }
+            config
+        };
+        let mut world = world_with(&setup, &run.stored, &storage, network, seed, often);
+        let watch = Watch::new(&setup, prey, seed);
+        world.observe(watch.clone());
+        let spell = |every: u64, lasting: u64| {
+            let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
+            Some(Spell { every, lasting })
+        };
+        let crashes = spell(60 + 20 * (seed % 7), 10);
+        world.set_chaos(Chaos { crashes, cuts: spell(150, 10), silences: spell(150, 10) });
+        if let Some([from, to]) = prey.slow(&setup) {
+            world.change_way(from, to, |way| way.latency = 2 * MILLISECOND);
+        }
+        let next_stop = world.now() + numbers.up_to(prey.stops_every());
+        let (next_strike, next_siege) = (Time::ZERO, Time::ZERO);
+        let agenda = BTreeMap::new();
+        let what = format!("seed {seed}, {prey:?}");
+        let (begun, crashes, stops, besieged) = (0, 0, 0, None);
+        Self {
+            run,
+            prey,
+            setup,
+            storage,
+            world,
+            watch,
+            numbers,
+            agenda,
+            begun,
+            crashes,
+            besieged,
+            next_stop,
+            next_siege,
+            next_strike,
+            stops,
+            what,
+        }
+    }
+
+    fn nodes(&self) -> u64 {
+        u64::from(1 + self.setup.options.servers + self.setup.workers)
+    }
+
+    fn in_time(&mut self, longest: [u32; 4], deed: Deed) {
+        let longest = Duration::from_micros(longest[self.numbers.below(4) as usize].into());
+        let time = self.world.now() + self.numbers.up_to(longest);
+        self.begun += 1;
+        self.agenda.insert((time, self.begun), deed);
+    }
+
+    /// Has everything fail for so long.
+    pub fn suffer(&mut self, time: Duration) {
+        let end = self.world.now() + time;
+        // Who may go is still there for a while, where that is what the prey is about.
+        let rarely = if self.prey.is_of_early_end() { 400 } else { 40 };
+        while self.world.now() < end {
+            self.world.run_for(LOOK);
+            self.do_what_is_due();
+            self.go_on_with_who_has_ended(rarely);
+            if is_finished(&self.world) && self.numbers.below(100) == 0 {
+                self.begin_again();
+            }
+            self.stop_somebody();
+            self.besiege();
+            self.strike();
+        }
+        self.watch.rest();
+        self.agenda.clear();
+        self.world.heal();
+    }
+
+    fn do_what_is_due(&mut self) {
+        while let Some(first) = self.agenda.first_entry()
+            && first.key().0 <= self.world.now()
+        {
+            match first.remove() {
+                Deed::Crash(id) => self.crash(id),
+                Deed::Start(id) if self.world.program(id).is_none() => self.world.restart(id),
+                Deed::Start(_) => {}
+                Deed::Mend(a, b) => self.world.mend(a, b),
+                Deed::Unsilence(from, to) => self.world.unsilence(from, to),
+            }
+        }
+    }
+
+    /// Starts those that were asked to end and have; each look one in so many.
+    fn go_on_with_who_has_ended(&mut self, rarely: u64) {
+        for id in (0..self.nodes() as u32).map(NodeId) {
+            let has_ended = self.world.program(id).is_some_and(|node| node.stopped().is_some());
+            if has_ended && self.numbers.below(rarely) == 0 {
+                self.world.restart(id);
+            }
+        }
+    }
+
+    /// Goes on with a run that is finished.
+    fn begin_again(&mut self) {
+        let any = NodeId(self.numbers.below(self.nodes()) as u32);
+        let id = if self.numbers.below(2) == 0 { MASTER } else { any };
+        // A master that starts anew goes on from what was kept, or begins with nothing. Whoever else it is, the run is
+        // finished again.
+        if id == MASTER && self.numbers.below(4) > 0 {
+            self.storage.remove(LATEST).unwrap();
+        }
+        self.world.restart(id);
+    }
+
+    fn any(&mut self, who: Who) -> NodeId {
+        let (servers, workers) = (self.setup.options.servers, self.setup.workers);
+        match who {
+            Who::Master => MASTER,
+            Who::Server => self.setup.server(self.numbers.below(servers.into()) as u32),
+            Who::Worker => self.setup.worker(self.numbers.below(workers.into()) as u32),
+        }
+    }
+
+    /// A server or worker that is none of these.
+    fn other(&mut self, than: [NodeId; 2]) -> NodeId {
+        loop {
+            let other = NodeId(1 + self.numbers.below(self.nodes() - 1) as u32);
+            if !than.contains(&other) {
+                return other;
+            }
+        }
+    }
+
+    fn is_at(&self, id: NodeId, stage: Stage) -> bool {
+        self.world.program(id).is_some_and(|node| node.stage() == stage)
+    }
+
+    /// Whether the master is in the midst of an epoch.
+    fn is_in_epoch(&self) -> bool {
+        let stages = [Stage::Sampling, Stage::Ending, Stage::Beginning];
+        stages.into_iter().any(|stage| self.is_at(MASTER, stage))
+    }
+
+    /// Asks somebody to end.
+    fn stop_somebody(&mut self) {
+        if self.world.now() < self.next_stop {
+            return;
+        }
+        let Some(id) = self.who_is_to_end() else { return };
+        self.world.with(id, |node, cx| node.stop(cx));
+        self.stops += 1;
+        self.next_stop = self.world.now() + self.numbers.up_to(self.prey.stops_every());
+    }
+
+    /// Anybody; where that is what the prey is about, who it hits.
+    fn who_is_to_end(&mut self) -> Option<NodeId> {
+        let Prey { kind: Kind { to, message, part }, stage } = self.prey;
+        let any = NodeId(self.numbers.below(self.nodes()) as u32);
+        let by_chance = self.numbers.below(4000) == 0;
+        match (message, part) {
+            // Who has gathered has to go back before nodes end.
+            (Message::Rows, Part::Answered) if stage == Stage::Keeping => (self.is_in_epoch()
+                && self.watch.prey_underway(&self.world).is_some())
+            .then_some(any),
+            _ if by_chance => Some(any),
+            // What is to come later is asked at any time.
+            (Message::Stop, Part::Asked) => (stage >= Stage::Keeping || self.is_at(MASTER, stage))
+                .then(|| self.other([MASTER; 2])),
+            (Message::Stop, Part::Answered) => {
+                let id = self.any(to);
+                self.is_at(id, stage).then_some(id)
+            }
+            // It may go at once, as the attempt is over.
+            (Message::Finish, Part::Asked) if stage < Stage::Finished => {
+                let id = self.any(to);
+                self.is_at(id, stage).then(|| {
+                    let other = self.other([id; 2]);
+                    self.in_time([200, 500, 1000, 2000], Deed::Crash(other));
+                    id
+                })
+            }
+            _ if self.prey.is_of_early_end() => {
+                let id = self.other([MASTER; 2]);
+                self.is_at(id, Stage::Waiting).then_some(id)
+            }
+            // Nodes end with an epoch, and what was asked of others then is underway for a while.
+            (Message::Keep, _) => (self.is_in_epoch()
+                && self.watch.prey_underway(&self.world).is_none())
+            .then_some(any),
+            _ => Some(any),
+        }
+    }
+
+    /// Parts one from another who then crashes, so that it does not hear of it, or hears of it late. What it asks of the
+    /// other meanwhile is for one that is gone, or, if it is not sent before, for the next.
+    fn besiege(&mut self) {
+        if let Some([before, asked]) = self.prey.asked_at() {
+            return self.besiege_until(before, asked);
+        }
+        if self.world.now() < self.next_siege {
+            return;
+        }
+        let Prey { kind: Kind { message, .. }, .. } = self.prey;
+        let often = self.prey.is_queued() || message == Message::Again;
+        if often && self.watch.prey_underway(&self.world).is_some() {
+            return;
+        }
+        let is_sampled = self.prey.is_queued() && message != Message::Join;
+        if is_sampled && !self.is_at(MASTER, Stage::Sampling) {
+            return;
+        }
+        let every = if often { 20 } else { 300 } * MILLISECOND;
+        self.next_siege = self.world.now() + self.numbers.up_to(every);
+        let from = self.any(Who::Worker);
+        let to = self.any(Who::Server);
+        self.world.cut(from, to);
+        self.in_time([300, 500, 2000, 4000], Deed::Crash(to));
+        self.in_time([3000, 6000, 10_000, 20_000], Deed::Mend(from, to));
+    }
+
+    /// The same with the master, who is about to ask, and then has.
+    fn besiege_until(&mut self, before: Stage, asked: Stage) {
+        let now = self.world.now();
+        let Some((to, until)) = self.besieged else {
+            if now >= self.next_siege && self.is_at(MASTER, before) && self.numbers.below(8) == 0 {
+                let to = match self.prey.kind.to {
+                    // That which has not told yet, or the other, which has ended the round.
+                    Who::Server => self.setup.server(u32::from(before == asked)),
+                    who => self.any(who),
+                };
+                self.world.cut(MASTER, to);
+                self.besieged = Some((to, now + 10 * MILLISECOND));
+            }
+            return;
+        };
+        let has_asked = self.is_at(MASTER, asked);
+        if !has_asked && self.is_at(MASTER, before) && now < until {
+            return;
+        }
+        if has_asked {
+            // While another is away, it waits.
+            let other = self.other([to; 2]);
+            self.crash(other);
+            self.world.restart(to);
+            self.next_siege = now + self.numbers.up_to(10 * MILLISECOND);
+        }
+        self.besieged = None;
+        self.world.mend(MASTER, to);
+    }
+
+    /// Has one end of prey that is underway fail, or the link between them; where its receiver is not at its stage and
+    /// does not come to it, what may bring it there.
+    fn strike(&mut self) {
+        let now = self.world.now();
+        let Some((from, to, is_at)) = self.watch.prey_underway(&self.world) else { return };
+        if now < self.next_strike {
+            return;
+        }
+        if !is_at {
+            return self.bring(from, to);
+        }
+        if self.numbers.below(2) > 0 {
+            return;
+        }
+        self.next_strike = now + self.numbers.up_to(2 * MILLISECOND);
+        match self.numbers.below(5) {
+            0 => self.crash(from),
+            1 => self.crash(to),
+            2 => self.cut(from, to),
+            3 => {
+                self.world.silence(from, to);
+                self.in_time([200, 1000, 3000, 20_000], Deed::Unsilence(from, to));
+            }
+            // It arrives.
+            _ => {}
+        }
+    }
+
+    /// Has the receiver of prey come to its stage.
+    fn bring(&mut self, from: NodeId, to: NodeId) {
+        let Some(stage) = self.world.program(to).map(Role::stage) else { return };
+        if self.prey.comes_from(stage) || self.numbers.below(20) > 0 {
+            return;
+        }
+        self.next_strike = self.world.now() + self.numbers.up_to(6 * MILLISECOND);
+        if !is_finished(&self.world) {
+            // The run goes back, and what is underway stays so.
+            let other = self.other([from, to]);
+            self.crash(other);
+        } else if from != MASTER && to != MASTER {
+            self.crash(MASTER);
+        }
+    }
+
+    fn crash(&mut self, id: NodeId) {
+        if self.crashes == MOST_CRASHES {
+            return;
+        }
+        self.crashes += 1;
+        self.world.crash(id);
+        self.in_time([0, 300, 2000, 10_000], Deed::Start(id));
+    }
+
+    fn cut(&mut self, a: NodeId, b: NodeId) {
+        self.world.cut(a, b);
+        self.in_time([0, 300, 2000, 10_000], Deed::Mend(a, b));
+    }
+
+    /// Runs to the end, when nothing fails by itself any more. Who has crashed since the run was finished knows nothing:
+    /// the run goes on from what was kept, until all know what they have.
+    pub fn end(&mut self) -> End {
+        for _ in 0..100_000 {
+            self.go_on_with_who_has_ended(1);
+            if is_finished(&self.world) {
+                if self.is_whole() {
+                    return of_world(&mut self.world, &self.setup, &self.run.stored);
+                }
+                self.world.restart(MASTER);
+            }
+            self.world.run_for(MILLISECOND);
+            for id in self.world.living() {
+                let failed = self.world.program(id).and_then(Role::failed);
+                assert!(failed.is_none(), "{}: {id}: {}", self.what, failed.unwrap());
+            }
+        }
+        let stands = |id| self.world.program(id).map(|node| (node.stage(), node.state().round));
+        let all: Vec<_> = (0..self.nodes() as u32).map(NodeId).map(stands).collect();
+        panic!("{}: it does not end: {all:?}", self.what);
+    }
+
+    fn is_whole(&self) -> bool {
+        (0..self.nodes() as u32).map(NodeId).all(|id| match self.world.program(id) {
+            Some(Role::Server(server)) => server.is_finished() && server.rows().is_some(),
+            Some(Role::Worker(worker)) => worker.is_finished() && !worker.shards().is_empty(),
+            Some(Role::Master(_)) => true,
+            None => false,
+        })
+    }
+}
