@@ -32,6 +32,7 @@ fn setup(words: u32, fingerprint: u64) -> Setup {
         assignment: Assignment::Runs,
         epochs: 8,
         judge_every: 0,
+        top_words: 0,
         gather: true,
         corpus: fingerprint,
         keep_every: 2,
@@ -64,7 +65,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
             }
             Role::Server(_) => {}
         };
-        let config = cluster::config(identity);
+        let config = cluster::config(setup, identity);
         let ended = cluster::run(role, &mut transport, config, Duration::ZERO, None, watch);
         let counts = match ended.unwrap() {
             Role::Master(master) => master.counts().cloned(),

@@ -94,6 +94,10 @@ pub fn run(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<PathBuf>, LabError> {
     plan.check()?;
+    // Before several runs look for them.
+    for corpus in &plan.corpora {
+        corpus.file(&directory.join("corpora"))?;
+    }
     let cells = plan.runs();
     let runs: Vec<Mutex<Option<Result<TrafficRun, LabError>>>> =
         cells.iter().map(|_| Mutex::new(None)).collect();
