@@ -9,6 +9,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
 
+/// Nothing takes so long, be the machine as busy as it may.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Files of an authority, and of a certificate of the loopback that it has signed.
 pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
     let mut params = CertificateParams::default();
@@ -94,7 +97,7 @@ impl Node {
     pub fn end(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         while self.0.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it goes on");
+            assert!(begun.elapsed() < PATIENCE, "it goes on");
             thread::sleep(Duration::from_millis(10));
         }
         let mut said = String::new();
@@ -188,7 +191,7 @@ fn a_node_ends_with_its_input() {
     let others = || fs::read_dir(&scratch.0).unwrap().count();
     let before = 6;
     while others() == before {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        assert!(begun.elapsed() < PATIENCE, "it does not begin");
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(300));
@@ -225,7 +228,7 @@ pub fn wait_for_kept(scratch: &Scratch, before: u32) -> u32 {
             Some(epoch) if epoch > before => return epoch,
             _ => thread::sleep(Duration::from_millis(2)),
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
+        assert!(begun.elapsed() < PATIENCE, "nothing is kept");
     }
 }
 
