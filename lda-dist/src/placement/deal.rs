@@ -11,9 +11,9 @@
 //! go in blocks of as many as there are bins, one to each.
 //!
 //! With n tokens in d documents, in s = min(n, P) of P shards and K topics, the kinds are s min(n, K), the row of random
-//! topics; s √n · d/n, s n^¾ (d/n)² and s n^¾ (d/n)³, fitted to rows of 10 to 30 epochs on three corpora (the last has
-//! n^0.75 (d/n)^3.3 for the 1,000 most frequent words of reddit, K = 1,000, and an error of a quarter); n, what is sampled;
-//! and s, what each word takes in any case.
+//! topics; s √n · d/n, s n^¾ (d/n)² and s n^¾ (d/n)³, fitted to rows of reddit after 10 to 30 epochs,
+//! K = 1,000 (bytes of the 1,000 most frequent words go with n^0.75 (d/n)^3.3 after 20, with an error of a quarter); n,
+//! what is sampled; and s, what each word takes in any case.
 //!
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions. Numbers are of 64 bits and roots are rounded as IEEE 754
