@@ -268,7 +268,7 @@ impl RowCode {
         let used = match (form, few) {
             (0, 0) if order == 0 => 0,
             (1, 0) => {
-                let entries = number(&mut rest)?;
+                let entries = number(&mut rest, 5)?;
                 self.read_sparse(Reader(rest), entries, order, row)?
             }
             (1, _) => self.read_sparse(Reader(rest), few, order, row)?,
@@ -389,10 +389,10 @@ pub(super) fn get(bits: Reader<'_>, at: &mut u64, order: u32) -> Result<u32, Wir
     u32::try_from((q - 1) << order | low).map_err(|_| WireError::Number)
 }
 
-/// A number of 7 bits a byte.
-fn number(from: &mut &[u8]) -> Result<u64, WireError> {
+/// A number of 7 bits a byte, of so many bytes at most.
+pub(super) fn number(from: &mut &[u8], most: u32) -> Result<u64, WireError> {
     let mut value = 0;
-    for shift in (0..35).step_by(7) {
+    for shift in (0..7 * most).step_by(7) {
         let (&byte, rest) = from.split_first().ok_or(WireError::Truncated)?;
         *from = rest;
         value |= u64::from(byte & 0x7f) << shift;

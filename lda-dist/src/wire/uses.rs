@@ -1,10 +1,13 @@
 //! How often words occur, as all nodes are told.
 
 use super::WireError;
+use super::row::number;
 use crate::placement::WordUses;
 
 /// Most tokens of a job: 2^16 shards of 2^32.
 const MOST_TOKENS: u64 = 1 << 48;
+/// Of a number.
+const MOST_BYTES: u32 = 9;
 
 /// Writes of each word its tokens and how many more these are than its documents, 7 bits a byte; the latter where there
 /// are tokens.
@@ -28,10 +31,10 @@ pub fn take_uses(words: u32, from: &mut &[u8]) -> Result<WordUses, WireError> {
     }
     let (mut all, mut sum) = ((Vec::new(), Vec::new()), 0u64);
     for _ in 0..words {
-        let tokens = take(from)?;
+        let tokens = number(from, MOST_BYTES)?;
         let documents = match tokens {
             0 => 0,
-            _ => tokens.checked_sub(take(from)?).ok_or(WireError::Number)?,
+            _ => tokens.checked_sub(number(from, MOST_BYTES)?).ok_or(WireError::Number)?,
         };
         sum = sum.checked_add(tokens).filter(|&sum| sum <= MOST_TOKENS).ok_or(WireError::Number)?;
         all.0.push(tokens);
@@ -46,19 +49,6 @@ fn put(mut number: u64, to: &mut Vec<u8>) {
         number >>= 7;
     }
     to.push(number as u8);
-}
-
-fn take(from: &mut &[u8]) -> Result<u64, WireError> {
-    let mut number = 0;
-    for shift in (0..63).step_by(7) {
-        let (&byte, rest) = from.split_first().ok_or(WireError::Truncated)?;
-        *from = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(WireError::Number)
 }
 
 #[cfg(test)]
