@@ -59,7 +59,8 @@ pub trait Aggregate {
     fn encode(&self, to: &mut Vec<u8>);
 
     /// Adds what was found of other rows, from the front of `from`, and takes it off; none where it is not what
-    /// [`encode`](Self::encode) writes, and then what is here is of no meaning. Never more memory is taken than a few
+    /// [`encode`](Self::encode) writes, or is seen to be of rows that were told of before; then what is here is of no
+    /// meaning. Never more memory is taken than a few
     /// times as much as the bytes, and V entries.
     #[must_use]
     fn merge(&mut self, from: &mut &[u8]) -> Option<()>;

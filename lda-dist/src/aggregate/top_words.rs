@@ -78,12 +78,21 @@ impl Aggregate for TopWords {
     fn merge(&mut self, from: &mut &[u8]) -> Option<()> {
         let code = RowCode::new(self.words);
         let mut row: Vec<(u32, u32)> = Vec::new();
+        let mut words: Vec<u32> = Vec::new();
         for topic in 0..self.topics.len() as u32 {
             code.decode(from, &mut row).ok()?;
             if row.len() > self.most {
                 return None;
             }
             row.iter().for_each(|&(word, count)| self.offer(topic, (count, Reverse(word))));
+            // A word's row is on one server: two that tell of it do not both tell of their own.
+            let list = &self.topics[topic as usize];
+            words.clear();
+            words.extend(list.iter().map(|&Reverse((_, Reverse(word)))| word));
+            words.sort_unstable();
+            if words.windows(2).any(|pair| pair[0] == pair[1]) {
+                return None;
+            }
         }
         Some(())
     }
@@ -157,6 +166,22 @@ mod tests {
             let expected = top_words(&table, beta, most as usize, Ranking::Probability).unwrap();
             prop_assert_eq!(all.lists(totals, beta), expected);
         }
+    }
+
+    #[test]
+    fn a_word_of_two_servers_is_refused() {
+        let told = |word, count| {
+            let mut part = TopWords::new(1, 9, 2);
+            part.see(0, word, &[(0, count)]);
+            let mut bytes = Vec::new();
+            part.encode(&mut bytes);
+            bytes
+        };
+        let mut all = TopWords::new(1, 9, 2);
+        assert_eq!(all.merge(&mut &told(3, 5)[..]), Some(()));
+        assert_eq!(all.merge(&mut &told(4, 6)[..]), Some(()));
+        assert_eq!(all.clone().merge(&mut &told(4, 7)[..]), None);
+        assert_eq!(all.merge(&mut &told(5, 7)[..]), Some(()));
     }
 
     #[test]
