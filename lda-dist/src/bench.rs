@@ -43,7 +43,7 @@ pub(crate) struct Bench<T: TopicIndex> {
     grid_visits: Vec<Visit>,
     grid_documents: Vec<u32>,
     grid_topics: Vec<T>,
-    /// Of the last row's topics, what is left when its tokens are taken out; else zeros, K of them.
+    /// Of the last row's topics, what is left when its tokens are taken out, or what they take; else zeros, K of them.
     left: Vec<u32>,
     /// Of one word: what its topics have gained, else zeros, K of them; which ones; the same as a row.
     gained: Vec<i32>,
@@ -170,14 +170,31 @@ impl<T: TopicIndex> Bench<T> {
         Ok(self.lay_last(tokens))
     }
 
-    /// The same with a row that was read.
-    pub fn lay_row(
+    /// The same with a copy of a row that stands as the sampler wants it; all words that lie here have such rows.
+    pub fn lay_copy(
         &mut self,
-        row: &[(u32, u32)],
+        rows: &Rows<T>,
+        row: usize,
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<(), NotInRow> {
-        self.lists.push(row);
-        self.lay_last(tokens)
+        let Self { words, left, visits, documents, before, long_ends, long_before, .. } = self;
+        if !std::mem::replace(&mut self.are_made, true) {
+            words.renew(std::iter::empty()).expect("no rows are not many");
+        }
+        let first = before.len();
+        let mut are_there = true;
+        for (document, topic) in tokens {
+            let taken = &mut left[topic.get() as usize];
+            *taken += 1;
+            are_there &= *taken <= rows.get(row, topic.get());
+            documents.push(document);
+            before.push(topic);
+        }
+        before[first..].iter().for_each(|topic| left[topic.get() as usize] = 0);
+        words.push_copy(rows, row).expect("no more than others that there are");
+        long_ends.push(long_before.len() as u32);
+        visits.push(Visit { row: visits.len() as u32, end: before.len() as u32 });
+        if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
     /// Lays out the tokens of the row that came last.

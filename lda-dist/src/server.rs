@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::aggregate::Aggregate;
 use crate::bench::{Bench, NotInRow, tokens_of};
-use crate::decoded::Decoded;
+use crate::decoded::{Decoded, MOST_DECODED};
 use crate::job::{Job, Round};
 use crate::request::{self, About, HeadError, Kind};
 use crate::route::Route;
@@ -128,16 +128,13 @@ pub struct Server<T: TopicIndex> {
     joining: Round,
     /// Those that are on; before the first there is none, and shards join.
     rounds: VecDeque<Open>,
-    partitions: BTreeMap<u16, Partition>,
-    /// Bytes of rows that are kept as they were read.
+    partitions: BTreeMap<u16, Partition<T>>,
+    /// Bytes of rows that are kept as they are sampled by.
     decoded: usize,
     bench: Bench<T>,
     /// Bytes that the documents took which were pushed in one request, the most of all.
     pushed: usize,
 }
-
-/// Most bytes of rows that are kept as they were read, but for those of one request.
-const MOST_DECODED: usize = 64 << 20;
 
 /// A round that is on.
 #[derive(Debug)]
@@ -150,12 +147,14 @@ struct Open {
 }
 
 #[derive(Debug)]
-struct Partition {
+struct Partition<T> {
     store: Store,
     /// By shard: its words, by their places in the partition.
     shards: HashMap<u16, Vec<u32>>,
     words: Vec<u32>,
-    decoded: Decoded,
+    /// By word, of the shards that have joined.
+    tokens: Vec<u64>,
+    decoded: Decoded<T>,
 }
 
 impl<T: TopicIndex> Server<T> {
@@ -173,8 +172,8 @@ impl<T: TopicIndex> Server<T> {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
         let partition = |(number, words): (u16, Vec<u32>)| {
             let store = Store::new(job.topics(), words.len());
-            let decoded = Decoded::default();
-            (number, Partition { store, shards: HashMap::new(), words, decoded })
+            let (tokens, decoded) = (vec![0; words.len()], Decoded::default());
+            (number, Partition { store, shards: HashMap::new(), words, tokens, decoded })
         };
         Self {
             job: job.clone(),
@@ -336,10 +335,10 @@ impl<T: TopicIndex> Server<T> {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let of = |partition: &Partition| {
+        let of = |partition: &Partition<T>| {
             let shards: usize = partition.shards.values().map(|words| 4 * words.capacity()).sum();
             let own = partition.store.memory() + partition.decoded.memory();
-            own + shards + 4 * partition.words.capacity()
+            own + shards + 4 * partition.words.capacity() + 8 * partition.tokens.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
         let of_request = self.bench.memory() + self.pushed;
@@ -347,7 +346,7 @@ impl<T: TopicIndex> Server<T> {
     }
 }
 
-impl Partition {
+impl<T: TopicIndex> Partition<T> {
     /// A shard's words, and what it has of them.
     fn join(&mut self, job: &Job, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
         let About { shard, partition, round } = *about;
@@ -375,6 +374,7 @@ impl Partition {
             gained.clear();
             gained.extend(row.iter().map(|&(topic, count)| (topic, count as i32)));
             self.store.add(round, word, &gained)?;
+            self.tokens[word as usize] += row.iter().map(|entry| u64::from(entry.1)).sum::<u64>();
         }
         self.shards.insert(shard, words.into_iter().map(|word| word.0).collect());
         Ok(())
@@ -415,7 +415,7 @@ fn push<T: TopicIndex>(
     about: &About,
     open: &Open,
     bench: &mut Bench<T>,
-    of: &mut Partition,
+    of: &mut Partition<T>,
     mut body: &[u8],
     answer: &mut Vec<u8>,
 ) -> Result<usize, RequestError> {
@@ -456,16 +456,17 @@ fn push<T: TopicIndex>(
     own.fill(0);
     let mut places = Vec::new();
     bench.clear();
+    // Else no other asks for this version.
+    let is_shared = options.shards > options.rounds;
+    let is_kept = is_shared && of.decoded.turn(job.topics(), &of.tokens, *version);
     for run in tokens.chunk_by(|a, b| a.0 == b.0) {
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
         let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
-        // Else no other asks for this version.
-        let is_shared = options.shards > options.rounds;
-        let row = if is_shared { of.decoded.row(&of.store, *version, place) } else { None };
-        let laid = match row {
-            Some(row) => bench.lay_row(row, of_run),
-            None => bench.lay(&mut of.store.encoded(*version, place), of_run)?,
+        let laid = if is_kept {
+            bench.lay_copy(of.decoded.with(&of.store, place), place as usize, of_run)
+        } else {
+            bench.lay(&mut of.store.encoded(*version, place), of_run)?
         };
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);

@@ -16,7 +16,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::job::Round;
-use crate::wire::{Lists, RowCode, WireError};
+use crate::wire::{RowCode, WireError};
 
 /// Changes that are kept before they are first brought together.
 const FEW: usize = 1 << 16;
@@ -143,20 +143,15 @@ impl Store {
     /// # Panics
     /// If there is no such word.
     pub fn row(&self, word: u32, row: &mut Vec<(u32, u32)>) {
-        self.read(self.at(self.ended), word, row);
+        self.read(self.ended, word, row);
     }
 
-    /// Reads a word's row in a version, behind others.
+    /// A word's row in a version.
     ///
     /// # Panics
     /// If there is no such word, or if the version was [forgotten](Self::forget).
-    pub fn read_behind(&self, version: u64, word: u32, rows: &mut Lists<u32>) {
-        let read = rows.read(self.code, &mut self.encoded(version, word));
-        read.expect("rows that were written here");
-    }
-
-    fn read(&self, rows: &Encoded, word: u32, row: &mut Vec<(u32, u32)>) {
-        let read: Result<(), WireError> = self.code.decode(&mut rows.row(word), row);
+    pub fn read(&self, version: u64, word: u32, row: &mut Vec<(u32, u32)>) {
+        let read: Result<(), WireError> = self.code.decode(&mut self.encoded(version, word), row);
         read.expect("rows that were written here");
     }
 
@@ -215,7 +210,7 @@ impl Store {
             match changes.next_if(|changes| changes[0].0 == word) {
                 None => bytes.extend_from_slice(now.row(word)),
                 Some(changes) => {
-                    self.read(now, word, &mut row);
+                    self.read(self.ended, word, &mut row);
                     add(&row, changes, &mut new)?;
                     self.code.encode(&new, &mut bytes);
                 }

@@ -196,6 +196,22 @@ impl<T: TopicIndex> Rows<T> {
         Ok(())
     }
 
+    /// Appends a copy of row `row` of others with as many topics: its counts, form, and room.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and then nothing has changed.
+    ///
+    /// # Panics
+    /// If the others have more or fewer topics, or not this row.
+    pub fn push_copy(&mut self, from: &Self, row: usize) -> Result<(), RowsTooLarge> {
+        assert_eq!(self.topics, from.topics, "rows of as many topics");
+        let place = from.places[row];
+        let end = from.places.get(row + 1).map_or(from.lines.len(), |next| next.line());
+        self.places.push(Place::new(place.form(), self.lines.len()).ok_or(RowsTooLarge)?);
+        self.lines.extend_from_slice(&from.lines[place.line()..end]);
+        Ok(())
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -287,13 +303,17 @@ impl<T: TopicIndex> Rows<T> {
 
     /// Count of `topic` in row `row`.
     pub fn get(&self, row: usize, topic: u32) -> u32 {
-        let mut found = 0;
-        self.for_each(row, |t, count| {
-            if t == topic {
-                found = count;
+        let place = self.places[row];
+        let lines = &self.lines[place.line()..];
+        let at = topic as usize;
+        match place.form() {
+            Form::Sparse => {
+                let mut entries = (1..=T::entry(lines, 0).0 as usize).map(|i| T::entry(lines, i));
+                entries.find(|entry| entry.0 == topic).map_or(0, |entry| entry.1)
             }
-        });
-        found
+            Form::Dense16 => dense16(lines, at),
+            Form::Dense32 => lines[at / LANES].0[at % LANES],
+        }
     }
 
     /// Adds one token of `topic` to row `row`.
@@ -669,6 +689,28 @@ mod tests {
         let mut wide = Rows::<u32>::new(1 << 20, [1].into_iter(), Density::Auto).unwrap();
         assert_eq!(wide.renew(std::iter::repeat_n(1 << 20, 1 << 16)), Err(RowsTooLarge));
         assert!(wide.is_empty());
+    }
+
+    #[test]
+    fn copies_are_rows_of_their_own() {
+        for tokens in [[40, 3, 700], [700, 40, 3], [70_000, 3, 40]] {
+            let mut from = Rows::<u16>::new(90, tokens.into_iter(), Density::Auto).unwrap();
+            for (row, topic) in [(0, 5), (0, 7), (0, 5), (1, 89), (2, 0)] {
+                from.increment(row, topic);
+            }
+            let mut copies = Rows::<u16>::new(90, std::iter::empty(), Density::Auto).unwrap();
+            [1, 0, 0].into_iter().for_each(|row| copies.push_copy(&from, row).unwrap());
+            // One is filled as far as the row that it is of could be.
+            (3..tokens[0]).for_each(|token| copies.increment(1, token as u32 % 90));
+            assert_eq!((copies.len(), copies.form_of(1)), (3, from.form_of(0)));
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            for (copy, row) in [(0, 1), (2, 0)] {
+                (one.clear(), other.clear());
+                copies.for_each(copy, |topic, count| one.push((topic, count)));
+                from.for_each(row, |topic, count| other.push((topic, count)));
+                assert_eq!(one, other);
+            }
+        }
     }
 
     #[test]

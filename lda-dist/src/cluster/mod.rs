@@ -64,13 +64,13 @@
 //! | b, a bench, for the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
 //! | q, its documents as they are pushed | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
 //! | a worker | b + (1 + a) q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
-//! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (1 + S)) |
+//! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
 //!
 //! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
 //! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers and
 //! 2 to 20 % on servers.
 //! Of documents that WarpLDA samples a token takes 4 + (2 + [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row.
-//! Tables that follow from K alone are beside it, and so are 64 MiB at most of rows that a server keeps as they were read.
+//! Tables that follow from K alone are beside it, and so are 64 MiB at most of rows of counts that a server keeps.
 //! The master holds 8 bytes a word and 16 a topic, 32 for each of the [words of topics](Setup::top_words), and all rows
 //! only where it [gathers](Setup::gather) them.
 

@@ -94,7 +94,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
         let entries: u64 = rows.iter().map(|&tokens| tokens.min(topics)).sum();
         let (words, shards) = (rows.len() as u64, u64::from(options.shards));
         let version = 16 * entries + 9 * words;
-        (1 + rounds) * version + 4 * (1 + shards) * words + 16 * entries
+        (1 + rounds) * version + 4 * (3 + shards) * words + 16 * entries
     };
     let at_once = u64::from(options.partitions.div_ceil(options.rounds.into()));
     let sampled = u64::from(options.shards) * at_once * largest;

@@ -116,7 +116,6 @@ impl Checking<'_> {
             foretold.totals =
                 f64::from(options.rounds) * (servers * of_server + (servers + shards) * of_all);
             let row_bytes: f64 = frequencies.iter().map(|&it| sizes.row(it).bytes).sum();
-            let entries: f64 = frequencies.iter().map(|&it| sizes.row(it).entries).sum();
             let words = mean.words * division.placement.num_partitions() as f64 * shards;
             let tokens = self.corpus.num_tokens() as f64;
             let (held_by_shards, held_by_servers) = run.memory();
@@ -134,10 +133,7 @@ impl Checking<'_> {
                     mean.pushed_tokens / (mean.pushed_tokens + mean.pulled_tokens),
                 ),
                 workers: (held_by_shards as f64, division.shards_memory(words)),
-                server_memory: (
-                    held_by_servers as f64,
-                    division.servers_memory(&mean, row_bytes, entries),
-                ),
+                server_memory: (held_by_servers as f64, division.servers_memory(&mean, row_bytes)),
                 worker_seconds: (work.of_workers(), seconds.0),
                 server_seconds: (work.of_servers(), seconds.1),
             };

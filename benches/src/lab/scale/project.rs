@@ -20,7 +20,7 @@ use super::words::{Lengths, Repeats};
 const DRAWN: f64 = 1.5e6;
 /// Pairs that are drawn.
 const PAIRS: (f64, f64) = (4.0, 30_000.0);
-/// Bytes of rows that a server keeps as they were read, at most.
+/// Bytes of rows of counts that a server keeps, at most.
 const MOST_DECODED: f64 = (64 << 20) as f64;
 
 /// A corpus, and how it is divided.
@@ -250,27 +250,25 @@ impl<'a> Division<'a> {
         6.0 * self.tokens() + rows.sum::<f64>() + shards * of_shard + 8.0 * words
     }
 
-    /// Bytes that servers hold between two epochs, all of them together; all rows have `row_bytes` bytes as they travel, and
-    /// `entries` topics.
-    pub fn servers_memory(&self, mean: &Moved, row_bytes: f64, entries: f64) -> f64 {
+    /// Bytes that servers hold between two epochs, all of them together; all rows have `row_bytes` bytes as they
+    /// travel.
+    pub fn servers_memory(&self, mean: &Moved, row_bytes: f64) -> f64 {
         let (all, servers) = (self.frequencies.len() as f64, f64::from(self.options.servers));
         let pairs = self.placement.num_partitions() as f64 * f64::from(self.options.shards);
         let words = mean.words * pairs;
-        // Rows that are kept as they were read, until there are newer ones.
-        let kept = if self.options.rounds < self.options.shards {
-            (8.0 * entries.min(mean.row_entries * pairs)).min(servers * MOST_DECODED)
-        } else {
-            0.0
-        };
-        // Of the largest request, which is about a mean one: rows as they came and as they are sampled, documents', tokens.
-        let request = 8.0 * mean.row_entries
-            + mean.row_memory
+        // Rows of counts, by which tokens that are pushed are sampled: kept, or made of those that were read.
+        let each = self.frequencies.iter().copied();
+        let counts = Rows::<u16>::bytes(self.topics as usize, each, Density::Auto) as f64;
+        let is_kept = self.options.rounds < self.options.shards && counts < servers * MOST_DECODED;
+        let kept = if is_kept { counts } else { 8.0 * servers * mean.row_entries };
+        // Of the largest request, which is about a mean one: rows as they are sampled, documents', tokens.
+        let request = mean.row_memory
             + 5.0 * mean.document_entries
             + 40.0 * mean.documents
             + 14.0 * mean.pushed_tokens;
         let row_bytes = row_bytes + kept + servers * request;
-        // Which words shards have, which ones partitions; where rows begin; K numbers three times and C_k.
-        row_bytes + 4.0 * words + 12.0 * all + servers * 28.0 * f64::from(self.topics)
+        // Which words shards have, which ones partitions, and their tokens; where rows begin; K numbers three times and C_k.
+        row_bytes + 4.0 * words + 20.0 * all + servers * 28.0 * f64::from(self.topics)
     }
 
     /// What each partition takes.
@@ -396,7 +394,7 @@ impl<'a> Division<'a> {
             + 2.0 * mean.pushed_tokens * state.changed * partitions * shards)
             / (rounds * servers);
         let changes = 32.0 * gained.min(1.3 * entries / servers);
-        let at_rest = self.servers_memory(&mean, row_bytes, entries) / servers;
+        let at_rest = self.servers_memory(&mean, row_bytes) / servers;
         let mut projected = Projected {
             bytes,
             pushed: mean.pushed_tokens / (mean.pushed_tokens + mean.pulled_tokens),
