@@ -308,8 +308,14 @@ impl<T: TopicIndex> Rows<T> {
         let at = topic as usize;
         match place.form() {
             Form::Sparse => {
-                let mut entries = (1..=T::entry(lines, 0).0 as usize).map(|i| T::entry(lines, i));
-                entries.find(|entry| entry.0 == topic).map_or(0, |entry| entry.1)
+                let chunks = T::entry(lines, 0).0 as usize / LANES + 1;
+                // The header, and what is past the end, count nothing: no branch within a chunk.
+                let of_topic = |chunk: &[Line]| -> u32 {
+                    let entries = (0..LANES).map(|i| T::entry(chunk, i));
+                    entries.map(|(t, count)| if t == topic { count } else { 0 }).sum()
+                };
+                let mut counts = lines[..chunks * T::LINES].chunks_exact(T::LINES).map(of_topic);
+                counts.find(|&count| count > 0).unwrap_or(0)
             }
             Form::Dense16 => dense16(lines, at),
             Form::Dense32 => lines[at / LANES].0[at % LANES],

@@ -6,118 +6,26 @@
 //! requests have changed comes into the rows when the round [ends](Server::end_round). Several rounds may be on, and
 //! end in the order that they began in.
 
-use std::borrow::Cow;
+mod error;
+mod push;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
-use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::sampler::BlockKey;
-use thiserror::Error;
+use lda_core::counts::TopicIndex;
 
 use crate::aggregate::Aggregate;
-use crate::bench::{Bench, NotInRow, tokens_of};
+use crate::bench::Bench;
 use crate::decoded::{Decoded, MOST_DECODED};
 use crate::job::{Job, Round};
-use crate::request::{self, About, HeadError, Kind};
+use crate::request::{self, About, Kind};
 use crate::route::Route;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use crate::together::Options;
-use crate::wire::{Document, Lists, PushCode, RowCode, WireError};
+use crate::wire::{Lists, PushCode, RowCode, WireError};
 
-/// A request that cannot be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// Bytes that are no request.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// Bytes that are no request.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// Of another round than those that are on, or of before the run went back, or of after.
-    #[error("a request of {found} in {now}")]
-    Round {
-        /// Of which.
-        found: Round,
-        /// In which: the first that is on.
-        now: Round,
-    },
-    /// Bytes behind the last row or document.
-    #[error("{bytes} bytes too many")]
-    Rest {
-        /// How many.
-        bytes: usize,
-    },
-    /// A partition that lies elsewhere.
-    #[error("partition {partition} is not on this server")]
-    Partition {
-        /// Which.
-        partition: u16,
-    },
-    /// A shard that has joined before.
-    #[error("shard {shard} has joined partition {partition} already")]
-    Joined {
-        /// Which.
-        shard: u16,
-        /// Which partition.
-        partition: u16,
-    },
-    /// No round is on.
-    #[error("no round is on")]
-    NotYet,
-    /// A shard that has not said which words it has.
-    #[error("shard {shard} has not said which words of partition {partition} it has")]
-    Shard {
-        /// Which.
-        shard: u16,
-        /// Of which partition.
-        partition: u16,
-    },
-    /// Words that are not the partition's, or do not ascend.
-    #[error("shard {shard} has words that partition {partition} has not")]
-    Words {
-        /// Whose.
-        shard: u16,
-        /// Of which partition.
-        partition: u16,
-    },
-    /// Tokens that the word's row has not.
-    #[error("word {word} has not the tokens that are pushed of it")]
-    Tokens {
-        /// Its place among the shard's.
-        word: u32,
-    },
-    /// A document that is longer than may be pushed.
-    #[error("a document of {tokens} tokens, of {longest} at most")]
-    Length {
-        /// Its tokens.
-        tokens: u64,
-        /// Most that may be.
-        longest: u32,
-    },
-    /// Tokens of a topic that has not so many in all.
-    #[error("more tokens of topic {topic} than there are")]
-    Topic {
-        /// Which.
-        topic: u32,
-    },
-    /// A word that has gained or lost tokens: they only change their topics.
-    #[error("a word has gained {tokens} tokens")]
-    Gained {
-        /// How many.
-        tokens: i64,
-    },
-    /// Counts that cannot be.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl RequestError {
-    /// Whether it came at a wrong time and may be right by itself: who asks is behind or ahead.
-    pub fn is_of_another_time(&self) -> bool {
-        matches!(self, Self::Round { .. } | Self::NotYet)
-    }
-}
+pub use error::RequestError;
+use push::push;
 
 /// What a server has.
 #[derive(Debug)]
@@ -404,93 +312,4 @@ fn read_gained(job: &Job, words: usize, mut rows: &[u8]) -> Result<Lists<i32>, R
     }
     at_end(rows)?;
     Ok(read)
-}
-
-/// Samples what a shard has pushed, and writes the answer; gives back the bytes that its documents took here.
-#[allow(clippy::too_many_arguments)]
-fn push<T: TopicIndex>(
-    job: &Job,
-    options: &Options,
-    code: PushCode,
-    about: &About,
-    open: &Open,
-    bench: &mut Bench<T>,
-    of: &mut Partition<T>,
-    mut body: &[u8],
-    answer: &mut Vec<u8>,
-) -> Result<usize, RequestError> {
-    let Open { version, totals, .. } = open;
-    let mut totals = Cow::Borrowed(totals);
-    let words = &of.shards[&about.shard];
-    let (mut pushed, mut rows) = (Vec::new(), Lists::default());
-    while !body.is_empty() {
-        let mut document = Document::default();
-        code.decode(&mut body, &mut document)?;
-        // What a row takes here follows from its tokens.
-        let tokens = document.row.iter().map(|entry| u64::from(entry.1)).sum();
-        if tokens > u64::from(code.longest()) {
-            return Err(RequestError::Length { tokens, longest: code.longest() });
-        }
-        rows.push(&document.row);
-        pushed.push(document);
-    }
-    // (word, document, place in the answer, topic), by word; documents of a word stay in order.
-    let mut tokens: Vec<(u32, u32, u32, u32)> = Vec::new();
-    for (document, Document { tokens: of_document, .. }) in (0..).zip(&pushed) {
-        for &(word, topic) in of_document {
-            tokens.push((word, document, tokens.len() as u32, topic));
-        }
-    }
-    tokens.sort_by_key(|token| token.0);
-    let mut own = vec![0; totals.len()];
-    for &(_, _, _, topic) in &tokens {
-        own[topic as usize] += 1;
-        if own[topic as usize] as u32 > totals[topic as usize] {
-            if options.slack == 0 {
-                return Err(RequestError::Topic { topic });
-            }
-            // They have it since a round that is on: there are as many at least.
-            totals.to_mut()[topic as usize] = own[topic as usize] as u32;
-        }
-    }
-    own.fill(0);
-    let mut places = Vec::new();
-    bench.clear();
-    // Else no other asks for this version.
-    let is_shared = options.shards > options.rounds;
-    let is_kept = is_shared && of.decoded.turn(job.topics(), &of.tokens, *version);
-    for run in tokens.chunk_by(|a, b| a.0 == b.0) {
-        let word = run[0].0;
-        let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
-        let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
-        let laid = if is_kept {
-            bench.lay_copy(of.decoded.with(&of.store, place), place as usize, of_run)
-        } else {
-            bench.lay(&mut of.store.encoded(*version, place), of_run)?
-        };
-        laid.map_err(|NotInRow| RequestError::Tokens { word })?;
-        places.push(place);
-    }
-    let mut documents = Rows::new(job.topics() as usize, tokens_of(&rows), Density::Auto)
-        .expect("rows that came in one message");
-    for (at, row) in rows.iter().enumerate() {
-        documents.write(at, row.iter().copied());
-    }
-    documents.adapt();
-    let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
-    bench.sample(job, about.round, key, &totals, &mut own, &mut documents, &[u32::MAX]);
-    let mut new = vec![0; tokens.len()];
-    for (token, topic) in tokens.iter().zip(bench.topics()) {
-        new[token.2 as usize] = topic.get();
-    }
-    code.encode_answer(&pushed, &new, answer);
-    let mut added = Ok(());
-    bench.gains(|row, gains| {
-        added = added.and(of.store.add(about.round, places[row as usize], gains));
-    });
-    added?;
-    let read: usize = pushed.iter().map(Document::memory).sum();
-    let in_rows = rows.memory() + documents.memory() as usize;
-    let of_tokens = size_of_val(&tokens[..]) + size_of_val(&new[..]);
-    Ok(read + in_rows + of_tokens + size_of_val(&own[..]))
 }
