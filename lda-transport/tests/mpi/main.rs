@@ -1,10 +1,11 @@
 //! Ranks of MPI jobs. Each test has `mpirun` start this program again, as many times as it needs ranks; what a
 //! rank then does is its part.
 
-use std::env;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
 
 use lda_transport::conformance::{self, Effort, Outcome};
 
@@ -19,9 +20,27 @@ const LONGEST: Duration = Duration::from_secs(150);
 /// Set where a machine without MPI is a failure.
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
+/// An `mpirun` and its ranks.
+struct Job {
+    mpirun: Child,
+    /// Of its own: two that begin at once both make the one that they would share, and one of them gives up.
+    directory: PathBuf,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // It has taken away what it has made there, or somebody looks for what it left.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
 /// Starts ranks with a part; none where there is no `mpirun`.
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
+fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
+    static JOBS: AtomicU32 = AtomicU32::new(0);
+    let number = JOBS.fetch_add(1, Ordering::Relaxed);
+    let directory = env::temp_dir().join(format!("lda-mpi-{}-{number}", process::id()));
+    fs::create_dir_all(&directory).unwrap();
     let mut mpirun = Command::new("mpirun");
     mpirun
         .args(["-n", &ranks.to_string()])
@@ -33,6 +52,7 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
+        .env("OMPI_MCA_orte_tmpdir_base", &directory)
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
@@ -40,7 +60,7 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     match mpirun.spawn() {
-        Ok(child) => Some(child),
+        Ok(mpirun) => Some(Job { mpirun, directory }),
         Err(error) if env::var_os(REQUIRED).is_some() => panic!("mpirun: {error}"),
         Err(error) => {
             eprintln!("skipped, for want of mpirun: {error}");
@@ -50,14 +70,14 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Child> {
 }
 
 /// How a job ends, which it does before long.
-fn end(mut mpirun: Child) -> ExitStatus {
+fn end(mut job: Job) -> ExitStatus {
     let began = Instant::now();
     loop {
-        if let Some(status) = mpirun.try_wait().unwrap() {
+        if let Some(status) = job.mpirun.try_wait().unwrap() {
             return status;
         }
         if began.elapsed() > LONGEST {
-            mpirun.kill().unwrap();
+            job.mpirun.kill().unwrap();
             panic!("a job has not ended");
         }
         thread::sleep(Duration::from_millis(5));

@@ -7,7 +7,6 @@
 use std::env;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Child;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
@@ -240,7 +239,7 @@ impl Transport for Remote {
 /// Jobs of as many ranks as the suite wants, one after the other.
 pub struct Ranks {
     listener: TcpListener,
-    job: Option<Child>,
+    job: Option<crate::Job>,
 }
 
 impl Ranks {
