@@ -711,7 +711,8 @@ mod tests {
             assert_eq!((copies.len(), copies.form_of(1)), (3, from.form_of(0)));
             let (mut one, mut other) = (Vec::new(), Vec::new());
             for (copy, row) in [(0, 1), (2, 0)] {
-                (one.clear(), other.clear());
+                one.clear();
+                other.clear();
                 copies.for_each(copy, |topic, count| one.push((topic, count)));
                 from.for_each(row, |topic, count| other.push((topic, count)));
                 assert_eq!(one, other);
