@@ -38,15 +38,6 @@ impl<V: Value> Lists<V> {
         self.ends.is_empty()
     }
 
-    /// One of the rows.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub fn get(&self, at: usize) -> &[(u32, V)] {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.entries[start..self.ends[at]]
-    }
-
     /// Reads one more row from the front of `from`, and takes it off; gives it back.
     ///
     /// # Errors
@@ -98,7 +89,6 @@ mod tests {
         }
         assert!(lists.iter().eq(rows) && lists.len() == 3 && !lists.is_empty());
         assert_eq!(lists.entries(), 3);
-        assert!((0..3).all(|at| lists.get(at) == rows[at]));
         assert_eq!(lists.read(code, &mut rest), Err(WireError::Truncated));
         assert_eq!(lists.len(), 3);
         lists.push(&[(0, 1)]);
