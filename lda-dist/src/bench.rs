@@ -450,6 +450,19 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_has_its_own_row_alone() {
+        let mut rows = Rows::<u16>::new(5, [0, 3].into_iter(), Density::Auto).unwrap();
+        rows.write(1, [(1, 2), (3, 1)].into_iter());
+        let lay = |topics: &[u16]| {
+            let mut bench = Bench::<u16>::new(5);
+            bench.lay_copy(&rows, 1, topics.iter().map(|&topic| (0, topic)))
+        };
+        assert_eq!(lay(&[1, 3, 1]), Ok(()));
+        assert_eq!(lay(&[1, 1, 1]), Err(NotInRow));
+        assert_eq!(lay(&[2]), Err(NotInRow));
+    }
+
+    #[test]
     fn gains_are_what_topics_have_more_than_before() {
         let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
         let mut gains = |before: &[u16], after: &[u16]| {
