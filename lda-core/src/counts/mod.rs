@@ -2,8 +2,12 @@
 //!
 //! Counts are a cache of the assignments z: at any time they equal a recount from z.
 
+mod form;
+mod row;
 mod rows;
 mod topic;
 
-pub use rows::{Density, Form, RowMut, Rows, RowsTooLarge, SparseMut, dense16, dense16_add};
+pub use form::{Density, Form};
+pub use row::{RowMut, SparseMut, dense16, dense16_add};
+pub use rows::{Rows, RowsTooLarge};
 pub use topic::TopicIndex;

@@ -30,54 +30,10 @@
 
 use std::marker::PhantomData;
 
+use crate::counts::form::{Density, Form, Place};
+use crate::counts::row::{RowMut, SparseMut, dense16, dense16_add};
 use crate::counts::topic::TopicIndex;
 use crate::simd::{LANES, Lanes, Line};
-
-/// Where a row lies and what form it has: two bits of form, thirty of line number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place(u32);
-
-const PLACE_BITS: u32 = 30;
-
-impl Place {
-    fn new(form: Form, line: usize) -> Option<Self> {
-        (line < 1 << PLACE_BITS).then_some(Self((form as u32) << PLACE_BITS | line as u32))
-    }
-
-    #[inline(always)]
-    fn form(self) -> Form {
-        match self.0 >> PLACE_BITS {
-            0 => Form::Sparse,
-            1 => Form::Dense16,
-            _ => Form::Dense32,
-        }
-    }
-
-    #[inline(always)]
-    fn line(self) -> usize {
-        (self.0 & ((1 << PLACE_BITS) - 1)) as usize
-    }
-}
-
-/// The form of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// List of (topic, count).
-    Sparse = 0,
-    /// K counts of 16 bits.
-    Dense16 = 1,
-    /// K counts of 32 bits.
-    Dense32 = 2,
-}
-
-/// When a row is dense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Density {
-    /// Where the dense form takes little more memory than the sparse one.
-    Auto,
-    /// Always.
-    Dense,
-}
 
 /// All rows of one axis, or of one range of it.
 #[derive(Clone, Debug)]
@@ -89,8 +45,6 @@ pub struct Rows<T> {
     topic_index: PhantomData<T>,
 }
 
-/// Lines a row that dense counts may cost above a list: they are quicker for small K.
-const LINES_FOR_SPEED: u64 = 2;
 /// What a list costs beside its entries, in entries.
 const LIST_OVERHEAD: usize = 40;
 
@@ -100,39 +54,9 @@ const LIST_OVERHEAD: usize = 40;
 pub struct RowsTooLarge;
 
 impl<T: TopicIndex> Rows<T> {
-    /// The form of a row of up to `tokens` tokens over `topics` topics.
-    pub fn form(topics: usize, tokens: u64, density: Density) -> Form {
-        let entries = (topics as u64).min(tokens) + 1;
-        let sparse = entries.div_ceil(LANES as u64) * T::LINES as u64;
-        let wide = if tokens < 1 << 16 { Form::Dense16 } else { Form::Dense32 };
-        let dense = Self::dense_lines(topics, wide) as u64;
-        // An entry of 16-bit topics counts to 65,535.
-        let must = T::LINES == 1 && tokens >= 1 << 16;
-        let little = dense <= sparse + LINES_FOR_SPEED;
-        if must || density == Density::Dense || little { wide } else { Form::Sparse }
-    }
-
-    fn dense_lines(topics: usize, form: Form) -> usize {
-        match form {
-            Form::Dense16 => topics.div_ceil(2 * LANES),
-            _ => topics.div_ceil(LANES),
-        }
-    }
-
-    fn lines_of(topics: usize, tokens: u64, density: Density) -> (Form, usize) {
-        let form = Self::form(topics, tokens, density);
-        let lines = match form {
-            Form::Sparse => {
-                ((topics as u64).min(tokens) + 1).div_ceil(LANES as u64) as usize * T::LINES
-            }
-            dense => Self::dense_lines(topics, dense),
-        };
-        (form, lines)
-    }
-
     /// Bytes that [`new`](Self::new) would take.
     pub fn bytes(topics: usize, tokens: impl Iterator<Item = u64>, density: Density) -> u64 {
-        tokens.map(|n| 4 + 64 * Self::lines_of(topics, n, density).1 as u64).sum()
+        tokens.map(|n| 4 + 64 * Form::with_lines::<T>(topics, n, density).1 as u64).sum()
     }
 
     /// Whether [`new`](Self::new) would succeed; nothing is allocated.
@@ -156,7 +80,7 @@ impl<T: TopicIndex> Rows<T> {
     ) -> Result<usize, RowsTooLarge> {
         let mut line = 0;
         for tokens in tokens {
-            let (form, lines) = Self::lines_of(topics, tokens, density);
+            let (form, lines) = Form::with_lines::<T>(topics, tokens, density);
             each(Place::new(form, line).ok_or(RowsTooLarge)?);
             line += lines;
         }
@@ -449,14 +373,14 @@ impl<T: TopicIndex> Rows<T> {
         let lines = end - self.places[row].line();
         self.density == Density::Auto
             && self.places[row].form() != Form::Dense32
-            && lines == Self::dense_lines(self.topics, Form::Dense16)
+            && lines == Form::Dense16.dense_lines(self.topics)
             && Self::flexible_capacity(self.topics) > 0
     }
 
     /// Entries that fit in a flexible row as a list. Rows that are not flexible never hold as many.
     #[inline(always)]
     pub fn flexible_capacity(topics: usize) -> usize {
-        (Self::dense_lines(topics, Form::Dense16) / T::LINES * LANES).saturating_sub(1)
+        (Form::Dense16.dense_lines(topics) / T::LINES * LANES).saturating_sub(1)
     }
 
     /// Gives each flexible row the form that is quicker to scan: a list while it has few non-zeros.
@@ -491,7 +415,7 @@ impl<T: TopicIndex> Rows<T> {
 
     fn reform(&mut self, row: usize, form: Form, entries: &[(u32, u32)]) {
         let line = self.places[row].line();
-        let lines = Self::dense_lines(self.topics, Form::Dense16);
+        let lines = Form::Dense16.dense_lines(self.topics);
         self.lines[line..line + lines].fill(Line::default());
         self.places[row] = Place::new(form, line).expect("the line has not moved");
         self.write(row, entries.iter().copied());
@@ -500,126 +424,6 @@ impl<T: TopicIndex> Rows<T> {
     /// Empties all rows.
     pub fn clear_all(&mut self) {
         self.lines.fill(Line::default());
-    }
-}
-
-/// Count of `topic` in a 16-bit dense row.
-#[inline(always)]
-pub fn dense16(lines: &[Line], topic: usize) -> u32 {
-    let word = lines[topic / (2 * LANES)].0[topic / 2 % LANES];
-    word >> (16 * (topic % 2)) & 0xffff
-}
-
-/// Adds `by`, which may be −1 as a wrapping word, to the count of `topic` in a 16-bit dense row.
-#[inline(always)]
-pub fn dense16_add(lines: &mut [Line], topic: usize, by: u32) {
-    let word = &mut lines[topic / (2 * LANES)].0[topic / 2 % LANES];
-    // The halves do not disturb each other while no count leaves 0..65,536.
-    *word = word.wrapping_add(by << (16 * (topic % 2)));
-}
-
-/// One row.
-#[derive(Debug)]
-pub enum RowMut<'a, T> {
-    /// List of (topic, count).
-    Sparse(SparseMut<'a, T>),
-    /// Two topics a word, the lower half first.
-    Dense16(&'a mut [Line]),
-    /// One topic a word.
-    Dense32(&'a mut [Line]),
-}
-
-/// A sparse row. Entries are numbered from 1; entry 0 is the header.
-#[derive(Debug)]
-pub struct SparseMut<'a, T> {
-    /// From the row's first line on; the row ends where its capacity does.
-    pub(crate) lines: &'a mut [Line],
-    topic_index: PhantomData<T>,
-}
-
-impl<'a, T: TopicIndex> SparseMut<'a, T> {
-    #[inline(always)]
-    fn new(lines: &'a mut [Line]) -> Self {
-        Self { lines, topic_index: PhantomData }
-    }
-
-    /// Number of entries.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        T::entry(self.lines, 0).0 as usize
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Chunks of sixteen that hold the header and all entries, at least 1.
-    #[inline(always)]
-    pub fn chunks(&self) -> usize {
-        self.len() / LANES + 1
-    }
-
-    /// Entry `i`, from 1 on.
-    #[inline(always)]
-    pub fn entry(&self, i: usize) -> (u32, u32) {
-        T::entry(self.lines, i)
-    }
-
-    /// Chunk `c`, from 0 on: topics and counts of sixteen entries. Lane 0 of chunk 0 is the header,
-    /// whose count is 0; lanes past the end are zeros.
-    ///
-    /// # Panics
-    /// If `c` is beyond the arena that holds the row.
-    #[inline(always)]
-    pub fn chunk<L: Lanes>(&self, l: L, c: usize) -> (L::U, L::U) {
-        T::chunk(l, self.lines, c)
-    }
-
-    /// Sets entry `i`, from 1 on.
-    #[inline(always)]
-    pub fn set(&mut self, i: usize, topic: u32, count: u32) {
-        T::set_entry(self.lines, i, topic, count);
-    }
-
-    /// Takes one token from entry `i`; an entry that reaches 0 gives its place to the last one.
-    #[inline(always)]
-    pub fn decrement_at(&mut self, i: usize) {
-        let (topic, count) = self.entry(i);
-        if count > 1 {
-            self.set(i, topic, count - 1);
-        } else {
-            let last = self.len();
-            let (moved, tokens) = self.entry(last);
-            self.set(i, moved, tokens);
-            self.set(last, 0, 0);
-            self.set(0, last as u32 - 1, 0);
-        }
-    }
-
-    /// Appends an entry with one token.
-    #[inline(always)]
-    pub fn append(&mut self, topic: u32) {
-        let last = self.len() + 1;
-        self.set(last, topic, 1);
-        self.set(0, last as u32, 0);
-    }
-
-    /// Adds one token of `topic`, scanning for it.
-    pub fn increment(&mut self, topic: u32) {
-        for i in 1..=self.len() {
-            let (t, count) = self.entry(i);
-            if t == topic {
-                return self.set(i, topic, count + 1);
-            }
-        }
-        self.append(topic);
-    }
-
-    /// Empties the row.
-    pub fn clear(&mut self) {
-        let lines = self.chunks() * T::LINES;
-        self.lines[..lines].fill(Line::default());
     }
 }
 
@@ -724,15 +528,5 @@ mod tests {
     fn a_document_of_fifteen_topics_is_one_line() {
         let rows = Rows::<u16>::new(1000, [15, 16].into_iter(), Density::Auto).unwrap();
         assert_eq!(rows.memory(), 2 * 4 + (1 + 2) * 64);
-    }
-
-    #[test]
-    fn form_follows_memory_and_width() {
-        assert_eq!(Rows::<u16>::form(1000, 100, Density::Auto), Form::Sparse);
-        assert_eq!(Rows::<u16>::form(100, 40, Density::Auto), Form::Dense16);
-        assert_eq!(Rows::<u16>::form(1000, 600, Density::Auto), Form::Dense16);
-        assert_eq!(Rows::<u16>::form(1000, 70_000, Density::Auto), Form::Dense32);
-        assert_eq!(Rows::<u32>::form(1_000_000, 70_000, Density::Auto), Form::Sparse);
-        assert_eq!(Rows::<u16>::form(1000, 1, Density::Dense), Form::Dense16);
     }
 }
