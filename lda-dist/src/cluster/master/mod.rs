@@ -1,5 +1,9 @@
 //! The master: it says when a round begins, and what C_k is then.
 
+mod gathering;
+mod leaving;
+mod rounds;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
@@ -10,12 +14,10 @@ use super::gathered::Gathered;
 use super::outbox::Outbox;
 use super::tally::Tally;
 use super::{Failed, Keeper, Port, Report, Setup, Stage, Topics, outcome, reject};
-use crate::aggregate::Wanted;
 use crate::job::{JOINING, Round};
 use crate::placement::{Placement, WordUses};
 use crate::snapshot::{LATEST, latest, parse_latest};
-use crate::together::{Options, place};
-use crate::wire::RowCode;
+use crate::together::place;
 
 /// Attempts in a row that may come to no end of an epoch.
 const MOST_FRUITLESS: u32 = 100;
@@ -442,211 +444,15 @@ impl Master {
         Ok(())
     }
 
-    fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        for (total, gained) in self.totals.iter_mut().zip(&self.gained) {
-            *total += gained;
-        }
-        let Round { epoch, number, attempt } = self.round;
-        let Options { rounds, slack, .. } = self.setup.options;
-        let joining = number == JOINING;
-        let last = self.round.is_last(rounds);
-        let gained = self.gained_row()?;
-        let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
-        self.tally.bytes.totals += all * u64::from(self.num_others());
-        if last && !joining {
-            self.fruitless = 0;
-            let report = self.tally.report(self.round, self.kept, &self.setup.job, &self.totals);
-            self.reports.push_back(report);
-        }
-        if last {
-            let topics = self.tally.topics(epoch, &self.setup.job, &self.totals);
-            self.topics = topics.or(self.topics.take());
-            self.tally = Tally::default();
-        }
-        if last && epoch >= self.setup.epochs {
-            if self.setup.gather {
-                let (topics, words) = (self.totals.len(), self.words.num_words());
-                self.gathered = Some(Gathered::new(topics, words));
-                return self.go_on_gathering(0, port);
-            }
-            self.finish(port);
-            return Ok(());
-        }
-        // Those who have to end wait for an epoch's end, and nobody begins another.
-        let is_stopping = !joining && !self.stopping.is_empty();
-        if last && is_stopping && self.begun == self.round {
-            let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
-            self.phase = Phase::Keeping(self.setup.workers);
-            let keep = Control::Keep { attempt, epoch }.encode(topics, words);
-            for worker in 0..self.setup.workers {
-                self.outbox.send(port, self.setup.worker(worker), Kind::Call, &keep, For::Keep);
-            }
-            return Ok(());
-        }
-        self.round = self.round.next(rounds);
-        let mut next = self.begun.next(rounds);
-        if next.epoch <= self.setup.epochs && !(is_stopping && next.number == 0) {
-            self.to_begin.push_back((next, gained));
-        }
-        if joining {
-            // All of the first rounds begin with these counts.
-            for _ in 0..slack {
-                next = next.next(rounds);
-                self.to_begin.push_back((next, Vec::new()));
-            }
-        }
-        self.go_on(port);
-        Ok(())
-    }
-
-    /// Begins a round, if one is to begin, or ends one, if all are done with it.
-    fn go_on(&mut self, port: &mut dyn Port) {
-        let Some((round, gained)) = self.to_begin.front().cloned() else {
-            self.phase = Phase::Working;
-            self.try_to_end(port);
-            return;
-        };
-        self.phase = Phase::Beginning(self.setup.options.servers);
-        let begin = Control::Begin { round, kept: self.kept, gained };
-        self.tell_servers(&begin, Kind::Push, For::Begin, port);
-    }
-
-    /// Ends the first round that is on, if all workers are done with it.
-    fn try_to_end(&mut self, port: &mut dyn Port) {
-        let round = self.round;
-        let done = self.done.get(&round).map_or(0, BTreeSet::len);
-        if done < self.setup.workers as usize {
-            return;
-        }
-        self.done.remove(&round);
-        self.note_kept();
-        self.gained.fill(0);
-        self.phase = Phase::Ending(self.setup.options.servers);
-        let wanted = self.wanted();
-        self.tally.ask(wanted, &self.setup.job);
-        let end = Control::End { round, wanted };
-        self.tell_servers(&end, Kind::Call, For::End, port);
-    }
-
-    /// This node has to end, and with it all.
-    pub(super) fn stop(&mut self, port: &mut dyn Port) {
-        if !self.is_ending() {
-            self.stopping.insert(super::MASTER);
-        }
-        if self.phase == Phase::Gone {
-            self.let_go(port);
-        }
-    }
-
-    /// The epoch that the run goes on from when it is begun again, if it was stopped.
-    pub fn stopped(&self) -> Option<u32> {
-        self.stopped.filter(|_| self.is_finished())
-    }
-
-    /// Lets those go that have to end, between two epochs. The others wait for them to come again.
-    fn let_go(&mut self, port: &mut dyn Port) {
-        let stopping = std::mem::take(&mut self.stopping);
-        if stopping.contains(&super::MASTER) {
-            self.stopped = Some(self.kept);
-            if self.phase == Phase::Gone {
-                // Who is here hears it from the transport.
-                self.phase = Phase::Finished;
-            } else {
-                self.finish(port);
-            }
-        } else if !stopping.is_empty() {
-            self.phase = Phase::Gone;
-            self.clear_outbox();
-            let finish =
-                self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
-            for node in stopping {
-                self.here.remove(&node);
-                self.outbox.send(port, node, Kind::Push, &finish, For::Leave);
-            }
-        }
-    }
-
     /// The attempt is over: nobody is told any more what belongs to it.
     fn clear_outbox(&mut self) {
         self.outbox.clear_but(|what| *what == For::Leave);
-    }
-
-    fn finish(&mut self, port: &mut dyn Port) {
-        self.phase = Phase::Finishing(self.num_others());
-        let finish = self.finish_message(self.stopped.is_some());
-        self.tell_servers(&finish, Kind::Push, For::Finish, port);
-        self.tell_workers(&finish, For::Finish, port);
-    }
-
-    /// Asks for the rows of a partition, or ends if there is none left: then they add up to C_k.
-    fn go_on_gathering(&mut self, partition: u16, port: &mut dyn Port) -> Result<(), Failed> {
-        let Some(placement) = &self.placement else { return Ok(()) };
-        if usize::from(partition) == placement.num_partitions() {
-            let adds_up = |gathered: &Gathered| gathered.add_up_to(&self.totals);
-            if !self.gathered.as_ref().is_some_and(adds_up) {
-                let what = "rows that do not add up to the totals".to_owned();
-                return Err(Failed::Message { peer: super::MASTER, what });
-            }
-            self.finish(port);
-            return Ok(());
-        }
-        self.phase = Phase::Gathering(partition);
-        let server = self.setup.server(placement.server(partition.into()));
-        let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
-        let control = Control::Rows { attempt: self.attempt, partition }.encode(topics, words);
-        self.outbox.send(port, server, Kind::Pull, &control, For::Rows);
-        Ok(())
-    }
-
-    /// Takes the rows of a partition.
-    fn gather(
-        &mut self,
-        partition: u16,
-        mut rows: &[u8],
-        request: RequestId,
-    ) -> Result<(), Failed> {
-        let nonsense =
-            |what: String| Failed::Message { peer: request.peer, what: format!("rows: {what}") };
-        let code = RowCode::new(self.setup.job.topics());
-        let (Some(placement), Some(gathered)) = (&self.placement, &mut self.gathered) else {
-            return Ok(());
-        };
-        for word in placement.words(partition.into()) {
-            let mut row: Vec<(u32, u32)> = Vec::new();
-            code.decode(&mut rows, &mut row).map_err(|error| nonsense(error.to_string()))?;
-            gathered.set(word, row);
-        }
-        if rows.is_empty() { Ok(()) } else { Err(nonsense(format!("{} bytes more", rows.len()))) }
     }
 
     fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round;
         let words = self.words.clone();
         Control::Start { attempt, epoch, documents: self.documents, words }
-    }
-
-    fn finish_message(&self, stopped: bool) -> Control {
-        Control::Finish { attempt: self.attempt, kept: self.kept, stopped }
-    }
-
-    /// What is to be found of all rows when the round that is on has ended.
-    fn wanted(&self) -> Wanted {
-        let Round { epoch, number, .. } = self.round;
-        let is_last = self.round.is_last(self.setup.options.rounds);
-        let judged = is_last && number != JOINING && self.setup.judges(epoch);
-        // A run that begins again when all is done has only its end.
-        let told = judged || is_last && epoch >= self.setup.epochs;
-        Wanted { judged, top_words: if told { self.setup.top_words } else { 0 } }
-    }
-
-    fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {
-        let there = self.gained.iter().enumerate().filter(|(_, by)| **by != 0);
-        let gained: Result<Vec<(u32, i32)>, _> =
-            there.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
-        gained.map_err(|_| Failed::Message {
-            peer: super::MASTER,
-            what: "a topic gains more than 2^31 tokens in a round".to_owned(),
-        })
     }
 
     fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {

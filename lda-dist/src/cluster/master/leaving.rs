@@ -1,0 +1,58 @@
+//! Nodes that have to end go between two epochs, and all of them after the last.
+
+use lda_transport::endpoint::Kind;
+
+use super::super::control::Control;
+use super::super::{MASTER, Port};
+use super::{For, Master, Phase};
+
+impl Master {
+    /// This node has to end, and with it all.
+    pub(in crate::cluster) fn stop(&mut self, port: &mut dyn Port) {
+        if !self.is_ending() {
+            self.stopping.insert(MASTER);
+        }
+        if self.phase == Phase::Gone {
+            self.let_go(port);
+        }
+    }
+
+    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        self.stopped.filter(|_| self.is_finished())
+    }
+
+    /// Lets those go that have to end, between two epochs. The others wait for them to come again.
+    pub(super) fn let_go(&mut self, port: &mut dyn Port) {
+        let stopping = std::mem::take(&mut self.stopping);
+        if stopping.contains(&MASTER) {
+            self.stopped = Some(self.kept);
+            if self.phase == Phase::Gone {
+                // Who is here hears it from the transport.
+                self.phase = Phase::Finished;
+            } else {
+                self.finish(port);
+            }
+        } else if !stopping.is_empty() {
+            self.phase = Phase::Gone;
+            self.clear_outbox();
+            let finish =
+                self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
+            for node in stopping {
+                self.here.remove(&node);
+                self.outbox.send(port, node, Kind::Push, &finish, For::Leave);
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, port: &mut dyn Port) {
+        self.phase = Phase::Finishing(self.num_others());
+        let finish = self.finish_message(self.stopped.is_some());
+        self.tell_servers(&finish, Kind::Push, For::Finish, port);
+        self.tell_workers(&finish, For::Finish, port);
+    }
+
+    pub(super) fn finish_message(&self, stopped: bool) -> Control {
+        Control::Finish { attempt: self.attempt, kept: self.kept, stopped }
+    }
+}

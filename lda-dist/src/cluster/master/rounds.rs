@@ -1,0 +1,123 @@
+//! Rounds: one begins when servers have begun it, and ends when all workers are done with it.
+
+use std::collections::BTreeSet;
+
+use lda_transport::endpoint::Kind;
+
+use super::super::control::Control;
+use super::super::gathered::Gathered;
+use super::super::tally::Tally;
+use super::super::{Failed, MASTER, Port};
+use super::{For, Master, Phase};
+use crate::aggregate::Wanted;
+use crate::job::{JOINING, Round};
+use crate::together::Options;
+use crate::wire::RowCode;
+
+impl Master {
+    pub(super) fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        for (total, gained) in self.totals.iter_mut().zip(&self.gained) {
+            *total += gained;
+        }
+        let Round { epoch, number, attempt } = self.round;
+        let Options { rounds, slack, .. } = self.setup.options;
+        let joining = number == JOINING;
+        let last = self.round.is_last(rounds);
+        let gained = self.gained_row()?;
+        let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
+        self.tally.bytes.totals += all * u64::from(self.num_others());
+        if last && !joining {
+            self.fruitless = 0;
+            let report = self.tally.report(self.round, self.kept, &self.setup.job, &self.totals);
+            self.reports.push_back(report);
+        }
+        if last {
+            let topics = self.tally.topics(epoch, &self.setup.job, &self.totals);
+            self.topics = topics.or(self.topics.take());
+            self.tally = Tally::default();
+        }
+        if last && epoch >= self.setup.epochs {
+            if self.setup.gather {
+                let (topics, words) = (self.totals.len(), self.words.num_words());
+                self.gathered = Some(Gathered::new(topics, words));
+                return self.go_on_gathering(0, port);
+            }
+            self.finish(port);
+            return Ok(());
+        }
+        // Those who have to end wait for an epoch's end, and nobody begins another.
+        let is_stopping = !joining && !self.stopping.is_empty();
+        if last && is_stopping && self.begun == self.round {
+            let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
+            self.phase = Phase::Keeping(self.setup.workers);
+            let keep = Control::Keep { attempt, epoch }.encode(topics, words);
+            for worker in 0..self.setup.workers {
+                self.outbox.send(port, self.setup.worker(worker), Kind::Call, &keep, For::Keep);
+            }
+            return Ok(());
+        }
+        self.round = self.round.next(rounds);
+        let mut next = self.begun.next(rounds);
+        if next.epoch <= self.setup.epochs && !(is_stopping && next.number == 0) {
+            self.to_begin.push_back((next, gained));
+        }
+        if joining {
+            // All of the first rounds begin with these counts.
+            for _ in 0..slack {
+                next = next.next(rounds);
+                self.to_begin.push_back((next, Vec::new()));
+            }
+        }
+        self.go_on(port);
+        Ok(())
+    }
+
+    /// Begins a round, if one is to begin, or ends one, if all are done with it.
+    pub(super) fn go_on(&mut self, port: &mut dyn Port) {
+        let Some((round, gained)) = self.to_begin.front().cloned() else {
+            self.phase = Phase::Working;
+            self.try_to_end(port);
+            return;
+        };
+        self.phase = Phase::Beginning(self.setup.options.servers);
+        let begin = Control::Begin { round, kept: self.kept, gained };
+        self.tell_servers(&begin, Kind::Push, For::Begin, port);
+    }
+
+    /// Ends the first round that is on, if all workers are done with it.
+    pub(super) fn try_to_end(&mut self, port: &mut dyn Port) {
+        let round = self.round;
+        let done = self.done.get(&round).map_or(0, BTreeSet::len);
+        if done < self.setup.workers as usize {
+            return;
+        }
+        self.done.remove(&round);
+        self.note_kept();
+        self.gained.fill(0);
+        self.phase = Phase::Ending(self.setup.options.servers);
+        let wanted = self.wanted();
+        self.tally.ask(wanted, &self.setup.job);
+        let end = Control::End { round, wanted };
+        self.tell_servers(&end, Kind::Call, For::End, port);
+    }
+
+    /// What is to be found of all rows when the round that is on has ended.
+    fn wanted(&self) -> Wanted {
+        let Round { epoch, number, .. } = self.round;
+        let is_last = self.round.is_last(self.setup.options.rounds);
+        let judged = is_last && number != JOINING && self.setup.judges(epoch);
+        // A run that begins again when all is done has only its end.
+        let told = judged || is_last && epoch >= self.setup.epochs;
+        Wanted { judged, top_words: if told { self.setup.top_words } else { 0 } }
+    }
+
+    fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {
+        let there = self.gained.iter().enumerate().filter(|(_, by)| **by != 0);
+        let gained: Result<Vec<(u32, i32)>, _> =
+            there.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
+        gained.map_err(|_| Failed::Message {
+            peer: MASTER,
+            what: "a topic gains more than 2^31 tokens in a round".to_owned(),
+        })
+    }
+}
