@@ -20,7 +20,7 @@
 //! | rows where tokens are crowded | s n^¾ (d/n)³ | the same |
 //! | what each word takes | s | s |
 //!
-//! Whether words are pushed at all is not asked: the same job is to come to the same bits either way.
+//! Whether words are pushed at all is not asked: both modes are to be compared with the same words in each partition.
 //!
 //! Rows later are fitted to reddit after 10 to 30 epochs, K = 1,000 (bytes of the 1,000 most frequent words go with
 //! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). Entries' lengths, and which words are pushed, are fitted to

@@ -7,8 +7,8 @@
 //! Words are dealt costliest first. Each goes where it adds least to the sum of the eighth powers of all loads, each beside
 //! its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is waited for
 //! in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes where the sum is
-//! least at all. A partition with a word that costs more than a share gets little else, and often nothing; the word itself
-//! is not divided.
+//! least at all. A partition with a word that costs as much as a share gets less of all others; the word itself is not
+//! divided.
 //!
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions.
@@ -148,12 +148,12 @@ mod tests {
         let (items, documents) = items(&words, 1000, 100, 50);
         let homes = deal(&items, &documents, 50);
         let even = skews(&items, &homes, &documents, 50);
-        assert!(even.iter().all(|&skew| skew < 1.1), "{even:?}");
+        assert!(even.iter().all(|&skew| skew < 1.06), "{even:?}");
         // What is none of them, but between.
         let n = |word: usize| words.tokens()[word] as f64;
-        for exponent in [0.1, 0.3, 0.6, 0.75] {
+        for (exponent, most) in [(0.1, 1.05), (0.3, 1.05), (0.6, 1.05), (0.75, 1.1)] {
             let skew = skew(&homes, 50, |word| n(word).min(100.0) * n(word).powf(exponent));
-            assert!(skew < 1.1, "{exponent}: {skew}");
+            assert!(skew < most, "{exponent}: {skew}");
         }
         // And where they have many partitions.
         let (items, documents) = self::items(&words, 1000, 100, 200);

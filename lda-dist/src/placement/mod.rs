@@ -60,14 +60,14 @@ pub enum Partitioner {
     Rendezvous,
 }
 
-/// What workers will ask of servers.
+/// What decides, beside [how often words occur](WordUses), what workers will ask of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Topics K.
     pub topics: u32,
     /// Shards of the documents, P.
     pub shards: u32,
-    /// Documents.
+    /// Documents D, in all shards.
     pub documents: u64,
 }
 
@@ -176,7 +176,8 @@ impl Placement {
         Ok(Self { grouped, starts, servers: homes, num_servers: servers })
     }
 
-    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later.
+    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
+    /// partitions as words if there are fewer of these. LDA* (section 4.2) has costs of the first epoch only, word by word.
     ///
     /// # Errors
     /// [`PlacementError`].
