@@ -80,8 +80,8 @@ mod tests {
         fn reject(&mut self, _: Ticket, _: Draft) {}
     }
 
-    #[test]
-    fn no_more_is_said_at_once_than_may_be() {
+    /// One worker, four shards and five partitions, and what it is told at the beginning of an attempt.
+    fn worker(most_joining: usize) -> (Worker<u16, InMemory>, impl Fn(u32) -> Action) {
         let documents = (0..40).map(|d| (0..30).map(move |t| (d * 7 + t * t) % 50));
         let corpus = Corpus::from_tokens(documents).unwrap();
         let options = Options { shards: 4, partitions: 5, servers: 2, ..Options::default() };
@@ -99,16 +99,49 @@ mod tests {
             ahead: 0,
         };
         let words = WordUses::of(&corpus);
-        let start = Control::Start { attempt: 1, epoch: 0, documents: 40, words };
-        let start = start.encode(20, 50);
         let stored = InMemory::new(corpus, 4).unwrap();
+        let mut worker = Worker::new(setup, 0, stored, None);
+        worker.most_joining = most_joining;
+        let start = move |attempt| {
+            let words = words.clone();
+            let start = Control::Start { attempt, epoch: 0, documents: 40, words };
+            let ticket = Ticket { peer: MASTER, incarnation: 1, number: attempt.into() };
+            Action::Asked { ticket, kind: Kind::Push, body: start.encode(20, 50).into() }
+        };
+        (worker, start)
+    }
+
+    fn done(request: RequestId) -> Action {
+        Action::Ended { request, outcome: Outcome::Done(Vec::new().into()) }
+    }
+
+    /// A server may never answer what it was asked in an attempt before.
+    #[test]
+    fn what_was_asked_before_going_back_is_forgotten() {
+        let (mut worker, start) = worker(1);
+        let mut asked = Asked::default();
+        worker.act(start(1), &mut asked).unwrap();
+        let (before, _) = asked.joins.pop_front().unwrap();
+        assert!(asked.joins.is_empty(), "one at a time");
+        worker.act(start(2), &mut asked).unwrap();
+        assert_eq!(asked.joins.len(), 1, "it does not wait for what is over");
+        worker.act(done(before), &mut asked).unwrap();
+        assert_eq!(asked.joins.len(), 1, "nor is that one of these");
+        for left in (0..20).rev() {
+            assert!(!asked.told.contains(&DONE));
+            let (request, _) = asked.joins.pop_front().unwrap();
+            worker.act(done(request), &mut asked).unwrap();
+            assert_eq!(asked.joins.len(), usize::from(left > 0));
+        }
+        assert!(asked.told.contains(&DONE));
+    }
+
+    #[test]
+    fn no_more_is_said_at_once_than_may_be() {
         for (most, least_at_once) in [(1, 1), (400, 3), (MOST, 20)] {
-            let mut worker = Worker::<u16, _>::new(setup.clone(), 0, stored.clone(), None);
-            worker.most_joining = most;
+            let (mut worker, start) = worker(most);
             let mut asked = Asked::default();
-            let ticket = Ticket { peer: MASTER, incarnation: 1, number: 1 };
-            let body = start.clone().into();
-            worker.act(Action::Asked { ticket, kind: Kind::Push, body }, &mut asked).unwrap();
+            worker.act(start(1), &mut asked).unwrap();
             let (mut joins, mut at_once) = (0, 0);
             while let Some((request, len)) = asked.joins.pop_front() {
                 let all = len + asked.joins.iter().map(|join| join.1).sum::<usize>();
@@ -117,8 +150,7 @@ mod tests {
                 at_once = at_once.max(1 + asked.joins.len());
                 // Not before all are done.
                 assert!(!asked.told.contains(&DONE));
-                let outcome = Outcome::Done(Vec::new().into());
-                worker.act(Action::Ended { request, outcome }, &mut asked).unwrap();
+                worker.act(done(request), &mut asked).unwrap();
                 joins += 1;
             }
             assert_eq!(joins, 20);
