@@ -41,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|input: (bool, Vec<Step<'_>>)| {
     let options = Options { slack: overlap.into(), ..cut };
     let mut server = Server::<u16>::new(&job, &options, JOIN, [(2, (0..WORDS).collect())]);
     let mut join = Vec::new();
-    let mut about = About { shard: 0, partition: 2, round: JOIN };
+    let mut about = About { shard: 0, slice: 2, round: JOIN };
     request::begin(Kind::Join, &about, &mut join);
     let words: Vec<(u32, u32)> = (0..WORDS).map(|word| (word, 1)).collect();
     RowCode::new(WORDS).encode(&words, &mut join);

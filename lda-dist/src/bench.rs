@@ -8,6 +8,7 @@
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
 
 use std::fmt;
+use std::ops::Range;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::Visit;
@@ -62,6 +63,39 @@ struct Piece {
     /// Among all that were laid out.
     start: u32,
     end: u32,
+}
+
+/// What has come of some topics of a partition's rows, and what goes back.
+#[derive(Debug)]
+pub(crate) struct Slice<'a> {
+    /// Which topics; on the way they count from 0.
+    pub topics: Range<u32>,
+    /// Rows, one behind the other.
+    pub rows: &'a [u8],
+    /// Behind this goes what they have gained.
+    pub gained: Vec<u8>,
+}
+
+impl Slice<'_> {
+    fn code(&self) -> RowCode {
+        RowCode::new(self.topics.end - self.topics.start)
+    }
+}
+
+/// Writes what a row has gained, each slice's part for itself.
+pub(crate) fn encode_gains(
+    mut gains: &[(u32, i32)],
+    slices: &mut [Slice<'_>],
+    part: &mut Vec<(u32, i32)>,
+) {
+    for slice in slices {
+        let Range { start, end } = slice.topics;
+        let (own, others) = gains.split_at(gains.partition_point(|gain| gain.0 < end));
+        part.clear();
+        part.extend(own.iter().map(|&(topic, by)| (topic - start, by)));
+        slice.code().encode(part, &mut slice.gained);
+        gains = others;
+    }
 }
 
 /// Tokens that a row has not.
@@ -167,6 +201,26 @@ impl<T: TopicIndex> Bench<T> {
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
         self.lists.read(self.code, from)?;
+        Ok(self.lay_last(tokens))
+    }
+
+    /// The same with a row of which each slice has some topics; the first has them from 0 on.
+    ///
+    /// # Errors
+    /// As [`lay`](Self::lay).
+    ///
+    /// # Panics
+    /// If there are no slices.
+    pub fn lay_slices(
+        &mut self,
+        slices: &mut [Slice<'_>],
+        tokens: impl Iterator<Item = (u32, T)>,
+    ) -> Result<Result<(), NotInRow>, WireError> {
+        let (first, more) = slices.split_first_mut().expect("a slice at least");
+        self.lists.read(first.code(), &mut first.rows)?;
+        for slice in more {
+            self.lists.read_more(slice.code(), slice.topics.start, &mut slice.rows)?;
+        }
         Ok(self.lay_last(tokens))
     }
 

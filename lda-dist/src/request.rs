@@ -3,19 +3,21 @@
 //! ```text
 //! byte 0       what is asked: 0 join, 1 sizes, 2 pull, 3 push, 4 gained
 //! bytes 1–2    shard, the lower byte first, as all numbers here
-//! bytes 3–4    partition
+//! bytes 3–4    slice of a partition
 //! bytes 5–8    epoch
 //! bytes 9–10   round
 //! bytes 11–14  attempt
 //!
 //! join     the words that the shard has, as a row (`wire`) of their places in the partition, a 1 each;
-//!          then the row of what it has of each              → nothing
+//!          then of each the row of what it has              → nothing
 //! sizes                                                     → a byte a word: how long its row is
 //! pull     a bit a word, 1 where it is pulled               → the rows of these
 //! push     documents (`wire`), words by their places
 //!          among the shard's                                → their answer
 //! gained   a bit a word as in pull; what each has gained    → nothing
 //! ```
+//!
+//! Rows are of the slice's topics, which count from 0 in it. Nothing is pushed to one of several slices.
 //!
 //! The bits of a byte are filled from the lowest, those behind the last word are 0. A size of up to 15 bytes is the
 //! byte; 16 + 8 (e − 1) + m stands for (8 + m) 2^e, into which sizes are rounded up.
@@ -54,8 +56,8 @@ impl Kind {
 pub struct About {
     /// Whose tokens.
     pub shard: u16,
-    /// Of which words.
-    pub partition: u16,
+    /// Of which words and topics: a slice of a partition, which has the partition's number if it is the only one.
+    pub slice: u16,
     /// When.
     pub round: Round,
 }
@@ -86,10 +88,10 @@ pub enum HeadError {
 
 /// Writes what a request begins with.
 pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
-    let About { shard, partition, round } = *about;
+    let About { shard, slice, round } = *about;
     to.push(KINDS.iter().position(|other| *other == kind).expect("all are listed") as u8);
     to.extend(shard.to_le_bytes());
-    to.extend(partition.to_le_bytes());
+    to.extend(slice.to_le_bytes());
     to.extend(round.epoch.to_le_bytes());
     to.extend(round.number.to_le_bytes());
     to.extend(round.attempt.to_le_bytes());
@@ -111,8 +113,8 @@ pub fn read(request: &[u8]) -> Result<(Kind, About, &[u8]), HeadError> {
         number: u16::from_le_bytes(*number),
         attempt: u32::from_le_bytes(*attempt),
     };
-    let (shard, partition) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-    Ok((kind, About { shard, partition, round }, rest))
+    let (shard, slice) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+    Ok((kind, About { shard, slice, round }, rest))
 }
 
 /// Writes which words are pulled.
@@ -189,14 +191,14 @@ mod tests {
         fn what_is_written_is_read(
             kind in 0..5usize,
             shard: u16,
-            partition: u16,
+            slice: u16,
             epoch: u32,
             number: u16,
             attempt: u32,
             pulled in prop::collection::vec(any::<bool>(), 0..40),
         ) {
             let kind = KINDS[kind];
-            let about = About { shard, partition, round: Round { epoch, number, attempt } };
+            let about = About { shard, slice, round: Round { epoch, number, attempt } };
             let routes: Vec<Route> =
                 pulled.iter().map(|&pulled| if pulled { Route::Pull } else { Route::Push }).collect();
             let mut bytes = Vec::new();

@@ -146,6 +146,15 @@ impl Store {
         self.read(self.ended, word, row);
     }
 
+    /// A word's row of now, behind what `row` has.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn row_behind(&self, word: u32, row: &mut Vec<(u32, u32)>) {
+        let encoded = &mut self.encoded(self.ended, word);
+        self.code.decode_behind(encoded, row).expect("rows that were written here");
+    }
+
     /// A word's row in a version.
     ///
     /// # Panics

@@ -1,9 +1,11 @@
 //! A server and what peers may send to it.
 
+use std::ops::Range;
+
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::job::{JOINING, Job, Round};
-use lda_dist::placement::{Partitioner, Placement};
+use lda_dist::placement::{Partitioner, Placement, Slice};
 use lda_dist::request::{self, About, HeadError, Kind, put_routes, size_of_byte};
 use lda_dist::route::Route;
 use lda_dist::server::{RequestError, Server};
@@ -18,10 +20,15 @@ const LONGEST: u32 = 100;
 const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 const ROUND: Round = Round { epoch: 1, number: 0, attempt: 0 };
 /// Of the shard and its words.
-const ABOUT: About = About { shard: 3, partition: 0, round: ROUND };
+const ABOUT: About = About { shard: 3, slice: 0, round: ROUND };
 
 fn options() -> Options {
     Options { longest: LONGEST, ..Options::default() }
+}
+
+/// Of all words, with some of the topics.
+fn slice(topics: Range<u32>) -> Slice {
+    Slice { number: 0, words: (0..8).collect(), topics }
 }
 
 type Rows = Vec<(u32, Vec<(u32, u32)>)>;
@@ -44,7 +51,7 @@ fn both() -> Both {
     let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
     let shard = Shard::new(&job, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
-    let mut server = Server::new(&job, &options(), JOIN, [(0, (0..8).collect())]);
+    let mut server = Server::new(&job, &options(), JOIN, [slice(0..TOPICS)]);
     let mut join = Vec::new();
     shard.join(&job, &placement, 0, JOIN, &mut join);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
@@ -203,10 +210,10 @@ fn it_says_how_long_rows_are_and_gives_them() {
 fn what_it_has_not_is_refused() {
     let mut both = both();
     let (documents, words) = (both.documents(), both.words);
-    let nowhere = Err(RequestError::Partition { partition: 7 });
-    let nobody = Err(RequestError::Shard { shard: 4, partition: 0 });
+    let nowhere = Err(RequestError::Slice { slice: 7 });
+    let nobody = Err(RequestError::Shard { shard: 4, slice: 0 });
     for kind in [Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained] {
-        let elsewhere = request(kind, &About { partition: 7, ..ABOUT }, &documents);
+        let elsewhere = request(kind, &About { slice: 7, ..ABOUT }, &documents);
         assert_eq!(ask(&mut both.server, &elsewhere), nowhere);
         let other = request(kind, &About { shard: 4, ..ABOUT }, &documents);
         assert_eq!(ask(&mut both.server, &other), nobody);
@@ -255,9 +262,9 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     // A round is on already, and it would count in none that ends.
     let late = RequestError::Round { found: JOIN, now: ROUND };
     assert_eq!(ask(&mut both.server, &join), Err(late));
-    let mut server = Server::<u16>::new(&both.job, &options(), JOIN, [(0, (0..8).collect())]);
+    let mut server = Server::<u16>::new(&both.job, &options(), JOIN, [slice(0..TOPICS)]);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
-    let joined = RequestError::Joined { shard: 3, partition: 0 };
+    let joined = RequestError::Joined { shard: 3, slice: 0 };
     assert_eq!(ask(&mut server, &join), Err(joined));
     join[1] = 9;
     let cut = ask(&mut server, &join[..join.len() - 1]).unwrap_err();
@@ -266,7 +273,7 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut twice = Vec::new();
     RowCode::new(8).encode(&[(0, 1), (5, 2u32)], &mut twice);
     let twice = request(Kind::Join, &About { shard: 5, round: JOIN, ..ABOUT }, &twice);
-    let words = RequestError::Words { shard: 5, partition: 0 };
+    let words = RequestError::Words { shard: 5, slice: 0 };
     assert_eq!(ask(&mut server, &twice), Err(words));
     // Of the epoch that a run goes on from, and of no other.
     let other = Round::joining(4, 0);
@@ -317,7 +324,7 @@ fn only_where_rounds_overlap_may_totals_lack_what_is_pushed() {
     let documents = both.documents();
     let push = |slack| {
         let options = Options { slack, rounds: 2, ..options() };
-        let mut server = Server::<u16>::new(&both.job, &options, JOIN, [(0, (0..8).collect())]);
+        let mut server = Server::<u16>::new(&both.job, &options, JOIN, [slice(0..TOPICS)]);
         let mut join = Vec::new();
         both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
         ask(&mut server, &join).unwrap();
@@ -390,4 +397,50 @@ fn numbers_of_topics_are_wide_enough() {
         Shard::<u16>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).unwrap_err();
     assert_eq!(refused, ShardError::Topics { topics: 65_537, most: 65_536 });
     assert!(Shard::<u32>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
+}
+
+/// Of a word that several servers share each has some topics.
+#[test]
+fn a_slice_has_its_topics_alone() {
+    let Both { job, .. } = both();
+    let topics = 2..TOPICS;
+    let mut server = Server::<u16>::new(&job, &options(), JOIN, [slice(topics)]);
+    let code = RowCode::new(TOPICS - 2);
+    let mut join = Vec::new();
+    RowCode::new(8).encode(&[(1, 1), (5, 1u32)], &mut join);
+    for row in [&[(0, 3), (3, 1u32)][..], &[]] {
+        code.encode(row, &mut join);
+    }
+    ask(&mut server, &request(Kind::Join, &About { round: JOIN, ..ABOUT }, &join)).unwrap();
+    let mut changes = vec![0; TOPICS as usize];
+    server.end_round(JOIN, &mut changes).unwrap();
+    assert_eq!(changes, [0, 0, 3, 0, 0, 1]);
+    server.begin_round(ROUND, &[0, 0, 3, 0, 0, 1]);
+    let mut routes = Vec::new();
+    put_routes(&[Route::Pull, Route::Pull], &mut routes);
+    let rows = ask(&mut server, &request(Kind::Pull, &ABOUT, &routes)).unwrap();
+    let mut expected = Vec::new();
+    code.encode(&[(0, 3), (3, 1u32)], &mut expected);
+    code.encode::<u32>(&[], &mut expected);
+    assert_eq!(rows, expected);
+    // The others' topics are elsewhere, and so is what makes up for what a word gains here.
+    let mut gained = routes.clone();
+    code.encode(&[(0, -2), (1, 1i32)], &mut gained);
+    code.encode(&[(3, 2i32)], &mut gained);
+    ask(&mut server, &request(Kind::Gained, &ABOUT, &gained)).unwrap();
+    let refused = ask(&mut server, &request(Kind::Push, &ABOUT, &[]));
+    assert_eq!(refused, Err(RequestError::Part { slice: 0 }));
+    let mut all = routes.clone();
+    RowCode::new(TOPICS).encode(&[(0, -1), (5, 1i32)], &mut all);
+    assert!(ask(&mut server, &request(Kind::Gained, &ABOUT, &all)).is_err());
+    let mut changes = vec![0; TOPICS as usize];
+    server.end_round(ROUND, &mut changes).unwrap();
+    assert_eq!(changes, [0, 0, -2, 1, 0, 2]);
+    let mut seen = Vec::new();
+    server.for_each(|word, row| seen.push((word, row.to_vec())));
+    seen.retain(|(_, row)| !row.is_empty());
+    assert_eq!(seen, [(1, vec![(2, 1), (3, 1), (5, 1)]), (5, vec![(5, 2)])]);
+    let mut row = Vec::new();
+    server.row(0, 5, &mut row);
+    assert_eq!(row, [(5, 2)]);
 }

@@ -17,7 +17,7 @@
 //!          21 finish, to all: that was the last round; the last attempt, none up to which begins any more (4); the last
 //!          epoch that all have kept (4); 1 if there is more to do, when the run is begun again, or 0
 //!          22 failed, to the master: why, as text
-//!          23 rows, to a server, after the last round: attempt (4), partition (2); the reply is its rows, one
+//!          23 rows, to a server, after the last round: attempt (4), slice (2); the reply is its rows, one
 //!          behind the other, words in order
 //!          24 here, to the master: the last attempt that this node has heard of (4)
 //!          25 stop, to the master: this node has to end
@@ -76,7 +76,7 @@ pub(super) enum Control {
     Failed(String),
     Rows {
         attempt: u32,
-        partition: u16,
+        slice: u16,
     },
     Here {
         attempt: u32,
@@ -186,10 +186,10 @@ impl Control {
                 to.push(FAILED);
                 to.extend(&why.as_bytes()[..why.len().min(LONGEST)]);
             }
-            Self::Rows { attempt, partition } => {
+            Self::Rows { attempt, slice } => {
                 to.push(ROWS);
                 to.extend(attempt.to_le_bytes());
-                to.extend(partition.to_le_bytes());
+                to.extend(slice.to_le_bytes());
             }
             Self::Here { attempt } => {
                 to.push(HERE);
@@ -269,7 +269,7 @@ impl Control {
             }
             ROWS => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
-                Self::Rows { attempt, partition: u16::from_le_bytes(take(&mut rest)?) }
+                Self::Rows { attempt, slice: u16::from_le_bytes(take(&mut rest)?) }
             }
             HERE => Self::Here { attempt: u32::from_le_bytes(take(&mut rest)?) },
             STOP => Self::Stop,
@@ -379,8 +379,7 @@ mod tests {
                 stopped
             }),
             ".{0,20}".prop_map(Control::Failed),
-            any::<(u32, u16)>()
-                .prop_map(|(attempt, partition)| Control::Rows { attempt, partition }),
+            any::<(u32, u16)>().prop_map(|(attempt, slice)| Control::Rows { attempt, slice }),
             any::<u32>().prop_map(|attempt| Control::Here { attempt }),
             Just(Control::Stop),
             any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),

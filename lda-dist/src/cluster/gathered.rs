@@ -17,12 +17,14 @@ impl Gathered {
         Self { totals: vec![0; topics], rows: vec![Vec::new(); words] }
     }
 
-    /// A word's row, which has none yet.
-    pub(super) fn set(&mut self, word: u32, row: Vec<(u32, u32)>) {
-        for &(topic, count) in &row {
-            self.totals[topic as usize] += u64::from(count);
+    /// What a word's row has of the topics from `first` on, which come behind those that it has already.
+    pub(super) fn add(&mut self, word: u32, first: u32, row: &[(u32, u32)]) {
+        let of_word = &mut self.rows[word as usize];
+        of_word.reserve_exact(row.len());
+        for &(topic, count) in row {
+            self.totals[(first + topic) as usize] += u64::from(count);
+            of_word.push((first + topic, count));
         }
-        self.rows[word as usize] = row;
     }
 
     /// Whether these are C_k.

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(Message::of(&[control::KEEP, 9]), Some(Message::Keep));
         let about = request::About {
             shard: 1,
-            partition: 2,
+            slice: 2,
             round: crate::job::Round { epoch: 3, number: 4, attempt: 5 },
         };
         let mut bytes = Vec::new();

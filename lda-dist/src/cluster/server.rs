@@ -159,9 +159,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 return Err(Refusal::Now);
             }
             let placement = place(job, &setup.options, &words, documents).map_err(Failed::from)?;
-            let all = 0..placement.num_partitions() as u32;
-            let own = all.filter(|&partition| placement.server(partition) == self.number);
-            let own = own.map(|number| (number as u16, placement.words(number).collect()));
+            let own = placement.held(self.number, job.topics());
             *now = attempt;
             (*of, *ended) = (Round::joining(epoch, attempt), None);
             *server = Some(Server::new(job, &setup.options, *of, own));
@@ -222,12 +220,12 @@ impl<T: TopicIndex> ServerNode<T> {
                 *of = round;
                 Ok(Vec::new())
             }
-            Control::Rows { attempt, partition } => {
+            Control::Rows { attempt, slice } => {
                 if attempt != *now {
                     return Err(Refusal::Now);
                 }
                 let mut reply = Vec::new();
-                server.rows(partition, &mut reply)?;
+                server.rows(slice, &mut reply)?;
                 Ok(reply)
             }
             _ => Err(nonsense("a message for somebody else").into()),

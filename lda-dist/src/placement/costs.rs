@@ -37,6 +37,8 @@ const TIMES: usize = 2;
 const DOCUMENTS_LATER: [f64; TIMES] = [1.0, 0.65];
 /// Kinds of cost.
 pub(super) const KINDS: usize = TIMES + 6;
+/// Kinds that are of rows.
+const ROWS: std::ops::Range<usize> = TIMES + 1..KINDS - 1;
 /// Of each kind a number.
 pub(super) type Costs = [f64; KINDS];
 /// What a pushed token takes besides its document's row, there and back, in entries of such rows.
@@ -58,6 +60,25 @@ impl Item {
     /// What costs so much in every way.
     pub(super) fn fixed(cost: f64) -> Self {
         Self { fixed: [cost; KINDS], ..Self::default() }
+    }
+
+    /// Whether it is pulled, and then costs more bytes than these, at any time.
+    pub(super) fn is_pulled_for_more_than(&self, most: &Costs) -> bool {
+        let is_more = |kind: usize| self.fixed[kind] > most[kind];
+        self.pushed[0] == 0.0 && ((0..TIMES).any(is_more) || ROWS.into_iter().any(is_more))
+    }
+
+    /// As much more.
+    pub(super) fn add(&mut self, more: &Self) {
+        self.fixed.iter_mut().zip(more.fixed).for_each(|(sum, it)| *sum += it);
+        self.pushed.iter_mut().zip(more.pushed).for_each(|(sum, it)| *sum += it);
+    }
+
+    /// One of so many, if all had as much.
+    pub(super) fn divided(mut self, by: u32) -> Self {
+        self.fixed.iter_mut().for_each(|it| *it /= f64::from(by));
+        self.pushed.iter_mut().for_each(|it| *it /= f64::from(by));
+        self
     }
 
     /// Its costs, if each pushed token has the same.
@@ -155,16 +176,13 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn add(&mut self, item: &Item) {
-        self.sum.fixed.iter_mut().zip(item.fixed).for_each(|(sum, it)| *sum += it);
-        self.sum.pushed.iter_mut().zip(item.pushed).for_each(|(sum, it)| *sum += it);
+        self.sum.add(item);
         self.count += 1;
     }
 
     /// One of so many, if all had as much.
-    pub(super) fn divided(mut self, by: u32) -> Self {
-        self.sum.fixed.iter_mut().for_each(|it| *it /= f64::from(by));
-        self.sum.pushed.iter_mut().for_each(|it| *it /= f64::from(by));
-        self
+    pub(super) fn divided(self, by: u32) -> Self {
+        Self { sum: self.sum.divided(by), ..self }
     }
 
     /// What it comes to.

@@ -20,15 +20,16 @@ use super::costs::{Costs, Documents, Item, KINDS, Load};
 /// Words that are dealt one by one, a bin.
 const ONE_BY_ONE: usize = 64;
 
-/// The bin of each item, all with about the same of each kind of cost. Of those that are as good the one that has fewer
-/// items, or a lower number.
-pub(super) fn deal(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32> {
+/// The bin of each item, all with about the same of each kind of cost, if they have these `before`. Of those that are as
+/// good the one that has fewer items, or a lower number.
+pub(super) fn deal(items: &[Item], documents: &Documents, before: &[Item]) -> Vec<u32> {
     let mut homes = vec![0; items.len()];
+    let bins = before.len() as u32;
     if bins <= 1 {
         return homes;
     }
     let mut all = Load::default();
-    items.iter().for_each(|item| all.add(item));
+    before.iter().chain(items).for_each(|item| all.add(item));
     let mean = all.divided(bins);
     // Kinds count alike.
     let scale = mean.costs(documents).map(|it| if it > 0.0 { 1.0 / it } else { 0.0 });
@@ -38,6 +39,9 @@ pub(super) fn deal(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32>
     let mut order: Vec<(f64, u32)> = (0..items.len() as u32).map(|it| (most(it), it)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut filled = vec![Bin::default(); bins as usize];
+    for (bin, item) in filled.iter_mut().zip(before) {
+        bin.add(item, documents, &scale);
+    }
     let (first, rest) = order.split_at(order.len().min(ONE_BY_ONE * bins as usize));
     for &(_, number) in first {
         let share = share(number);
@@ -105,6 +109,11 @@ mod tests {
     use super::super::{Demand, WordUses};
     use super::*;
 
+    /// To empty bins.
+    fn dealt(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32> {
+        deal(items, documents, &vec![Item::default(); bins as usize])
+    }
+
     /// Items of words, and their documents.
     fn items(words: &WordUses, topics: u32, shards: u32, bins: u32) -> (Vec<Item>, Documents) {
         let documents = words.tokens().iter().sum::<u64>() / 80;
@@ -146,7 +155,7 @@ mod tests {
     fn all_kinds_are_even() {
         let words = zipf(50_000);
         let (items, documents) = items(&words, 1000, 100, 50);
-        let homes = deal(&items, &documents, 50);
+        let homes = dealt(&items, &documents, 50);
         let even = skews(&items, &homes, &documents, 50);
         assert!(even.iter().all(|&skew| skew < 1.06), "{even:?}");
         // What is none of them, but between.
@@ -157,8 +166,8 @@ mod tests {
         }
         // And where they have many partitions.
         let (items, documents) = self::items(&words, 1000, 100, 200);
-        let parts = deal(&items, &documents, 200);
-        let servers = deal(&sums(&items, &parts, &documents, 200), &Documents::default(), 50);
+        let parts = dealt(&items, &documents, 200);
+        let servers = dealt(&sums(&items, &parts, &documents, 200), &Documents::default(), 50);
         let homes: Vec<u32> = parts.iter().map(|&part| servers[part as usize]).collect();
         // Less where a word has more than a partition's share.
         let even = skews(&items, &homes, &documents, 50);
@@ -175,7 +184,7 @@ mod tests {
         }
         let words = WordUses::new(tokens, documents).unwrap();
         let (items, documents) = items(&words, 8000, 300, 30);
-        let homes = deal(&items, &documents, 30);
+        let homes = dealt(&items, &documents, 30);
         let tokens = |bin: u32| {
             let others = homes.iter().zip(words.tokens()).skip(1).filter(|(home, _)| **home == bin);
             others.map(|(_, &tokens)| tokens).sum::<u64>()
@@ -192,13 +201,13 @@ mod tests {
         let items = [4.0, 1.0, 2.0, 3.0].map(Item::fixed);
         assert_eq!(sums(&items, &[0, 1, 1, 0], &none, 3), [7.0, 3.0, 0.0].map(Item::fixed));
         // One of four and three of one.
-        assert_eq!(deal(&[4.0, 1.0, 1.0, 1.0].map(Item::fixed), &none, 2), [0, 1, 1, 1]);
+        assert_eq!(dealt(&[4.0, 1.0, 1.0, 1.0].map(Item::fixed), &none, 2), [0, 1, 1, 1]);
     }
 
     #[test]
     fn the_same_words_go_the_same_way() {
         let (items, documents) = items(&zipf(300), 100, 4, 7);
-        let homes = deal(&items, &documents, 7);
+        let homes = dealt(&items, &documents, 7);
         assert_eq!(homes[..10], [0, 6, 1, 4, 1, 1, 1, 0, 2, 5], "{:?}", &homes[..10]);
     }
 
@@ -213,7 +222,7 @@ mod tests {
             let documents = uses.iter().map(|it| it.0.div_ceil(it.1)).collect();
             let words = WordUses::new(tokens, documents).unwrap();
             let (items, documents) = items(&words, 50, 8, bins);
-            let homes = deal(&items, &documents, bins);
+            let homes = dealt(&items, &documents, bins);
             let mut count = vec![0; bins as usize];
             homes.iter().for_each(|&bin| count[bin as usize] += 1);
             prop_assert!(count.iter().all(|&words| words > 0), "{:?}", count);

@@ -9,8 +9,13 @@
 //! But what costs as much at first does not later, when rows have become short, and those of some words much shorter than
 //! others'. So words are [dealt](Partitioner::Dealt) one by one unless something else is asked for, by costs of several
 //! times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 5 % more than the mean by
-//! bytes in any of 30 epochs, where 3,000 ranges have 14.4 %. Hashing and equal ranges are here to be compared with. A word
-//! is not divided: where its row is more than a server's share of what moves, its server is the heaviest, with any of them.
+//! bytes in any of 30 epochs, where 3,000 ranges have 14.4 %. Hashing and equal ranges are here to be compared with.
+//!
+//! A word whose row alone is a good part of what a server should have is **hot** where words are dealt: no place that it
+//! could be given is even, as a pulled row costs its server bytes and hardly any time. So the hot words have partitions
+//! of their own, whose rows are cut by topic in **slices** that lie on different servers. Who samples such a partition
+//! pulls from all of these, and nothing is pushed to it. All other partitions have one slice, of all topics, which has the
+//! partition's number; and so has the first of several.
 //!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
@@ -34,13 +39,16 @@
 
 mod costs;
 mod deal;
+mod hot;
 mod uses;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use thiserror::Error;
 
 use costs::{Documents, Item};
+use hot::{Cut, Hot};
 pub use uses::WordUses;
 
 /// How words find their servers.
@@ -120,9 +128,22 @@ pub struct Placement {
     grouped: Option<Grouped>,
     /// Where each partition begins, and the number of words.
     starts: Vec<u32>,
-    /// By partition.
+    /// By slice.
     servers: Vec<u32>,
     num_servers: u32,
+    /// Partitions of more than one slice.
+    cut: Cut,
+}
+
+/// What a server has of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Its number, by which servers are asked for it.
+    pub number: u16,
+    /// The partition's words, ascending.
+    pub words: Vec<u32>,
+    /// The topics of their rows that lie here; they count from 0 here.
+    pub topics: Range<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +172,8 @@ impl Placement {
         let (grouped, starts, homes) = match by {
             Partitioner::Dealt => {
                 let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
-                return Ok(Self::deal(&items, &Documents::default(), partitions, servers));
+                let none = Documents::default();
+                return Ok(Self::deal(&items, &none, partitions, servers, &Hot::none()));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);
@@ -173,11 +195,13 @@ impl Placement {
                 (Some(grouped), starts, homes)
             }
         };
-        Ok(Self { grouped, starts, servers: homes, num_servers: servers })
+        let cut = Cut::new(homes.len() as u32, 0, 1);
+        Ok(Self { grouped, starts, servers: homes, num_servers: servers, cut })
     }
 
     /// [Deals](Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
-    /// partitions as words if there are fewer of these. LDA* (section 4.2) has costs of the first epoch only, word by word.
+    /// partitions as words if there are fewer of these, and some more where words are [hot](self). LDA* (section 4.2) has
+    /// costs of the first epoch only, word by word.
     ///
     /// # Errors
     /// [`PlacementError`].
@@ -202,16 +226,55 @@ impl Placement {
         let partitions = check(words.num_words(), partitions, servers)?;
         let documents = Documents::new(demand, words);
         let items = costs::of_words(words, demand, &documents, partitions);
-        Ok(Self::deal(&items, &documents, partitions, servers))
+        let hot = Hot::new(&items, &documents, words, demand.topics, partitions);
+        Ok(Self::deal(&items, &documents, partitions, servers, &hot))
     }
 
-    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are.
-    fn deal(items: &[Item], documents: &Documents, partitions: u32, servers: u32) -> Self {
-        let of_word = deal::deal(items, documents, partitions);
-        let sums = deal::sums(items, &of_word, documents, partitions);
-        let homes = deal::deal(&sums, &Documents::default(), servers);
-        let (grouped, starts) = grouped(of_word, partitions);
-        Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers }
+    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot words
+    /// come to more than these.
+    fn deal(
+        items: &[Item],
+        documents: &Documents,
+        partitions: u32,
+        servers: u32,
+        hot: &Hot,
+    ) -> Self {
+        let none = Documents::default();
+        let empty = |bins: u32| vec![Item::default(); bins as usize];
+        let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
+        let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
+        let costs = |words: &[u32]| -> Vec<Item> {
+            words.iter().map(|&word| items[word as usize]).collect()
+        };
+        let (of_hot, of_others) = (costs(&hot.words), costs(&others));
+        let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
+        let homes = deal::deal(&of_others, documents, &empty(partitions));
+        let cut = Cut::new(partitions, hot.partitions, servers.min(hot.slices));
+        let mut of_word = vec![0; items.len()];
+        for (&word, &at) in hot.words.iter().zip(&hot_homes) {
+            of_word[word as usize] = cut.hot(at);
+        }
+        for (&word, &at) in others.iter().zip(&homes) {
+            of_word[word as usize] = cut.whole(at);
+        }
+        // Slices take turns on servers, and what is not cut comes to what these have then.
+        let mut of_slice = vec![0; cut.num_slices() as usize];
+        let mut before = empty(servers);
+        let mut turn = (0..servers).cycle();
+        let sums = deal::sums(&of_hot, &hot_homes, &none, hot.partitions);
+        for (at, sum) in (0..).zip(sums) {
+            let part = sum.divided(cut.slices());
+            for (slice, server) in cut.slices_of(cut.hot(at)).zip(&mut turn) {
+                of_slice[slice as usize] = server;
+                before[server as usize].add(&part);
+            }
+        }
+        let sums = deal::sums(&of_others, &homes, documents, partitions);
+        for (at, server) in (0..).zip(deal::deal(&sums, &none, &before)) {
+            of_slice[cut.whole(at) as usize] = server;
+        }
+        let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
+        Self { grouped: Some(grouped), starts, servers: of_slice, num_servers: servers, cut }
     }
 
     /// The same words on the same servers in fewer partitions, of about equal cost on each server: what lay in one
@@ -260,8 +323,9 @@ impl Placement {
         let words = 0..self.num_words() as u32;
         let of_word = words.map(|word| joined[self.partition(word) as usize]).collect();
         let (grouped, starts) = grouped(of_word, partitions);
-        let homes = (0..partitions).map(|partition| partition % servers).collect();
-        Ok(Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers })
+        let homes: Vec<u32> = (0..partitions).map(|partition| partition % servers).collect();
+        let cut = Cut::new(partitions, 0, 1);
+        Ok(Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers, cut })
     }
 
     /// Words V.
@@ -271,7 +335,44 @@ impl Placement {
 
     /// Partitions.
     pub fn num_partitions(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Slices of all partitions.
+    pub fn num_slices(&self) -> usize {
         self.servers.len()
+    }
+
+    /// Whether a partition's words are [hot](self): their rows are pulled, whatever that costs.
+    pub fn is_hot(&self, partition: u32) -> bool {
+        self.cut.is_hot(partition)
+    }
+
+    /// Slices of a partition, by topics: the first has its number, and may be the only one.
+    pub fn slices(&self, partition: u32) -> impl ExactSizeIterator<Item = u32> + use<> {
+        self.cut.slices_of(partition)
+    }
+
+    /// The partition that a slice is of, and which of K topics it has.
+    ///
+    /// # Panics
+    /// If there is no such slice.
+    pub fn slice(&self, slice: u32, topics: u32) -> (u32, Range<u32>) {
+        assert!((slice as usize) < self.num_slices(), "no slice {slice}");
+        self.cut.slice(slice, topics)
+    }
+
+    /// Slices that a server has, with rows of K topics.
+    ///
+    /// # Panics
+    /// If numbers of slices have more than 16 bits.
+    pub fn held(&self, server: u32, topics: u32) -> impl Iterator<Item = Slice> + '_ {
+        let all = 0..self.num_slices() as u32;
+        all.filter(move |&slice| self.server(slice) == server).map(move |slice| {
+            let (partition, topics) = self.slice(slice, topics);
+            let number = u16::try_from(slice).expect("few enough for the wire");
+            Slice { number, words: self.words(partition).collect(), topics }
+        })
     }
 
     /// Servers.
@@ -293,12 +394,12 @@ impl Placement {
         }
     }
 
-    /// The server of a partition.
+    /// The server of a slice: of a partition that is not cut, the partition's.
     ///
     /// # Panics
-    /// If there is no such partition.
-    pub fn server(&self, partition: u32) -> u32 {
-        self.servers[partition as usize]
+    /// If there is no such slice.
+    pub fn server(&self, slice: u32) -> u32 {
+        self.servers[slice as usize]
     }
 
     /// Words of a partition, ascending.
@@ -324,7 +425,7 @@ impl Placement {
         }
     }
 
-    /// What each server has of these costs, by word.
+    /// What each server has of these costs, by word; slices of a partition have about the same.
     ///
     /// # Panics
     /// If there are not as many as words.
@@ -333,7 +434,11 @@ impl Placement {
         let mut loads = vec![0; self.num_servers as usize];
         for partition in 0..self.num_partitions() as u32 {
             let cost: u64 = self.words(partition).map(|word| costs[word as usize]).sum();
-            loads[self.server(partition) as usize] += cost;
+            let slices = self.slices(partition);
+            let count = slices.len() as u64;
+            for (at, slice) in (0..).zip(slices) {
+                loads[self.server(slice) as usize] += (cost + at) / count;
+            }
         }
         loads
     }
@@ -561,6 +666,50 @@ mod tests {
         assert_eq!(placement.words(partition).len(), 1, "{placement:?}");
         let loads = placement.loads(&costs);
         assert_eq!(loads.iter().filter(|&&load| load >= 1000).count(), 1);
+    }
+
+    /// A twelfth of all tokens are one word's.
+    #[test]
+    fn hot_words_are_on_all_servers_and_others_on_one() {
+        let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
+        for rank in 1..=20_000u64 {
+            tokens.push(1 + 700_000 / (rank + 2));
+            documents.push(tokens[rank as usize].div_ceil(2));
+        }
+        let words = WordUses::new(tokens, documents).unwrap();
+        let demand = Demand { topics: 8000, shards: 300, documents: 90_000 };
+        let place = |servers| Placement::dealt(&words, &demand, 30, servers).unwrap();
+        let placement = place(30);
+        let hot = placement.partition(0);
+        assert!(placement.is_hot(hot) && !placement.is_hot(placement.partition(20_000)));
+        let is_hot = |&word: &u32| placement.is_hot(placement.partition(word));
+        let count = (0..=20_000).filter(is_hot).count();
+        assert!((2..40).contains(&count), "{count}");
+        assert_eq!(placement.num_partitions() as u32, placement.cut.whole(29).max(hot) + 1);
+        let servers: BTreeSet<u32> =
+            placement.slices(hot).map(|slice| placement.server(slice)).collect();
+        assert_eq!((servers.len(), placement.slices(hot).len()), (30, 30));
+        let mut end = 0;
+        for slice in placement.slices(hot) {
+            let (partition, topics) = placement.slice(slice, 8000);
+            assert_eq!((partition, topics.start), (hot, end));
+            end = topics.end;
+        }
+        assert_eq!(end, 8000);
+        // Which words are together does not depend on the servers.
+        for servers in [1, 7] {
+            let other = place(servers);
+            assert!((0..=20_000).all(|word| other.partition(word) == placement.partition(word)));
+            assert_eq!(other.slices(hot).len(), servers as usize);
+            let held = (0..servers).flat_map(|server| other.held(server, 8000));
+            let mut numbers: Vec<u16> = held.map(|slice| slice.number).collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..other.num_slices() as u16));
+        }
+        // Nor are there any where topics are few.
+        let few = Demand { topics: 500, ..demand };
+        let few = Placement::dealt(&words, &few, 30, 30).unwrap();
+        assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
     }
 
     #[test]

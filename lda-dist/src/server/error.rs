@@ -31,38 +31,44 @@ pub enum RequestError {
         /// How many.
         bytes: usize,
     },
-    /// A partition that lies elsewhere.
-    #[error("partition {partition} is not on this server")]
-    Partition {
+    /// A slice of a partition that lies elsewhere.
+    #[error("slice {slice} of the partitions is not on this server")]
+    Slice {
         /// Which.
-        partition: u16,
+        slice: u16,
+    },
+    /// Tokens of words whose rows are not here as a whole.
+    #[error("tokens are pushed to slice {slice}, which has not all topics of its words")]
+    Part {
+        /// Which.
+        slice: u16,
     },
     /// A shard that has joined before.
-    #[error("shard {shard} has joined partition {partition} already")]
+    #[error("shard {shard} has joined slice {slice} already")]
     Joined {
         /// Which.
         shard: u16,
-        /// Which partition.
-        partition: u16,
+        /// Which slice.
+        slice: u16,
     },
     /// No round is on.
     #[error("no round is on")]
     NotYet,
     /// A shard that has not said which words it has.
-    #[error("shard {shard} has not said which words of partition {partition} it has")]
+    #[error("shard {shard} has not said which words of slice {slice} it has")]
     Shard {
         /// Which.
         shard: u16,
-        /// Of which partition.
-        partition: u16,
+        /// Of which slice.
+        slice: u16,
     },
-    /// Words that are not the partition's, or do not ascend.
-    #[error("shard {shard} has words that partition {partition} has not")]
+    /// Words that are not the slice's, or do not ascend.
+    #[error("shard {shard} has words that slice {slice} has not")]
     Words {
         /// Whose.
         shard: u16,
-        /// Of which partition.
-        partition: u16,
+        /// Of which slice.
+        slice: u16,
     },
     /// Tokens that the word's row has not.
     #[error("word {word} has not the tokens that are pushed of it")]

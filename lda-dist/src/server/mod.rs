@@ -1,4 +1,7 @@
-//! A server: rows of C_w of some partitions, and the sampling of what is pushed to them.
+//! A server: rows of C_w of some partitions' words, and the sampling of what is pushed to them.
+//!
+//! What lies here of a partition is a [slice](crate::placement): the rows with all their topics, or where several servers
+//! share them some of these. Nothing is pushed to one of several slices.
 //!
 //! It knows which words of a partition each shard has, and so a worker names a word by its place among them, a bit a
 //! word in most messages. A request is sampled by rows as they were when its round was [begun](Server::begin_round)
@@ -10,6 +13,7 @@ mod error;
 mod push;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
@@ -18,6 +22,7 @@ use crate::aggregate::Aggregate;
 use crate::bench::Bench;
 use crate::decoded::{Decoded, MOST_DECODED};
 use crate::job::{Job, Round};
+use crate::placement::Slice;
 use crate::request::{self, About, Kind};
 use crate::route::Route;
 use crate::store::Store;
@@ -36,7 +41,7 @@ pub struct Server<T: TopicIndex> {
     joining: Round,
     /// Those that are on; before the first there is none, and shards join.
     rounds: VecDeque<Open>,
-    partitions: BTreeMap<u16, Partition<T>>,
+    slices: BTreeMap<u16, Held<T>>,
     /// Bytes of rows that are kept as they are sampled by.
     decoded: usize,
     bench: Bench<T>,
@@ -54,9 +59,13 @@ struct Open {
     totals: Vec<u32>,
 }
 
+/// A slice of a partition.
 #[derive(Debug)]
-struct Partition<T> {
+struct Held<T> {
+    /// Rows of its topics, which count from 0.
     store: Store,
+    /// Its topics.
+    topics: Range<u32>,
     /// By shard: its words, by their places in the partition.
     shards: HashMap<u16, Vec<u32>>,
     words: Vec<u32>,
@@ -66,29 +75,30 @@ struct Partition<T> {
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// With these partitions, each with its words, which ascend; all counts are 0. Shards join in the round `joining`, and
-    /// all requests have to be of its attempt.
+    /// With these slices; all counts are 0. Shards join in the round `joining`, and all requests have to be of its attempt.
     ///
     /// # Panics
-    /// If topics have numbers too narrow for K.
+    /// If topics have numbers too narrow for K, or if a slice has others or none.
     pub fn new(
         job: &Job,
         options: &Options,
         joining: Round,
-        partitions: impl IntoIterator<Item = (u16, Vec<u32>)>,
+        slices: impl IntoIterator<Item = Slice>,
     ) -> Self {
         assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
-        let partition = |(number, words): (u16, Vec<u32>)| {
-            let store = Store::new(job.topics(), words.len());
+        let held = |slice: Slice| {
+            let Slice { number, words, topics } = slice;
+            assert!(topics.start < topics.end && topics.end <= job.topics(), "some of the topics");
+            let store = Store::new(topics.end - topics.start, words.len());
             let (tokens, decoded) = (vec![0; words.len()], Decoded::default());
-            (number, Partition { store, shards: HashMap::new(), words, tokens, decoded })
+            (number, Held { store, topics, shards: HashMap::new(), words, tokens, decoded })
         };
         Self {
             job: job.clone(),
             options: *options,
             joining,
             rounds: VecDeque::new(),
-            partitions: partitions.into_iter().map(partition).collect(),
+            slices: slices.into_iter().map(held).collect(),
             decoded: 0,
             bench: Bench::new(job.topics()),
             pushed: 0,
@@ -101,27 +111,28 @@ impl<T: TopicIndex> Server<T> {
     /// [`RequestError`], and then nothing has changed; what is written is of no meaning.
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
-        let About { shard, partition, round } = about;
-        let Self { job, options, joining, rounds, partitions, decoded, bench, pushed } = self;
+        let About { shard, slice, round } = about;
+        let Self { job, options, joining, rounds, slices, decoded, bench, pushed } = self;
         if *decoded > MOST_DECODED {
-            partitions.values_mut().for_each(|it| it.decoded = Decoded::default());
+            slices.values_mut().for_each(|it| it.decoded = Decoded::default());
             *decoded = 0;
         }
-        let of = partitions.get_mut(&partition).ok_or(RequestError::Partition { partition })?;
+        let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
         if kind == Kind::Join {
             // What comes when all have joined would count in no round.
             if round != *joining || of.store.version() > 0 {
                 let now = rounds.front().map_or(*joining, |open| open.round);
                 return Err(RequestError::Round { found: round, now });
             }
-            return of.join(job, &about, body);
+            return of.join(&about, body);
         }
         let Some(open) = rounds.iter().find(|open| open.round == round) else {
             let now = rounds.front().ok_or(RequestError::NotYet)?.round;
             return Err(RequestError::Round { found: round, now });
         };
         let version = open.version;
-        let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, partition })?;
+        let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, slice })?;
+        let is_whole = of.topics == (0..job.topics());
         let mut routes = Vec::new();
         match kind {
             Kind::Join => unreachable!("it is done"),
@@ -141,11 +152,15 @@ impl<T: TopicIndex> Server<T> {
             }
             Kind::Gained => {
                 let rows = request::take_routes(words.len(), body, &mut routes)?;
-                let read = read_gained(job, pulled(words, &routes).count(), rows)?;
+                let code = RowCode::new(of.topics.end - of.topics.start);
+                let read = read_gained(code, is_whole, pulled(words, &routes).count(), rows)?;
                 let gained = pulled(words, &routes).zip(read.iter());
                 gained.into_iter().try_for_each(|(word, row)| Ok(of.store.add(round, word, row)?))
             }
             Kind::Push => {
+                if !is_whole {
+                    return Err(RequestError::Part { slice });
+                }
                 let code = PushCode::new(job.topics(), words.len() as u32, options.longest);
                 let before = of.decoded.memory();
                 let done = push(job, options, code, &about, open, bench, of, body, reply);
@@ -160,26 +175,27 @@ impl<T: TopicIndex> Server<T> {
     /// joined. `changes` are what C_k gains by them, added to.
     ///
     /// # Errors
-    /// [`RequestError::Store`]: somebody has sent what is not of this run. Other partitions may be in the next round
+    /// [`RequestError::Store`]: somebody has sent what is not of this run. Other slices may be in the next round
     /// then, and the rows have to be made anew from the shards' topics.
     ///
     /// # Panics
     /// If `changes` are not K.
     pub fn end_round(&mut self, round: Round, changes: &mut [i64]) -> Result<(), RequestError> {
-        for partition in self.partitions.values_mut() {
-            partition.store.end_round(round, changes)?;
+        for of in self.slices.values_mut() {
+            let own = of.topics.start as usize..of.topics.end as usize;
+            of.store.end_round(round, &mut changes[own])?;
         }
         self.rounds.retain(|open| open.round != round);
         // Who begins the next sees rows of now.
         let now = self.version();
         let first = self.rounds.front().map_or(now, |open| open.version);
-        self.partitions.values_mut().for_each(|partition| partition.store.forget(first));
+        self.slices.values_mut().for_each(|of| of.store.forget(first));
         Ok(())
     }
 
     /// Rounds that have ended.
     fn version(&self) -> u64 {
-        self.partitions.values().next().map_or(0, |partition| partition.store.version())
+        self.slices.values().next().map_or(0, |of| of.store.version())
     }
 
     /// Rounds that are on.
@@ -197,78 +213,85 @@ impl<T: TopicIndex> Server<T> {
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
-    /// Shows all rows, as of the last round's end, to what is to be found of them; partitions in order, and their words.
+    /// Shows all rows, as of the last round's end, to what is to be found of them; slices in order, and their words.
     pub fn aggregate(&self, to: &mut impl Aggregate) {
-        let mut row = Vec::new();
-        for (&number, partition) in &self.partitions {
-            for (place, &word) in (0..).zip(&partition.words) {
-                partition.store.row(place, &mut row);
-                to.see(number, word, &row);
-            }
-        }
+        self.each_row(|slice, word, row| to.see(slice, word, row));
     }
 
-    /// Every row: `f(word, row)`, topics ascending, as of the last round's end; words in order within a partition.
+    /// Every row, or what lies here of it: `f(word, row)`, topics ascending, as of the last round's end; words in order
+    /// within a slice.
     pub fn for_each(&self, mut f: impl FnMut(u32, &[(u32, u32)])) {
+        self.each_row(|_, word, row| f(word, row));
+    }
+
+    fn each_row(&self, mut f: impl FnMut(u16, u32, &[(u32, u32)])) {
         let mut row = Vec::new();
-        for partition in self.partitions.values() {
-            for (place, &word) in partition.words.iter().enumerate() {
-                partition.store.row(place as u32, &mut row);
-                f(word, &row);
+        for (&number, of) in &self.slices {
+            for (place, &word) in (0..).zip(&of.words) {
+                row.clear();
+                of.row(place, &mut row);
+                f(number, word, &row);
             }
         }
     }
 
-    /// Writes all rows of a partition as of the last round's end, one behind the other, words in order.
+    /// Writes all rows of a slice as of the last round's end, one behind the other, words in order.
     ///
     /// # Errors
-    /// [`RequestError::Partition`].
-    pub fn rows(&self, partition: u16, to: &mut Vec<u8>) -> Result<(), RequestError> {
-        let of = self.partitions.get(&partition).ok_or(RequestError::Partition { partition })?;
+    /// [`RequestError::Slice`].
+    pub fn rows(&self, slice: u16, to: &mut Vec<u8>) -> Result<(), RequestError> {
+        let of = self.slices.get(&slice).ok_or(RequestError::Slice { slice })?;
         let words = 0..of.words.len() as u32;
         let now = of.store.version();
         words.for_each(|place| to.extend_from_slice(of.store.encoded(now, place)));
         Ok(())
     }
 
-    /// A word's row, topics ascending, as of the last round's end.
+    /// A word's row, or what its slice has of it, topics ascending, as of the last round's end; behind what `row` has.
     ///
     /// # Panics
-    /// If the word or its partition is not here.
-    pub fn row(&self, partition: u16, word: u32, row: &mut Vec<(u32, u32)>) {
-        let of = &self.partitions[&partition];
+    /// If the slice is not here, or the word not of it.
+    pub fn row(&self, slice: u16, word: u32, row: &mut Vec<(u32, u32)>) {
+        let of = &self.slices[&slice];
         let place = of.words.binary_search(&word).expect("a word of the partition");
-        of.store.row(place as u32, row);
+        of.row(place as u32, row);
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let of = |partition: &Partition<T>| {
-            let shards: usize = partition.shards.values().map(|words| 4 * words.capacity()).sum();
-            let own = partition.store.memory() + partition.decoded.memory();
-            own + shards + 4 * partition.words.capacity() + 8 * partition.tokens.capacity()
+        let of = |held: &Held<T>| {
+            let shards: usize = held.shards.values().map(|words| 4 * words.capacity()).sum();
+            let own = held.store.memory() + held.decoded.memory();
+            own + shards + 4 * held.words.capacity() + 8 * held.tokens.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
         let of_request = self.bench.memory() + self.pushed;
-        self.partitions.values().map(of).sum::<usize>() + of_request + totals
+        self.slices.values().map(of).sum::<usize>() + of_request + totals
     }
 }
 
-impl<T: TopicIndex> Partition<T> {
+impl<T: TopicIndex> Held<T> {
+    /// What is here of a word's row, behind what `row` has.
+    fn row(&self, place: u32, row: &mut Vec<(u32, u32)>) {
+        let first = row.len();
+        self.store.row_behind(place, row);
+        row[first..].iter_mut().for_each(|entry| entry.0 += self.topics.start);
+    }
+
     /// A shard's words, and what it has of them.
-    fn join(&mut self, job: &Job, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
-        let About { shard, partition, round } = *about;
+    fn join(&mut self, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
+        let About { shard, slice, round } = *about;
         if self.shards.contains_key(&shard) {
-            return Err(RequestError::Joined { shard, partition });
+            return Err(RequestError::Joined { shard, slice });
         }
         let mut words: Vec<(u32, u32)> = Vec::new();
         if let Ok(places @ 1..) = u32::try_from(self.words.len()) {
             RowCode::new(places).decode(&mut body, &mut words)?;
         }
         if words.iter().any(|word| word.1 != 1) {
-            return Err(RequestError::Words { shard, partition });
+            return Err(RequestError::Words { shard, slice });
         }
-        let code = RowCode::new(job.topics());
+        let code = RowCode::new(self.topics.end - self.topics.start);
         let mut rows = Lists::<u32>::default();
         for _ in &words {
             let row = rows.read(code, &mut body)?;
@@ -299,14 +322,18 @@ fn pulled<'a>(words: &'a [u32], routes: &'a [Route]) -> impl Iterator<Item = u32
     pulled.map(|(&word, _)| word)
 }
 
-/// Rows of so many words, which only change their tokens' topics.
-fn read_gained(job: &Job, words: usize, mut rows: &[u8]) -> Result<Lists<i32>, RequestError> {
-    let code = RowCode::new(job.topics());
+/// Rows of so many words, which only change their tokens' topics: where rows are whole none has gained any.
+fn read_gained(
+    code: RowCode,
+    are_whole: bool,
+    words: usize,
+    mut rows: &[u8],
+) -> Result<Lists<i32>, RequestError> {
     let mut read = Lists::default();
     for _ in 0..words {
         let row = read.read(code, &mut rows)?;
         let tokens: i64 = row.iter().map(|entry| i64::from(entry.1)).sum();
-        if tokens != 0 {
+        if are_whole && tokens != 0 {
             return Err(RequestError::Gained { tokens });
         }
     }

@@ -6,7 +6,7 @@ use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::sampler::BlockKey;
 
 use super::error::RequestError;
-use super::{Open, Partition};
+use super::{Held, Open};
 use crate::bench::{Bench, NotInRow, tokens_of};
 use crate::job::Job;
 use crate::request::About;
@@ -22,7 +22,7 @@ pub(super) fn push<T: TopicIndex>(
     about: &About,
     open: &Open,
     bench: &mut Bench<T>,
-    of: &mut Partition<T>,
+    of: &mut Held<T>,
     mut body: &[u8],
     answer: &mut Vec<u8>,
 ) -> Result<usize, RequestError> {
@@ -77,7 +77,7 @@ pub(super) fn push<T: TopicIndex>(
         documents.write(at, row.iter().copied());
     }
     documents.adapt();
-    let key = BlockKey { shard: about.shard, documents: 1, words: about.partition };
+    let key = BlockKey { shard: about.shard, documents: 1, words: about.slice };
     bench.sample(job, about.round, key, &totals, &mut own, &mut documents, &[u32::MAX]);
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(bench.topics()) {

@@ -208,20 +208,22 @@ impl<T: TopicIndex> Shard<T> {
         &self.parts[partition as usize].words
     }
 
-    /// Writes what this shard joins a partition with: its words, and its rows of them.
+    /// Writes what this shard joins a partition's slice with: its words, and its rows of them.
     ///
     /// # Panics
-    /// If there is no such partition, or if it was placed elsewise.
+    /// If there is no such slice, or if words were placed elsewise.
     pub fn join(
         &self,
         job: &Job,
         placement: &Placement,
-        partition: u16,
+        slice: u16,
         round: Round,
         to: &mut Vec<u8>,
     ) {
-        let about = self.about(partition, round);
+        let about = self.about(slice, round);
         request::begin(Kind::Join, &about, to);
+        let (partition, topics) = placement.slice(slice.into(), job.topics());
+        let partition = partition as u16;
         let words = self.words(partition);
         let places: Vec<(u32, u32)> =
             words.iter().map(|&word| (placement.place(word), 1)).collect();
@@ -229,13 +231,19 @@ impl<T: TopicIndex> Shard<T> {
         if all > 0 {
             RowCode::new(all).encode(&places, to);
         }
-        let code = RowCode::new(job.topics());
-        self.counts(partition, |_, row| code.encode(row, to));
+        let code = RowCode::new(topics.end - topics.start);
+        let mut part: Vec<(u32, u32)> = Vec::new();
+        self.counts(partition, |_, row| {
+            let own = row.iter().filter(|entry| topics.contains(&entry.0));
+            part.clear();
+            part.extend(own.map(|&(topic, count)| (topic - topics.start, count)));
+            code.encode(&part, to);
+        });
     }
 
     /// What a request of this shard is about.
-    pub fn about(&self, partition: u16, round: Round) -> About {
-        About { shard: self.number, partition, round }
+    pub fn about(&self, slice: u16, round: Round) -> About {
+        About { shard: self.number, slice, round }
     }
 
     /// Begins a round with these C_k, which have what was told until `slack` rounds before the one that ends here.

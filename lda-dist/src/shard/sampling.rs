@@ -4,10 +4,10 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::bench::{Bench, NotInRow};
+use crate::bench::{Bench, NotInRow, Slice, encode_gains};
 use crate::job::{Job, Round};
 use crate::route::{self, Route};
-use crate::wire::{self, PushCode, RowCode};
+use crate::wire::{self, PushCode};
 
 /// What a partition's tokens of a shard need of their server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,9 +138,9 @@ impl<T: TopicIndex> Shard<T> {
         });
     }
 
-    /// Samples the tokens of pulled words, whose `rows` have come one behind the other, as of the round's start;
-    /// `totals` are C_k of then. First those of long documents, then the others. What each pulled word has gained is
-    /// written behind `gained`, in the same order.
+    /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in slices by
+    /// topic; `totals` are C_k of then. First those of long documents, then the others. What each pulled word has gained
+    /// is written behind what slices have, in the same order.
     ///
     /// # Errors
     /// [`AnswerError`], and then nothing has changed.
@@ -156,8 +156,7 @@ impl<T: TopicIndex> Shard<T> {
         partition: u16,
         plan: &Plan,
         totals: &[u32],
-        mut rows: &[u8],
-        gained: &mut Vec<u8>,
+        slices: &mut [Slice<'_>],
     ) -> Result<Moved, AnswerError> {
         let part = &mut self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
@@ -166,11 +165,13 @@ impl<T: TopicIndex> Shard<T> {
             let range = part.range(at);
             self.long.known(&mut walk, partition, at as u32, |known| bench.lay_long(known));
             let documents = part.documents[range.clone()].iter().copied();
-            let laid = bench.lay(&mut rows, documents.zip(part.topics[range].iter().copied()))?;
+            let tokens = documents.zip(part.topics[range].iter().copied());
+            let laid = bench.lay_slices(slices, tokens)?;
             laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
         }
-        if !rows.is_empty() {
-            return Err(AnswerError::Rest { bytes: rows.len() });
+        let rest: usize = slices.iter().map(|slice| slice.rows.len()).sum();
+        if rest > 0 {
+            return Err(AnswerError::Rest { bytes: rest });
         }
         let key = BlockKey { shard: self.number, documents: 0, words: partition };
         if bench.has_long() {
@@ -196,12 +197,12 @@ impl<T: TopicIndex> Shard<T> {
             part.topics[range].copy_from_slice(of_word);
             topics = rest;
         }
-        let code = RowCode::new(job.topics());
         let mut moved = Moved { pulled: bench.entries() as u64, ..Moved::default() };
+        let mut part = Vec::new();
         bench.gains(|_, gains| {
             moved.rows += 1;
             moved.gained += gains.len() as u64;
-            code.encode(gains, gained);
+            encode_gains(gains, slices, &mut part);
         });
         Ok(moved)
     }

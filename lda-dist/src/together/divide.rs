@@ -12,15 +12,18 @@ use crate::shard::Shard;
 /// Bytes of a row that nobody would pull.
 const DEAR: u32 = u32::MAX / 2;
 
-/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for.
+/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for, but not where
+/// they are hot.
 pub(crate) fn routes<T: TopicIndex>(
     options: &Options,
+    placement: &Placement,
     shard: &Shard<T>,
     partition: u16,
     sizes: &[u32],
 ) -> Vec<Route> {
     let words = shard.words(partition).len();
     match options.routing {
+        _ if placement.is_hot(partition.into()) => vec![Route::Pull; words],
         Routing::Pull => vec![Route::Pull; words],
         Routing::Push => shard.routes(partition, &vec![DEAR; words], options.longest),
         Routing::Cheapest => shard.routes(partition, sizes, options.longest),

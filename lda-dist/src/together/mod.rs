@@ -49,10 +49,10 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Slice};
 use crate::job::{Job, Round};
 use crate::placement::{Placement, WordUses};
-use crate::request::{self, Kind, put_routes, size_of_byte};
+use crate::request::{self, About, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
 use crate::shard::{Moved, Shard};
@@ -91,13 +91,16 @@ pub struct Exchange<'a> {
     pub request: u64,
     /// Bytes back.
     pub reply: u64,
-    /// Rows that were pulled, or what they have gained; else none.
+    /// Rows that were pulled, or what they have gained; else none. Those of several slices are told of with the first.
     pub rows: u64,
     /// Topics of all of them.
     pub entries: u64,
     /// Documents that were pushed; else empty.
     pub documents: &'a [Document],
 }
+
+/// Who watches.
+type Watch<'a, 'b> = &'a mut (dyn FnMut(Happening<'_>) + 'b);
 
 /// A run.
 #[derive(Debug)]
@@ -132,14 +135,8 @@ impl<T: TopicIndex> Together<T> {
         });
         let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
         let of_server = |server: u32| {
-            let partitions = 0..placement.num_partitions() as u32;
-            let own = partitions.filter(|&partition| placement.server(partition) == server);
-            Server::new(
-                job,
-                options,
-                Round::joining(0, 0),
-                own.map(|number| (number as u16, placement.words(number).collect())),
-            )
+            let own = placement.held(server, job.topics());
+            Server::new(job, options, Round::joining(0, 0), own)
         };
         let mut run = Self {
             servers: (0..placement.num_servers()).map(of_server).collect(),
@@ -158,21 +155,16 @@ impl<T: TopicIndex> Together<T> {
         Ok(run)
     }
 
-    /// Partitions, and the server of each.
-    fn partitions(&self) -> Vec<(u16, usize)> {
-        let server = |partition: u32| self.placement.server(partition) as usize;
-        (0..self.placement.num_partitions() as u32).map(|p| (p as u16, server(p))).collect()
-    }
-
     /// Brings the shards' first topics to the servers.
     fn count(&mut self) -> Result<(), TogetherError> {
         let mut request = Vec::new();
-        for (partition, server) in self.partitions() {
+        for slice in 0..self.placement.num_slices() as u32 {
+            let server = &mut self.servers[self.placement.server(slice) as usize];
             for shard in &self.shards {
                 request.clear();
                 let joining = Round::joining(0, 0);
-                shard.join(&self.job, &self.placement, partition, joining, &mut request);
-                self.servers[server].serve(&request, &mut Vec::new())?;
+                shard.join(&self.job, &self.placement, slice as u16, joining, &mut request);
+                server.serve(&request, &mut Vec::new())?;
             }
         }
         self.end_round(Round::joining(0, 0), &mut |_| {})?;
@@ -279,21 +271,21 @@ impl<T: TopicIndex> Together<T> {
         totals: &[u32],
         watch: &mut dyn FnMut(Happening<'_>),
     ) -> Result<Bytes, TogetherError> {
-        let number = self.placement.server(partition.into());
-        let Self { job, options, shards, servers, bench, .. } = self;
-        let (shard, server) = (&mut shards[shard], &mut servers[number as usize]);
-        let about = shard.about(partition, round);
+        let Self { job, options, placement, shards, servers, bench, .. } = self;
+        let shard = &mut shards[shard];
         let words = shard.words(partition).len();
         let mut bytes = Bytes::default();
         if words == 0 {
             return Ok(bytes);
         }
-        let mut ask = |kind: Kind, body: &[u8], watch: &mut dyn FnMut(Happening<'_>)| {
+        let of_shard = shard.about(partition, round);
+        let mut ask = |slice: u16, kind: Kind, body: &[u8], watch: Watch<'_, '_>| {
+            let number = placement.server(slice.into());
             let (mut request, mut reply) = (Vec::new(), Vec::new());
-            request::begin(kind, &about, &mut request);
+            request::begin(kind, &About { slice, ..of_shard }, &mut request);
             request.extend_from_slice(body);
             watch(Happening::Begins { server: number });
-            server.serve(&request, &mut reply)?;
+            servers[number as usize].serve(&request, &mut reply)?;
             watch(Happening::Ends { server: number });
             let (there, back) = (request.len() as u64, reply.len() as u64);
             let seen = Exchange {
@@ -308,19 +300,19 @@ impl<T: TopicIndex> Together<T> {
             Ok::<_, TogetherError>((reply, seen))
         };
         let mut sizes = Vec::new();
-        if options.routing == Routing::Cheapest {
-            let (found, seen) = ask(Kind::Sizes, &[], watch)?;
+        if options.routing == Routing::Cheapest && !placement.is_hot(partition.into()) {
+            let (found, seen) = ask(partition, Kind::Sizes, &[], watch)?;
             bytes.sizes += seen.request + seen.reply;
             watch(Happening::Exchange(seen));
             sizes.extend(found.into_iter().map(size_of_byte));
         }
-        let routes = routes(options, shard, partition, &sizes);
+        let routes = routes(options, placement, shard, partition, &sizes);
         let plan = shard.request(partition, routes);
         let code = PushCode::new(job.topics(), words as u32, options.longest);
         let (mut body, mut answer) = (Vec::new(), Vec::new());
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
         if !body.is_empty() {
-            let (reply, seen) = ask(Kind::Push, &body, watch)?;
+            let (reply, seen) = ask(partition, Kind::Push, &body, watch)?;
             answer = reply;
             bytes.pushed += seen.request;
             bytes.answers += seen.reply;
@@ -329,16 +321,30 @@ impl<T: TopicIndex> Together<T> {
         if plan.routes.contains(&Route::Pull) {
             body.clear();
             put_routes(&plan.routes, &mut body);
-            let (rows, seen) = ask(Kind::Pull, &body, watch)?;
-            bytes.routes += seen.request;
-            bytes.rows += seen.reply;
-            let moved =
-                shard.sample(bench, job, round, partition, &plan, totals, &rows, &mut body)?;
-            let Moved { rows, pulled, gained } = moved;
-            watch(Happening::Exchange(Exchange { rows, entries: pulled, ..seen }));
-            let (_, seen) = ask(Kind::Gained, &body, watch)?;
-            bytes.gained += seen.request;
-            watch(Happening::Exchange(Exchange { rows, entries: gained, ..seen }));
+            let mut pulled = Vec::new();
+            for slice in placement.slices(partition.into()) {
+                let (rows, seen) = ask(slice as u16, Kind::Pull, &body, watch)?;
+                bytes.routes += seen.request;
+                bytes.rows += seen.reply;
+                pulled.push((slice, rows, seen));
+            }
+            let topics = |slice| placement.slice(slice, job.topics()).1;
+            let mut slices = Vec::new();
+            for (slice, rows, _) in &pulled {
+                slices.push(Slice { topics: topics(*slice), rows, gained: body.clone() });
+            }
+            let moved = shard.sample(bench, job, round, partition, &plan, totals, &mut slices)?;
+            let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
+            // Told with the first slice's.
+            let mut moved = Some(moved);
+            for ((slice, _, seen), gained) in pulled.into_iter().zip(gained) {
+                let Moved { rows, pulled: entries, gained: changes } =
+                    moved.take().unwrap_or_default();
+                watch(Happening::Exchange(Exchange { rows, entries, ..seen }));
+                let (_, seen) = ask(slice as u16, Kind::Gained, &gained, watch)?;
+                bytes.gained += seen.request;
+                watch(Happening::Exchange(Exchange { rows, entries: changes, ..seen }));
+            }
         }
         shard.answered(code, partition, &plan, &answer)?;
         Ok(bytes)
@@ -411,9 +417,11 @@ impl<T: TopicIndex> WordCounts for Together<T> {
     fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
         let mut row = Vec::new();
         for word in words {
-            let partition = self.placement.partition(word as u32);
-            let server = self.placement.server(partition) as usize;
-            self.servers[server].row(partition as u16, word as u32, &mut row);
+            row.clear();
+            for slice in self.placement.slices(self.placement.partition(word as u32)) {
+                let server = self.placement.server(slice) as usize;
+                self.servers[server].row(slice as u16, word as u32, &mut row);
+            }
             visit(word, &row);
         }
     }

@@ -49,6 +49,25 @@ impl<V: Value> Lists<V> {
         Ok(&self.entries[start..])
     }
 
+    /// Reads what else the row that came last has, behind what it has: topics count from `first` on.
+    ///
+    /// # Errors
+    /// [`WireError`], and then nothing has changed.
+    pub fn read_more(
+        &mut self,
+        code: RowCode,
+        first: u32,
+        from: &mut &[u8],
+    ) -> Result<(), WireError> {
+        let start = self.entries.len();
+        code.decode_behind(from, &mut self.entries)?;
+        self.entries[start..].iter_mut().for_each(|entry| entry.0 += first);
+        if let Some(end) = self.ends.last_mut() {
+            *end = self.entries.len();
+        }
+        Ok(())
+    }
+
     /// The row that came last.
     pub fn last_mut(&mut self) -> &mut [(u32, V)] {
         let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before]);
@@ -93,6 +112,11 @@ mod tests {
         assert_eq!(lists.len(), 3);
         lists.push(&[(0, 1)]);
         assert_eq!(lists.last_mut(), [(0, 1)]);
+        assert_eq!(lists.read_more(code, 10, &mut &bytes[..]), Ok(()));
+        assert_eq!(lists.last_mut(), [(0, 1), (11, 2), (17, 1)]);
+        assert_eq!(lists.read_more(code, 10, &mut &[][..]), Err(WireError::Truncated));
+        assert_eq!((lists.last_mut().len(), lists.len()), (3, 4));
+        lists.push(&[(0, 1)]);
         lists.last_mut()[0].1 = 5;
         assert_eq!(lists.iter().last(), Some(&[(0, 5)][..]));
         lists.clear();

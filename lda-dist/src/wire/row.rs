@@ -249,7 +249,7 @@ impl RowCode {
     ///
     /// # Errors
     /// [`WireError`], and then `rows` is as it was.
-    pub(super) fn decode_behind<V: Value>(
+    pub fn decode_behind<V: Value>(
         self,
         from: &mut &[u8],
         rows: &mut Vec<(u32, V)>,

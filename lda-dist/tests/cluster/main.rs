@@ -6,6 +6,7 @@ mod bounds;
 mod coverage;
 mod histories;
 mod history;
+mod hot;
 mod lure;
 mod reach;
 mod recovery;
@@ -136,6 +137,19 @@ fn strip(report: &mut Report) {
     report.waited = Waited::default();
 }
 
+/// Sorts rows, and what several servers have of a word is one.
+fn bring_together(rows: &mut Vec<(u32, Vec<(u32, u32)>)>) {
+    rows.sort_unstable();
+    rows.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1.append(&mut next.1);
+            kept.1.sort_unstable();
+        }
+        same
+    });
+}
+
 impl End {
     /// What a node has of it.
     fn gather(&mut self, node: &mut Node, firsts: &[usize]) {
@@ -159,7 +173,7 @@ impl End {
             Role::Server(server) => {
                 let rows = server.rows().unwrap();
                 rows.for_each(|word, row| self.rows.push((word, row.to_vec())));
-                self.rows.sort_unstable();
+                bring_together(&mut self.rows);
             }
             Role::Worker(worker) => {
                 for shard in worker.shards() {
@@ -232,7 +246,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         server.for_each(|word, row| end.rows.push((word, row.to_vec())));
     }
     end.tokens.sort_unstable();
-    end.rows.sort_unstable();
+    bring_together(&mut end.rows);
     end.totals = run.totals().iter().map(|&total| total.into()).collect();
     end
 }

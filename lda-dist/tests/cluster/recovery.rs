@@ -104,17 +104,17 @@ fn is_whole(world: &World<Node>, setup: &Setup) -> bool {
 
 /// What became of some histories.
 #[derive(Debug, Default)]
-struct Tally {
-    attempts: u32,
+pub(super) struct Tally {
+    pub attempts: u32,
     /// Those that went back to an epoch that was kept.
-    further: u32,
+    pub further: u32,
     /// Those whose nodes all know at the end what they have.
-    whole: u32,
+    pub whole: u32,
 }
 
 impl Tally {
     /// Runs a history, with crashes of any node and, by seed, a bad network; it must end as one process does.
-    fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64) {
+    pub fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64) {
         let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
         let spell = |every, lasting| {
             let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));

@@ -369,7 +369,9 @@ impl<'a> Division<'a> {
         let by_server = |of: &dyn Fn(&Load) -> f64| {
             let mut all = vec![0.0; self.options.servers as usize];
             for (partition, load) in (0..).zip(&loads) {
-                all[self.placement.server(partition) as usize] += of(load);
+                let slices = self.placement.slices(partition);
+                let part = of(load) / slices.len() as f64;
+                slices.for_each(|slice| all[self.placement.server(slice) as usize] += part);
             }
             all
         };

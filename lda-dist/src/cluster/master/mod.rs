@@ -54,7 +54,7 @@ enum Phase {
     Beginning(u32),
     /// So many workers have to keep their topics, as nodes have to end.
     Keeping(u32),
-    /// This partition's rows have to come.
+    /// This slice's rows have to come.
     Gathering(u16),
     /// So many nodes have to hear that it was the last round.
     Finishing(u32),
@@ -416,9 +416,9 @@ impl Master {
                     self.go_on(port);
                 }
             }
-            (For::Rows, &mut Phase::Gathering(partition)) => {
-                self.gather(partition, reply, request)?;
-                self.go_on_gathering(partition + 1, port)?;
+            (For::Rows, &mut Phase::Gathering(slice)) => {
+                self.gather(slice, reply, request)?;
+                self.go_on_gathering(slice + 1, port)?;
             }
             (For::Keep, Phase::Keeping(left)) => {
                 let Ok(kept) = reply[..].try_into().map(u32::from_le_bytes) else {

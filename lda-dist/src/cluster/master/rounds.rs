@@ -23,6 +23,12 @@ impl Master {
         let Options { rounds, slack, .. } = self.setup.options;
         let joining = number == JOINING;
         let last = self.round.is_last(rounds);
+        // Of a word that lies on several servers none of them can tell.
+        let more: i64 = self.gained.iter().sum();
+        if !joining && more != 0 {
+            let what = format!("all topics together have gained {more} tokens in {}", self.round);
+            return Err(Failed::Message { peer: MASTER, what });
+        }
         let gained = self.gained_row()?;
         let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
         self.tally.bytes.totals += all * u64::from(self.num_others());

@@ -1,7 +1,7 @@
 //! How a worker brings its tokens' topics to servers.
 //!
 //! All that it has to say is about as much as it has. So it says a part, and more of it as servers have taken what was
-//! said: at most [`MOST`] bytes wait or are underway, and one partition of one shard more.
+//! said: at most [`MOST`] bytes wait or are underway, and one slice of one shard more.
 
 use lda_core::counts::TopicIndex;
 use lda_transport::endpoint::Kind;
@@ -16,10 +16,9 @@ pub(super) const MOST: usize = 16 << 20;
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Notes what there is to say of the shards that are here.
     pub(super) fn begin_to_join(&mut self) {
-        let partitions =
-            self.placement.as_ref().map_or(0, |placement| placement.num_partitions() as u16);
+        let slices = self.placement.as_ref().map_or(0, |placement| placement.num_slices() as u16);
         self.to_join = (0..self.shards.len())
-            .flat_map(|shard| (0..partitions).map(move |partition| (shard, partition)))
+            .flat_map(|shard| (0..slices).map(move |slice| (shard, slice)))
             .collect();
         // What is not said yet is not done either.
         self.to_be_done.insert(self.round, self.to_join.len());
@@ -28,11 +27,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Says as much of it as may be underway.
     pub(super) fn join(&mut self, port: &mut dyn Port) {
         while self.outbox.bytes() < self.most_joining {
-            let Some((shard, partition)) = self.to_join.pop_front() else { return };
+            let Some((shard, slice)) = self.to_join.pop_front() else { return };
             let Some(placement) = &self.placement else { return };
             let mut body = Vec::new();
-            self.shards[shard].join(&self.setup.job, placement, partition, self.round, &mut body);
-            let server = self.setup.server(placement.server(partition.into()));
+            self.shards[shard].join(&self.setup.job, placement, slice, self.round, &mut body);
+            let server = self.setup.server(placement.server(slice.into()));
             self.outbox.send(port, server, Kind::Push, &body, For::Join(self.round));
         }
     }

@@ -32,7 +32,8 @@ enum For {
     Join(Round),
     Gained(Round),
     Sizes(Place),
-    Rows(Place),
+    /// Of a slice, which is at this place among the partition's.
+    Rows(Place, u16),
     Answer(Place),
 }
 
@@ -57,7 +58,7 @@ pub struct Worker<T: TopicIndex, D> {
     /// The round that is sampled here, or was the last, and C_k in it.
     round: Round,
     totals: Vec<u32>,
-    /// Partitions that shards have to join yet, and how many bytes of it may be underway.
+    /// Slices that shards have to join yet, and how many bytes of it may be underway.
     to_join: VecDeque<(usize, u16)>,
     most_joining: usize,
     /// Whether something of it is left to sample.

@@ -7,6 +7,9 @@
 //! gained leaves as soon as it is known. Long documents are sampled by themselves while the epoch's first rows are on
 //! their way. None of this changes a bit.
 //!
+//! Rows of [hot words](crate::placement) come from several servers, and are sampled when all are there; nothing is asked
+//! before, as they are pulled in any case.
+//!
 //! Where rounds [overlap](crate::together::Options::slack) this goes on from one to the next: rows of the next round
 //! come while this one's last are sampled, and what this one has gained is still on its way then. Only an epoch begins
 //! with nothing underway, as rows of C_d are measured then, by which words are pulled or pushed.
@@ -24,6 +27,7 @@ use lda_transport::endpoint::{Kind, RequestId};
 use super::super::control::{Control, Took};
 use super::super::{Failed, MASTER, Port};
 use super::{For, Worker};
+use crate::bench::Slice;
 use crate::documents::Documents;
 use crate::job::Round;
 use crate::request::{self, put_routes, size_of_byte};
@@ -56,14 +60,29 @@ pub(super) struct Flight {
 /// What becomes of tokens whose rows are pulled.
 #[derive(Debug)]
 enum Pulled {
-    Awaited,
-    There(Frame),
+    /// Rows of some slices have come.
+    Awaited(Vec<Option<Frame>>),
+    /// Of all slices.
+    There(Vec<Frame>),
     Sampled,
+}
+
+impl Pulled {
+    /// Rows of the slice at this place have come.
+    fn put(&mut self, at: usize, frame: Frame) {
+        let Self::Awaited(slices) = self else { return };
+        if let Some(slice) = slices.get_mut(at) {
+            *slice = Some(frame);
+        }
+        if slices.iter().all(Option::is_some) {
+            *self = Self::There(slices.drain(..).flatten().collect());
+        }
+    }
 }
 
 impl Flight {
     fn new(place: Place) -> Self {
-        Self { place, routes: None, plan: None, pulled: Pulled::Awaited, answer: None }
+        Self { place, routes: None, plan: None, pulled: Pulled::Awaited(Vec::new()), answer: None }
     }
 
     /// Whether its tokens can be sampled here.
@@ -199,12 +218,20 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Asks for what does not depend on the partitions before.
     fn depart(&mut self, place: Place, port: &mut dyn Port) -> Result<(), Failed> {
-        if self.setup.options.routing == Routing::Cheapest {
-            self.ask(place, request::Kind::Sizes, &[], For::Sizes(place), port);
+        let Self { setup, placement: Some(placement), shards, .. } = self else { return Ok(()) };
+        let partition = place.partition;
+        if setup.options.routing == Routing::Cheapest && !placement.is_hot(partition.into()) {
+            self.ask(place, partition, request::Kind::Sizes, &[], For::Sizes(place), port);
             return Ok(());
         }
-        let routes = routes(&self.setup.options, &self.shards[place.shard], place.partition, &[]);
+        let routes = routes(&setup.options, placement, &shards[place.shard], partition, &[]);
         self.pull(place, routes, port)
+    }
+
+    /// Slices of a partition, by topics.
+    fn slices(&self, place: Place) -> Vec<u16> {
+        let Some(placement) = &self.placement else { return Vec::new() };
+        placement.slices(place.partition.into()).map(|slice| slice as u16).collect()
     }
 
     /// Asks for rows.
@@ -214,6 +241,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         routes: Vec<Route>,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
+        let slices = self.slices(place);
         let Some(flight) = self.flights.iter_mut().find(|flight| flight.place == place) else {
             return Ok(());
         };
@@ -221,7 +249,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let mut body = Vec::new();
             put_routes(&routes, &mut body);
             flight.routes = Some(routes);
-            self.ask(place, request::Kind::Pull, &body, For::Rows(place), port);
+            flight.pulled = Pulled::Awaited(vec![None; slices.len()]);
+            for (at, slice) in (0..).zip(slices) {
+                self.ask(place, slice, request::Kind::Pull, &body, For::Rows(place, at), port);
+            }
         } else {
             flight.routes = Some(routes);
             flight.pulled = Pulled::Sampled;
@@ -247,7 +278,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let plans = self.flights.iter().filter_map(|flight| flight.plan.as_ref());
         self.planned = self.planned.max(plans.map(Plan::memory).sum());
         if !body.is_empty() {
-            self.ask(place, request::Kind::Push, &body, For::Answer(place), port);
+            self.ask(place, place.partition, request::Kind::Push, &body, For::Answer(place), port);
         }
     }
 
@@ -256,22 +287,23 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         PushCode::new(self.setup.job.topics(), words, self.setup.options.longest)
     }
 
-    /// Asks the server of a partition.
+    /// Asks the server of a slice of a partition.
     fn ask(
         &mut self,
         place: Place,
+        slice: u16,
         kind: request::Kind,
         body: &[u8],
         what: For,
         port: &mut dyn Port,
     ) {
         let Some(placement) = &self.placement else { return };
-        let Place { round, shard, partition } = place;
+        let Place { round, shard, .. } = place;
         let mut bytes = Vec::new();
-        request::begin(kind, &self.shards[shard].about(partition, round), &mut bytes);
+        request::begin(kind, &self.shards[shard].about(slice, round), &mut bytes);
         bytes.extend_from_slice(body);
         self.bytes.count_request(kind, bytes.len() as u64);
-        let server = self.setup.server(placement.server(partition.into()));
+        let server = self.setup.server(placement.server(slice.into()));
         let how = match kind {
             request::Kind::Sizes | request::Kind::Pull => Kind::Pull,
             request::Kind::Push => Kind::Call,
@@ -308,14 +340,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     return Err(Failed::Message { peer: request.peer, what });
                 }
                 let sizes: Vec<u32> = frame.iter().map(|&byte| size_of_byte(byte)).collect();
-                let routes = routes(&self.setup.options, shard, place.partition, &sizes);
+                let Some(placement) = &self.placement else { return Ok(()) };
+                let routes = routes(&self.setup.options, placement, shard, place.partition, &sizes);
                 self.pull(place, routes, port)
             }
-            For::Rows(place) => {
+            For::Rows(place, at) => {
                 *rows += len;
                 let mut flights = self.flights.iter_mut();
                 if let Some(flight) = flights.find(|flight| flight.place == place) {
-                    flight.pulled = Pulled::There(frame);
+                    flight.pulled.put(usize::from(at), frame);
                 }
                 Ok(())
             }
@@ -347,13 +380,25 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let Flight { place, plan: Some(plan), pulled, .. } = flight else { return Ok(false) };
         let (place, before) = (*place, std::mem::replace(pulled, Pulled::Sampled));
         let Pulled::There(rows) = before else { return Ok(false) };
-        let Self { setup, shards, bench, totals, round, .. } = self;
+        let Self { setup, placement: Some(placement), shards, bench, totals, round, .. } = self
+        else {
+            return Ok(false);
+        };
         let mut body = Vec::new();
         put_routes(&plan.routes, &mut body);
+        let numbers = placement.slices(place.partition.into());
+        let topics = numbers.map(|slice| placement.slice(slice, setup.job.topics()).1);
+        let of_slice = |(topics, rows)| Slice { topics, rows, gained: body.clone() };
+        let mut slices: Vec<Slice<'_>> =
+            topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
         let shard = &mut shards[place.shard];
-        shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &rows, &mut body)?;
-        self.ask(place, request::Kind::Gained, &body, For::Gained(place.round), port);
-        *self.to_be_done.entry(place.round).or_default() += 1;
+        shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &mut slices)?;
+        let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
+        for (slice, gained) in self.slices(place).into_iter().zip(gained) {
+            let what = For::Gained(place.round);
+            self.ask(place, slice, request::Kind::Gained, &gained, what, port);
+            *self.to_be_done.entry(place.round).or_default() += 1;
+        }
         self.land(place, port)?;
         Ok(true)
     }

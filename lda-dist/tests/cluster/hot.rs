@@ -1,0 +1,98 @@
+//! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
+
+use lda_dist::placement::{Placement, WordUses};
+use lda_dist::together::place;
+
+use super::recovery::{Tally, job as recovering};
+use super::*;
+
+/// Rows of so many have four slices at most.
+const TOPICS: u32 = 1100;
+
+/// Half of all tokens are one word's.
+fn skewed() -> Corpus {
+    let mut rng = Xoshiro256PlusPlus::from_seed(8);
+    let document = |_| {
+        let length = 1 + rng.below(30);
+        let mut word = |at| if at % 2 == 0 { 7 } else { rng.below(60).min(rng.below(60)) };
+        (0..length).map(&mut word).collect::<Vec<_>>()
+    };
+    Corpus::from_tokens((0..50).map(document).collect::<Vec<_>>()).unwrap()
+}
+
+fn of_many_topics(setup: Setup) -> Setup {
+    let words = setup.job.words();
+    Setup { job: Job::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap(), ..setup }
+}
+
+fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
+    let documents = corpus.num_documents() as u64;
+    place(&setup.job, &setup.options, &WordUses::of(corpus), documents).unwrap()
+}
+
+#[test]
+fn rows_on_several_servers_give_the_bits_of_one() {
+    let corpus = skewed();
+    let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
+    for (routing, rounds, slack, hybrid) in [
+        (Routing::Cheapest, 5, 0, short),
+        (Routing::Pull, 1, 0, short),
+        (Routing::Push, 7, 2, short),
+        (Routing::Cheapest, 5, 1, long),
+    ] {
+        let run = |servers: u32| {
+            let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
+            let options = Options { servers, routing, hybrid, ..cut };
+            let setup = of_many_topics(setup(&corpus, 1, options));
+            let placement = placed(&corpus, &setup);
+            let of = placement.partition(7);
+            assert!(placement.is_hot(of));
+            assert_eq!(placement.slices(of).len(), servers.min(4) as usize);
+            let mut end = expected(&corpus, &setup);
+            end.reports.iter_mut().for_each(|report| report.bytes = Bytes::default());
+            end.gathered = end.rows.clone();
+            end
+        };
+        let one = run(1);
+        for servers in [2, 3, 5] {
+            assert!(run(servers).is_like(&one), "{servers} servers, {routing:?}");
+        }
+    }
+}
+
+#[test]
+fn nodes_give_them_over_any_network() {
+    let corpus = skewed();
+    let stored = InMemory::new(corpus.clone(), 5).unwrap();
+    let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
+    let long = Hybrid { short_length: 15, mh_steps: 2 };
+    for (rounds, slack, hybrid) in [(5, 0, Hybrid::default()), (7, 2, long)] {
+        let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
+        let options = Options { servers: 3, hybrid, ..cut };
+        let expected = expected(&corpus, &of_many_topics(setup(&corpus, 1, options)));
+        for (workers, network) in [(1, Network::default()), (3, bad)] {
+            let setup = of_many_topics(setup(&corpus, workers, options));
+            let mut world = world(&setup, &stored, network, u64::from(workers));
+            run(&mut world);
+            let found = of_world(&mut world, &setup, &stored);
+            assert!(found.is_like(&expected), "{workers} workers, {rounds} rounds");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_goes_back_ends_with_them() {
+    let corpus = skewed();
+    let setup = |workers| {
+        let mut setup = of_many_topics(recovering(&corpus, workers));
+        setup.options.servers = 3;
+        setup
+    };
+    assert!(placed(&corpus, &setup(3)).num_slices() > placed(&corpus, &setup(3)).num_partitions());
+    let expected = expected(&corpus, &setup(1));
+    let mut tally = Tally::default();
+    for seed in 0..12 {
+        tally.add(&corpus, &setup(3), &expected, seed);
+    }
+    assert!(tally.attempts > 24 && tally.further > 0 && tally.whole > 4, "{tally:?}");
+}
