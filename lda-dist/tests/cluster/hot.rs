@@ -1,7 +1,12 @@
 //! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
 
+use lda_dist::cluster::{Port, Stage};
 use lda_dist::placement::{Placement, WordUses};
+use lda_dist::request::{self, About, Kind, put_routes};
+use lda_dist::route::Route;
 use lda_dist::together::place;
+use lda_dist::wire::RowCode;
+use lda_transport::endpoint::{Action, Busy, Draft, Kind as Asking, RequestId, Ticket};
 
 use super::recovery::{Tally, job as recovering};
 use super::*;
@@ -95,4 +100,58 @@ fn a_run_that_goes_back_ends_with_them() {
         tally.add(&corpus, &setup(3), &expected, seed);
     }
     assert!(tally.attempts > 24 && tally.further > 0 && tally.whole > 4, "{tally:?}");
+}
+
+/// Hears nothing.
+struct Nobody;
+
+impl Port for Nobody {
+    fn ask(&mut self, peer: NodeId, _: Asking, draft: Draft) -> Result<RequestId, Busy> {
+        Err(Busy { peer, draft })
+    }
+
+    fn reply(&mut self, _: Ticket, _: Draft) {}
+
+    fn reject(&mut self, _: Ticket, why: Draft) {
+        panic!("it is taken: {}", String::from_utf8_lossy(why.body()));
+    }
+}
+
+/// No server can tell, who has some of the topics: the master does.
+#[test]
+fn what_a_hot_word_gains_of_nobody_ends_the_run() {
+    let corpus = skewed();
+    let stored = InMemory::new(corpus.clone(), 5).unwrap();
+    let options = Options { shards: 5, partitions: 7, servers: 3, ..Options::default() };
+    let setup = of_many_topics(setup(&corpus, 2, options));
+    let placement = placed(&corpus, &setup);
+    let slice = placement.slices(placement.partition(7)).last().unwrap();
+    assert_ne!(slice, placement.partition(7));
+    let server = setup.server(placement.server(slice));
+    let mut world = world(&setup, &stored, Network::default(), 1);
+    while world.program(server).unwrap().stage() != Stage::Sampling {
+        world.run_for(Duration::from_micros(20));
+    }
+    let peer = setup.worker(0);
+    let Some(Role::Worker(worker)) = world.program(peer) else { panic!("a worker") };
+    let words = worker.shards()[0].words(placement.partition(7) as u16).len();
+    world.with(server, |node, _| {
+        let round = node.state().round;
+        let mut body = Vec::new();
+        request::begin(Kind::Gained, &About { shard: 0, slice: slice as u16, round }, &mut body);
+        let (_, topics) = placement.slice(slice, TOPICS);
+        let mut routes = vec![Route::Push; words];
+        routes[0] = Route::Pull;
+        put_routes(&routes, &mut body);
+        RowCode::new(topics.end - topics.start).encode(&[(0, 1i32)], &mut body);
+        let ticket = Ticket { peer, incarnation: 1, number: 1 };
+        node.act(Action::Asked { ticket, kind: Asking::Push, body: body.into() }, &mut Nobody);
+    });
+    let mut failed = None;
+    for _ in 0..1000 {
+        world.run_for(Duration::from_millis(1));
+        failed = failed.or_else(|| world.program(MASTER).and_then(Role::failed).cloned());
+    }
+    let failed = failed.expect("it gives up").to_string();
+    assert!(failed.contains("gained 1 tokens in epoch 1, round 0"), "{failed}");
 }
