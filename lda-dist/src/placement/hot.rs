@@ -21,7 +21,7 @@ use super::WordUses;
 use super::costs::{Documents, Item, Load};
 
 /// How much of a partition's cost a word that is not hot has at most.
-const PART: f64 = 1.0 / 16.0;
+const PART: f64 = 1.0 / 4.0;
 /// Topics of a slice, at least.
 const TOPICS: u32 = 256;
 /// How many times as many tokens as a mean partition one of hot words has.
