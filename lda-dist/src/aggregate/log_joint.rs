@@ -7,11 +7,11 @@ use lda_core::special::LnGammaRatio;
 use super::Aggregate;
 use crate::wire::take;
 
-/// Σ ln Γ(C_wk + β) − ln Γ(β) of each partition's rows: the bits of the sum follow from the partitions, and not from the
-/// servers that they lie on.
+/// Σ ln Γ(C_wk + β) − ln Γ(β) of the rows of each slice of a partition: the bits of the sum follow from the slices, and not
+/// from the servers that they lie on.
 ///
 /// ```text
-/// number of partitions (2), and for each its number (2) and its part (8)
+/// number of slices (2), and for each its number (2) and its part (8)
 /// ```
 #[derive(Clone, Debug)]
 pub struct LogJoint {
@@ -25,16 +25,16 @@ impl LogJoint {
         Self { ratio: LnGammaRatio::new(beta), parts: BTreeMap::new() }
     }
 
-    /// All parts, added up by partition.
+    /// All parts, added up by slice.
     pub fn sum(&self) -> f64 {
         self.parts.values().sum()
     }
 }
 
 impl Aggregate for LogJoint {
-    fn see(&mut self, partition: u16, _: u32, row: &[(u32, u32)]) {
+    fn see(&mut self, slice: u16, _: u32, row: &[(u32, u32)]) {
         let of_row = row.iter().map(|entry| self.ratio.get(entry.1.into())).sum::<f64>();
-        *self.parts.entry(partition).or_default() += of_row;
+        *self.parts.entry(slice).or_default() += of_row;
     }
 
     fn encode(&self, to: &mut Vec<u8>) {

@@ -5,7 +5,7 @@
 //!
 //! | | of its rows a server tells | bytes |
 //! |---|---|---|
-//! | [`LogJoint`] | each partition's part of log p(W, Z) | 10 a partition |
+//! | [`LogJoint`] | each slice's part of log p(W, Z) | 10 a slice |
 //! | [`NonZeros`] | how many counts are above 0 | 8 |
 //! | [`TopWords`] | the n words of each topic that have most of its tokens | 1 a topic and 2 to 2.5 a word |
 //!
@@ -52,8 +52,8 @@ pub use top_words::TopWords;
 
 /// Something that is found of all rows, a part of it by each server.
 pub trait Aggregate {
-    /// Sees a word's row: topics ascend, and counts are above 0.
-    fn see(&mut self, partition: u16, word: u32, row: &[(u32, u32)]);
+    /// Sees a word's row, or what a slice has of it: topics ascend, and counts are above 0.
+    fn see(&mut self, slice: u16, word: u32, row: &[(u32, u32)]);
 
     /// Writes what was found behind `to`.
     fn encode(&self, to: &mut Vec<u8>);
@@ -121,8 +121,8 @@ impl Aggregates {
 }
 
 impl Aggregate for Aggregates {
-    fn see(&mut self, partition: u16, word: u32, row: &[(u32, u32)]) {
-        self.each_mut().for_each(|one| one.see(partition, word, row));
+    fn see(&mut self, slice: u16, word: u32, row: &[(u32, u32)]) {
+        self.each_mut().for_each(|one| one.see(slice, word, row));
     }
 
     fn encode(&self, to: &mut Vec<u8>) {

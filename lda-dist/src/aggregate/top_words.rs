@@ -85,7 +85,7 @@ impl Aggregate for TopWords {
                 return None;
             }
             row.iter().for_each(|&(word, count)| self.offer(topic, (count, Reverse(word))));
-            // A word's row is on one server: two that tell of it do not both tell of their own.
+            // What a word has of a topic is on one server: two that tell of it do not both tell of their own.
             let list = &self.topics[topic as usize];
             words.clear();
             words.extend(list.iter().map(|&Reverse((_, Reverse(word)))| word));

@@ -17,9 +17,12 @@
 //! worker → servers  sizes, pull, push, gained: some partitions ahead of the one it samples
 //! worker → master   done
 //!    and after the last:
-//! master → servers  rows, a partition at a time, where the master is to have them
+//! master → servers  rows, a slice at a time, where the master is to have them
 //! master → all      finish
 //! ```
+//!
+//! A partition's rows lie on one server, and those of [hot words](crate::placement) on several: who samples these pulls
+//! from all of them.
 //!
 //! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits are
 //! those of [`together`](crate::together), with any number of workers and in whatever order messages come.

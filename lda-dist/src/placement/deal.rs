@@ -7,8 +7,8 @@
 //! Words are dealt costliest first. Each goes where it adds least to the sum of the eighth powers of all loads, each beside
 //! its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is waited for
 //! in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes where the sum is
-//! least at all. A partition with a word that costs as much as a share gets less of all others; the word itself is not
-//! divided.
+//! least at all. A partition with a word that costs as much as a share gets less of all others: what is [too much](super::hot)
+//! has been taken out before.
 //!
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions.

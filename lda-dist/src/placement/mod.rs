@@ -39,7 +39,10 @@
 
 mod costs;
 mod deal;
+mod dealt;
+mod hashed;
 mod hot;
+mod ranges;
 mod uses;
 
 use std::collections::BTreeSet;
@@ -48,7 +51,9 @@ use std::ops::Range;
 use thiserror::Error;
 
 use costs::{Documents, Item};
+use hashed::{first_of, mix};
 use hot::{Cut, Hot};
+use ranges::{costliest_first, equal_costs, least_first, loads_of};
 pub use uses::WordUses;
 
 /// How words find their servers.
@@ -197,84 +202,6 @@ impl Placement {
         };
         let cut = Cut::new(homes.len() as u32, 0, 1);
         Ok(Self { grouped, starts, servers: homes, num_servers: servers, cut })
-    }
-
-    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
-    /// partitions as words if there are fewer of these, and some more where words are [hot](self). LDA* (section 4.2) has
-    /// costs of the first epoch only, word by word.
-    ///
-    /// # Errors
-    /// [`PlacementError`].
-    ///
-    /// ```
-    /// use lda_dist::placement::{Demand, Placement, PlacementError, WordUses};
-    ///
-    /// // As frequent as each other; the last two in few documents, so that they will have few topics.
-    /// let words = WordUses::new(vec![100; 4], vec![90, 90, 9, 9])?;
-    /// let demand = Demand { topics: 1000, shards: 10, documents: 90 };
-    /// let placement = Placement::dealt(&words, &demand, 2, 2)?;
-    /// let server = |word| placement.server(placement.partition(word));
-    /// assert!(server(0) != server(1) && server(2) != server(3));
-    /// # Ok::<(), PlacementError>(())
-    /// ```
-    pub fn dealt(
-        words: &WordUses,
-        demand: &Demand,
-        partitions: u32,
-        servers: u32,
-    ) -> Result<Self, PlacementError> {
-        let partitions = check(words.num_words(), partitions, servers)?;
-        let documents = Documents::new(demand, words);
-        let items = costs::of_words(words, demand, &documents, partitions);
-        let hot = Hot::new(&items, &documents, words, demand.topics, partitions);
-        Ok(Self::deal(&items, &documents, partitions, servers, &hot))
-    }
-
-    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot words
-    /// come to more than these.
-    fn deal(
-        items: &[Item],
-        documents: &Documents,
-        partitions: u32,
-        servers: u32,
-        hot: &Hot,
-    ) -> Self {
-        let none = Documents::default();
-        let empty = |bins: u32| vec![Item::default(); bins as usize];
-        let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
-        let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
-        let costs = |words: &[u32]| -> Vec<Item> {
-            words.iter().map(|&word| items[word as usize]).collect()
-        };
-        let (of_hot, of_others) = (costs(&hot.words), costs(&others));
-        let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
-        let homes = deal::deal(&of_others, documents, &empty(partitions));
-        let cut = Cut::new(partitions, hot.partitions, servers.min(hot.slices));
-        let mut of_word = vec![0; items.len()];
-        for (&word, &at) in hot.words.iter().zip(&hot_homes) {
-            of_word[word as usize] = cut.hot(at);
-        }
-        for (&word, &at) in others.iter().zip(&homes) {
-            of_word[word as usize] = cut.whole(at);
-        }
-        // Slices take turns on servers, and what is not cut comes to what these have then.
-        let mut of_slice = vec![0; cut.num_slices() as usize];
-        let mut before = empty(servers);
-        let mut turn = (0..servers).cycle();
-        let sums = deal::sums(&of_hot, &hot_homes, &none, hot.partitions);
-        for (at, sum) in (0..).zip(sums) {
-            let part = sum.divided(cut.slices());
-            for (slice, server) in cut.slices_of(cut.hot(at)).zip(&mut turn) {
-                of_slice[slice as usize] = server;
-                before[server as usize].add(&part);
-            }
-        }
-        let sums = deal::sums(&of_others, &homes, documents, partitions);
-        for (at, server) in (0..).zip(deal::deal(&sums, &none, &before)) {
-            of_slice[cut.whole(at) as usize] = server;
-        }
-        let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
-        Self { grouped: Some(grouped), starts, servers: of_slice, num_servers: servers, cut }
     }
 
     /// The same words on the same servers in fewer partitions, of about equal cost on each server: what lay in one
@@ -459,64 +386,6 @@ fn check(words: usize, partitions: u32, servers: u32) -> Result<u32, PlacementEr
     Ok(partitions.min(number))
 }
 
-/// Cuts words into ranges of about equal cost: each takes words until it has its share of what is left, or would be
-/// further from it with one more.
-fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32> {
-    let words = costs.len();
-    let mut left: u64 = costs.iter().sum();
-    let mut starts = vec![0];
-    let mut begin = 0;
-    for open in (1..=partitions as usize).rev() {
-        if begin == words {
-            break;
-        }
-        // Each server is to have one.
-        let needed = (least as usize).saturating_sub(starts.len());
-        let share = left / open as u64;
-        let (mut end, mut cost) = (begin, 0);
-        while end < words - needed.min(words - begin - 1) {
-            let more = cost + costs[end];
-            let over = more.saturating_sub(share);
-            if open > 1 && end > begin && over > share.saturating_sub(cost) {
-                break;
-            }
-            (cost, end) = (more, end + 1);
-            if open > 1 && cost >= share && share > 0 {
-                break;
-            }
-        }
-        left -= cost;
-        begin = end;
-        starts.push(end as u32);
-    }
-    *starts.last_mut().expect("there is a first") = words as u32;
-    starts
-}
-
-fn loads_of(costs: &[u64], starts: &[u32]) -> Vec<u64> {
-    let load = |range: &[u32]| costs[range[0] as usize..range[1] as usize].iter().sum();
-    starts.windows(2).map(load).collect()
-}
-
-fn costliest_first(loads: &[u64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..loads.len()).collect();
-    order.sort_by_key(|&at| (std::cmp::Reverse(loads[at]), at));
-    order
-}
-
-/// The costliest first, each to the server that has least; of equals the one with the lowest number.
-fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
-    // Who has fewer partitions is taken before one that has as little by more.
-    let mut free: BTreeSet<(u64, u32, u32)> = (0..servers).map(|server| (0, 0, server)).collect();
-    let mut homes = vec![0; loads.len()];
-    for at in costliest_first(loads) {
-        let (load, count, server) = free.pop_first().expect("there are servers");
-        homes[at] = server;
-        free.insert((load + loads[at], count + 1, server));
-    }
-    homes
-}
-
 /// Words by the hash of each.
 fn group(words: u32, partitions: u32) -> (Grouped, Vec<u32>) {
     let hash = |word: u32| (mix(u64::from(word)) % u64::from(partitions)) as u32;
@@ -538,20 +407,6 @@ fn grouped(of_word: Vec<u32>, partitions: u32) -> (Grouped, Vec<u32>) {
         *place += 1;
     }
     (Grouped { words: grouped, partitions: of_word }, starts)
-}
-
-/// The server whose hash with a partition is least; of equals the one with the lowest number.
-fn first_of(partition: u32, servers: u32) -> u32 {
-    let hash = |server: u32| mix(u64::from(partition) << 32 | u64::from(server) ^ 0x5eed);
-    (0..servers).min_by_key(|&server| (hash(server), server)).expect("there are servers")
-}
-
-/// A bijection of which every bit depends on every bit (Stafford 2011, "Better bit mixing", variant 13).
-const fn mix(mut bits: u64) -> u64 {
-    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]
@@ -652,12 +507,6 @@ mod tests {
     }
 
     #[test]
-    fn the_costliest_are_placed_first() {
-        assert_eq!(least_first(&[1, 1, 2], 2), [1, 1, 0]);
-        assert_eq!(least_first(&[0, 5, 0], 3), [1, 0, 2], "and each has one");
-    }
-
-    #[test]
     fn a_word_that_costs_more_than_a_share_is_alone() {
         let mut costs = vec![1; 100];
         costs[40] = 1000;
@@ -666,50 +515,6 @@ mod tests {
         assert_eq!(placement.words(partition).len(), 1, "{placement:?}");
         let loads = placement.loads(&costs);
         assert_eq!(loads.iter().filter(|&&load| load >= 1000).count(), 1);
-    }
-
-    /// A twelfth of all tokens are one word's.
-    #[test]
-    fn hot_words_are_on_all_servers_and_others_on_one() {
-        let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
-        for rank in 1..=20_000u64 {
-            tokens.push(1 + 700_000 / (rank + 2));
-            documents.push(tokens[rank as usize].div_ceil(2));
-        }
-        let words = WordUses::new(tokens, documents).unwrap();
-        let demand = Demand { topics: 8000, shards: 300, documents: 90_000 };
-        let place = |servers| Placement::dealt(&words, &demand, 30, servers).unwrap();
-        let placement = place(30);
-        let hot = placement.partition(0);
-        assert!(placement.is_hot(hot) && !placement.is_hot(placement.partition(20_000)));
-        let is_hot = |&word: &u32| placement.is_hot(placement.partition(word));
-        let count = (0..=20_000).filter(is_hot).count();
-        assert!((2..40).contains(&count), "{count}");
-        assert_eq!(placement.num_partitions() as u32, placement.cut.whole(29).max(hot) + 1);
-        let servers: BTreeSet<u32> =
-            placement.slices(hot).map(|slice| placement.server(slice)).collect();
-        assert_eq!((servers.len(), placement.slices(hot).len()), (30, 30));
-        let mut end = 0;
-        for slice in placement.slices(hot) {
-            let (partition, topics) = placement.slice(slice, 8000);
-            assert_eq!((partition, topics.start), (hot, end));
-            end = topics.end;
-        }
-        assert_eq!(end, 8000);
-        // Which words are together does not depend on the servers.
-        for servers in [1, 7] {
-            let other = place(servers);
-            assert!((0..=20_000).all(|word| other.partition(word) == placement.partition(word)));
-            assert_eq!(other.slices(hot).len(), servers as usize);
-            let held = (0..servers).flat_map(|server| other.held(server, 8000));
-            let mut numbers: Vec<u16> = held.map(|slice| slice.number).collect();
-            numbers.sort_unstable();
-            assert!(numbers.into_iter().eq(0..other.num_slices() as u16));
-        }
-        // Nor are there any where topics are few.
-        let few = Demand { topics: 500, ..demand };
-        let few = Placement::dealt(&words, &few, 30, 30).unwrap();
-        assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
     }
 
     #[test]

@@ -118,7 +118,8 @@ pub enum Routing {
 pub struct Options {
     /// Parts of the documents, about equal in tokens.
     pub shards: u16,
-    /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each.
+    /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each. Words that
+    /// are [hot](crate::placement) have some more.
     pub partitions: u32,
     /// Ranges of the words that are placed, and joined to these partitions at their servers; as many as partitions unless
     /// there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Dealt) are none.

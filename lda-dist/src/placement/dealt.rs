@@ -1,0 +1,136 @@
+//! Words dealt to partitions, and these to servers.
+
+use super::costs::{self, Documents, Item};
+use super::hot::{Cut, Hot};
+use super::{Demand, Placement, PlacementError, WordUses, check, deal, grouped};
+
+impl Placement {
+    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
+    /// partitions as words if there are fewer of these, and some more where words are [hot](super). LDA* (section 4.2) has
+    /// costs of the first epoch only, word by word.
+    ///
+    /// # Errors
+    /// [`PlacementError`].
+    ///
+    /// ```
+    /// use lda_dist::placement::{Demand, Placement, PlacementError, WordUses};
+    ///
+    /// // As frequent as each other; the last two in few documents, so that they will have few topics.
+    /// let words = WordUses::new(vec![100; 4], vec![90, 90, 9, 9])?;
+    /// let demand = Demand { topics: 1000, shards: 10, documents: 90 };
+    /// let placement = Placement::dealt(&words, &demand, 2, 2)?;
+    /// let server = |word| placement.server(placement.partition(word));
+    /// assert!(server(0) != server(1) && server(2) != server(3));
+    /// # Ok::<(), PlacementError>(())
+    /// ```
+    pub fn dealt(
+        words: &WordUses,
+        demand: &Demand,
+        partitions: u32,
+        servers: u32,
+    ) -> Result<Self, PlacementError> {
+        let partitions = check(words.num_words(), partitions, servers)?;
+        let documents = Documents::new(demand, words);
+        let items = costs::of_words(words, demand, &documents, partitions);
+        let hot = Hot::new(&items, &documents, words, demand.topics, partitions);
+        Ok(Self::deal(&items, &documents, partitions, servers, &hot))
+    }
+
+    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot words
+    /// come to more than these.
+    pub(super) fn deal(
+        items: &[Item],
+        documents: &Documents,
+        partitions: u32,
+        servers: u32,
+        hot: &Hot,
+    ) -> Self {
+        let none = Documents::default();
+        let empty = |bins: u32| vec![Item::default(); bins as usize];
+        let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
+        let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
+        let costs = |words: &[u32]| -> Vec<Item> {
+            words.iter().map(|&word| items[word as usize]).collect()
+        };
+        let (of_hot, of_others) = (costs(&hot.words), costs(&others));
+        let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
+        let homes = deal::deal(&of_others, documents, &empty(partitions));
+        let cut = Cut::new(partitions, hot.partitions, servers.min(hot.slices));
+        let mut of_word = vec![0; items.len()];
+        for (&word, &at) in hot.words.iter().zip(&hot_homes) {
+            of_word[word as usize] = cut.hot(at);
+        }
+        for (&word, &at) in others.iter().zip(&homes) {
+            of_word[word as usize] = cut.whole(at);
+        }
+        // Slices take turns on servers, and what is not cut comes to what these have then.
+        let mut of_slice = vec![0; cut.num_slices() as usize];
+        let mut before = empty(servers);
+        let mut turn = (0..servers).cycle();
+        let sums = deal::sums(&of_hot, &hot_homes, &none, hot.partitions);
+        for (at, sum) in (0..).zip(sums) {
+            let part = sum.divided(cut.slices());
+            for (slice, server) in cut.slices_of(cut.hot(at)).zip(&mut turn) {
+                of_slice[slice as usize] = server;
+                before[server as usize].add(&part);
+            }
+        }
+        let sums = deal::sums(&of_others, &homes, documents, partitions);
+        for (at, server) in (0..).zip(deal::deal(&sums, &none, &before)) {
+            of_slice[cut.whole(at) as usize] = server;
+        }
+        let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
+        Self { grouped: Some(grouped), starts, servers: of_slice, num_servers: servers, cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A twelfth of all tokens are one word's.
+    #[test]
+    fn hot_words_are_on_all_servers_and_others_on_one() {
+        let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
+        for rank in 1..=20_000u64 {
+            tokens.push(1 + 700_000 / (rank + 2));
+            documents.push(tokens[rank as usize].div_ceil(2));
+        }
+        let words = WordUses::new(tokens, documents).unwrap();
+        let demand = Demand { topics: 8000, shards: 300, documents: 90_000 };
+        let place = |servers| Placement::dealt(&words, &demand, 30, servers).unwrap();
+        let placement = place(30);
+        let hot = placement.partition(0);
+        assert!(placement.is_hot(hot) && !placement.is_hot(placement.partition(20_000)));
+        let is_hot = |&word: &u32| placement.is_hot(placement.partition(word));
+        let count = (0..=20_000).filter(is_hot).count();
+        assert!((2..40).contains(&count), "{count}");
+        assert_eq!(placement.num_partitions() as u32, placement.cut.whole(29).max(hot) + 1);
+        let servers: BTreeSet<u32> =
+            placement.slices(hot).map(|slice| placement.server(slice)).collect();
+        assert_eq!((servers.len(), placement.slices(hot).len()), (30, 30));
+        let mut end = 0;
+        for slice in placement.slices(hot) {
+            let (partition, topics) = placement.slice(slice, 8000);
+            assert_eq!((partition, topics.start), (hot, end));
+            end = topics.end;
+        }
+        assert_eq!(end, 8000);
+        // Which words are together does not depend on the servers.
+        for servers in [1, 7] {
+            let other = place(servers);
+            assert!((0..=20_000).all(|word| other.partition(word) == placement.partition(word)));
+            assert_eq!(other.slices(hot).len(), servers as usize);
+            let held = (0..servers).flat_map(|server| other.held(server, 8000));
+            let mut numbers: Vec<u16> = held.map(|slice| slice.number).collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..other.num_slices() as u16));
+        }
+        // Nor are there any where topics are few.
+        let few = Demand { topics: 500, ..demand };
+        let few = Placement::dealt(&words, &few, 30, 30).unwrap();
+        assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
+    }
+}
