@@ -5,7 +5,7 @@ use super::hot::{Cut, Hot};
 use super::{Demand, Placement, PlacementError, WordUses, check, deal, grouped};
 
 impl Placement {
-    /// [Deals](Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
+    /// [Deals](super::Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
     /// partitions as words if there are fewer of these, and some more where words are [hot](super). LDA* (section 4.2) has
     /// costs of the first epoch only, word by word.
     ///
