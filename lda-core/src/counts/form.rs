@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// And how many lines it takes.
+    /// The form, and how many lines a row of it takes.
     pub(super) fn with_lines<T: TopicIndex>(
         topics: usize,
         tokens: u64,
