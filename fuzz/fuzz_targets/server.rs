@@ -3,6 +3,7 @@
 #![no_main]
 
 use lda_dist::job::{JOINING, Job, Round};
+use lda_dist::placement::Slice;
 use lda_dist::request::{self, About, Kind};
 use lda_dist::server::{RequestError, Server};
 use lda_dist::together::Options;
@@ -39,7 +40,8 @@ libfuzzer_sys::fuzz_target!(|input: (bool, Vec<Step<'_>>)| {
     let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let cut = Options { longest: LONGEST, rounds: ROUNDS, ..Options::default() };
     let options = Options { slack: overlap.into(), ..cut };
-    let mut server = Server::<u16>::new(&job, &options, JOIN, [(2, (0..WORDS).collect())]);
+    let slice = Slice { number: 2, words: (0..WORDS).collect(), topics: 0..TOPICS };
+    let mut server = Server::<u16>::new(&job, &options, JOIN, [slice]);
     let mut join = Vec::new();
     let mut about = About { shard: 0, slice: 2, round: JOIN };
     request::begin(Kind::Join, &about, &mut join);
