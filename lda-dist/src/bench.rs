@@ -67,7 +67,7 @@ struct Piece {
 
 /// What has come of some topics of a partition's rows, and what goes back.
 #[derive(Debug)]
-pub(crate) struct Slice<'a> {
+pub(crate) struct SliceRows<'a> {
     /// Which topics; on the way they count from 0.
     pub topics: Range<u32>,
     /// Rows, one behind the other.
@@ -76,25 +76,9 @@ pub(crate) struct Slice<'a> {
     pub gained: Vec<u8>,
 }
 
-impl Slice<'_> {
+impl SliceRows<'_> {
     fn code(&self) -> RowCode {
         RowCode::new(self.topics.end - self.topics.start)
-    }
-}
-
-/// Writes what a row has gained, each slice's part for itself.
-pub(crate) fn encode_gains(
-    mut gains: &[(u32, i32)],
-    slices: &mut [Slice<'_>],
-    part: &mut Vec<(u32, i32)>,
-) {
-    for slice in slices {
-        let Range { start, end } = slice.topics;
-        let (own, others) = gains.split_at(gains.partition_point(|gain| gain.0 < end));
-        part.clear();
-        part.extend(own.iter().map(|&(topic, by)| (topic - start, by)));
-        slice.code().encode(part, &mut slice.gained);
-        gains = others;
     }
 }
 
@@ -213,7 +197,7 @@ impl<T: TopicIndex> Bench<T> {
     /// If there are no slices.
     pub fn lay_slices(
         &mut self,
-        slices: &mut [Slice<'_>],
+        slices: &mut [SliceRows<'_>],
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
         let (first, more) = slices.split_first_mut().expect("a slice at least");

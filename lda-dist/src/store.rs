@@ -143,7 +143,8 @@ impl Store {
     /// # Panics
     /// If there is no such word.
     pub fn row(&self, word: u32, row: &mut Vec<(u32, u32)>) {
-        self.read(self.ended, word, row);
+        row.clear();
+        self.row_behind(word, row);
     }
 
     /// A word's row of now, behind what `row` has.

@@ -106,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::costs::of_words;
+    use super::super::uses::with_a_hot_word;
     use super::super::{Demand, WordUses};
     use super::*;
 
@@ -174,15 +175,9 @@ mod tests {
         assert!(even.iter().all(|&skew| skew < 1.25), "{even:?}");
     }
 
-    /// An eighth of all tokens are one word's.
     #[test]
     fn a_word_of_more_than_a_share_is_nearly_alone() {
-        let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
-        for rank in 1..=20_000u64 {
-            tokens.push(1 + 700_000 / (rank + 2));
-            documents.push(tokens[rank as usize].div_ceil(2));
-        }
-        let words = WordUses::new(tokens, documents).unwrap();
+        let words = with_a_hot_word();
         let (items, documents) = items(&words, 8000, 300, 30);
         let homes = dealt(&items, &documents, 30);
         let tokens = |bin: u32| {

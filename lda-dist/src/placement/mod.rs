@@ -1,7 +1,7 @@
 //! Which server has which words.
 //!
 //! Words are cut into **partitions**, which are what is pulled, sampled and brought up to date at a time, and each
-//! partition lies on one server. LDA* (section 4.2) takes two steps, for rows of a few frequent words cost more than those
+//! partition lies on one server, but for those of hot words (below). LDA* (section 4.2) takes two steps, for rows of a few frequent words cost more than those
 //! of all others: partitions are ranges of words of about equal cost, so of unequal width, and each goes to the server
 //! that has least so far. Many ranges balance servers, and many partitions are dear: a document is pushed once a
 //! partition. So ranges of one server can be [joined](Placement::joined) to fewer partitions.
@@ -140,7 +140,7 @@ pub struct Placement {
     cut: Cut,
 }
 
-/// What a server has of a partition.
+/// What a server has of a partition. LDA* has whole rows only: cutting them by topic is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Its number, by which servers are asked for it.

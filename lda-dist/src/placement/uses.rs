@@ -72,6 +72,17 @@ impl WordUses {
     }
 }
 
+/// An eighth of all tokens are one word's.
+#[cfg(test)]
+pub(super) fn with_a_hot_word() -> WordUses {
+    let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
+    for rank in 1..=20_000u64 {
+        tokens.push(1 + 700_000 / (rank + 2));
+        documents.push(tokens[rank as usize].div_ceil(2));
+    }
+    WordUses::new(tokens, documents).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use lda_core::Corpus;

@@ -231,14 +231,8 @@ impl<T: TopicIndex> Shard<T> {
         if all > 0 {
             RowCode::new(all).encode(&places, to);
         }
-        let code = RowCode::new(topics.end - topics.start);
-        let mut part: Vec<(u32, u32)> = Vec::new();
-        self.counts(partition, |_, row| {
-            let own = row.iter().filter(|entry| topics.contains(&entry.0));
-            part.clear();
-            part.extend(own.map(|&(topic, count)| (topic - topics.start, count)));
-            code.encode(&part, to);
-        });
+        let mut part = Vec::new();
+        self.counts(partition, |_, row| RowCode::encode_part(row, &topics, &mut part, to));
     }
 
     /// What a request of this shard is about.

@@ -4,10 +4,10 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::bench::{Bench, NotInRow, Slice, encode_gains};
+use crate::bench::{Bench, NotInRow, SliceRows};
 use crate::job::{Job, Round};
 use crate::route::{self, Route};
-use crate::wire::{self, PushCode};
+use crate::wire::{self, PushCode, RowCode};
 
 /// What a partition's tokens of a shard need of their server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl<T: TopicIndex> Shard<T> {
         partition: u16,
         plan: &Plan,
         totals: &[u32],
-        slices: &mut [Slice<'_>],
+        slices: &mut [SliceRows<'_>],
     ) -> Result<Moved, AnswerError> {
         let part = &mut self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
@@ -202,7 +202,9 @@ impl<T: TopicIndex> Shard<T> {
         bench.gains(|_, gains| {
             moved.rows += 1;
             moved.gained += gains.len() as u64;
-            encode_gains(gains, slices, &mut part);
+            for SliceRows { topics, gained, .. } in &mut *slices {
+                RowCode::encode_part(gains, topics, &mut part, gained);
+            }
         });
         Ok(moved)
     }

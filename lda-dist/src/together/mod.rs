@@ -49,7 +49,7 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
-use crate::bench::{Bench, Slice};
+use crate::bench::{Bench, SliceRows};
 use crate::job::{Job, Round};
 use crate::placement::{Placement, WordUses};
 use crate::request::{self, About, Kind, put_routes, size_of_byte};
@@ -331,7 +331,7 @@ impl<T: TopicIndex> Together<T> {
             let topics = |slice| placement.slice(slice, job.topics()).1;
             let mut slices = Vec::new();
             for (slice, rows, _) in &pulled {
-                slices.push(Slice { topics: topics(*slice), rows, gained: body.clone() });
+                slices.push(SliceRows { topics: topics(*slice), rows, gained: body.clone() });
             }
             let moved = shard.sample(bench, job, round, partition, &plan, totals, &mut slices)?;
             let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();

@@ -1,5 +1,7 @@
 //! One row.
 
+use std::ops::Range;
+
 use super::WireError;
 use super::bits::{Reader, WINDOW, Writer};
 
@@ -125,6 +127,27 @@ impl RowCode {
     pub fn new(topics: u32) -> Self {
         assert!(topics > 0, "rows without topics");
         Self { topics }
+    }
+
+    /// Writes what a row has of these topics, by a code of as many, in which they count from 0. `part` is scratch.
+    ///
+    /// # Panics
+    /// If there are no such topics.
+    pub fn encode_part<V: Value>(
+        row: &[(u32, V)],
+        topics: &Range<u32>,
+        part: &mut Vec<(u32, V)>,
+        to: &mut Vec<u8>,
+    ) {
+        let place = |topic| row.partition_point(|entry| entry.0 < topic);
+        let own = &row[place(topics.start)..place(topics.end)];
+        let code = Self::new(topics.end - topics.start);
+        if topics.start == 0 {
+            return code.encode(own, to);
+        }
+        part.clear();
+        part.extend(own.iter().map(|&(topic, value)| (topic - topics.start, value)));
+        code.encode(part, to);
     }
 
     /// K.

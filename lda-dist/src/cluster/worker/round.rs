@@ -27,7 +27,7 @@ use lda_transport::endpoint::{Kind, RequestId};
 use super::super::control::{Control, Took};
 use super::super::{Failed, MASTER, Port};
 use super::{For, Worker};
-use crate::bench::Slice;
+use crate::bench::SliceRows;
 use crate::documents::Documents;
 use crate::job::Round;
 use crate::request::{self, put_routes, size_of_byte};
@@ -388,8 +388,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         put_routes(&plan.routes, &mut body);
         let numbers = placement.slices(place.partition.into());
         let topics = numbers.map(|slice| placement.slice(slice, setup.job.topics()).1);
-        let of_slice = |(topics, rows)| Slice { topics, rows, gained: body.clone() };
-        let mut slices: Vec<Slice<'_>> =
+        let of_slice = |(topics, rows)| SliceRows { topics, rows, gained: body.clone() };
+        let mut slices: Vec<SliceRows<'_>> =
             topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
         let shard = &mut shards[place.shard];
         shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &mut slices)?;
