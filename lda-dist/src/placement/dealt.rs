@@ -128,4 +128,23 @@ mod tests {
         let few = Placement::dealt(&words, &few, 30, 30).unwrap();
         assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
     }
+
+    #[test]
+    fn who_has_slices_has_less_of_the_others() {
+        let costs = [30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
+        let hot = Hot { words: vec![0], partitions: 1, slices: 2 };
+        let placement = Placement::deal(&costs.map(Item::fixed), &Documents::default(), 6, 3, &hot);
+        let count = |server| placement.held(server, 600).filter(|it| it.words != [0]).count();
+        assert_eq!(count(2), 3, "15 on each of the first two, and 30 a server");
+    }
+
+    #[test]
+    fn a_word_that_can_be_placed_is_not_hot() {
+        // The first has 0.6 % of all tokens.
+        let tokens: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 2_000_000 / (rank + 20)).collect();
+        let words = WordUses::new(tokens.clone(), tokens).unwrap();
+        let demand = Demand { topics: 1000, shards: 100, documents: 200_000 };
+        let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
+        assert_eq!((placement.num_partitions(), placement.num_slices()), (100, 100));
+    }
 }
