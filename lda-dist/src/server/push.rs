@@ -7,7 +7,7 @@ use lda_core::sampler::BlockKey;
 
 use super::error::RequestError;
 use super::{Held, Open};
-use crate::bench::{Bench, NotInRow, tokens_of};
+use crate::bench::{Bench, NotInRow, Owner, tokens_of};
 use crate::job::Job;
 use crate::request::About;
 use crate::together::Options;
@@ -77,8 +77,12 @@ pub(super) fn push<T: TopicIndex>(
         documents.write(at, row.iter().copied());
     }
     documents.adapt();
-    let key = BlockKey { shard: about.shard, documents: 1, words: about.slice };
-    bench.sample(job, about.round, key, &totals, &mut own, &mut documents, &[u32::MAX]);
+    let key = BlockKey { shard: about.shard, documents: 2, words: about.slice };
+    let (round, documents) = (about.round, &mut documents);
+    bench.sample(
+        &[u32::MAX],
+        &mut Owner { job, round, key, totals: &totals, own: &mut own, documents },
+    );
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(bench.topics()) {
         new[token.2 as usize] = topic.get();

@@ -4,7 +4,7 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::bench::{Bench, NotInRow, SliceRows};
+use crate::bench::{Bench, NotInRow, Owner, SliceRows};
 use crate::job::{Job, Round};
 use crate::route::{self, Route};
 use crate::wire::{self, PushCode, RowCode};
@@ -189,7 +189,8 @@ impl<T: TopicIndex> Shard<T> {
             }
             long.told(partition);
         }
-        bench.sample(job, round, key, totals, &mut self.own, &mut self.rows, &self.ends);
+        let Self { own, rows: documents, ends, .. } = self;
+        bench.sample(ends, &mut Owner { job, round, key, totals, own, documents });
         let mut topics = bench.topics();
         for at in plan.pulled() {
             let range = part.range(at);

@@ -1,11 +1,13 @@
 //! Where tokens are sampled, on a worker and on a server alike.
 //!
 //! Rows come in, and what has changed goes out; nothing here knows where from and where to. Tokens are laid out word by
-//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them. Before
-//! that WarpLDA may sample others by the same rows, which stay with their owner: rows come to it without them, and have
-//! them as they are then.
+//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them; or documents,
+//! where words have [few tokens](either). Before that WarpLDA may sample others by the same rows, which stay with their
+//! owner: rows come to it without them, and have them as they are then.
 //!
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
+
+mod either;
 
 use std::fmt;
 use std::ops::Range;
@@ -16,6 +18,7 @@ use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, War
 
 use crate::job::{Job, Round};
 use crate::wire::{Lists, RowCode, WireError};
+use either::ByDocument;
 
 /// WarpLDA's.
 pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
@@ -44,6 +47,8 @@ pub(crate) struct Bench<T: TopicIndex> {
     grid_visits: Vec<Visit>,
     grid_documents: Vec<u32>,
     grid_topics: Vec<T>,
+    /// Those of them that are sampled by document.
+    by_document: ByDocument<T>,
     /// Of the last row's topics, what is left when its tokens are taken out, or what they take; else zeros, K of them.
     left: Vec<u32>,
     /// Of one word: what its topics have gained, else zeros, K of them; which ones; the same as a row.
@@ -63,6 +68,21 @@ struct Piece {
     /// Among all that were laid out.
     start: u32,
     end: u32,
+}
+
+/// Tokens' owner, and what they are sampled by beside the rows that lie here.
+#[derive(Debug)]
+pub(crate) struct Owner<'a, T> {
+    pub job: &'a Job,
+    pub round: Round,
+    /// Of what is sampled: random numbers follow from it.
+    pub key: BlockKey,
+    /// C_k of the round's start.
+    pub totals: &'a [u32],
+    /// What the owner has added since, which is added to.
+    pub own: &'a mut [i32],
+    /// C_d; they must have these tokens.
+    pub documents: &'a mut Rows<T>,
 }
 
 /// What has come of some topics of a partition's rows, and what goes back.
@@ -118,6 +138,7 @@ impl<T: TopicIndex> Bench<T> {
             grid_visits: Vec::new(),
             grid_documents: Vec::new(),
             grid_topics: Vec::new(),
+            by_document: ByDocument::default(),
             left: vec![0; topics as usize],
             gained: vec![0; topics as usize],
             touched: Vec::new(),
@@ -145,6 +166,7 @@ impl<T: TopicIndex> Bench<T> {
             + visits
             + topics
             + of(&self.totals)
+            + self.by_document.memory()
     }
 
     /// Takes away what lay here.
@@ -270,7 +292,7 @@ impl<T: TopicIndex> Bench<T> {
 
     /// Cuts what lies here: each word's tokens by ranges of documents, of which `ends` are the ends.
     fn cut(&mut self, ends: &[u32]) {
-        let Self { visits, documents, before, pieces, .. } = self;
+        let Self { visits, documents, pieces, .. } = self;
         pieces.clear();
         let mut start = 0;
         for &Visit { row: word, end } in &*visits {
@@ -285,6 +307,11 @@ impl<T: TopicIndex> Bench<T> {
         }
         // Words of a range stay in order.
         pieces.sort_by_key(|piece| piece.range);
+    }
+
+    /// Puts the tokens of pieces one behind the other.
+    fn lay_pieces(&mut self) {
+        let Self { documents, before, pieces, .. } = self;
         self.grid_visits.clear();
         self.grid_documents.clear();
         self.grid_topics.clear();
@@ -323,7 +350,7 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Has WarpLDA do a pass, which is given the rows that lie here; they are to have its tokens when it is done.
-    /// `totals` and `own` are as in [`sample`](Self::sample).
+    /// `totals` and `own` are as an [`Owner`] has them.
     pub fn warp(
         &mut self,
         job: &Job,
@@ -338,40 +365,41 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Samples all that lies here, by ranges of documents that end with these numbers: rows of one range are near each
-    /// other, and in the cache. `totals` are C_k of the round's start and `own` what its owner has added since, which
-    /// is added to. Rows of documents must have these tokens.
+    /// other, and in the cache. Where there is one it is sampled [either way](either), and the key with the next number of
+    /// documents is its own too.
     ///
     /// # Panics
     /// If a document is beyond the last range, or if a word's documents do not ascend.
-    #[allow(clippy::too_many_arguments)]
-    pub fn sample(
-        &mut self,
-        job: &Job,
-        round: Round,
-        key: BlockKey,
-        totals: &[u32],
-        own: &mut [i32],
-        documents: &mut Rows<T>,
-        ends: &[u32],
-    ) {
-        self.cut(ends);
-        self.see(totals, own.iter().copied());
+    pub fn sample(&mut self, ends: &[u32], of: &mut Owner<'_, T>) {
         self.make_rows();
+        self.after.clone_from(&self.before);
+        if ends.len() == 1 {
+            self.choose(of.documents);
+            self.sample_either(of);
+        } else {
+            self.cut(ends);
+            self.by_word(of);
+        }
+    }
+
+    /// Samples the tokens of pieces.
+    fn by_word(&mut self, of: &mut Owner<'_, T>) {
+        self.lay_pieces();
+        self.see(of.totals, of.own.iter().copied());
         let block = GridBlock {
-            key,
+            key: of.key,
             visits: &self.grid_visits,
             partner: &self.grid_documents,
             z: &mut self.grid_topics,
             words: &mut self.words,
-            documents,
+            documents: of.documents,
             tables: None,
         };
-        let context = job.context(round, &self.totals, self.wave);
+        let context = of.job.context(of.round, &self.totals, self.wave);
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
-            own[topic as usize] += by;
+            of.own[topic as usize] += by;
         }
-        self.after.clone_from(&self.before);
         let mut sampled = &self.grid_topics[..];
         for &Piece { start, end, .. } in &self.pieces {
             let (of_piece, rest) = sampled.split_at((end - start) as usize);
