@@ -8,6 +8,7 @@
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
 
 mod either;
+mod gains;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,6 +20,7 @@ use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, War
 use crate::job::{Job, Round};
 use crate::wire::{Lists, RowCode, WireError};
 use either::ByDocument;
+use gains::gains;
 
 /// WarpLDA's.
 pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
@@ -436,28 +438,6 @@ impl<T: TopicIndex> Bench<T> {
     }
 }
 
-/// (topic, tokens gained), topics ascending. `gained` is zeros, K of them.
-fn gains<'a, T: TopicIndex>(
-    tokens: impl Iterator<Item = (&'a T, &'a T)>,
-    gained: &mut [i32],
-    touched: &mut Vec<u32>,
-    row: &mut Vec<(u32, i32)>,
-) {
-    let changed = tokens.filter(|(before, after)| before != after);
-    for (topic, by) in changed.flat_map(|(before, after)| [(before.get(), -1), (after.get(), 1)]) {
-        let gained = &mut gained[topic as usize];
-        if *gained == 0 {
-            touched.push(topic);
-        }
-        *gained += by;
-    }
-    touched.sort_unstable();
-    row.clear();
-    // One that was back at 0 in between is there twice, and is 0 the second time.
-    let all = touched.drain(..).map(|topic| (topic, std::mem::take(&mut gained[topic as usize])));
-    row.extend(all.filter(|&(_, by)| by != 0));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,19 +506,5 @@ mod tests {
         assert_eq!(lay(&[1, 3, 1]), Ok(()));
         assert_eq!(lay(&[1, 1, 1]), Err(NotInRow));
         assert_eq!(lay(&[2]), Err(NotInRow));
-    }
-
-    #[test]
-    fn gains_are_what_topics_have_more_than_before() {
-        let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
-        let mut gains = |before: &[u16], after: &[u16]| {
-            super::gains(before.iter().zip(after), &mut gained, &mut touched, &mut row);
-            assert_eq!((gained, touched.len()), ([0; 10], 0));
-            row.clone()
-        };
-        assert_eq!(gains(&[5, 1, 1, 2, 9], &[1, 5, 3, 2, 3]), [(1, -1), (3, 2), (9, -1)]);
-        assert_eq!(gains(&[1, 2], &[2, 1]), []);
-        // Topic 4 goes up, back to 0, and down.
-        assert_eq!(gains(&[1, 4, 4], &[4, 2, 2]), [(1, -1), (2, 2), (4, -1)]);
     }
 }
