@@ -20,6 +20,8 @@ const SUFFERING: Duration = Duration::from_millis(300);
 pub struct Task {
     corpus: Corpus,
     workers: Vec<u32>,
+    /// How all of its runs differ from those of `job`.
+    set_up: fn(Setup) -> Setup,
     runs: Vec<Run>,
 }
 
@@ -32,23 +34,23 @@ pub struct Run {
 
 impl Task {
     /// Of these documents, by so many workers.
-    fn new(corpus: Corpus, workers: &[u32]) -> Self {
+    fn new(corpus: Corpus, workers: &[u32], set_up: fn(Setup) -> Setup) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         for prey in reach::preys() {
-            let setup = prey.set_up(job(&corpus, 1));
+            let setup = set_up(prey.set_up(job(&corpus, 1)));
             if runs.iter().all(|run| run.setup != setup) {
                 let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
                 let expected = expected(&corpus, &setup);
                 runs.push(Run { setup, stored, expected });
             }
         }
-        Self { corpus, workers: workers.to_vec(), runs }
+        Self { corpus, workers: workers.to_vec(), set_up, runs }
     }
 
     /// For this prey, and how it is set up.
     pub fn run(&self, prey: Prey, numbers: &mut Numbers) -> (&Run, Setup) {
         let workers = self.workers[numbers.below(self.workers.len() as u64) as usize];
-        let setup = prey.set_up(job(&self.corpus, workers));
+        let setup = (self.set_up)(prey.set_up(job(&self.corpus, workers)));
         let alike = |run: &&Run| run.setup == Setup { workers: 1, ..setup.clone() };
         (self.runs.iter().find(alike).expect("it is one of all preys"), setup)
     }
@@ -155,10 +157,27 @@ fn histories(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
 
 #[test]
 fn everything_that_fails_leaves_no_trace() {
-    let sum = histories(&Task::new(corpus(), &[3, 4]), 0..60);
+    let sum = histories(&Task::new(corpus(), &[3, 4], |setup| setup), 0..60);
     reach::nothing_came_where_nothing_can(&sum.table);
     assert!(sum.attempts > 60 && sum.stops > 60, "{sum:?}");
     assert!(sum.crashes.iter().all(|&crashes| crashes > 60), "{sum:?}");
+}
+
+/// Half of all tokens are one word's, whose row lies on both servers.
+fn with_a_hot_word() -> Task {
+    let task = Task::new(hot::skewed(), &[3, 4], hot::of_many_topics);
+    for run in &task.runs {
+        let placement = hot::placed(&task.corpus, &run.setup);
+        assert!(placement.num_slices() > placement.num_partitions());
+    }
+    task
+}
+
+#[test]
+fn nor_where_rows_lie_on_several_servers() {
+    let sum = histories(&with_a_hot_word(), 0..12);
+    reach::nothing_came_where_nothing_can(&sum.table);
+    assert!(sum.attempts > 12 && sum.crashes.iter().all(|&crashes| crashes > 6), "{sum:?}");
 }
 
 /// Three or four workers, two servers, 5,000 tokens, on all cores.
@@ -171,7 +190,7 @@ fn ten_thousand_histories_reach_everything() {
     let document = |_| (0..50).map(|_| rng.below(300).min(rng.below(300))).collect::<Vec<_>>();
     let corpus = Corpus::from_tokens((0..100).map(document).collect::<Vec<_>>()).unwrap();
     assert_eq!(corpus.num_tokens(), 5000);
-    let task = Task::new(corpus, &[3, 4]);
+    let task = Task::new(corpus, &[3, 4], |setup| setup);
     let begun = Instant::now();
     let sum = histories(&task, 0..HISTORIES);
     let seconds = begun.elapsed().as_secs_f64();
@@ -184,4 +203,13 @@ fn ten_thousand_histories_reach_everything() {
     reach::nothing_came_where_nothing_can(&sum.table);
     let (cells, least) = reach::everything_else_came(&sum.table, 10);
     println!("each of {cells} cells has seen {least} messages or more");
+    const HOT: u64 = 1000;
+    let begun = Instant::now();
+    let sum = histories(&with_a_hot_word(), 0..HOT);
+    reach::nothing_came_where_nothing_can(&sum.table);
+    println!(
+        "{HOT} with a word on both servers in {:.1} s; crashes of masters, servers, workers: {:?}",
+        begun.elapsed().as_secs_f64(),
+        sum.crashes
+    );
 }

@@ -15,7 +15,7 @@ use super::*;
 const TOPICS: u32 = 1100;
 
 /// Half of all tokens are one word's.
-fn skewed() -> Corpus {
+pub fn skewed() -> Corpus {
     let mut rng = Xoshiro256PlusPlus::from_seed(8);
     let document = |_| {
         let length = 1 + rng.below(30);
@@ -25,12 +25,12 @@ fn skewed() -> Corpus {
     Corpus::from_tokens((0..50).map(document).collect::<Vec<_>>()).unwrap()
 }
 
-fn of_many_topics(setup: Setup) -> Setup {
+pub fn of_many_topics(setup: Setup) -> Setup {
     let words = setup.job.words();
     Setup { job: Job::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap(), ..setup }
 }
 
-fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
+pub fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
     let documents = corpus.num_documents() as u64;
     place(&setup.job, &setup.options, &WordUses::of(corpus), documents).unwrap()
 }
