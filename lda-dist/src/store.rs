@@ -8,7 +8,7 @@
 //! **versions**, one for each round that has ended, as long as somebody may ask for it.
 //!
 //! Memory: of each version the rows' bytes and 8 bytes a word; and 16 bytes for each (word, topic) that has changed in a
-//! round that is on, or twice that and a megabyte before what is of the same topic is brought together.
+//! round that is on, or twice that before what is of the same topic is brought together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::job::Round;
 use crate::wire::{RowCode, WireError};
 
-/// New changes that are kept before they are brought together with the others, at least.
+/// Changes that are kept before they are first brought together.
 const FEW: usize = 1 << 16;
 
 /// Counts that cannot be: what a peer has sent is not of this state.
@@ -143,8 +143,7 @@ impl Store {
     /// # Panics
     /// If there is no such word.
     pub fn row(&self, word: u32, row: &mut Vec<(u32, u32)>) {
-        row.clear();
-        self.row_behind(word, row);
+        self.read(self.ended, word, row);
     }
 
     /// A word's row of now, behind what `row` has.
@@ -180,8 +179,7 @@ impl Store {
         }
         let changes = self.changes.entry(round).or_default();
         changes.all.extend(gained.iter().map(|&(topic, by)| (word, topic, i64::from(by))));
-        // What is in order is gone through again for as much that is new, and no less.
-        if changes.all.len() - changes.merged >= FEW.max(changes.merged) {
+        if changes.all.len() >= FEW.max(changes.merged * 2) {
             changes.merge();
         }
         Ok(())
