@@ -48,8 +48,13 @@ impl Link {
     }
 
     /// A request to the master has ended. What it had not heard before it ended the next one asks for.
-    pub fn ended(&mut self, request: RequestId, how: Outcome) -> Result<(), Failed> {
-        self.outbox.ended(request);
+    pub fn ended(
+        &mut self,
+        request: RequestId,
+        how: Outcome,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        self.outbox.ended(port, request);
         outcome(request, how).map(|_| ())
     }
 }

@@ -55,6 +55,7 @@
 //! | replies to it | (1 + a) (R + answer) |
 //! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
 //! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
+//! | what the master says to all | itself, and [`MOST_TOLD`] of copies on their way, or one |
 //! | replies of a server | W (1 + a) R, until the transport takes them, if all links are slow |
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
@@ -112,6 +113,7 @@ pub use gathered::Gathered;
 pub use keeper::Keeper;
 pub use master::Master;
 pub use message::Message;
+pub use outbox::MOST_TOLD;
 pub use role::Role;
 pub use run::{MOST_HELD, RunError, config, run, run_local};
 pub use server::ServerNode;

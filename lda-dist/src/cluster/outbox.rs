@@ -1,33 +1,89 @@
 //! Requests of a role, and what they were for.
+//!
+//! What is said to many is held once, and copied for those alone to whom it is on its way: at most [`MOST_TOLD`] bytes, or
+//! one message. The others hear it as those have answered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lda_transport::NodeId;
 use lda_transport::endpoint::{Draft, Kind, RequestId};
+use lda_transport::{Frame, NodeId};
 
 use super::Port;
+
+/// Bytes of what the master says to many nodes that may be underway, but for one message, which may have more.
+pub const MOST_TOLD: usize = 64 << 20;
 
 /// Requests that are underway, and those that wait until their peer takes more.
 #[derive(Debug)]
 pub(super) struct Outbox<For> {
-    waiting: BTreeMap<NodeId, VecDeque<(Kind, Draft, For)>>,
-    /// What they were for, and their bytes.
-    underway: BTreeMap<RequestId, (For, usize)>,
-    /// Of all of them.
+    waiting: BTreeMap<NodeId, VecDeque<Request<For>>>,
+    underway: BTreeMap<RequestId, Underway<For>>,
+    /// Of all of them, as if nothing was shared.
     bytes: usize,
+    /// Of what is said to many and underway, and at most.
+    told: usize,
+    most_told: usize,
+    /// Peers of which the first request waits for that.
+    held: BTreeSet<NodeId>,
+}
+
+#[derive(Debug)]
+struct Request<For> {
+    kind: Kind,
+    body: Body,
+    what: For,
+}
+
+#[derive(Debug)]
+enum Body {
+    Own(Draft),
+    Shared(Frame),
+}
+
+#[derive(Debug)]
+struct Underway<For> {
+    what: For,
+    len: usize,
+    is_shared: bool,
+}
+
+impl<For> Request<For> {
+    fn len(&self) -> usize {
+        match &self.body {
+            Body::Own(draft) => draft.body().len(),
+            Body::Shared(frame) => frame.len(),
+        }
+    }
 }
 
 impl<For> Default for Outbox<For> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), underway: BTreeMap::new(), bytes: 0 }
+        Self {
+            waiting: BTreeMap::new(),
+            underway: BTreeMap::new(),
+            bytes: 0,
+            told: 0,
+            most_told: MOST_TOLD,
+            held: BTreeSet::new(),
+        }
     }
 }
 
 impl<For> Outbox<For> {
+    /// Asks a peer.
     pub fn send(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &[u8], what: For) {
-        self.bytes += body.len();
+        self.add(port, peer, Request { kind, body: Body::Own(Draft::from(body)), what });
+    }
+
+    /// Says the same to a peer as to many others.
+    pub fn tell(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &Frame, what: For) {
+        self.add(port, peer, Request { kind, body: Body::Shared(body.clone()), what });
+    }
+
+    fn add(&mut self, port: &mut dyn Port, peer: NodeId, request: Request<For>) {
+        self.bytes += request.len();
         let waiting = self.waiting.entry(peer).or_default();
-        waiting.push_back((kind, Draft::from(body), what));
+        waiting.push_back(request);
         if waiting.len() == 1 {
             self.ready(port, peer);
         }
@@ -36,14 +92,27 @@ impl<For> Outbox<For> {
     /// The peer takes more.
     pub fn ready(&mut self, port: &mut dyn Port, peer: NodeId) {
         let Some(waiting) = self.waiting.get_mut(&peer) else { return };
-        while let Some((kind, draft, what)) = waiting.pop_front() {
-            let len = draft.body().len();
+        while let Some(request) = waiting.pop_front() {
+            let len = request.len();
+            let Request { kind, body, what } = request;
+            let (draft, shared) = match body {
+                Body::Own(draft) => (draft, None),
+                Body::Shared(frame) if self.told > 0 && self.told + len > self.most_told => {
+                    waiting.push_front(Request { kind, body: Body::Shared(frame), what });
+                    self.held.insert(peer);
+                    return;
+                }
+                Body::Shared(frame) => (Draft::from(&frame[..]), Some(frame)),
+            };
             match port.ask(peer, kind, draft) {
                 Ok(request) => {
-                    self.underway.insert(request, (what, len));
+                    let is_shared = shared.is_some();
+                    self.told += if is_shared { len } else { 0 };
+                    self.underway.insert(request, Underway { what, len, is_shared });
                 }
                 Err(busy) => {
-                    waiting.push_front((kind, busy.draft, what));
+                    let body = shared.map_or(Body::Own(busy.draft), Body::Shared);
+                    waiting.push_front(Request { kind, body, what });
                     return;
                 }
             }
@@ -53,33 +122,49 @@ impl<For> Outbox<For> {
 
     /// Nobody wants to know any more what becomes of them, and those that wait are not sent.
     pub fn clear(&mut self) {
-        self.waiting.clear();
-        self.underway.clear();
-        self.bytes = 0;
+        self.clear_but(|_| false);
     }
 
     /// The same, but for those of this kind.
     pub fn clear_but(&mut self, keep: impl Fn(&For) -> bool) {
         self.waiting.retain(|_, waiting| {
-            waiting.retain(|(_, _, what)| keep(what));
+            waiting.retain(|request| keep(&request.what));
             !waiting.is_empty()
         });
-        self.underway.retain(|_, (what, _)| keep(what));
-        let waiting = self.waiting.values().flatten().map(|(_, draft, _)| draft.body().len());
-        self.bytes = waiting.chain(self.underway.values().map(|(_, len)| *len)).sum();
+        self.underway.retain(|_, Underway { what, .. }| keep(what));
+        self.held.retain(|peer| self.waiting.contains_key(peer));
+        let waiting = self.waiting.values().flatten().map(Request::len);
+        self.bytes = waiting.chain(self.underway.values().map(|underway| underway.len)).sum();
+        let shared = self.underway.values().filter(|underway| underway.is_shared);
+        self.told = shared.map(|underway| underway.len).sum();
     }
 
     /// What waits for a peer is not sent.
     pub fn forget(&mut self, peer: NodeId) {
+        self.held.remove(&peer);
         let forgotten = self.waiting.remove(&peer).into_iter().flatten();
-        self.bytes -= forgotten.map(|(_, draft, _)| draft.body().len()).sum::<usize>();
+        self.bytes -= forgotten.map(|request| request.len()).sum::<usize>();
     }
 
     /// A request has ended: what it was for.
-    pub fn ended(&mut self, request: RequestId) -> Option<For> {
-        let (what, len) = self.underway.remove(&request)?;
+    pub fn ended(&mut self, port: &mut dyn Port, request: RequestId) -> Option<For> {
+        let Underway { what, len, is_shared } = self.underway.remove(&request)?;
         self.bytes -= len;
+        if is_shared {
+            self.told -= len;
+            self.go_on(port);
+        }
         Some(what)
+    }
+
+    /// Tells those that were held as much as may be underway.
+    fn go_on(&mut self, port: &mut dyn Port) {
+        while let Some(peer) = self.held.pop_first() {
+            self.ready(port, peer);
+            if self.held.contains(&peer) {
+                return;
+            }
+        }
     }
 
     /// Bytes of requests that wait or are underway.
@@ -122,7 +207,7 @@ mod tests {
         }
         assert_eq!(outbox.bytes(), 21);
         // It was the first that was taken.
-        assert_eq!(outbox.ended(RequestId { peer: peers[0], number: 2 }), Some(1));
+        assert_eq!(outbox.ended(&mut port, RequestId { peer: peers[0], number: 2 }), Some(1));
         assert_eq!(outbox.bytes(), 20);
         // 4 and 6 wait for the second, 5 for the first.
         outbox.forget(peers[1]);
@@ -131,5 +216,56 @@ mod tests {
         assert_eq!(outbox.bytes(), 8);
         outbox.clear();
         assert_eq!(outbox.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_said_to_many_is_underway_to_some_at_a_time() {
+        let (mut outbox, mut port) = (Outbox { most_told: 250, ..Outbox::default() }, Takes(100));
+        let underway = |outbox: &Outbox<char>| -> Vec<u32> {
+            outbox.underway.keys().map(|request| request.peer.0).collect()
+        };
+        let body = Frame::from(vec![7; 100]);
+        for peer in 1..=5 {
+            outbox.tell(&mut port, NodeId(peer), Kind::Push, &body, 'a');
+        }
+        assert_eq!((underway(&outbox), outbox.bytes()), (vec![1, 2], 500));
+        // What one peer alone is asked does not wait for it, but for what the peer was to hear before.
+        outbox.send(&mut port, NodeId(6), Kind::Push, &[7; 300], 'b');
+        outbox.send(&mut port, NodeId(5), Kind::Push, &[7; 300], 'b');
+        assert_eq!(underway(&outbox), [1, 2, 6]);
+        // One that takes more is not told more than may be underway.
+        outbox.ready(&mut port, NodeId(4));
+        assert_eq!(underway(&outbox), [1, 2, 6]);
+        // Each that has answered makes room for another, but for one that is gone.
+        outbox.forget(NodeId(3));
+        for (peer, left) in [(2, vec![1, 4, 6]), (1, vec![4, 5, 5, 6])] {
+            let request = *outbox.underway.keys().find(|request| request.peer.0 == peer).unwrap();
+            assert_eq!(outbox.ended(&mut port, request), Some('a'));
+            assert_eq!(underway(&outbox), left);
+        }
+        assert_eq!((outbox.told, outbox.bytes(), outbox.waiting.len()), (200, 800, 0));
+        outbox.clear_but(|&what| what == 'b');
+        assert_eq!((outbox.told, outbox.bytes()), (0, 600));
+        // One that is too long is said to one at a time.
+        let long = Frame::from(vec![7; 1000]);
+        for peer in [1, 2] {
+            outbox.tell(&mut port, NodeId(peer), Kind::Push, &long, 'c');
+        }
+        assert_eq!(underway(&outbox), [1, 5, 6]);
+        outbox.clear();
+        assert_eq!((outbox.told, outbox.bytes(), outbox.held.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn one_that_is_busy_hears_later_what_is_said_to_many() {
+        let (mut outbox, mut port) = (Outbox::default(), Takes(1));
+        let body = Frame::from(vec![7; 100]);
+        for peer in [1, 2] {
+            outbox.tell(&mut port, NodeId(peer), Kind::Push, &body, ());
+        }
+        assert_eq!((outbox.underway.len(), outbox.told, outbox.bytes()), (1, 100, 200));
+        port.0 = 1;
+        outbox.ready(&mut port, NodeId(2));
+        assert_eq!((outbox.underway.len(), outbox.told, outbox.bytes()), (2, 200, 200));
     }
 }

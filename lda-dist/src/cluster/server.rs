@@ -118,7 +118,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 self.link.ready(port);
                 Ok(())
             }
-            Action::Ended { request, outcome } => self.link.ended(request, outcome),
+            Action::Ended { request, outcome } => self.link.ended(request, outcome, port),
             Action::Asked { ticket, body, .. } => match self.asked(ticket, &body) {
                 Ok(reply) => {
                     port.reply(ticket, Draft::from(&reply[..]));

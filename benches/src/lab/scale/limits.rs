@@ -63,12 +63,12 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
     let of = |what, there, bound, unit, then, next| Limit { what, there, bound, unit, then, next };
     let mut limits = vec![
         of(
-            "start message, one for each server or worker, all held by the master",
+            "words, the start message and copies on their way, held by the master",
             takes.master_memory,
             memory,
             "bytes",
-            "the master has a copy for each node that is told",
-            "one copy for all",
+            "the master does not fit",
+            "a part of the words at a time",
         ),
         of(
             "start message in a frame, as gRPC has it unless told otherwise",

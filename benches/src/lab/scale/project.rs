@@ -1,6 +1,7 @@
 //! What an epoch takes of each role, where a corpus of this size is divided so.
 
 use lda_core::counts::{Density, Rows};
+use lda_dist::cluster::MOST_TOLD;
 use lda_dist::job::Job;
 use lda_dist::placement::{Placement, WordUses};
 use lda_dist::together::{Options, Routing, place};
@@ -391,6 +392,7 @@ impl<'a> Division<'a> {
         let largest = loads.iter().map(|load| 16.0 * load.entries + 14.0 * load.tokens);
         // Tokens and documents of each.
         let frequencies = 16.0 * self.frequencies.len() as f64;
+        let start = start_bytes(self.frequencies);
         // What rows gain in a round, with room for twice as much.
         let gained = (mean.gained_entries * partitions * shards
             + 2.0 * mean.pushed_tokens * state.changed * partitions * shards)
@@ -416,8 +418,10 @@ impl<'a> Division<'a> {
                 + 2.0 * frequencies,
             // Rows of before and after, while a round ends.
             server_memory: heaviest * (at_rest + row_bytes / servers + changes) + 2.0 * frequencies,
-            // And the start message for each of them.
-            master_memory: 2.0 * frequencies + start_bytes(self.frequencies) * servers.max(shards),
+            // And the start message, with what is on its way of it.
+            master_memory: 2.0 * frequencies
+                + start
+                + (start * servers.max(shards)).min(start.max(MOST_TOLD as f64)),
             worker_seconds: loads.iter().map(|load| load.worker).sum(),
             server_seconds: most(&by_server(&|load| load.server)),
             end_seconds: loads.iter().map(|load| load.ended).sum::<f64>() / servers

@@ -228,7 +228,7 @@ impl Master {
             Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
             Action::Ended { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
-                let Some(what) = self.outbox.ended(request) else { return Ok(()) };
+                let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, &reply, port),
                     // Who has started anew has nothing to finish.
@@ -456,16 +456,20 @@ impl Master {
     }
 
     fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {
-        let bytes = control.encode(self.setup.job.topics(), self.setup.job.words());
+        let frame = self.frame(control);
         for server in 0..self.setup.options.servers {
-            self.outbox.send(port, self.setup.server(server), kind, &bytes, what);
+            self.outbox.tell(port, self.setup.server(server), kind, &frame, what);
         }
     }
 
     fn tell_workers(&mut self, control: &Control, what: For, port: &mut dyn Port) {
-        let bytes = control.encode(self.setup.job.topics(), self.setup.job.words());
+        let frame = self.frame(control);
         for worker in 0..self.setup.workers {
-            self.outbox.send(port, self.setup.worker(worker), Kind::Push, &bytes, what);
+            self.outbox.tell(port, self.setup.worker(worker), Kind::Push, &frame, what);
         }
+    }
+
+    fn frame(&self, control: &Control) -> Frame {
+        Frame::from(control.encode(self.setup.job.topics(), self.setup.job.words()))
     }
 }

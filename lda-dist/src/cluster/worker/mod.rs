@@ -237,11 +237,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             }
             Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
             Action::Ended { request, outcome } if request.peer == MASTER => {
-                self.link.ended(request, outcome)
+                self.link.ended(request, outcome, port)
             }
             Action::Ended { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
-                let Some(what) = self.outbox.ended(request) else { return Ok(()) };
+                let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
                 let lost = matches!(how, Outcome::Unknown { why: Why::NewIncarnation, .. });
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, reply, port),
