@@ -12,6 +12,13 @@ mod spark;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::{
+    io::Read,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
 
 use lda_core::eval::{Ranking, top_words};
 use lda_core::model::TopicModel;
@@ -167,6 +174,59 @@ fn what_makes_no_sense_is_refused() {
     fs::write(&empty, "\n").unwrap();
     assert_eq!(cluster(&empty, &[]).status.code(), Some(1));
     assert_eq!(cluster(&scratch.file("nowhere.txt"), &[]).status.code(), Some(1));
+}
+
+/// How many epochs are kept in this directory; 0 before any is.
+#[cfg(unix)]
+fn kept(directory: &Path) -> u32 {
+    let latest = fs::read_to_string(directory.join("latest"));
+    latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
+    let scratch = Scratch::new("local-snapshots");
+    let (path, directory) = (scratch.file("articles.txt"), scratch.file("kept"));
+    documents(&path);
+    let snapshots = ["--snapshots", directory.to_str().unwrap()];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
+    command.args(["--epochs", "1000000", "--workers", "2", "--quiet"]).args(snapshots);
+    let mut endless = command.stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while kept(&directory) < 30 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
+        thread::sleep(Duration::from_millis(2));
+    }
+    let id = endless.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let status = endless.wait().unwrap();
+    let mut said = String::new();
+    endless.stderr.unwrap().read_to_string(&mut said).unwrap();
+    let stopped = kept(&directory);
+    assert_eq!(status.code(), Some(75), "{said}");
+    assert!(said.contains(&format!("the run goes on from topics of epoch {stopped}")), "{said}");
+    // With other workers and servers too, and to whatever epoch.
+    let (epochs, model) = ((stopped + 7).to_string(), scratch.file("model.lda"));
+    let end = |options: &[&str]| {
+        let ending = ["--epochs", &epochs, "--save", model.to_str().unwrap()];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
+        let output = command.args(ending).args(options).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        (fs::read(&model).unwrap(), said)
+    };
+    let (resumed, said) = end(&[&["--servers", "2"][..], &snapshots].concat());
+    assert!(!said.contains(&format!("epoch {stopped}:")), "{said}");
+    assert!(resumed == end(&[]).0);
+    // Another run does not go on from them, and leaves them alone.
+    let before = fs::read(directory.join("latest")).unwrap();
+    let output = cluster(&path, &[&["--seed", "9"][..], &snapshots].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("latest"), "{said}");
+    assert!(fs::read(directory.join("latest")).unwrap() == before);
 }
 
 /// The program with these arguments.

@@ -1,6 +1,7 @@
 //! A role over a transport, on the thread that calls.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use lda_transport::{Arrival, Loss, NodeId, ReceiveError, Time, Transport, Wait, 
 use thiserror::Error;
 
 use super::control::Control;
-use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup};
+use super::{Documents, Failed, Keeper, MASTER, PATIENCE, Port, Role, Setup};
+use crate::storage::Storage;
 
 /// Bytes of requests that all peers of a node may have underway to it, but for one of each.
 pub const MOST_HELD: u64 = 256 << 20;
@@ -106,25 +108,82 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with that
 /// one.
 ///
+/// With a storage the run begins at what it has of this run, and keeps topics there as [`Setup::keep_every`] says. Once
+/// `stop` says so all nodes [have to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use lda_core::Corpus;
+/// use lda_dist::cluster::{Assignment, Role, RunError, Setup, run_local};
+/// use lda_dist::documents::InMemory;
+/// use lda_dist::job::Job;
+/// use lda_dist::storage::{Memory, Storage};
+/// use lda_dist::together::Options;
+///
+/// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
+/// let job = Job::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?;
+/// let options = Options { shards: 2, partitions: 2, rounds: 2, ..Options::default() };
+/// let setup = Setup {
+///     job,
+///     options,
+///     workers: 2,
+///     assignment: Assignment::Runs,
+///     epochs: 20,
+///     judge_every: 10,
+///     top_words: 5,
+///     gather: false,
+///     corpus: corpus.fingerprint(),
+///     keep_every: 1,
+///     ahead: 1,
+/// };
+/// let documents = InMemory::new(corpus, setup.options.shards)?;
+/// let storage: Arc<dyn Storage> = Arc::new(Memory::default());
+/// let stop = AtomicBool::new(false);
+/// let watch = |role: &mut Role<u16, InMemory>| {
+///     if let Role::Master(master) = role {
+///         stop.fetch_or(master.report().is_some(), Ordering::Relaxed);
+///     }
+/// };
+/// let ended = run_local::<u16, _>(&setup, &documents, Some(&storage), Some(&stop), watch);
+/// let Err(RunError::Stopped { kept }) = ended else { panic!("{ended:?}") };
+/// // Begun again, it goes on from there.
+/// let mut epochs = Vec::new();
+/// let nodes = run_local::<u16, _>(&setup, &documents, Some(&storage), None, |role| {
+///     if let Role::Master(master) = role {
+///         epochs.extend(std::iter::from_fn(|| master.report()).map(|report| report.epoch));
+///     }
+/// })?;
+/// assert_eq!(nodes.len(), 4);
+/// assert!(kept > 0 && epochs.into_iter().eq(kept + 1..=setup.epochs));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
-/// Why the first of them has given up; the others follow it.
+/// Why the first of them has given up, which the others follow; or [`RunError::Stopped`].
 ///
 /// # Panics
 /// If a thread does.
 pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     setup: &Setup,
     documents: &D,
+    storage: Option<&Arc<dyn Storage>>,
+    stop: Option<&AtomicBool>,
     mut watch: impl FnMut(&mut Role<T, D>) + Send,
 ) -> Result<Vec<Role<T, D>>, RunError> {
     setup.check().map_err(Failed::from)?;
     let nodes = 1 + setup.options.servers + setup.workers;
     let mut transports = local::mesh(nodes, &local::Options::default());
     let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
-        let role = Role::new(setup.clone(), transport.id(), documents.clone(), None);
+        let keeper = storage.map(|storage| Keeper::beside(Arc::clone(storage)));
+        // The master ends, and with it all others.
+        let stop = stop.filter(|_| transport.id() == MASTER);
+        let role = Role::new(setup.clone(), transport.id(), documents.clone(), keeper);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
         let config = self::config(setup, identity);
-        run(role, transport, config, Duration::ZERO, None, watch)
+        run(role, transport, config, Duration::ZERO, stop, watch)
     };
     let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");

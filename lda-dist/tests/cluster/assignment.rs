@@ -61,7 +61,7 @@ fn threads_of_a_process_take_one_too() {
             reports.extend(std::iter::from_fn(|| master.report()));
         }
     };
-    let nodes = run_local::<u16, _>(&setup, &stored, watch).unwrap();
+    let nodes = run_local::<u16, _>(&setup, &stored, None, None, watch).unwrap();
     for (mut node, shards) in nodes.into_iter().zip([&[][..], &[], &[1, 3], &[0, 2]]) {
         if let Role::Worker(worker) = &node {
             assert!(worker.shards().iter().map(|shard| shard.number()).eq(shards.iter().copied()));
@@ -100,7 +100,7 @@ fn an_assignment_is_checked_and_the_same_at_all_nodes() {
     for of in [&[0, 1][..], &[0, 1, 2], &[1, 1, 1], &[]] {
         with(of).check().unwrap_err();
         let stored = InMemory::new(corpus.clone(), 3).unwrap();
-        assert!(run_local::<u16, _>(&with(of), &stored, |_| {}).is_err());
+        assert!(run_local::<u16, _>(&with(of), &stored, None, None, |_| {}).is_err());
     }
     let fingerprints =
         [same.fingerprint(), with(&[0, 1, 1]).fingerprint(), with(&[0, 0, 1]).fingerprint()];

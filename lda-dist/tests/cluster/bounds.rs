@@ -123,7 +123,7 @@ fn nodes_hold_no_more_than_the_docs_say_under_any_skew() {
                     reports.extend(std::iter::from_fn(|| master.report()));
                 }
             };
-            run_local::<u16, _>(&setup, &stored, watch).unwrap();
+            run_local::<u16, _>(&setup, &stored, None, None, watch).unwrap();
             let bounds = bounds(&corpus, &setup);
             let heaviest = |of: fn(&Memory) -> u64| {
                 reports.iter().map(|report| of(&report.memory)).max().unwrap()

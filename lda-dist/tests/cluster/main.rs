@@ -339,7 +339,7 @@ fn threads_of_a_process_give_them_too() {
                 reports.extend(std::iter::from_fn(|| master.report()));
             }
         };
-        let nodes = run_local::<u16, _>(&setup, &stored, watch).unwrap();
+        let nodes = run_local::<u16, _>(&setup, &stored, None, None, watch).unwrap();
         for mut node in nodes {
             end.gather(&mut node, stored.firsts());
         }
@@ -361,6 +361,6 @@ fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
     let corpus = corpus();
     let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
     let stored = InMemory::new(corpus, 2).unwrap();
-    let failed = run_local::<u16, _>(&setup, &Torn(stored), |_| {}).unwrap_err();
+    let failed = run_local::<u16, _>(&setup, &Torn(stored), None, None, |_| {}).unwrap_err();
     assert_eq!(failed.to_string(), "shard 1: no file");
 }

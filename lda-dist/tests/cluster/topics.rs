@@ -25,7 +25,7 @@ fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
         let cut = Options { shards: 4, rounds: 1, ..Options::default() };
         let setup = setup(&corpus, 2, Options { servers, partitions, ..cut });
         let setup = Setup { judge_every: 0, gather: false, top_words: wanted, ..setup };
-        let nodes = run_local::<u16, _>(&setup, &stored, |_| {}).unwrap();
+        let nodes = run_local::<u16, _>(&setup, &stored, None, None, |_| {}).unwrap();
         let Role::Master(master) = &nodes[0] else { panic!("the first is the master") };
         assert!(master.counts().is_none());
         match master.topics() {

@@ -97,7 +97,7 @@ fn rows(counts: &Gathered) -> Vec<(usize, Vec<(u32, u32)>)> {
 /// The counts of threads of one process that have all in memory.
 fn expected(setup: &Setup, corpus: &Corpus) -> Gathered {
     let documents = InMemory::new(corpus.clone(), SHARDS).unwrap();
-    match run_local::<u16, _>(setup, &documents, |_| {}).unwrap().swap_remove(0) {
+    match run_local::<u16, _>(setup, &documents, None, None, |_| {}).unwrap().swap_remove(0) {
         Role::Master(master) => master.counts().unwrap().clone(),
         _ => panic!("the master is first"),
     }

@@ -18,7 +18,8 @@ Examples:
 
 Progress and errors go to standard error. Exit status: 0 done, 1 failed, 2 wrong usage, 75 another node
 ended or did not answer, or a signal ended this one: start it again. A node that is sent TERM or INT
-ends when the epoch is done and its topics are kept; the second signal ends it at once.";
+ends when the epoch is done and its topics are kept; the second signal ends it at once. So does
+`local` with --snapshots.";
 
 /// Trains topics by a master, servers and workers.
 #[derive(Debug, Parser)]
@@ -54,6 +55,14 @@ pub struct Local {
     /// workers]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
+
+    /// Keep the topics of all tokens here, a directory or an address of an object store: a run that has ended before its
+    /// time goes on from them when it is begun again, with the same options
+    #[arg(long, value_name = "DIR|URL")]
+    pub snapshots: Option<Place>,
+    /// After every so many epochs
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "snapshots", value_parser = value_parser!(u32).range(1..))]
+    pub snapshot_every: u32,
 
     /// Answer over HTTP how the run stands: a page, and /metrics for Prometheus
     #[arg(long, value_name = "HOST:PORT")]

@@ -1,10 +1,14 @@
 //! All nodes as threads of this process.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::placement::WordUses;
+use lda_dist::storage::Storage;
 use lda_dist::together::place;
 use lda_examples::output::Output;
 use lda_examples::reading;
@@ -12,7 +16,9 @@ use lda_examples::reading;
 use crate::args::{Local, RoleName};
 use crate::config::Which;
 use crate::error::ClusterError;
+use crate::place::Place;
 use crate::results::Results;
+use crate::stop;
 use crate::training::Extent;
 use crate::watched::Watched;
 
@@ -30,7 +36,13 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     }
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
     let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };
-    let setup = args.training.setup(args.shards, extent)?;
+    let mut setup = args.training.setup(args.shards, extent)?;
+    let storage = args.snapshots.as_ref().map(Place::create).transpose()?;
+    let mut stop = None;
+    if storage.is_some() {
+        setup.keep_every = args.snapshot_every;
+        stop = Some(stop::listen().map_err(ClusterError::Signals)?);
+    }
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
     let master = Which { role: RoleName::Master, index: 0 };
@@ -38,9 +50,9 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?
         .naming(vocabulary, args.training.show_topics);
     let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
-        results(&run_local::<u16, _>(&setup, &documents, |master| watched.look(master))?)
+        train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
     } else {
-        results(&run_local::<u32, _>(&setup, &documents, |master| watched.look(master))?)
+        train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
     };
     match results {
         Some(results) => results.write(&args.training, &setup, vocabulary, output),
@@ -56,7 +68,15 @@ fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }
 
-/// What the master has, which comes first.
-fn results<T: TopicIndex>(nodes: &[Role<T, InMemory>]) -> Option<Results> {
-    nodes.first().and_then(Results::of)
+/// Runs all nodes to their end. The master comes first, and has results then.
+fn train<T: TopicIndex>(
+    setup: &Setup,
+    documents: &InMemory,
+    storage: Option<&Arc<dyn Storage>>,
+    stop: Option<&AtomicBool>,
+    watched: &mut Watched<'_>,
+) -> Result<Option<Results>, ClusterError> {
+    let watch = |master: &mut Role<T, InMemory>| watched.look(master);
+    let nodes = run_local(setup, documents, storage, stop, watch)?;
+    Ok(nodes.first().and_then(Results::of))
 }
