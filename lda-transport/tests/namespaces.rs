@@ -47,8 +47,9 @@ impl Lab {
         let lab = Self { journal: env::temp_dir().join(format!("{name}.journal")), name };
         let able = run("ip -V") && run("nft -v") && run(&format!("ip netns add {}a", lab.name));
         if !able {
-            assert!(env::var_os("LDA_NAMESPACES_REQUIRED").is_none(), "no network namespaces here");
-            println!("skipped: network namespaces need root, ip (iproute2) and nft (nftables)");
+            let needs = "network namespaces need root, ip (iproute2) and nft (nftables)";
+            assert!(env::var_os("LDA_NAMESPACES_REQUIRED").is_none(), "{needs}");
+            println!("skipped: {needs}");
             return None;
         }
         let n = &lab.name;
