@@ -10,19 +10,18 @@ mod node;
 mod spark;
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-#[cfg(unix)]
-use std::{
-    io::Read,
-    process::Stdio,
-    thread,
-    time::{Duration, Instant},
-};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use lda_core::eval::{Ranking, top_words};
 use lda_core::model::TopicModel;
 use lda_examples::table;
+
+/// Nothing takes so long, be the machine as busy as it may.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A directory of a test's own.
 struct Scratch(PathBuf);
@@ -176,14 +175,31 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(cluster(&scratch.file("nowhere.txt"), &[]).status.code(), Some(1));
 }
 
-/// How many epochs are kept in this directory; 0 before any is.
-#[cfg(unix)]
+/// The last epoch that is kept in this directory; 0 before any is.
 fn kept(directory: &Path) -> u32 {
     let latest = fs::read_to_string(directory.join("latest"));
     latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok()).unwrap_or(0)
 }
 
-#[cfg(unix)]
+/// The same, once it is a later one than this.
+fn wait_for_kept(directory: &Path, before: u32) -> u32 {
+    let begun = Instant::now();
+    loop {
+        let epoch = kept(directory);
+        if epoch > before {
+            return epoch;
+        }
+        assert!(begun.elapsed() < PATIENCE, "nothing is kept");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Asks a process to end.
+fn terminate(process: &Child) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+}
+
 #[test]
 fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let scratch = Scratch::new("local-snapshots");
@@ -194,13 +210,8 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
     command.args(["--epochs", "1000000", "--workers", "2", "--quiet"]).args(snapshots);
     let mut endless = command.stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while kept(&directory) < 30 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is kept");
-        thread::sleep(Duration::from_millis(2));
-    }
-    let id = endless.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    wait_for_kept(&directory, 29);
+    terminate(&endless);
     let status = endless.wait().unwrap();
     let mut said = String::new();
     endless.stderr.unwrap().read_to_string(&mut said).unwrap();

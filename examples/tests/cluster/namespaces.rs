@@ -5,11 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "it says that it does nothing")]
 
-use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use super::node::{ALL, Node, is_that_of_one_process, prepare_at, wait_for_kept};
+use super::node::{ALL, Node, is_that_of_one_process, prepare_at};
 use super::*;
 
 fn ip(words: &str) -> bool {
@@ -82,13 +78,13 @@ fn a_run_survives_ten_seconds_without_a_line() {
         let space = line.space(usize::from((role, index) == ALL[3]));
         Node::within(&space, &config, role, index)
     });
-    wait_for_kept(&scratch, 0);
+    wait_for_kept(&scratch.file("kept"), 0);
     line.set("down");
     let begun = Instant::now();
-    let before = wait_for_kept(&scratch, 0);
+    let before = wait_for_kept(&scratch.file("kept"), 0);
     thread::sleep(Duration::from_secs(10));
     // One side alone gets nowhere: what was kept meanwhile was done before.
-    let kept = wait_for_kept(&scratch, 0);
+    let kept = wait_for_kept(&scratch.file("kept"), 0);
     assert!(kept <= before + 20 && kept < epochs, "{before} {kept}");
     line.set("up");
     assert!(begun.elapsed() >= Duration::from_secs(10));

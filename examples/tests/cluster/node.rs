@@ -1,16 +1,10 @@
 //! Nodes as processes, over gRPC with certificates of both sides.
 
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
-
-/// Nothing takes so long, be the machine as busy as it may.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Files of an authority, and of a certificate of the loopback that it has signed.
 pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
@@ -218,20 +212,6 @@ fn who_loses_a_node_says_that_it_may_go_well_again() {
     assert!(!scratch.file("model.lda").exists());
 }
 
-/// The last epoch that is kept, once it is a later one.
-pub fn wait_for_kept(scratch: &Scratch, before: u32) -> u32 {
-    let begun = Instant::now();
-    loop {
-        let latest = fs::read_to_string(scratch.file("kept").join("latest"));
-        let epoch = latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok());
-        match epoch {
-            Some(epoch) if epoch > before => return epoch,
-            _ => thread::sleep(Duration::from_millis(2)),
-        }
-        assert!(begun.elapsed() < PATIENCE, "nothing is kept");
-    }
-}
-
 /// A run that keeps its topics and waits for nodes.
 fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
     let config = prepare(scratch, epochs, "patience = 60.0");
@@ -264,7 +244,7 @@ fn a_run_survives_the_end_of_any_of_its_nodes() {
     let mut kept = 0;
     for (at, (role, index)) in ALL.into_iter().enumerate() {
         // Something is kept between each two.
-        kept = wait_for_kept(&scratch, kept);
+        kept = wait_for_kept(&scratch.file("kept"), kept);
         assert!(nodes[at].0.try_wait().unwrap().is_none(), "{role} has ended");
         nodes[at].0.kill().unwrap();
         nodes[at].0.wait().unwrap();
@@ -301,7 +281,7 @@ fn documents_and_snapshots_have_addresses() {
     let text = text.replace("\"shards\"", &format!("\"{out}\""));
     fs::write(&config, text.replace("\"kept\"", &format!("\"{}\"", url("kept")))).unwrap();
     let mut nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
-    assert!(wait_for_kept(&scratch, 0) < epochs, "the run is over");
+    assert!(wait_for_kept(&scratch.file("kept"), 0) < epochs, "the run is over");
     let (role, index) = ALL[3];
     nodes[3].0.kill().unwrap();
     nodes[3].0.wait().unwrap();
@@ -320,10 +300,6 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
     // Nothing else is kept but what signals ask for.
     let epochs = 1_000_000;
     let config = prepare_keeping(&scratch, epochs, epochs);
-    let terminate = |node: &Node| {
-        let id = node.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    };
     let kept = |said: &str| -> u32 {
         let (_, rest) = said.split_once("topics of epoch ").unwrap();
         rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -334,7 +310,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
     for at in [3, 1] {
         let (role, index) = ALL[at];
         let node = nodes[at].take().unwrap();
-        terminate(&node);
+        terminate(&node.0);
         let (status, said) = node.end();
         assert_eq!(status, Some(75), "{role}: {said}");
         assert!(kept(&said) >= before, "{role}: {said}");
@@ -343,7 +319,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
     }
     // All end with the master, and begin again.
     thread::sleep(Duration::from_millis(300));
-    terminate(nodes[0].as_ref().unwrap());
+    terminate(&nodes[0].as_ref().unwrap().0);
     for (node, (role, _)) in nodes.into_iter().flatten().zip(ALL) {
         let (status, said) = node.end();
         assert_eq!(status, Some(75), "{role}: {said}");

@@ -35,7 +35,7 @@ impl Master {
             }
         } else if !stopping.is_empty() {
             self.phase = Phase::Gone;
-            self.clear_outbox();
+            self.clear_outbox(port);
             let finish =
                 self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
             for node in stopping {
@@ -49,7 +49,7 @@ impl Master {
         self.phase = Phase::Finishing(self.num_others());
         let finish = self.finish_message(self.stopped.is_some());
         self.tell_servers(&finish, Kind::Push, For::Finish, port);
-        self.tell_workers(&finish, For::Finish, port);
+        self.tell_workers(&finish, Kind::Push, For::Finish, port);
     }
 
     pub(super) fn finish_message(&self, stopped: bool) -> Control {

@@ -216,7 +216,7 @@ impl Master {
                 if !self.is_ending() {
                     self.phase = Phase::Gone;
                     self.outbox.forget(peer);
-                    self.clear_outbox();
+                    self.clear_outbox(port);
                     self.let_go(port);
                 }
                 Ok(())
@@ -280,7 +280,7 @@ impl Master {
                 port.reply(ticket, Draft::new());
                 if attempt == self.attempt && self.here.contains(&peer) && !self.is_ending() {
                     self.phase = Phase::Gone;
-                    self.clear_outbox();
+                    self.clear_outbox(port);
                     self.let_go(port);
                 }
                 self.try_to_start(port)
@@ -352,7 +352,7 @@ impl Master {
             let Setup { job, options, .. } = &self.setup;
             self.placement = Some(place(job, options, &self.words, self.documents)?);
         }
-        self.clear_outbox();
+        self.clear_outbox(port);
         self.done.clear();
         self.to_begin.clear();
         self.kept_by.clear();
@@ -389,7 +389,7 @@ impl Master {
                 *left -= 1;
                 if *left == 0 {
                     self.phase = Phase::Working;
-                    self.tell_workers(&self.start_message(), For::Told, port);
+                    self.tell_workers(&self.start_message(), Kind::Push, For::Told, port);
                 }
             }
             (For::End, Phase::Ending(left)) => {
@@ -411,7 +411,7 @@ impl Master {
                     if let Some((round, gained)) = self.to_begin.pop_front() {
                         self.begun = round;
                         let begin = Control::Begin { round, kept: self.kept, gained };
-                        self.tell_workers(&begin, For::Told, port);
+                        self.tell_workers(&begin, Kind::Push, For::Told, port);
                     }
                     self.go_on(port);
                 }
@@ -445,8 +445,8 @@ impl Master {
     }
 
     /// The attempt is over: nobody is told any more what belongs to it.
-    fn clear_outbox(&mut self) {
-        self.outbox.clear_but(|what| *what == For::Leave);
+    fn clear_outbox(&mut self, port: &mut dyn Port) {
+        self.outbox.clear_but(port, |what| *what == For::Leave);
     }
 
     fn start_message(&self) -> Control {
@@ -462,10 +462,10 @@ impl Master {
         }
     }
 
-    fn tell_workers(&mut self, control: &Control, what: For, port: &mut dyn Port) {
+    fn tell_workers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {
         let frame = self.frame(control);
         for worker in 0..self.setup.workers {
-            self.outbox.tell(port, self.setup.worker(worker), Kind::Push, &frame, what);
+            self.outbox.tell(port, self.setup.worker(worker), kind, &frame, what);
         }
     }
 

@@ -54,12 +54,9 @@ impl Master {
         // Those who have to end wait for an epoch's end, and nobody begins another.
         let is_stopping = !joining && !self.stopping.is_empty();
         if last && is_stopping && self.begun == self.round {
-            let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
             self.phase = Phase::Keeping(self.setup.workers);
-            let keep = Control::Keep { attempt, epoch }.encode(topics, words);
-            for worker in 0..self.setup.workers {
-                self.outbox.send(port, self.setup.worker(worker), Kind::Call, &keep, For::Keep);
-            }
+            let keep = Control::Keep { attempt, epoch };
+            self.tell_workers(&keep, Kind::Call, For::Keep, port);
             return Ok(());
         }
         self.round = self.round.next(rounds);
