@@ -194,6 +194,17 @@ fn wait_for_kept(directory: &Path, before: u32) -> u32 {
     }
 }
 
+/// A process that does not outlive a test that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Asks a process to end.
 fn terminate(process: &Child) {
     let id = process.id().to_string();
@@ -209,12 +220,12 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
     command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
     command.args(["--epochs", "1000000", "--workers", "2", "--quiet"]).args(snapshots);
-    let mut endless = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut endless = Running(command.stderr(Stdio::piped()).spawn().unwrap());
     wait_for_kept(&directory, 29);
-    terminate(&endless);
-    let status = endless.wait().unwrap();
+    terminate(&endless.0);
+    let status = endless.0.wait().unwrap();
     let mut said = String::new();
-    endless.stderr.unwrap().read_to_string(&mut said).unwrap();
+    endless.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let stopped = kept(&directory);
     assert_eq!(status.code(), Some(75), "{said}");
     assert!(said.contains(&format!("the run goes on from topics of epoch {stopped}")), "{said}");
