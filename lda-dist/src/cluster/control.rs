@@ -35,7 +35,7 @@ use std::time::Duration;
 use super::Waited;
 use crate::aggregate::Wanted;
 use crate::job::Round;
-use crate::placement::WordUses;
+use crate::placement::{Lengths, WordUses};
 use crate::together::Bytes;
 use crate::wire::{RowCode, put_uses, take, take_uses};
 
@@ -45,7 +45,7 @@ pub(super) enum Control {
     /// Uses are (word, tokens, documents that have it), words ascending.
     Words {
         shard: u16,
-        documents: u64,
+        lengths: Lengths,
         uses: Vec<(u32, u32, u32)>,
     },
     Done {
@@ -56,7 +56,7 @@ pub(super) enum Control {
     Start {
         attempt: u32,
         epoch: u32,
-        documents: u64,
+        lengths: Lengths,
         words: WordUses,
     },
     Begin {
@@ -130,10 +130,10 @@ impl Control {
             to.extend(round.attempt.to_le_bytes());
         };
         match self {
-            Self::Words { shard, documents, uses } => {
+            Self::Words { shard, lengths, uses } => {
                 to.push(WORDS);
                 to.extend(shard.to_le_bytes());
-                to.extend(documents.to_le_bytes());
+                put_lengths(lengths, &mut to);
                 let tokens: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.1)).collect();
                 let of_documents: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.2)).collect();
                 RowCode::new(words).encode(&tokens, &mut to);
@@ -157,11 +157,11 @@ impl Control {
                     put_parts(parts, &mut to);
                 }
             }
-            Self::Start { attempt, epoch, documents, words } => {
+            Self::Start { attempt, epoch, lengths, words } => {
                 to.push(START);
                 to.extend(attempt.to_le_bytes());
                 to.extend(epoch.to_le_bytes());
-                to.extend(documents.to_le_bytes());
+                put_lengths(lengths, &mut to);
                 put_uses(words, &mut to);
             }
             Self::Begin { round, kept, gained } => {
@@ -215,7 +215,7 @@ impl Control {
         let control = match kind {
             WORDS => {
                 let shard = u16::from_le_bytes(take(&mut rest)?);
-                let documents = u64::from_le_bytes(take(&mut rest)?);
+                let lengths = take_lengths(&mut rest)?;
                 let (mut tokens, mut of_documents) = (Vec::<(u32, u32)>::new(), Vec::new());
                 RowCode::new(words).decode(&mut rest, &mut tokens).ok()?;
                 RowCode::new(words).decode(&mut rest, &mut of_documents).ok()?;
@@ -229,7 +229,7 @@ impl Control {
                 };
                 let uses: Option<Vec<_>> = tokens.iter().zip(&of_documents).map(fit).collect();
                 let uses = uses.filter(|_| tokens.len() == of_documents.len())?;
-                Self::Words { shard, documents, uses }
+                Self::Words { shard, lengths, uses }
             }
             DONE => {
                 let round = take_round(&mut rest)?;
@@ -240,9 +240,9 @@ impl Control {
             START => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 let epoch = u32::from_le_bytes(take(&mut rest)?);
-                let documents = u64::from_le_bytes(take(&mut rest)?);
+                let lengths = take_lengths(&mut rest)?;
                 let words = take_uses(words, &mut rest).ok()?;
-                Self::Start { attempt, epoch, documents, words }
+                Self::Start { attempt, epoch, lengths, words }
             }
             BEGIN => {
                 let round = take_round(&mut rest)?;
@@ -313,6 +313,16 @@ fn take_took(rest: &mut &[u8]) -> Option<Took> {
     Some(Took { bytes, waited, memory, non_zeros, parts: take_parts(rest)? })
 }
 
+fn put_lengths(lengths: &Lengths, to: &mut Vec<u8>) {
+    to.extend(lengths.documents.to_le_bytes());
+    to.extend(lengths.squares.to_le_bytes());
+}
+
+fn take_lengths(rest: &mut &[u8]) -> Option<Lengths> {
+    let documents = u64::from_le_bytes(take(rest)?);
+    Some(Lengths { documents, squares: u64::from_le_bytes(take(rest)?) })
+}
+
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
     let epoch = u32::from_le_bytes(take(rest)?);
     let number = u16::from_le_bytes(take(rest)?);
@@ -344,6 +354,10 @@ mod tests {
         prop::option::of(took)
     }
 
+    fn lengths() -> impl Strategy<Value = Lengths> {
+        any::<[u64; 2]>().prop_map(|[documents, squares]| Lengths { documents, squares })
+    }
+
     fn control() -> impl Strategy<Value = Control> {
         let uses = prop::collection::btree_map(0..WORDS, (1..u32::MAX, 0..9u32), 0..5);
         let of = |(word, (tokens, less)): (u32, (u32, u32))| {
@@ -352,19 +366,19 @@ mod tests {
         let gained = prop::collection::btree_map(0..TOPICS, prop_oneof![-99..0i32, 1..99i32], 0..9);
         let round = || any::<(u32, u16, u32)>().prop_map(round_of);
         prop_oneof![
-            (any::<u16>(), any::<u64>(), uses).prop_map(move |(shard, documents, uses)| {
-                Control::Words { shard, documents, uses: uses.into_iter().map(of).collect() }
+            (any::<u16>(), lengths(), uses).prop_map(move |(shard, lengths, uses)| {
+                Control::Words { shard, lengths, uses: uses.into_iter().map(of).collect() }
             }),
             (round(), any::<u32>(), took()).prop_map(|(round, kept, took)| Control::Done {
                 round,
                 kept,
                 took
             }),
-            (any::<[u32; 2]>(), any::<u64>(), prop::array::uniform5(0..1u64 << 45)).prop_map(
-                |([attempt, epoch], documents, tokens)| {
+            (any::<[u32; 2]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
+                |([attempt, epoch], lengths, tokens)| {
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
                     let words = WordUses::new(tokens.to_vec(), of_words).unwrap();
-                    Control::Start { attempt, epoch, documents, words }
+                    Control::Start { attempt, epoch, lengths, words }
                 }
             ),
             (round(), any::<u32>(), gained).prop_map(|(round, kept, gained)| {
@@ -390,13 +404,15 @@ mod tests {
     #[test]
     fn uses_that_do_not_fit_are_no_message() {
         let read = |tokens: &[(u32, u32)], documents: &[(u32, u32)]| {
-            let mut bytes = vec![super::WORDS, 3, 0, 9, 0, 0, 0, 0, 0, 0, 0];
+            let mut bytes =
+                vec![super::WORDS, 3, 0, 9, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0];
             RowCode::new(WORDS).encode(tokens, &mut bytes);
             RowCode::new(WORDS).encode(documents, &mut bytes);
             Control::decode(TOPICS, WORDS, &bytes)
         };
         let uses = vec![(0, 4, 2), (3, 1, 1)];
-        let words = Control::Words { shard: 3, documents: 9, uses };
+        let words =
+            Control::Words { shard: 3, lengths: Lengths { documents: 9, squares: 20 }, uses };
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (3, 1)]), Some(words));
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (4, 1)]), None, "of other words");
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2)]), None, "of fewer words");

@@ -153,12 +153,12 @@ impl<T: TopicIndex> ServerNode<T> {
         }
         let control = Control::decode(job.topics(), job.words(), body)
             .ok_or_else(|| nonsense("bytes that are no message"))?;
-        if let Control::Start { attempt, epoch, documents, words } = control {
+        if let Control::Start { attempt, epoch, lengths, words } = control {
             // One that is over may come behind the word that it is.
             if attempt <= self.over.max(*now) {
                 return Err(Refusal::Now);
             }
-            let placement = place(job, &setup.options, &words, documents).map_err(Failed::from)?;
+            let placement = place(job, &setup.options, &words, lengths).map_err(Failed::from)?;
             let own = placement.held(self.number, job.topics());
             *now = attempt;
             (*of, *ended) = (Round::joining(epoch, attempt), None);

@@ -13,11 +13,11 @@ impl Placement {
     /// [`PlacementError`].
     ///
     /// ```
-    /// use lda_dist::placement::{Demand, Placement, PlacementError, WordUses};
+    /// use lda_dist::placement::{Demand, Lengths, Placement, PlacementError, WordUses};
     ///
     /// // As frequent as each other; the last two in few documents, so that they will have few topics.
     /// let words = WordUses::new(vec![100; 4], vec![90, 90, 9, 9])?;
-    /// let demand = Demand { topics: 1000, shards: 10, documents: 90 };
+    /// let demand = Demand { topics: 1000, shards: 10, lengths: Lengths::even(90, 400) };
     /// let placement = Placement::dealt(&words, &demand, 2, 2)?;
     /// let server = |word| placement.server(placement.partition(word));
     /// assert!(server(0) != server(1) && server(2) != server(3));
@@ -52,10 +52,12 @@ impl Placement {
         let costs = |words: &[u32]| -> Vec<Item> {
             words.iter().map(|&word| items[word as usize]).collect()
         };
-        let (of_hot, of_others) = (costs(&hot.words), costs(&others));
+        let mut of_hot = costs(&hot.words);
+        of_hot.iter_mut().for_each(|item| *item = item.all_pulled());
+        let of_others = costs(&others);
         let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
         let homes = deal::deal(&of_others, documents, &empty(partitions));
-        let cut = Cut::new(partitions, hot.partitions, servers.min(hot.slices));
+        let cut = Cut::new(partitions, hot.partitions, hot.slices_on(servers));
         let mut of_word = vec![0; items.len()];
         for (&word, &at) in hot.words.iter().zip(&hot_homes) {
             of_word[word as usize] = cut.hot(at);
@@ -88,13 +90,18 @@ impl Placement {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::Lengths;
     use super::super::uses::with_a_hot_word;
     use super::*;
+
+    fn even(documents: u64, words: &WordUses) -> Lengths {
+        Lengths::even(documents, words.tokens().iter().sum())
+    }
 
     #[test]
     fn hot_words_are_on_all_servers_and_others_on_one() {
         let words = with_a_hot_word();
-        let demand = Demand { topics: 8000, shards: 300, documents: 90_000 };
+        let demand = Demand { topics: 8000, shards: 300, lengths: even(90_000, &words) };
         let place = |servers| Placement::dealt(&words, &demand, 30, servers).unwrap();
         let placement = place(30);
         let hot = placement.partition(0);
@@ -131,9 +138,11 @@ mod tests {
 
     #[test]
     fn who_has_slices_has_less_of_the_others() {
+        // None is sampled.
         let costs = [30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
+        let items = costs.map(|cost| Item::fixed(cost).all_pulled());
         let hot = Hot { words: vec![0], partitions: 1, slices: 2 };
-        let placement = Placement::deal(&costs.map(Item::fixed), &Documents::default(), 6, 3, &hot);
+        let placement = Placement::deal(&items, &Documents::default(), 6, 3, &hot);
         let count = |server| placement.held(server, 600).filter(|it| it.words != [0]).count();
         assert_eq!(count(2), 3, "15 on each of the first two, and 30 a server");
     }
@@ -143,7 +152,7 @@ mod tests {
         // The first has 0.6 % of all tokens.
         let tokens: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 2_000_000 / (rank + 20)).collect();
         let words = WordUses::new(tokens.clone(), tokens).unwrap();
-        let demand = Demand { topics: 1000, shards: 100, documents: 200_000 };
+        let demand = Demand { topics: 1000, shards: 100, lengths: even(200_000, &words) };
         let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
         assert_eq!((placement.num_partitions(), placement.num_slices()), (100, 100));
     }

@@ -5,7 +5,7 @@ use lda_core::counts::TopicIndex;
 
 use super::{Options, Routing, TogetherError};
 use crate::job::Job;
-use crate::placement::{Demand, Partitioner, Placement, WordUses, estimated_cost};
+use crate::placement::{Demand, Lengths, Partitioner, Placement, WordUses, estimated_cost};
 use crate::route::Route;
 use crate::shard::Shard;
 
@@ -30,7 +30,7 @@ pub(crate) fn routes<T: TopicIndex>(
     }
 }
 
-/// Places words by what they cost before anything is known of their topics: how often they occur, in so many documents.
+/// Places words by what they cost before anything is known of their topics: how often they occur, in documents of such lengths.
 ///
 /// # Errors
 /// [`TogetherError`], where words or documents cannot be divided so.
@@ -38,20 +38,20 @@ pub fn place(
     job: &Job,
     options: &Options,
     words: &WordUses,
-    documents: u64,
+    lengths: Lengths,
 ) -> Result<Placement, TogetherError> {
     let Options { shards, partitions, ranges, rounds, servers, partitioner, .. } = *options;
     options.check()?;
     if shards == 0 {
-        return Err(TogetherError::Shards { shards, documents: documents as usize });
+        return Err(TogetherError::Shards { shards, documents: lengths.documents as usize });
     }
     if u16::try_from(partitions).is_err() {
         return Err(TogetherError::Partitions { partitions });
     }
-    let mean = words.tokens().iter().sum::<u64>().div_ceil(documents.max(1));
+    let mean = words.tokens().iter().sum::<u64>().div_ceil(lengths.documents.max(1));
     let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
     let placement = if partitioner == Partitioner::Dealt {
-        let demand = Demand { topics: job.topics(), shards: shards.into(), documents };
+        let demand = Demand { topics: job.topics(), shards: shards.into(), lengths };
         Placement::dealt(words, &demand, partitions, servers)?
     } else {
         let costs: Vec<u64> = words.tokens().iter().map(cost).collect();

@@ -51,7 +51,7 @@ use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
 use crate::bench::{Bench, SliceRows};
 use crate::job::{Job, Round};
-use crate::placement::{Placement, WordUses};
+use crate::placement::{Lengths, Placement, WordUses};
 use crate::request::{self, About, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
@@ -126,9 +126,9 @@ impl<T: TopicIndex> Together<T> {
     /// # Errors
     /// [`TogetherError`].
     pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
-        let (shards, documents) = (options.shards, corpus.num_documents() as u64);
+        let shards = options.shards;
         let firsts = cut(corpus, shards)?;
-        let placement = place(job, options, &WordUses::of(corpus), documents)?;
+        let placement = place(job, options, &WordUses::of(corpus), Lengths::of(corpus))?;
         let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
             let documents = ends[0]..ends[1];
             Shard::new(job, options.hybrid, &placement, number, corpus, documents, 0)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lda_dist::placement::WordUses;
+use lda_dist::placement::{Lengths, WordUses};
 use lda_dist::request::Kind;
 use lda_dist::together::{Happening, cut, place};
 
@@ -57,8 +57,8 @@ fn bench(tokens: u64, rows: &[u64]) -> u64 {
 /// What the docs say of the heaviest worker and the heaviest server.
 fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let Setup { options, job, .. } = setup;
-    let (frequencies, documents) = (corpus.word_frequencies(), corpus.num_documents() as u64);
-    let placement = place(job, options, &WordUses::of(corpus), documents).unwrap();
+    let frequencies = corpus.word_frequencies();
+    let placement = place(job, options, &WordUses::of(corpus), Lengths::of(corpus)).unwrap();
     let firsts = cut(corpus, options.shards).unwrap();
     let (topics, rounds) = (u64::from(TOPICS), u64::from(options.slack) + 1);
     // Tokens of the largest partition of a shard, and the most that a request may take of one.

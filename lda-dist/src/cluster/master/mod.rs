@@ -15,7 +15,7 @@ use super::outbox::Outbox;
 use super::tally::Tally;
 use super::{Failed, Keeper, Port, Report, Setup, Stage, Topics, outcome, reject};
 use crate::job::{JOINING, Round};
-use crate::placement::{Placement, WordUses};
+use crate::placement::{Lengths, Placement, WordUses};
 use crate::snapshot::{LATEST, latest, parse_latest};
 use crate::together::place;
 
@@ -71,7 +71,7 @@ pub struct Master {
     /// Nodes that wait for what they are told, or do it.
     here: BTreeSet<NodeId>,
     words: WordUses,
-    documents: u64,
+    lengths: Lengths,
     heard: BTreeSet<u16>,
     /// The last that any node has heard of.
     attempt: u32,
@@ -111,7 +111,7 @@ impl Master {
             phase: Phase::Gone,
             here: BTreeSet::new(),
             words: WordUses::none(setup.job.words() as usize),
-            documents: 0,
+            lengths: Lengths::default(),
             heard: BTreeSet::new(),
             attempt: 0,
             fruitless: 0,
@@ -246,14 +246,14 @@ impl Master {
         let (job, peer) = (&self.setup.job, ticket.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
         match Control::decode(job.topics(), job.words(), body) {
-            Some(Control::Words { shard, documents, uses }) => {
+            Some(Control::Words { shard, lengths, uses }) => {
                 port.reply(ticket, Draft::new());
                 if shard >= self.setup.options.shards {
                     return Err(nonsense(format!("words of shard {shard}")));
                 }
                 // Who has started anew says it again.
                 if self.heard.insert(shard) {
-                    self.documents = self.documents.saturating_add(documents);
+                    self.lengths.add(lengths);
                     for (word, tokens, documents) in uses {
                         let added = self.words.add(word, tokens.into(), documents.into());
                         added.map_err(|error| nonsense(error.to_string()))?;
@@ -350,7 +350,7 @@ impl Master {
         self.attempt = self.attempt.saturating_add(1);
         if self.placement.is_none() {
             let Setup { job, options, .. } = &self.setup;
-            self.placement = Some(place(job, options, &self.words, self.documents)?);
+            self.placement = Some(place(job, options, &self.words, self.lengths)?);
         }
         self.clear_outbox(port);
         self.done.clear();
@@ -452,7 +452,7 @@ impl Master {
     fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round;
         let words = self.words.clone();
-        Control::Start { attempt, epoch, documents: self.documents, words }
+        Control::Start { attempt, epoch, lengths: self.lengths, words }
     }
 
     fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {

@@ -50,7 +50,7 @@ mod tests {
     use crate::cluster::{MASTER, Message, Setup};
     use crate::documents::InMemory;
     use crate::job::Job;
-    use crate::placement::WordUses;
+    use crate::placement::{Lengths, WordUses};
     use crate::together::Options;
 
     /// What was asked and has no answer.
@@ -97,13 +97,13 @@ mod tests {
             keep_every: 0,
             ahead: 0,
         };
-        let words = WordUses::of(&corpus);
+        let (words, lengths) = (WordUses::of(&corpus), Lengths::of(&corpus));
         let stored = InMemory::new(corpus, 4).unwrap();
         let mut worker = Worker::new(setup, 0, stored, None);
         worker.most_joining = most_joining;
         let start = move |attempt| {
             let words = words.clone();
-            let start = Control::Start { attempt, epoch: 0, documents: 40, words };
+            let start = Control::Start { attempt, epoch: 0, lengths, words };
             let ticket = Ticket { peer: MASTER, incarnation: 1, number: attempt.into() };
             Action::Asked { ticket, kind: Kind::Push, body: start.encode(20, 50).into() }
         };

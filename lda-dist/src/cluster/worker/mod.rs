@@ -19,7 +19,7 @@ use super::{
 };
 use crate::bench::Bench;
 use crate::job::{JOINING, Round};
-use crate::placement::{Placement, WordUses};
+use crate::placement::{Lengths, Placement, WordUses};
 use crate::shard::Shard;
 use crate::together::{Bytes, Options, place};
 
@@ -213,8 +213,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let uses = uses.map_err(|_| {
                 failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
             })?;
-            let documents = corpus.num_documents() as u64;
-            let told = Control::Words { shard, documents, uses };
+            let told = Control::Words { shard, lengths: Lengths::of(&corpus), uses };
             self.link.tell(&told, &self.setup, port);
         }
         self.link.introduce(self.attempt.max(self.over), &self.setup, port);
@@ -287,11 +286,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port.reply(ticket, Draft::new());
         match control {
             // One that is over may come behind the word that it is.
-            Control::Start { attempt, epoch, documents, words }
+            Control::Start { attempt, epoch, lengths, words }
                 if attempt > self.attempt.max(self.over) =>
             {
                 self.attempt = attempt;
-                self.go_to(epoch, documents, &words, port)
+                self.go_to(epoch, lengths, &words, port)
             }
             Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
                 let Options { rounds, slack, .. } = self.setup.options;
@@ -322,7 +321,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     fn go_to(
         &mut self,
         epoch: u32,
-        documents: u64,
+        lengths: Lengths,
         words: &WordUses,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
@@ -344,7 +343,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.round = Round::joining(epoch, self.attempt);
         self.queued = self.round;
         self.ending.push_back((self.round, None));
-        let placement = place(&self.setup.job, &self.setup.options, words, documents)?;
+        let placement = place(&self.setup.job, &self.setup.options, words, lengths)?;
         for number in self.setup.shards(self.number) {
             let (corpus, first) = self
                 .documents

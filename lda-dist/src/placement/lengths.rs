@@ -1,0 +1,57 @@
+//! How long documents are.
+
+/// How many documents there are, and how long: what is known of them before anything is of their topics.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_dist::placement::Lengths;
+///
+/// let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1]])?;
+/// assert_eq!(Lengths::of(&corpus), Lengths { documents: 2, squares: 9 + 1 });
+/// # Ok::<(), lda_core::CorpusError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths {
+    /// Documents D.
+    pub documents: u64,
+    /// Squares of documents' tokens, summed.
+    pub squares: u64,
+}
+
+impl Lengths {
+    /// Of a corpus.
+    pub fn of(corpus: &lda_core::Corpus) -> Self {
+        let mut lengths = Self::default();
+        for tokens in (0..corpus.num_documents()).map(|d| corpus.doc_length(d)) {
+            lengths.add(Self { documents: 1, squares: tokens.saturating_mul(tokens) });
+        }
+        lengths
+    }
+
+    /// Of so many documents, all of the same length, with so many tokens together.
+    pub fn even(documents: u64, tokens: u64) -> Self {
+        let squares = u128::from(tokens) * u128::from(tokens) / u128::from(documents.max(1));
+        Self { documents, squares: squares.try_into().unwrap_or(u64::MAX) }
+    }
+
+    /// These and others; as many as there are numbers, at most.
+    pub fn add(&mut self, more: Self) {
+        self.documents = self.documents.saturating_add(more.documents);
+        self.squares = self.squares.saturating_add(more.squares);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_of_one_length() {
+        let mut all = Lengths::even(3, 12);
+        assert_eq!(all, Lengths { documents: 3, squares: 48 });
+        assert_eq!(Lengths::even(0, 0), Lengths::default());
+        assert_eq!(Lengths::even(1, u64::MAX).squares, u64::MAX);
+        all.add(Lengths { documents: u64::MAX, squares: 2 });
+        assert_eq!(all, Lengths { documents: u64::MAX, squares: 50 });
+    }
+}
