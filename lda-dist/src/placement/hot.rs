@@ -81,14 +81,18 @@ impl Hot {
         Self { words: hot, partitions: more, slices }
     }
 
-    /// Slices of each of its partitions on so many servers: on each of them one, or where there are fewer slices than
-    /// servers as many of all partitions on one as on another, as near as that comes.
+    /// Slices of each of its partitions on so many servers, at most one on each: as many as leave the server with most slices
+    /// with the least, and more of those that are as good.
     pub fn slices_on(&self, servers: u32) -> u32 {
         let most = self.slices.min(servers).max(1);
-        let all = u64::from(self.partitions) * u64::from(most);
-        let even = all - all % u64::from(servers.max(1));
-        let each = even / u64::from(self.partitions.max(1));
-        if each == 0 { most } else { each as u32 }
+        let heaviest = |slices: u32| {
+            let all = u64::from(self.partitions) * u64::from(slices);
+            all.div_ceil(servers.max(1).into())
+        };
+        let is_better = |slices: u32, than: u32| {
+            heaviest(slices) * u64::from(than) <= heaviest(than) * u64::from(slices)
+        };
+        (1..=most).fold(1, |best, slices| if is_better(slices, best) { slices } else { best })
     }
 }
 
@@ -221,6 +225,8 @@ mod tests {
         assert_eq!([1, 4, 31, 100].map(|servers| slices(3, 31, servers)), [1, 4, 31, 31]);
         // Of 93 on 32, 310 on 300, 341 on 300.
         assert_eq!((slices(3, 31, 32), slices(10, 31, 300), slices(11, 31, 300)), (21, 30, 27));
+        // Half of a partition either way: two quarters of eight, or one of four halves.
+        assert_eq!(slices(2, 4, 5), 4);
         assert_eq!(Hot::none().slices_on(8), 1);
     }
 

@@ -8,7 +8,7 @@
 ///
 /// let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1]])?;
 /// assert_eq!(Lengths::of(&corpus), Lengths { documents: 2, squares: 9 + 1 });
-/// # Ok::<(), lda_core::CorpusError>(())
+/// # Ok::<(), lda_core::corpus::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
