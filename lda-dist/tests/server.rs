@@ -379,6 +379,24 @@ fn memory_is_told_with_the_largest_documents_that_were_pushed() {
 }
 
 #[test]
+fn memory_is_told_with_documents_that_are_here_at_once() {
+    let at_once = |at_a_time: usize| {
+        let mut both = both();
+        let plan = both.shard.request(0, vec![Route::Push; both.words]);
+        let code = both.code();
+        for some in plan.pushed.chunks(at_a_time) {
+            let mut body = Vec::new();
+            some.iter().for_each(|document| code.encode(document, &mut body));
+            both.ask(Kind::Push, &body).unwrap();
+        }
+        (both.server.memory(), plan.pushed)
+    };
+    let ((all, documents), (each, _)) = (at_once(usize::MAX), at_once(1));
+    let tokens: usize = documents.iter().map(|document| document.tokens.len()).sum();
+    assert!(all >= each + 8 * tokens, "{all} {each}");
+}
+
+#[test]
 fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
     let mut both = both();
     assert_eq!(both.shard.begin_round(&both.totals, 0), Ok(()));
