@@ -11,8 +11,8 @@
 //!
 //! | kind | of a word that is pulled | pushed |
 //! |---|---|---|
-//! | bytes at first | s rows of min(n, K) entries, 2 n gained | n tokens |
-//! | bytes when documents' rows are shorter | s rows of min(n, K) entries, 2 n gained | n tokens |
+//! | bytes at first | s rows of min(n, K) entries, 2 n gained | rows of d documents, n tokens |
+//! | bytes when documents' rows are shorter | s rows of min(n, K) entries, 2 n gained | shorter rows of d documents, n tokens |
 //! | what a server samples | 0 | n |
 //! | rows at first, were all pulled | s min(n, K) | the same |
 //! | rows later | s √n · d/n | the same |
@@ -72,6 +72,14 @@ impl Item {
     /// What costs so much in every way.
     pub(super) fn fixed(cost: f64) -> Self {
         Self { fixed: [cost; KINDS], pulled: cost, ..Self::default() }
+    }
+
+    /// What costs so many bytes, or so many if all were pulled, and nothing else.
+    #[cfg(test)]
+    pub(super) fn of_bytes(cost: f64, pulled: f64) -> Self {
+        let mut item = Self { pulled, ..Self::default() };
+        item.fixed[..TIMES].fill(cost);
+        item
     }
 
     /// Whether it is too much for one of those that have so much in the mean: so far as it is pulled, in any way that bytes

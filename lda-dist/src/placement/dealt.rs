@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn who_has_slices_has_less_of_the_others() {
-        // None is sampled.
-        let costs = [30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
-        let items = costs.map(|cost| Item::fixed(cost).all_pulled());
+        // The first would be pushed for nothing, and is pulled as it is hot.
+        let mut items = [Item::of_bytes(10.0, 10.0); 7];
+        items[0] = Item::of_bytes(0.0, 30.0);
         let hot = Hot { words: vec![0], partitions: 1, slices: 2 };
         let placement = Placement::deal(&items, &Documents::default(), 6, 3, &hot);
         let count = |server| placement.held(server, 600).filter(|it| it.words != [0]).count();
