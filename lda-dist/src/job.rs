@@ -163,6 +163,7 @@ impl Job {
             seed: self.seed,
             epoch: round.epoch,
             round: round.number,
+            again: 0,
             mh_steps: 0,
             isa: self.isa,
         }

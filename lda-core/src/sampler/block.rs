@@ -1,5 +1,7 @@
 //! What a driver lends to a sampler, and what it gets back.
 
+use std::ops::Range;
+
 use crate::counts::{Rows, TopicIndex};
 use crate::layout::Visit;
 use crate::sampler::WordTables;
@@ -101,6 +103,9 @@ pub struct DocumentBlock<'a, T> {
     pub inverse: &'a [u32],
     /// 1 + M values a slot: its topic, then its pending proposals.
     pub tokens: &'a mut [T],
+    /// Slots whose tokens move, unless all do; a document's slots ascend then. The other tokens count, and
+    /// proposals may be drawn from them, but they keep their topics and pending proposals.
+    pub moving: Option<Range<u32>>,
 }
 
 /// What sampling a block did.

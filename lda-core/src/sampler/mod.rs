@@ -123,6 +123,8 @@ pub struct Context<'a> {
     pub epoch: u32,
     /// How often the pass ran before in this epoch.
     pub round: u16,
+    /// How often the same pass has sampled these tokens in this round before, below 64.
+    pub again: u8,
     /// Metropolis-Hastings steps M a token: proposals that it carries from pass to pass with
     /// WarpLDA, proposals of each kind that are drawn and judged at once with the others.
     pub mh_steps: usize,
@@ -131,9 +133,9 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The key of a stream of this epoch.
+    /// The key of a stream of this epoch. There are four passes at most.
     pub fn stream(&self, pass: u32, key: BlockKey, purpose: Purpose) -> StreamKey {
-        let pass = u32::from(self.round) << 8 | pass;
+        let pass = u32::from(self.round) << 8 | u32::from(self.again) << 2 | pass;
         StreamKey { seed: self.seed, epoch: self.epoch, pass, block: key.number(), purpose }
     }
 }

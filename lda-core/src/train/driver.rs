@@ -95,6 +95,7 @@ impl<'a> Job<'a> {
             seed: self.seed,
             epoch: self.epoch,
             round: self.round,
+            again: 0,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }
@@ -295,6 +296,7 @@ fn document_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block
                 lengths: slots.lengths(range),
                 inverse: inverse.range(range),
                 tokens,
+                moving: None,
             })
         })
         .collect()

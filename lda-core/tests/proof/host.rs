@@ -62,6 +62,7 @@ impl Job {
             seed: self.seed,
             epoch: self.epoch,
             round: 0,
+            again: 0,
             mh_steps: self.mh_steps,
             isa: self.isa,
         }
@@ -442,6 +443,7 @@ impl<T: TopicIndex> Whole<T> {
             lengths: slots.lengths(range),
             inverse: inverse.as_ref().expect("a sampler by document asks for it").range(range),
             tokens: &mut tokens[bounds.start * *stride..bounds.end * *stride],
+            moving: None,
         })
     }
 }

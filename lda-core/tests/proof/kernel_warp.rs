@@ -26,6 +26,8 @@ enum Axis {
     /// The same, and of these only their counts are known.
     CountedWord,
     Document,
+    /// And with tokens of the document that do not move now.
+    SharedDocument,
 }
 
 /// A row of tokens and the totals of the state around it.
@@ -53,7 +55,7 @@ impl Row {
             (u * u * topics as f64) as u32
         };
         let z: Vec<u32> = (0..tokens).map(|_| topic()).collect();
-        let is_shared = matches!(axis, Axis::SharedWord | Axis::CountedWord);
+        let is_shared = !matches!(axis, Axis::Word | Axis::Document);
         let others = if is_shared { 3 * tokens / 2 } else { 0 };
         let others: Vec<u32> = (0..others).map(|_| topic()).collect();
         let mut totals = vec![0; padded(topics)];
@@ -71,7 +73,11 @@ impl Row {
     }
 
     fn prior(&self, k: usize) -> f64 {
-        if self.axis == Axis::Document { f64::from(self.job.alpha[k]) } else { BETA }
+        if self.by_document() { f64::from(self.job.alpha[k]) } else { BETA }
+    }
+
+    fn by_document(&self) -> bool {
+        matches!(self.axis, Axis::Document | Axis::SharedDocument)
     }
 
     /// What a token of topic `own` weighs topic `k` by.
@@ -98,6 +104,23 @@ impl Row {
         let (left, right) = ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
         let all_others = [Visit { row: 1, end: others.len() as u32 }];
         let inverse: Vec<u32> = (0..n).rev().collect();
+        // Between other tokens of its own and of documents beside it, all of which stay as they are.
+        let behind = 4 + others.len() as u32 / 3;
+        let all_slots = n + others.len() as u32;
+        let records = |topics: &[T]| -> Vec<T> {
+            topics.iter().flat_map(|&z| [z, T::new(self.job.topics as u32 - 1)]).collect()
+        };
+        let (left_over, right_over) = others.split_at(others.len() / 3);
+        let beside = [T::new(0); 8];
+        let mut all_tokens = [
+            &beside[..],
+            &records(left_over)[..],
+            &tokens[..],
+            &records(right_over)[..],
+            &beside[..4],
+        ]
+        .concat();
+        let shared: Vec<u32> = (0..4 + all_slots + 2).collect();
         let counted = self.axis == Axis::CountedWord;
         // Two words beside this one, which have tokens elsewhere and none here.
         let lengths = [4, u64::from(n) + others.len() as u64, 4];
@@ -113,6 +136,14 @@ impl Row {
                 lengths: &[n],
                 inverse: &inverse,
                 tokens: &mut tokens,
+                moving: None,
+            }),
+            Axis::SharedDocument => Block::Documents(DocumentBlock {
+                key,
+                lengths: &[0, 4, all_slots, 2],
+                inverse: &shared,
+                tokens: &mut all_tokens,
+                moving: Some(behind..behind + n),
             }),
             Axis::Word | Axis::SharedWord | Axis::CountedWord => {
                 let (a, b) = tokens.split_at_mut(2 * first as usize);
@@ -133,15 +164,23 @@ impl Row {
                 })
             }
         };
-        let pass = if self.axis == Axis::Document { Warp::DOCUMENTS } else { Warp::WORDS };
+        let pass = if self.by_document() { Warp::DOCUMENTS } else { Warp::WORDS };
         sampler.sample(pass, &cx, &mut scratch, block);
-        if self.axis != Axis::Document {
+        if !self.by_document() {
             let now = tokens.as_chunks::<2>().0.iter().map(|[z, _]| z.get());
             let all: Vec<u32> = now.chain(self.others.iter().copied()).collect();
             assert_eq!(row_of(&rows, 1), tally(&all), "the row of all tokens");
             let beside =
                 if counted { [vec![(1, 3), (2, 1)], vec![(0, 4)]] } else { Default::default() };
             assert_eq!([row_of(&rows, 0), row_of(&rows, 2)], beside, "rows beside it stay");
+        }
+        if self.axis == Axis::SharedDocument {
+            let (first, end) = (2 * behind as usize, 2 * (behind + n) as usize);
+            tokens.copy_from_slice(&all_tokens[first..end]);
+            let stay = [&beside[..], &records(left_over)[..]].concat();
+            assert!(all_tokens[..first] == stay, "those before it");
+            let stay = [&records(right_over)[..], &beside[..4]].concat();
+            assert!(all_tokens[end..] == stay, "those behind it");
         }
         tokens.as_chunks::<2>().0.iter().map(|[z, p]| (z.get(), p.get())).collect()
     }
@@ -206,7 +245,7 @@ fn row_of<T: TopicIndex>(rows: &Rows<T>, word: usize) -> Vec<(u32, u32)> {
 fn check<T: TopicIndex>(axis: Axis) {
     for (topics, tokens) in [(17, 3), (17, 16), (100, 37), (100, 600), (1000, 250)] {
         for symmetric in [true, false] {
-            if axis != Axis::Document && !symmetric {
+            if !matches!(axis, Axis::Document | Axis::SharedDocument) && !symmetric {
                 continue;
             }
             for count_own in [false, true] {
@@ -235,6 +274,12 @@ fn by_word_beside_other_tokens() {
 fn by_word_beside_counts() {
     check::<u16>(Axis::CountedWord);
     check::<u32>(Axis::CountedWord);
+}
+
+#[test]
+fn by_document_beside_other_tokens() {
+    check::<u16>(Axis::SharedDocument);
+    check::<u32>(Axis::SharedDocument);
 }
 
 #[test]

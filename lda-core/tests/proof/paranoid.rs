@@ -104,9 +104,9 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Paranoid<S> {
                 }
                 outcome
             }
-            Block::Documents(DocumentBlock { key, lengths, inverse, tokens }) => {
+            Block::Documents(DocumentBlock { key, lengths, inverse, tokens, moving }) => {
                 let before = tokens.to_vec();
-                let lent = DocumentBlock { key, lengths, inverse, tokens };
+                let lent = DocumentBlock { key, lengths, inverse, tokens, moving };
                 let outcome = self.0.sample(pass, cx, scratch, Block::Documents(lent));
                 judge(cx, &outcome, &before, tokens, stride);
                 outcome

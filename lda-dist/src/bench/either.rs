@@ -18,7 +18,7 @@ use std::fmt;
 
 use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::Visit;
-use lda_core::sampler::{Block, BlockKey, FPlusDoc, GridBlock, Sampler};
+use lda_core::sampler::{Block, BlockKey, Context, FPlusDoc, GridBlock, Sampler};
 
 use super::{Bench, Owner, Piece};
 
@@ -130,7 +130,7 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Samples each word as was chosen.
-    pub(super) fn sample_either(&mut self, of: &mut Owner<'_, T>) {
+    pub(super) fn sample_either(&mut self, again: u8, of: &mut Owner<'_, T>) {
         self.pieces.clear();
         let mut start = 0;
         for (&Visit { row: word, end }, &has) in self.visits.iter().zip(&self.by_document.has) {
@@ -140,15 +140,15 @@ impl<T: TopicIndex> Bench<T> {
             }
         }
         if !self.pieces.is_empty() {
-            self.by_word(of);
+            self.by_word(again, of);
         }
         if self.pieces.len() < self.visits.len() {
-            self.by_document(of);
+            self.by_document(again, of);
         }
     }
 
     /// Samples the words that were chosen.
-    fn by_document(&mut self, of: &mut Owner<'_, T>) {
+    fn by_document(&mut self, again: u8, of: &mut Owner<'_, T>) {
         self.sort_by_document();
         self.see(of.totals, of.own.iter().copied());
         let Self { by_document, totals, wave, after, .. } = self;
@@ -163,7 +163,7 @@ impl<T: TopicIndex> Bench<T> {
             documents: of.documents,
             tables: None,
         };
-        let context = of.job.context(of.round, totals, *wave);
+        let context = Context { again, ..of.job.context(of.round, totals, *wave) };
         let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             of.own[topic as usize] += by;
@@ -175,7 +175,7 @@ impl<T: TopicIndex> Bench<T> {
 
     /// Puts the tokens of these words in the order of documents; a document's stay in order.
     fn sort_by_document(&mut self) {
-        let Self { by_document, visits, documents, before, .. } = self;
+        let Self { by_document, visits, documents, after, .. } = self;
         let ByDocument { has, next, visits: of_documents, words, topics, places, .. } = by_document;
         of_documents.clear();
         let mut end = 0;
@@ -196,7 +196,7 @@ impl<T: TopicIndex> Bench<T> {
                 let next = &mut next[documents[place as usize] as usize];
                 let at = *next as usize;
                 *next += 1;
-                (words[at], topics[at], places[at]) = (row, before[place as usize], place);
+                (words[at], topics[at], places[at]) = (row, after[place as usize], place);
             }
         }
     }
@@ -320,10 +320,12 @@ mod tests {
                 bench.choose(owner.documents);
                 // Each way by turns.
                 bench.by_document.has = (0..3).map(|word| sweep >> word & 1 == 1).collect();
-                bench.by_document.next.fill(0);
-                bench.count();
                 bench.after.clone_from(&bench.before);
-                bench.sample_either(owner);
+                for pass in 0..2 {
+                    bench.by_document.next.fill(0);
+                    bench.count();
+                    bench.sample_either(pass, owner);
+                }
             });
             // Between what is counted others pass, so that they hardly know of each other.
             if sweep % 4 == 3 {
@@ -362,7 +364,7 @@ mod tests {
             let has = bench.by_document.has.clone();
             assert!(!has[0] && has[1..].iter().all(|has| *has), "{has:?}");
             assert_eq!(bench.by_document.next, [5; 20]);
-            bench.sample(&[20], owner);
+            bench.sample(&[20], 1, owner);
         });
         // And not where rows are short.
         state.others = 0;
@@ -370,7 +372,7 @@ mod tests {
             bench.make_rows();
             bench.choose(owner.documents);
             assert!(!bench.by_document.has.contains(&true));
-            bench.sample(&[20], owner);
+            bench.sample(&[20], 1, owner);
         });
     }
 
@@ -378,10 +380,12 @@ mod tests {
     fn by_word_alone_it_is_what_ranges_are() {
         let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
         let (mut bench, mut one, mut other) = (Bench::new(500), some(), some());
-        for epoch in 1..4 {
-            one.sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(&[20], owner));
+        for (epoch, passes) in [(1, 1), (2, 3), (3, 2)] {
+            one.sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(&[20], passes, owner));
             assert!(!bench.by_document.has.contains(&true));
-            other.sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(&[20, 20], owner));
+            let ranges = &[20, 20];
+            other
+                .sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(ranges, passes, owner));
             assert_eq!(one.topics, other.topics);
         }
         assert_ne!(one.topics, some().topics);

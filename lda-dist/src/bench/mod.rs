@@ -313,14 +313,14 @@ impl<T: TopicIndex> Bench<T> {
 
     /// Puts the tokens of pieces one behind the other.
     fn lay_pieces(&mut self) {
-        let Self { documents, before, pieces, .. } = self;
+        let Self { documents, after, pieces, .. } = self;
         self.grid_visits.clear();
         self.grid_documents.clear();
         self.grid_topics.clear();
         for &Piece { word, start, end, .. } in &*pieces {
             let tokens = start as usize..end as usize;
             self.grid_documents.extend_from_slice(&documents[tokens.clone()]);
-            self.grid_topics.extend_from_slice(&before[tokens]);
+            self.grid_topics.extend_from_slice(&after[tokens]);
             self.grid_visits.push(Visit { row: word, end: self.grid_topics.len() as u32 });
         }
     }
@@ -366,26 +366,35 @@ impl<T: TopicIndex> Bench<T> {
         pass(&job.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
     }
 
-    /// Samples all that lies here, by ranges of documents that end with these numbers: rows of one range are near each
+    /// Rows are without WarpLDA's tokens once more, for it to do its pass again.
+    pub fn without_long(&mut self) {
+        self.are_made = false;
+    }
+
+    /// Samples all that lies here so many times, by ranges of documents that end with these numbers: rows of one range are near each
     /// other, and in the cache. Where there is one it is sampled [either way](either), and the key with the next number of
     /// documents is its own too.
     ///
     /// # Panics
     /// If a document is beyond the last range, or if a word's documents do not ascend.
-    pub fn sample(&mut self, ends: &[u32], of: &mut Owner<'_, T>) {
+    pub fn sample(&mut self, ends: &[u32], passes: u8, of: &mut Owner<'_, T>) {
         self.make_rows();
         self.after.clone_from(&self.before);
+        (0..passes).for_each(|again| self.sample_once(ends, again, of));
+    }
+
+    fn sample_once(&mut self, ends: &[u32], again: u8, of: &mut Owner<'_, T>) {
         if ends.len() == 1 {
             self.choose(of.documents);
-            self.sample_either(of);
+            self.sample_either(again, of);
         } else {
             self.cut(ends);
-            self.by_word(of);
+            self.by_word(again, of);
         }
     }
 
     /// Samples the tokens of pieces.
-    fn by_word(&mut self, of: &mut Owner<'_, T>) {
+    fn by_word(&mut self, again: u8, of: &mut Owner<'_, T>) {
         self.lay_pieces();
         self.see(of.totals, of.own.iter().copied());
         let block = GridBlock {
@@ -397,7 +406,7 @@ impl<T: TopicIndex> Bench<T> {
             documents: of.documents,
             tables: None,
         };
-        let context = of.job.context(of.round, &self.totals, self.wave);
+        let context = Context { again, ..of.job.context(of.round, &self.totals, self.wave) };
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             of.own[topic as usize] += by;

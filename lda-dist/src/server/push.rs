@@ -81,6 +81,7 @@ pub(super) fn push<T: TopicIndex>(
     let (round, documents) = (about.round, &mut documents);
     bench.sample(
         &[u32::MAX],
+        options.passes,
         &mut Owner { job, round, key, totals: &totals, own: &mut own, documents },
     );
     let mut new = vec![0; tokens.len()];

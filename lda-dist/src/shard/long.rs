@@ -7,6 +7,11 @@
 //! until then the token counts there as the topic that is **known**. That is what this costs: others see the first of
 //! the two moves up to an epoch late.
 //!
+//! Both passes may be [done again](crate::together::Options::passes) of a partition's tokens while its rows are here. The
+//! pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long as
+//! their documents have tokens, each time: where a document has a few tokens in a partition, several times as long as
+//! the first pass.
+//!
 //! No rows of C_d are kept: a document's counts are those of its tokens, in the pass or when somebody asks. Tokens of a
 //! range of documents, which fit into a cache, lie together: by partition, in it by word, then by document.
 //!
@@ -230,6 +235,7 @@ impl<T: TopicIndex> Long<T> {
                 lengths: &range.lengths,
                 inverse: &range.inverse,
                 tokens: &mut range.tokens,
+                moving: None,
             };
             let block = Block::Documents(block);
             let outcome = Warp::default().sample(Warp::DOCUMENTS, &context, scratch, block);
@@ -238,11 +244,39 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// The pass over a partition's words. `rows` are those of the words that were pulled, as `row` says by their
+    /// The pass over documents again, in which one partition's tokens move; `again` counts from 1.
+    pub fn sample_documents_again(
+        &mut self,
+        key: BlockKey,
+        again: u8,
+        context: &Context<'_>,
+        scratch: &mut WarpScratch<T>,
+    ) -> Outcome {
+        let context = Context { mh_steps: self.steps, again, ..*context };
+        let mut all = Outcome::default();
+        for (number, range) in (0..).zip(&mut self.ranges) {
+            let slots = range.slots_of(key.words);
+            let block = DocumentBlock {
+                key: BlockKey { documents: number, ..key },
+                lengths: &range.lengths,
+                inverse: &range.inverse,
+                tokens: &mut range.tokens,
+                moving: Some(slots.start as u32..slots.end as u32),
+            };
+            let block = Block::Documents(block);
+            let outcome = Warp::default().sample(Warp::DOCUMENTS, &context, scratch, block);
+            add(&mut self.untold, &outcome);
+            all.totals.extend(outcome.totals);
+        }
+        all
+    }
+
+    /// The pass over a partition's words, the first time or again. `rows` are those of the words that were pulled, as `row` says by their
     /// places, without these tokens; with them when it is done.
     pub fn sample_words(
         &mut self,
         key: BlockKey,
+        again: u8,
         context: &Context<'_>,
         scratch: &mut WarpScratch<T>,
         rows: &mut Rows<T>,
@@ -270,7 +304,7 @@ impl<T: TopicIndex> Long<T> {
             rows: Some(rows),
             counted: true,
         };
-        let context = Context { mh_steps: self.steps, ..*context };
+        let context = Context { mh_steps: self.steps, again, ..*context };
         let outcome = Warp::default().sample(Warp::WORDS, &context, scratch, Block::Words(block));
         add(&mut self.untold, &outcome);
         outcome

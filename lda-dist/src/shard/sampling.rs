@@ -139,7 +139,7 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in slices by
-    /// topic; `totals` are C_k of then. First those of long documents, then the others. What each pulled word has gained
+    /// topic; `totals` are C_k of then. First those of long documents, then the others, each so many times. What each pulled word has gained
     /// is written behind what slices have, in the same order.
     ///
     /// # Errors
@@ -155,6 +155,7 @@ impl<T: TopicIndex> Shard<T> {
         round: Round,
         partition: u16,
         plan: &Plan,
+        passes: u8,
         totals: &[u32],
         slices: &mut [SliceRows<'_>],
     ) -> Result<Moved, AnswerError> {
@@ -178,11 +179,20 @@ impl<T: TopicIndex> Shard<T> {
             let mut row = vec![0; part.words.len()];
             plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
             let Self { long, own, .. } = self;
-            let mut outcome = Outcome::default();
-            bench.warp(job, round, totals, own.iter().copied(), |context, scratch, rows| {
-                outcome = long.sample_words(key, context, scratch, rows, &row);
-            });
-            add(own, outcome);
+            for again in 0..passes {
+                let mut outcome = Outcome::default();
+                if again > 0 {
+                    bench.warp(job, round, totals, own.iter().copied(), |context, scratch, _| {
+                        outcome = long.sample_documents_again(key, again, context, scratch);
+                    });
+                    add(own, std::mem::take(&mut outcome));
+                    bench.without_long();
+                }
+                bench.warp(job, round, totals, own.iter().copied(), |context, scratch, rows| {
+                    outcome = long.sample_words(key, again, context, scratch, rows, &row);
+                });
+                add(own, outcome);
+            }
             let mut walk = long.walk(partition);
             for at in plan.pulled() {
                 long.topics(&mut walk, partition, at as u32, |topic| bench.put_long(topic));
@@ -190,7 +200,7 @@ impl<T: TopicIndex> Shard<T> {
             long.told(partition);
         }
         let Self { own, rows: documents, ends, .. } = self;
-        bench.sample(ends, &mut Owner { job, round, key, totals, own, documents });
+        bench.sample(ends, passes, &mut Owner { job, round, key, totals, own, documents });
         let mut topics = bench.topics();
         for at in plan.pulled() {
             let range = part.range(at);

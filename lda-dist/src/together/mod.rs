@@ -60,7 +60,7 @@ use crate::wire::{Document, PushCode, RowCode};
 
 pub use divide::{cut, place};
 pub(crate) use divide::{group, routes};
-pub use options::{Bytes, Options, Routing, TogetherError};
+pub use options::{Bytes, MAX_PASSES, Options, Routing, TogetherError};
 
 /// Something that happens in an epoch, for who [watches](Together::epoch_watched).
 #[derive(Clone, Copy, Debug)]
@@ -333,7 +333,9 @@ impl<T: TopicIndex> Together<T> {
             for (slice, rows, _) in &pulled {
                 slices.push(SliceRows { topics: topics(*slice), rows, gained: body.clone() });
             }
-            let moved = shard.sample(bench, job, round, partition, &plan, totals, &mut slices)?;
+            let passes = options.passes;
+            let moved =
+                shard.sample(bench, job, round, partition, &plan, passes, totals, &mut slices)?;
             let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
             // Told with the first slice's.
             let mut moved = Some(moved);

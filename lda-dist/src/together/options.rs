@@ -53,6 +53,12 @@ pub enum TogetherError {
         /// How many.
         steps: u16,
     },
+    /// None, or too many.
+    #[error("{passes} passes an epoch: give 1 to {MAX_PASSES}")]
+    Passes {
+        /// How many.
+        passes: u8,
+    },
     /// No workers, or more than shards.
     #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
     Workers {
@@ -101,6 +107,9 @@ pub enum TogetherError {
     },
 }
 
+/// Most [passes](Options::passes).
+pub const MAX_PASSES: u8 = 64;
+
 /// Which words are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -142,6 +151,10 @@ pub struct Options {
     pub longest: u32,
     /// Which documents WarpLDA samples; they are not pushed either.
     pub hybrid: Hybrid,
+    /// How often tokens are sampled while rows are where they are sampled, 1 to [`MAX_PASSES`]: an epoch takes longer,
+    /// brings more, and moves no byte more. A partition's tokens are sampled so often in turn, while the others stay,
+    /// which brings less than as many epochs.
+    pub passes: u8,
 }
 
 impl Default for Options {
@@ -160,6 +173,7 @@ impl Default for Options {
             routing,
             longest,
             hybrid,
+            passes: 1,
         }
     }
 }
@@ -168,14 +182,20 @@ impl Options {
     /// Whether they make sense, whatever the documents are.
     ///
     /// # Errors
-    /// [`TogetherError::Steps`], [`TogetherError::Slack`].
+    /// [`TogetherError::Steps`], [`TogetherError::Passes`], [`TogetherError::Slack`].
     pub fn check(&self) -> Result<(), TogetherError> {
-        let Self { slack, rounds, hybrid, .. } = *self;
+        let Self { slack, rounds, hybrid, passes, .. } = *self;
         if slack > 0 && slack >= rounds {
             return Err(TogetherError::Slack { slack, rounds });
         }
         let steps = hybrid.mh_steps;
-        if (1..=MAX_STEPS).contains(&steps) { Ok(()) } else { Err(TogetherError::Steps { steps }) }
+        if !(1..=MAX_STEPS).contains(&steps) {
+            return Err(TogetherError::Steps { steps });
+        }
+        if !(1..=MAX_PASSES).contains(&passes) {
+            return Err(TogetherError::Passes { passes });
+        }
+        Ok(())
     }
 }
 

@@ -152,7 +152,7 @@ fn crashes_of_any_node_leave_no_trace() {
     for hybrid in [Hybrid::default(), Hybrid { short_length: 12, mh_steps: 2 }] {
         let job = |workers| {
             let mut setup = job(&corpus, workers);
-            setup.options.hybrid = hybrid;
+            (setup.options.hybrid, setup.options.passes) = (hybrid, 2);
             setup
         };
         let expected = expected(&corpus, &job(1));

@@ -20,8 +20,9 @@ fn counts_are_those_of_the_topics() {
     let corpus = corpus(60, 50, 20);
     let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     for hybrid in HYBRIDS {
-        for routing in [Routing::Cheapest, Routing::Pull, Routing::Push] {
-            let options = Options { routing, hybrid, ..cut };
+        let routings = [(Routing::Cheapest, 1), (Routing::Pull, 2), (Routing::Push, 3)];
+        for (routing, passes) in routings {
+            let options = Options { routing, hybrid, passes, ..cut };
             for topics in [3, 40, 300] {
                 let job = job(&corpus, topics);
                 let mut narrow = Together::<u16>::new(&job, &corpus, &options).unwrap();
@@ -51,7 +52,7 @@ fn no_order_of_shards_matters() {
     let job = job(&corpus, 100);
     let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
     let run = |order: [usize; 5], hybrid, rounds| {
-        let options = Options { rounds, hybrid, ..options };
+        let options = Options { rounds, hybrid, passes: 1 + rounds as u8 / 2, ..options };
         let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
         let bytes = [0; 3].map(|_| run.epoch_in_order(&order).unwrap());
         (topics(&run), bytes)
@@ -69,14 +70,18 @@ fn bits_are_those_of_versions_before() {
     let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     let cut = Options { partitioner: Partitioner::SkewAware, ..cut };
     let job = job(&corpus, 300);
-    let after = |hybrid| {
-        let mut run = Together::<u16>::new(&job, &corpus, &Options { hybrid, ..cut }).unwrap();
+    let again = |hybrid, passes| {
+        let options = Options { hybrid, passes, ..cut };
+        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
         (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };
+    let after = |hybrid| again(hybrid, 1);
     let expected = [0xfcd03ca7775b5d25, 0x7f1d4f9757cb2485, 0x311b3cb01f2ced11];
     let found = HYBRIDS.map(after);
     assert_eq!(found, expected, "{found:#x?}");
+    let found = [HYBRIDS[1], Hybrid::default()].map(|hybrid| again(hybrid, 3));
+    assert_eq!(found, [0x3df1e2543ddeed2d, 0xca62da44dfd8ec75], "{found:#x?}");
     // Where no document is long nothing is other than without.
     assert_eq!(after(Hybrid { short_length: 50, mh_steps: 2 }), after(Hybrid::default()));
 }
@@ -130,7 +135,7 @@ fn it_comes_to_the_likelihood_of_one_process() {
     let (epochs, seeds) = (80, 8);
     let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
     let of_seed = |seed| Job::new(20, 300, 0.2.into(), 0.02, seed).unwrap();
-    let expected = |sampler, short_length| {
+    let expected = |sampler, short_length, mh_steps_cap| {
         mean(&|seed| {
             let job = of_seed(seed);
             let options = CoreOptions {
@@ -141,7 +146,7 @@ fn it_comes_to_the_likelihood_of_one_process() {
                 sampler: Some(sampler),
                 short_length,
                 // It would do more passes of WarpLDA's an epoch.
-                mh_steps_cap: 1,
+                mh_steps_cap,
                 ..CoreOptions::default()
             };
             let mut trainer = Trainer::new(&corpus, &options).unwrap();
@@ -151,11 +156,11 @@ fn it_comes_to_the_likelihood_of_one_process() {
             trainer.log_joint().total()
         })
     };
-    let found = |hybrid| {
+    let found = |hybrid, passes| {
         mean(&|seed| {
             let job = of_seed(seed);
             let cut = Options { shards: 4, partitions: 16, rounds: 4, ..Options::default() };
-            let options = Options { servers: 2, hybrid, ..cut };
+            let options = Options { servers: 2, hybrid, passes, ..cut };
             let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
             (0..epochs).for_each(|_| {
                 run.epoch().unwrap();
@@ -164,15 +169,17 @@ fn it_comes_to_the_likelihood_of_one_process() {
         })
     };
     let of = |short_length| Hybrid { short_length, mh_steps: 1 };
-    let away = found(of(0)) / expected(SamplerKind::Warp, None) - 1.0;
+    let away = found(of(0), 1) / expected(SamplerKind::Warp, None, 1) - 1.0;
     // Of sixteen seeds it is half a per cent behind, whichever way words are placed, and seeds differ by as much.
     assert!(away.abs() < 0.01, "all are long: {away}");
-    let away = found(of(30)) / expected(SamplerKind::Hybrid, Some(30)) - 1.0;
+    let away = found(of(30), 1) / expected(SamplerKind::Hybrid, Some(30), 1) - 1.0;
     assert!(away.abs() < 0.006, "half are: {away}");
+    let away = found(of(0), 3) / expected(SamplerKind::Hybrid, Some(0), 3) - 1.0;
+    assert!(away.abs() < 0.01, "all are, three passes: {away}");
 }
 
 #[test]
-fn steps_that_cannot_be_are_refused() {
+fn steps_and_passes_that_cannot_be_are_refused() {
     let corpus = corpus(5, 5, 5);
     for mh_steps in [0, 65] {
         let hybrid = Hybrid { short_length: 3, mh_steps };
@@ -180,5 +187,11 @@ fn steps_that_cannot_be_are_refused() {
         let refused = Together::<u16>::new(&job(&corpus, 3), &corpus, &options).unwrap_err();
         assert_eq!(refused, TogetherError::Steps { steps: mh_steps });
         assert_eq!(refused.to_string(), format!("{mh_steps} steps a token: give 1 to 64"));
+    }
+    for passes in [0, 65] {
+        let options = Options { passes, ..Options::default() };
+        let refused = Together::<u16>::new(&job(&corpus, 3), &corpus, &options).unwrap_err();
+        assert_eq!(refused, TogetherError::Passes { passes });
+        assert_eq!(refused.to_string(), format!("{passes} passes an epoch: give 1 to 64"));
     }
 }

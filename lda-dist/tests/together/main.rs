@@ -246,11 +246,13 @@ fn with_one_shard_and_partition_the_law_is_the_posterior() {
     let tokens = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)];
     let corpus = Corpus::from_tokens([vec![0, 1], vec![0, 1, 2]]).unwrap();
     let law = posterior(&tokens, 3);
-    for routing in [Routing::Pull, Routing::Push] {
-        let options = Options { routing, ..Options::default() };
+    for (routing, passes) in
+        [(Routing::Pull, 1), (Routing::Push, 1), (Routing::Pull, 2), (Routing::Push, 3)]
+    {
+        let options = Options { routing, passes, ..Options::default() };
         let seen = observed(&corpus, &options, 120_000);
         let p = p_value(&seen, &law);
-        assert!(p > 1e-6, "{routing:?}: p = {p}: {seen:?}");
+        assert!(p > 1e-6, "{routing:?}, {passes} passes: p = {p}: {seen:?}");
         // A law that is a little different is told apart.
         let other = posterior(&[(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)], 3);
         assert!(p_value(&seen, &other) < 1e-6);

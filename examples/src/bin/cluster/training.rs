@@ -7,7 +7,7 @@ use lda_dist::cluster::{Assignment, Setup};
 use lda_dist::job::{Job, JobError};
 use lda_dist::placement::Partitioner;
 use lda_dist::shard::{Hybrid, MAX_STEPS};
-use lda_dist::together::{Options, Routing};
+use lda_dist::together::{MAX_PASSES, Options, Routing};
 use serde::Deserialize;
 
 /// Shards where nothing else is asked for: as many workers have something to do.
@@ -71,6 +71,9 @@ pub struct Training {
     /// Proposals that a token of a long document carries from one of WarpLDA's passes to the next
     #[arg(long, value_name = "M", default_value_t = 1, value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
     pub mh_steps: u16,
+    /// How often tokens are sampled while rows are where they are sampled: an epoch brings more and moves no byte more
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=i64::from(MAX_PASSES)))]
+    pub passes: u8,
     /// Partitions whose rows are asked for while another is sampled; never change a result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ahead: u16,
@@ -108,6 +111,7 @@ impl Default for Training {
             routing: Route::Cheapest,
             short_length: None,
             mh_steps: 1,
+            passes: 1,
             ahead: 1,
             top_words: 10,
             show_topics: 100,
@@ -203,7 +207,8 @@ impl Training {
         let partitioner = self.partitioner.partitioner();
         let cut =
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
-        let options = Options { routing, hybrid, slack: self.slack, ranges: self.ranges, ..cut };
+        let (slack, ranges, passes) = (self.slack, self.ranges, self.passes);
+        let options = Options { routing, hybrid, slack, ranges, passes, ..cut };
         Ok(Setup {
             job,
             options,
@@ -245,9 +250,11 @@ mod tests {
         let found = options(&Training::default(), of(3, 5));
         assert_eq!((found.shards, found.partitions, found.rounds), (3, 5, 3));
         assert_eq!(found.hybrid, Hybrid::default());
-        let long = Training { short_length: Some(2000), mh_steps: 3, ..Training::default() };
+        let long =
+            Training { short_length: Some(2000), mh_steps: 3, passes: 2, ..Training::default() };
         let found = options(&long, of(1000, 500));
         assert_eq!(found.hybrid, Hybrid { short_length: 2000, mh_steps: 3 });
+        assert_eq!(found.passes, 2);
         let many = Training { workers: 20, servers: 9, ..Training::default() };
         let found = options(&many, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));

@@ -1,5 +1,7 @@
 //! The two passes: bring a row's tokens together, hand them to [`row`](super::row), put them back.
 
+use std::ops::Range;
+
 use super::records;
 use super::row::{Axis, Span, Streams, WarpScratch};
 use crate::counts::TopicIndex;
@@ -138,6 +140,11 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
         let axis = Axis::documents(cx, count_own);
         scratch.begin_block(cx, &axis);
         let mut outcome = Outcome::default();
+        if let Some(moving) = block.moving.clone() {
+            some(l, &axis, cx.mh_steps, scratch, block, moving, &mut streams, &mut outcome);
+            scratch.end_block(&mut outcome);
+            return outcome;
+        }
         let mut lengths = block.lengths;
         let mut rest = block.inverse;
         while !lengths.is_empty() {
@@ -168,6 +175,41 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
         }
         scratch.end_block(&mut outcome);
         outcome
+    }
+}
+
+/// The document pass where not all tokens move: document by document, those that do first.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+fn some<L: Lanes, T: TopicIndex>(
+    l: L,
+    axis: &Axis<'_>,
+    steps: usize,
+    scratch: &mut WarpScratch,
+    block: DocumentBlock<'_, T>,
+    moving: Range<u32>,
+    streams: &mut Streams<L>,
+    outcome: &mut Outcome,
+) {
+    let mut rest = block.inverse;
+    for &length in block.lengths {
+        let (slots, behind) = rest.split_at(length as usize);
+        rest = behind;
+        let (before, from) = slots.split_at(slots.partition_point(|&slot| slot < moving.start));
+        let (these, after) = from.split_at(from.partition_point(|&slot| slot < moving.end));
+        if these.is_empty() {
+            continue;
+        }
+        scratch.reserve(slots.len(), steps);
+        records::gather_slots(l, block.tokens, steps, these, scratch);
+        let topic = |&slot: &u32| block.tokens[slot as usize * (1 + steps)].get();
+        scratch.extend(these.len(), before.iter().map(topic));
+        scratch.extend(these.len() + before.len(), after.iter().map(topic));
+        let row = Span { first: 0, movable: these.len(), all: slots.len() };
+        scratch.judge(l, axis, row, steps, &mut streams.accept, outcome);
+        scratch.propose(l, axis, row, steps, &mut streams.propose);
+        records::scatter_slots(l, block.tokens, steps, these, scratch);
+        outcome.tokens += these.len() as u64;
     }
 }
 

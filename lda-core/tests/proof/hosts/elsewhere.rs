@@ -97,9 +97,11 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                 in_place
             }
             Block::Documents(block) => {
-                let DocumentBlock { key, lengths, inverse, tokens } = block;
+                let DocumentBlock { key, lengths, inverse, tokens, moving } = block;
+                assert_eq!(moving, None, "one process moves all");
                 let mut copy = tokens.to_vec();
-                let by_worker = DocumentBlock { key, lengths, inverse, tokens: &mut copy };
+                let by_worker =
+                    DocumentBlock { key, lengths, inverse, tokens: &mut copy, moving: None };
                 let by_worker = self.0.sample(pass, cx, worker, Block::Documents(by_worker));
                 let in_order = |tokens: &[T]| -> Vec<T> {
                     let record = |&slot: &u32| &tokens[slot as usize * stride..][..stride];
@@ -107,10 +109,15 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                 };
                 let mut list = in_order(tokens);
                 let straight: Vec<u32> = (0..inverse.len() as u32).collect();
-                let by_server =
-                    DocumentBlock { key, lengths, inverse: &straight, tokens: &mut list };
+                let by_server = DocumentBlock {
+                    key,
+                    lengths,
+                    inverse: &straight,
+                    tokens: &mut list,
+                    moving: None,
+                };
                 let by_server = self.0.sample(pass, cx, server, Block::Documents(by_server));
-                let lent = DocumentBlock { key, lengths, inverse, tokens };
+                let lent = DocumentBlock { key, lengths, inverse, tokens, moving };
                 let in_place = self.0.sample(pass, cx, here, Block::Documents(lent));
                 assert_eq!(in_place, by_worker);
                 assert_eq!(in_place, by_server);

@@ -392,7 +392,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let mut slices: Vec<SliceRows<'_>> =
             topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
         let shard = &mut shards[place.shard];
-        shard.sample(bench, &setup.job, *round, place.partition, plan, totals, &mut slices)?;
+        let (job, passes) = (&setup.job, setup.options.passes);
+        shard.sample(bench, job, *round, place.partition, plan, passes, totals, &mut slices)?;
         let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
         for (slice, gained) in self.slices(place).into_iter().zip(gained) {
             let what = For::Gained(place.round);
