@@ -73,6 +73,8 @@ pub struct Of {
     pub options: Arm,
     /// Epochs.
     pub epochs: u32,
+    /// How often it is run.
+    pub repeats: u32,
     /// Seed.
     pub seed: u64,
 }
@@ -106,7 +108,7 @@ pub fn run(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(of) = cells.get(at) else { break };
-            let done = get(of, plan, directory, again, tell);
+            let done = get(of, directory, again, tell);
             // What is left would be for nothing.
             if done.is_err() {
                 next.store(cells.len(), Ordering::Relaxed);
@@ -129,7 +131,6 @@ pub fn run(
 /// A run that is there, or is made.
 fn get(
     of: &Of,
-    plan: &TrafficPlan,
     directory: &Path,
     again: bool,
     tell: &(dyn Fn(&str) + Sync),
@@ -141,7 +142,7 @@ fn get(
         tell(&format!("{}: was finished before", of.name()));
         return Ok(run);
     }
-    let run = run::run(of, plan, &directory.join("corpora"), tell)?;
+    let run = run::run(of, &directory.join("corpora"), tell)?;
     create_directory(&directory.join("runs"))?;
     let bytes = serde_json::to_vec_pretty(&run)
         .map_err(|error| LabError::Syntax { path: path.clone(), message: error.to_string() })?;

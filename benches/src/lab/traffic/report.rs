@@ -93,10 +93,14 @@ fn ratio(epoch: &EpochTraffic) -> f64 {
 
 fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
     let epochs = plan.epochs;
+    let repeats = match plan.repeats {
+        1 => String::new(),
+        repeats => format!("; a server's CPU time is the least of {repeats} runs'"),
+    };
     let mut out = format!(
         "# {}\n\nK = {}, α = 50/K, β = 0.01, seed {}, {epochs} epochs. Bytes are all that would move between workers and \
          servers, C_k too, without what a transport puts around them. \"Less\" is less than {} has. \"Heaviest\" is the \
-         heaviest server over the mean: by bytes and by CPU time, each in its worst epoch. \"Plain\" is how many \
+         heaviest server over the mean: by bytes and by CPU time, each in its worst epoch{repeats}. \"Plain\" is how many \
          times as long the same rows, gains, documents and answers are as lists of 32-bit numbers.\n\n",
         plan.name, plan.topics, plan.seed, plan.beside
     );

@@ -1,29 +1,29 @@
 //! One run of an arm.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::eval::log_joint;
 use lda_dist::job::Job;
-use lda_dist::together::Together;
+use lda_dist::together::{Options, Together};
 
 use super::super::process::thread_time;
 use super::super::{LabError, Machine};
-use super::tally::Tally;
-use super::{Of, TrafficPlan, TrafficRun};
+use super::tally::{Tally, heaviest};
+use super::{EpochTraffic, Of, TrafficRun};
 
 /// β of all of these figures.
 const BETA: f64 = 0.01;
 
 pub(super) fn run(
     of: &Of,
-    plan: &TrafficPlan,
     cache: &Path,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<TrafficRun, LabError> {
     let corpus = Corpus::read(&of.corpus.file(cache)?)?;
-    let refuse = |error: &dyn std::error::Error| LabError::Value {
+    let refuse = |error: &dyn Display| LabError::Value {
         key: "arm",
         value: of.name(),
         remedy: error.to_string(),
@@ -33,29 +33,28 @@ pub(super) fn run(
     let job =
         Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
     let options = of.options.options(of.parts, words);
-    let mut run = Together::<u16>::new(&job, &corpus, &options).map_err(|error| refuse(&error))?;
-    let mut tally = Tally::new(options.servers, thread_time);
-    let mut epochs = Vec::new();
-    for epoch in 1..=of.epochs {
-        let begun = Instant::now();
-        let bytes = run
-            .epoch_watched(&mut |happening| tally.see(happening))
-            .map_err(|error| refuse(&error))?;
-        let seconds = begun.elapsed().as_secs_f64();
-        let mut ended = tally.end(epoch, bytes, seconds);
-        if epoch == of.epochs {
-            let judged = log_joint(&run, job.alpha(), BETA).map_err(|error| refuse(&error))?;
-            ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);
+    let mut kept: Option<(Vec<EpochTraffic>, Vec<Vec<f64>>)> = None;
+    for repeat in 1..=of.repeats {
+        let found = once(of, &corpus, &job, &options, &refuse, &|line| {
+            let of_repeats =
+                if of.repeats > 1 { format!(", repeat {repeat}") } else { String::new() };
+            tell(&format!("{}{of_repeats}: {line}", of.name()));
+        })?;
+        let Some((epochs, least)) = &mut kept else {
+            kept = Some(found);
+            continue;
+        };
+        for ((epoch, least), (other, seconds)) in
+            epochs.iter_mut().zip(least).zip(found.0.iter().zip(found.1))
+        {
+            if (epoch.bytes, epoch.plain) != (other.bytes, other.plain) {
+                return Err(refuse(&"another repeat has moved other bytes"));
+            }
+            least.iter_mut().zip(seconds).for_each(|(least, seconds)| *least = least.min(seconds));
+            epoch.heaviest_seconds = heaviest(least.iter().copied());
         }
-        tell(&format!(
-            "{}: epoch {epoch} of {}, {:.1} MB, heaviest server {:.3} of the mean, {seconds:.1} s",
-            of.name(),
-            plan.epochs,
-            ended.bytes.total() as f64 / 1e6,
-            ended.heaviest_bytes,
-        ));
-        epochs.push(ended);
     }
+    let (epochs, _) = kept.unwrap_or_default();
     Ok(TrafficRun {
         of: of.clone(),
         machine: Machine::detect(),
@@ -66,4 +65,39 @@ pub(super) fn run(
         rounds: options.rounds,
         epochs,
     })
+}
+
+/// Epochs of one repeat, and seconds of each one's servers.
+fn once(
+    of: &Of,
+    corpus: &Corpus,
+    job: &Job,
+    options: &Options,
+    refuse: &dyn Fn(&dyn Display) -> LabError,
+    tell: &dyn Fn(&str),
+) -> Result<(Vec<EpochTraffic>, Vec<Vec<f64>>), LabError> {
+    let mut run = Together::<u16>::new(job, corpus, options).map_err(|error| refuse(&error))?;
+    let mut tally = Tally::new(options.servers, thread_time);
+    let (mut epochs, mut of_servers) = (Vec::new(), Vec::new());
+    for epoch in 1..=of.epochs {
+        let begun = Instant::now();
+        let bytes = run
+            .epoch_watched(&mut |happening| tally.see(happening))
+            .map_err(|error| refuse(&error))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let (mut ended, servers) = tally.end(epoch, bytes, seconds);
+        if epoch == of.epochs {
+            let judged = log_joint(&run, job.alpha(), BETA).map_err(|error| refuse(&error))?;
+            ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);
+        }
+        tell(&format!(
+            "epoch {epoch} of {}, {:.1} MB, heaviest server {:.3} of the mean, {seconds:.1} s",
+            of.epochs,
+            ended.bytes.total() as f64 / 1e6,
+            ended.heaviest_bytes,
+        ));
+        epochs.push(ended);
+        of_servers.push(servers);
+    }
+    Ok((epochs, of_servers))
 }

@@ -61,9 +61,9 @@ pub struct EpochTraffic {
     pub pushed_tokens: u64,
     /// Bytes to and from the heaviest server, over the mean.
     pub heaviest_bytes: f64,
-    /// CPU seconds of the server that has most, over the mean.
+    /// CPU seconds of the server that has most, over the mean; of each those of the repeat in which they are least.
     pub heaviest_seconds: f64,
-    /// CPU seconds of all servers.
+    /// CPU seconds of all servers, in the first repeat.
     pub server_seconds: f64,
     /// Seconds of the whole epoch, on one thread.
     pub seconds: f64,
@@ -127,8 +127,8 @@ impl Tally {
         }
     }
 
-    /// The epoch, and begins the next.
-    pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> EpochTraffic {
+    /// The epoch, and each server's seconds of CPU time; begins the next.
+    pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> (EpochTraffic, Vec<f64>) {
         let ended = EpochTraffic {
             epoch,
             bytes: bytes.into(),
@@ -141,8 +141,9 @@ impl Tally {
             log_joint_per_token: None,
         };
         self.bytes.fill(0);
+        let of_servers = self.seconds.clone();
         self.seconds.fill(0.0);
-        ended
+        (ended, of_servers)
     }
 }
 
@@ -152,7 +153,7 @@ fn rows_bytes(rows: u64, entries: u64) -> u64 {
 }
 
 /// The largest over the mean.
-fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+pub(super) fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let mean = values.clone().sum::<f64>() / values.len() as f64;
     values.fold(0.0, f64::max) / mean
 }
@@ -201,7 +202,9 @@ mod tests {
             .into_iter()
             .for_each(|(server, milliseconds)| work(&mut tally, server, milliseconds));
         let bytes = Bytes { rows: 5, totals: 2, ..Bytes::default() };
-        let epoch = tally.end(4, bytes, 1.0);
+        let (epoch, of_servers) = tally.end(4, bytes, 1.0);
+        let rounded = of_servers.iter().map(|seconds| (seconds * 1e3).round());
+        assert!(rounded.eq([40.0, 20.0]));
         let expected = Kinds {
             rows: 20 + 12,
             gained: 20 + 4,
@@ -215,7 +218,7 @@ mod tests {
         assert!((epoch.heaviest_bytes - 80.0 / 60.0).abs() < 1e-12);
         assert!((epoch.heaviest_seconds - 40.0 / 30.0).abs() < 1e-9);
         // The next begins from nothing.
-        let next = tally.end(5, Bytes::default(), 1.0);
+        let (next, _) = tally.end(5, Bytes::default(), 1.0);
         assert_eq!(
             (next.plain, next.pushed_tokens, next.server_seconds),
             (Kinds::default(), 0, 0.0)
