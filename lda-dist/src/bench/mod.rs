@@ -380,16 +380,17 @@ impl<T: TopicIndex> Bench<T> {
     pub fn sample(&mut self, ends: &[u32], passes: u8, of: &mut Owner<'_, T>) {
         self.make_rows();
         self.after.clone_from(&self.before);
-        (0..passes).for_each(|again| self.sample_once(ends, again, of));
-    }
-
-    fn sample_once(&mut self, ends: &[u32], again: u8, of: &mut Owner<'_, T>) {
-        if ends.len() == 1 {
-            self.choose(of.documents);
-            self.sample_either(again, of);
-        } else {
+        let is_cut = ends.len() > 1;
+        if is_cut {
             self.cut(ends);
-            self.by_word(again, of);
+        }
+        for again in 0..passes {
+            if is_cut {
+                self.by_word(again, of);
+            } else {
+                self.choose(of.documents);
+                self.sample_either(again, of);
+            }
         }
     }
 

@@ -220,22 +220,25 @@ impl<T: TopicIndex> Long<T> {
         self.untold.fill(0);
     }
 
-    /// The pass over documents.
+    /// The pass over documents: of all tokens the first time, `again` 0, and then of those of the key's partition, while
+    /// the others stay.
     pub fn sample_documents(
         &mut self,
-        shard: u16,
+        key: BlockKey,
+        again: u8,
         context: &Context<'_>,
         scratch: &mut WarpScratch<T>,
         mut f: impl FnMut(Outcome),
     ) {
-        let context = Context { mh_steps: self.steps, ..*context };
+        let context = Context { mh_steps: self.steps, again, ..*context };
         for (number, range) in (0..).zip(&mut self.ranges) {
+            let slots = range.slots_of(key.words);
             let block = DocumentBlock {
-                key: BlockKey { shard, documents: number, words: 0 },
+                key: BlockKey { documents: number, ..key },
                 lengths: &range.lengths,
                 inverse: &range.inverse,
                 tokens: &mut range.tokens,
-                moving: None,
+                moving: (again > 0).then_some(slots.start as u32..slots.end as u32),
             };
             let block = Block::Documents(block);
             let outcome = Warp::default().sample(Warp::DOCUMENTS, &context, scratch, block);
@@ -244,35 +247,8 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// The pass over documents again, in which one partition's tokens move; `again` counts from 1.
-    pub fn sample_documents_again(
-        &mut self,
-        key: BlockKey,
-        again: u8,
-        context: &Context<'_>,
-        scratch: &mut WarpScratch<T>,
-    ) -> Outcome {
-        let context = Context { mh_steps: self.steps, again, ..*context };
-        let mut all = Outcome::default();
-        for (number, range) in (0..).zip(&mut self.ranges) {
-            let slots = range.slots_of(key.words);
-            let block = DocumentBlock {
-                key: BlockKey { documents: number, ..key },
-                lengths: &range.lengths,
-                inverse: &range.inverse,
-                tokens: &mut range.tokens,
-                moving: Some(slots.start as u32..slots.end as u32),
-            };
-            let block = Block::Documents(block);
-            let outcome = Warp::default().sample(Warp::DOCUMENTS, &context, scratch, block);
-            add(&mut self.untold, &outcome);
-            all.totals.extend(outcome.totals);
-        }
-        all
-    }
-
-    /// The pass over a partition's words, the first time or again. `rows` are those of the words that were pulled, as `row` says by their
-    /// places, without these tokens; with them when it is done.
+    /// The pass over a partition's words, the first time or again. `rows` are those of the words that were pulled, as
+    /// `row` says by their places, without these tokens; with them when it is done.
     pub fn sample_words(
         &mut self,
         key: BlockKey,

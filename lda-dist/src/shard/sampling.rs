@@ -134,13 +134,14 @@ impl<T: TopicIndex> Shard<T> {
         }
         // What other partitions' answers have added by now depends on when they came.
         bench.warp(job, round, totals, std::iter::repeat(0), |context, scratch, _| {
-            long.sample_documents(*number, context, scratch, |outcome| add(own, outcome));
+            let key = BlockKey { shard: *number, documents: 0, words: 0 };
+            long.sample_documents(key, 0, context, scratch, |outcome| add(own, outcome));
         });
     }
 
     /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in slices by
-    /// topic; `totals` are C_k of then. First those of long documents, then the others, each so many times. What each pulled word has gained
-    /// is written behind what slices have, in the same order.
+    /// topic; `totals` are C_k of then. First those of long documents, then the others, each so many times. What each
+    /// pulled word has gained is written behind what slices have, in the same order.
     ///
     /// # Errors
     /// [`AnswerError`], and then nothing has changed.
@@ -180,14 +181,16 @@ impl<T: TopicIndex> Shard<T> {
             plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
             let Self { long, own, .. } = self;
             for again in 0..passes {
-                let mut outcome = Outcome::default();
                 if again > 0 {
+                    let mut outcomes = Vec::new();
                     bench.warp(job, round, totals, own.iter().copied(), |context, scratch, _| {
-                        outcome = long.sample_documents_again(key, again, context, scratch);
+                        let each = |outcome| outcomes.push(outcome);
+                        long.sample_documents(key, again, context, scratch, each);
                     });
-                    add(own, std::mem::take(&mut outcome));
+                    outcomes.into_iter().for_each(|outcome| add(own, outcome));
                     bench.without_long();
                 }
+                let mut outcome = Outcome::default();
                 bench.warp(job, round, totals, own.iter().copied(), |context, scratch, rows| {
                     outcome = long.sample_words(key, again, context, scratch, rows, &row);
                 });

@@ -53,7 +53,7 @@ pub enum TogetherError {
         /// How many.
         steps: u16,
     },
-    /// None, or too many.
+    /// No passes, or too many.
     #[error("{passes} passes an epoch: give 1 to {MAX_PASSES}")]
     Passes {
         /// How many.
@@ -154,7 +154,8 @@ pub struct Options {
     /// How often tokens are sampled while rows are where they are sampled, 1 to [`MAX_PASSES`]: an epoch takes longer,
     /// brings more, and moves no byte more. A partition's tokens are sampled so often in turn, while the others stay,
     /// which brings far less than as many epochs: on reddit's documents, with K = 100, 8 shards and 16 partitions, three
-    /// passes are 0.2 % ahead in log joint after 200 epochs, and take three times as long to sample.
+    /// passes are 0.2 % ahead in log joint after 200 epochs, each of which takes twice as long. One process repeats
+    /// WarpLDA's passes so (LDA*, section 4.1, heuristic 2); for F+LDA and by partition it is ours.
     pub passes: u8,
 }
 

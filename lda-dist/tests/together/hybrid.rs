@@ -82,6 +82,15 @@ fn bits_are_those_of_versions_before() {
     assert_eq!(found, expected, "{found:#x?}");
     let found = [HYBRIDS[1], Hybrid::default()].map(|hybrid| again(hybrid, 3));
     assert_eq!(found, [0x3df1e2543ddeed2d, 0xca62da44dfd8ec75], "{found:#x?}");
+    // Servers sample as often as shards.
+    let pushed = |passes| {
+        let options = Options { routing: Routing::Push, passes, ..cut };
+        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let bytes = run.epoch().unwrap();
+        assert!(bytes.pushed > 0 && bytes.rows == 0, "{bytes:?}");
+        topics(&run)
+    };
+    assert_ne!(pushed(1), pushed(2));
     // Where no document is long nothing is other than without.
     assert_eq!(after(Hybrid { short_length: 50, mh_steps: 2 }), after(Hybrid::default()));
 }

@@ -11,8 +11,8 @@ use lda_dist::together::{Options, Together};
 
 use super::super::process::thread_time;
 use super::super::{LabError, Machine};
-use super::tally::{Tally, heaviest};
-use super::{EpochTraffic, Of, TrafficRun};
+use super::tally::{Tally, Watched, take_least};
+use super::{Of, TrafficRun};
 
 /// β of all of these figures.
 const BETA: f64 = 0.01;
@@ -33,28 +33,23 @@ pub(super) fn run(
     let job =
         Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
     let options = of.options.options(of.parts, words);
-    let mut kept: Option<(Vec<EpochTraffic>, Vec<Vec<f64>>)> = None;
+    let mut kept: Option<Vec<Watched>> = None;
     for repeat in 1..=of.repeats {
         let found = once(of, &corpus, &job, &options, &refuse, &|line| {
             let of_repeats =
                 if of.repeats > 1 { format!(", repeat {repeat}") } else { String::new() };
             tell(&format!("{}{of_repeats}: {line}", of.name()));
         })?;
-        let Some((epochs, least)) = &mut kept else {
-            kept = Some(found);
-            continue;
-        };
-        for ((epoch, least), (other, seconds)) in
-            epochs.iter_mut().zip(least).zip(found.0.iter().zip(found.1))
-        {
-            if (epoch.bytes, epoch.plain) != (other.bytes, other.plain) {
-                return Err(refuse(&"another repeat has moved other bytes"));
+        match &mut kept {
+            None => kept = Some(found),
+            Some(kept) => {
+                if !take_least(kept, &found) {
+                    return Err(refuse(&"another repeat has moved other bytes"));
+                }
             }
-            least.iter_mut().zip(seconds).for_each(|(least, seconds)| *least = least.min(seconds));
-            epoch.heaviest_seconds = heaviest(least.iter().copied());
         }
     }
-    let (epochs, _) = kept.unwrap_or_default();
+    let epochs = kept.unwrap_or_default().into_iter().map(|(epoch, _)| epoch).collect();
     Ok(TrafficRun {
         of: of.clone(),
         machine: Machine::detect(),
@@ -67,7 +62,7 @@ pub(super) fn run(
     })
 }
 
-/// Epochs of one repeat, and seconds of each one's servers.
+/// One repeat.
 fn once(
     of: &Of,
     corpus: &Corpus,
@@ -75,10 +70,10 @@ fn once(
     options: &Options,
     refuse: &dyn Fn(&dyn Display) -> LabError,
     tell: &dyn Fn(&str),
-) -> Result<(Vec<EpochTraffic>, Vec<Vec<f64>>), LabError> {
+) -> Result<Vec<Watched>, LabError> {
     let mut run = Together::<u16>::new(job, corpus, options).map_err(|error| refuse(&error))?;
     let mut tally = Tally::new(options.servers, thread_time);
-    let (mut epochs, mut of_servers) = (Vec::new(), Vec::new());
+    let mut epochs = Vec::new();
     for epoch in 1..=of.epochs {
         let begun = Instant::now();
         let bytes = run
@@ -96,8 +91,7 @@ fn once(
             ended.bytes.total() as f64 / 1e6,
             ended.heaviest_bytes,
         ));
-        epochs.push(ended);
-        of_servers.push(servers);
+        epochs.push((ended, servers));
     }
-    Ok((epochs, of_servers))
+    Ok(epochs)
 }

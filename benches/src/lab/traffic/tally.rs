@@ -128,7 +128,7 @@ impl Tally {
     }
 
     /// The epoch, and each server's seconds of CPU time; begins the next.
-    pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> (EpochTraffic, Vec<f64>) {
+    pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> Watched {
         let ended = EpochTraffic {
             epoch,
             bytes: bytes.into(),
@@ -147,13 +147,31 @@ impl Tally {
     }
 }
 
+/// An epoch, and the CPU seconds of each server.
+pub(super) type Watched = (EpochTraffic, Vec<f64>);
+
+/// Takes a server's CPU seconds of another repeat where they are less. False, and nothing is taken, if not the same has
+/// moved.
+pub(super) fn take_least(kept: &mut [Watched], other: &[Watched]) -> bool {
+    let moved = |epoch: &EpochTraffic| (epoch.bytes, epoch.plain);
+    let is_same = |((one, _), (other, _)): (&Watched, &Watched)| moved(one) == moved(other);
+    if kept.len() != other.len() || !kept.iter().zip(other).all(is_same) {
+        return false;
+    }
+    for ((epoch, least), (_, seconds)) in kept.iter_mut().zip(other) {
+        least.iter_mut().zip(seconds).for_each(|(least, seconds)| *least = least.min(*seconds));
+        epoch.heaviest_seconds = heaviest(least.iter().copied());
+    }
+    true
+}
+
 /// Rows of 32-bit numbers, and where each begins.
 fn rows_bytes(rows: u64, entries: u64) -> u64 {
     8 * entries + 4 * rows
 }
 
 /// The largest over the mean.
-pub(super) fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let mean = values.clone().sum::<f64>() / values.len() as f64;
     values.fold(0.0, f64::max) / mean
 }
@@ -174,6 +192,23 @@ mod tests {
         tally.see(Happening::Begins { server });
         NOW.set(NOW.get() + Duration::from_millis(milliseconds));
         tally.see(Happening::Ends { server });
+    }
+
+    #[test]
+    fn of_repeats_the_least_time_counts() {
+        let watched = |rows, seconds: &[f64]| {
+            let bytes = Kinds { rows, ..Kinds::default() };
+            let epoch = EpochTraffic { bytes, heaviest_seconds: 9.0, ..EpochTraffic::default() };
+            (epoch, seconds.to_vec())
+        };
+        let mut kept = [watched(7, &[3.0, 1.0, 2.0])];
+        assert!(take_least(&mut kept, &[watched(7, &[1.0, 5.0, 4.0])]));
+        assert_eq!(kept[0].1, [1.0, 1.0, 2.0]);
+        assert_eq!(kept[0].0.heaviest_seconds, 1.5);
+        // What has moved otherwise is another run.
+        assert!(!take_least(&mut kept, &[watched(8, &[0.5, 0.5, 0.5])]));
+        assert!(!take_least(&mut kept, &[]));
+        assert_eq!(kept[0].1, [1.0, 1.0, 2.0]);
     }
 
     #[test]
