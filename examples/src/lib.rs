@@ -19,4 +19,6 @@ pub mod program;
 #[cfg(feature = "common")]
 pub mod reading;
 #[cfg(feature = "common")]
+pub mod sources;
+#[cfg(feature = "common")]
 pub mod table;

@@ -10,6 +10,7 @@ use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
 use thiserror::Error;
 
 use crate::parsers::share;
+use crate::sources::{self, SourcesError};
 
 /// How to read documents, as options of a program whose documents are its argument `path`.
 #[derive(Debug, clap::Args)]
@@ -88,6 +89,9 @@ pub enum ReadingError {
     /// A file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// No path was given, and there are no documents instead.
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
 }
 
 /// Documents, and how they were read.
@@ -113,7 +117,22 @@ pub fn read(
     read_with(path, args, read_options(args)?, note)
 }
 
-/// The same, and keeps the order of the words where the documents are text.
+/// The documents at `path`, or where there is none the Rust sources on this machine, and what to call them.
+///
+/// # Errors
+/// [`ReadingError`], with the file, the line and what to do.
+pub fn read_or_sources(
+    path: Option<&Path>,
+    args: &ReadingArgs,
+    note: &mut dyn FnMut(&str),
+) -> Result<(Corpus, String), ReadingError> {
+    match path {
+        Some(path) => Ok((read(path, args, note)?.corpus, path.display().to_string())),
+        None => Ok((sources::read(&args.text, note)?.0, sources::NAME.to_owned())),
+    }
+}
+
+/// The same as [`read`], and keeps the order of the words where the documents are text.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.

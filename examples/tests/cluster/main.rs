@@ -152,6 +152,39 @@ fn a_run_ends_with_its_topics_whether_or_not_rows_are_gathered() {
 }
 
 #[test]
+fn without_a_path_rust_sources_are_the_documents() {
+    let scratch = Scratch::new("sources");
+    let package = scratch.file("registry/src/registry/tree-1.0.0");
+    fs::create_dir_all(&package).unwrap();
+    for n in 0..8 {
+        let theme = if n % 2 == 0 { "forestLeaf branch_count" } else { "OceanWave // salty tides" };
+        fs::write(package.join(format!("f{n}.rs")), format!("fn {theme}")).unwrap();
+    }
+    let run = |home: &Path, line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        let output = command.args(line.split(' ')).env("CARGO_HOME", home).output().unwrap();
+        let status = output.status.code();
+        let said = [output.stderr, output.stdout].concat();
+        (status, String::from_utf8(said).unwrap())
+    };
+    let all = "--min-document-frequency 1 --max-document-frequency 1";
+    let shards = scratch.file("shards");
+    for (line, tells) in [
+        (format!("local --topics 2 --epochs 3 {all}"), "salty"),
+        (format!("cut --out {} {all}", shards.display()), "8 documents, 32 tokens, 8 words"),
+    ] {
+        let (status, said) = run(&scratch.0, &line);
+        assert_eq!(status, Some(0), "{said}");
+        assert!(said.contains("8 files") && said.contains(tells), "{said}");
+        let (status, said) = run(&scratch.file("nowhere"), &line);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("no Rust sources in") && said.contains("give a path"), "{said}");
+    }
+    let (status, said) = run(&scratch.0, "local --format uci");
+    assert_eq!(status, Some(2), "{said}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let scratch = Scratch::new("refused");
     let path = scratch.file("articles.txt");

@@ -11,6 +11,7 @@ use crate::training::Training;
 
 const AFTER_HELP: &str = "\
 Examples:
+  cluster local                                               the Rust sources on this machine
   cluster local articles.txt --topics 20                      one worker, one server
   cluster local docword.nips.txt.gz --workers 4 --servers 2   the same topics, whatever the workers
   cluster cut docword.nips.txt.gz --shards 8 --out nips       documents, where all nodes see them
@@ -45,8 +46,8 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct Local {
     /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked
-    pub path: PathBuf,
+    /// unpacked. Without it, the Rust sources in cargo's registry
+    pub path: Option<PathBuf>,
 
     /// What is trained, and by whom.
     #[command(flatten)]
@@ -80,8 +81,8 @@ pub struct Local {
 #[derive(Debug, clap::Args)]
 pub struct Cut {
     /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked
-    pub path: PathBuf,
+    /// unpacked. Without it, the Rust sources in cargo's registry
+    pub path: Option<PathBuf>,
 
     /// Where they are written to: a directory, or an address of an object store, as s3://bucket/prefix
     #[arg(long, value_name = "DIR|URL")]

@@ -12,10 +12,10 @@ use crate::error::ClusterError;
 /// [`ClusterError`].
 pub fn run(args: &Cut) -> Result<(), ClusterError> {
     args.program.start_threads()?;
-    let read = reading::read(&args.path, &args.reading, &mut |text| args.program.note(text))?;
-    let corpus = read.corpus;
+    let note = &mut |text: &str| args.program.note(text);
+    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
     if corpus.num_tokens() == 0 {
-        return Err(ClusterError::Empty(args.path.display().to_string()));
+        return Err(ClusterError::Empty(name));
     }
     let storage = args.out.create()?;
     let place = |error| ClusterError::Stored { place: args.out.to_string(), error };

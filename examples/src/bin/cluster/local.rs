@@ -29,10 +29,10 @@ use crate::watched::Watched;
 pub fn run(args: &Local) -> Result<(), ClusterError> {
     args.program.start_threads()?;
     let output = args.training.save.as_deref().map(Output::create_file).transpose()?;
-    let read = reading::read(&args.path, &args.reading, &mut |text| args.program.note(text))?;
-    let corpus = read.corpus;
+    let note = &mut |text: &str| args.program.note(text);
+    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
     if corpus.num_tokens() == 0 {
-        return Err(ClusterError::Empty(args.path.display().to_string()));
+        return Err(ClusterError::Empty(name));
     }
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
     let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };

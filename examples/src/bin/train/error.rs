@@ -35,14 +35,6 @@ pub enum TrainError {
         /// What is wrong.
         source: BuildError,
     },
-    /// There is no text to train on by default.
-    #[error(
-        "there are no Rust sources in {looked_in}: give a path to train on, as in `train FILE`"
-    )]
-    NoSources {
-        /// The directory that was searched.
-        looked_in: String,
-    },
     /// All tokens were held out, or none was.
     #[error(
         "--held-out {share} of {documents} documents with tokens leaves one side without any: \

@@ -21,7 +21,6 @@ mod progress;
 mod provenance;
 mod results;
 mod run;
-mod sources;
 
 use std::process::ExitCode;
 

@@ -16,10 +16,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use lda_core::Corpus;
+use lda_core::corpus::read::StopWords;
 use lda_core::corpus::{BuildError, CorpusBuilder, Vocabulary};
 use serde::Serialize;
+use thiserror::Error;
 
-use crate::error::TrainError;
+use crate::reading::{ReadingError, TextArgs, read_words, stop_words};
+
+/// What they are called.
+pub const NAME: &str = "Rust sources in cargo's registry";
 
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 64 << 20;
@@ -78,6 +83,52 @@ impl Default for Rules {
     }
 }
 
+impl Rules {
+    /// By the command line.
+    fn by(text: &TextArgs) -> Result<Self, ReadingError> {
+        let defaults = Self::default();
+        Ok(Self {
+            min_length: text.min_length.unwrap_or(defaults.min_length),
+            max_length: text.max_length.unwrap_or(defaults.max_length),
+            min_document_frequency: text
+                .min_document_frequency
+                .unwrap_or(defaults.min_document_frequency),
+            max_document_frequency: text
+                .max_document_frequency
+                .unwrap_or(defaults.max_document_frequency),
+            stop_words: match &text.stop_words {
+                Some(list) => list.display().to_string(),
+                None => defaults.stop_words,
+            },
+            stop_list: match text.stop_words.as_deref().map(stop_words) {
+                Some(StopWords::None) => Some(Vec::new()),
+                Some(StopWords::File(path)) => Some(read_words(&path)?),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Why there is no corpus of them.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourcesError {
+    /// There is no text.
+    #[error("there are no Rust sources in {looked_in}: give a path of documents")]
+    None {
+        /// The directory that was searched.
+        looked_in: String,
+    },
+    /// The corpus could not be put together.
+    #[error("{path}: {source}", path = path.display())]
+    Build {
+        /// Where the documents come from.
+        path: PathBuf,
+        /// What is wrong.
+        source: BuildError,
+    },
+}
+
 /// What was read.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,11 +143,31 @@ pub struct Summary {
     pub rules: Rules,
 }
 
-/// Reads the registry of this machine.
+/// Reads the registry of this machine, where a program was given no path; `note` is told so, and what there was.
 ///
 /// # Errors
-/// [`TrainError::NoSources`] where there is none; [`TrainError::Build`].
-pub fn read(rules: Rules) -> Result<(Corpus, Summary), TrainError> {
+/// [`ReadingError::Sources`], and of the list of words to leave out [`ReadingError::Read`].
+pub fn read(
+    text: &TextArgs,
+    note: &mut dyn FnMut(&str),
+) -> Result<(Corpus, Summary), ReadingError> {
+    note(&format!("no path given: the documents are the {NAME} (see --help)"));
+    let (corpus, summary) = read_by(Rules::by(text)?)?;
+    let left_out = match summary.left_out {
+        0 => String::new(),
+        n => format!(" ({n} left out, spread evenly)"),
+    };
+    note(&format!(
+        "{} files of {:.1} MB{left_out}: {} words, {} tokens",
+        summary.files,
+        summary.bytes as f64 / 1e6,
+        corpus.num_words(),
+        corpus.num_tokens()
+    ));
+    Ok((corpus, summary))
+}
+
+fn read_by(rules: Rules) -> Result<(Corpus, Summary), SourcesError> {
     let root = registry();
     let looked_in = root.clone().map_or("~/.cargo".to_owned(), |root| root.display().to_string());
     let mut found = Found::default();
@@ -115,17 +186,17 @@ pub fn read(rules: Rules) -> Result<(Corpus, Summary), TrainError> {
         files += 1;
     }
     if files == 0 {
-        return Err(TrainError::NoSources { looked_in });
+        return Err(SourcesError::None { looked_in });
     }
     let corpus = words.finish(&rules).map_err(|source| match source {
-        BuildError::NoTokens => TrainError::NoSources { looked_in },
+        BuildError::NoTokens => SourcesError::None { looked_in },
         source => build(Path::new(&looked_in), source),
     })?;
     Ok((corpus, Summary { files, bytes, left_out, rules }))
 }
 
-fn build(path: &Path, source: BuildError) -> TrainError {
-    TrainError::Build { path: path.to_owned(), source }
+fn build(path: &Path, source: BuildError) -> SourcesError {
+    SourcesError::Build { path: path.to_owned(), source }
 }
 
 /// Where cargo unpacks sources.
