@@ -1,6 +1,6 @@
 //! A server of rows: any requests are done or refused, what is refused changes nothing, and no word gains or loses a
-//! token but by a shard that joins; and so where two rounds are on at once. One that has some of the topics alone cannot
-//! tell what words gain, and takes no tokens that are pushed.
+//! token but by a shard that joins; and so where two rounds are on at once. One that has some of the topics alone
+//! cannot tell what words gain, and takes no tokens that are pushed.
 #![no_main]
 
 use lda_dist::job::{JOINING, Job, Round};

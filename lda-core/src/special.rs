@@ -232,8 +232,8 @@ fn ln_product(a: f64, n: u64) -> f64 {
 
 /// [`ln_rising`] at one a for many n: small n are looked up.
 ///
-/// A log likelihood asks it for every count in the matrix, and nearly all counts are small. 8 bytes
-/// an entry; the default of [`CACHED`](Self::CACHED) entries is 32 KiB and fills in 0.2 ms (50 ns an entry; a look-up takes 1).
+/// A log likelihood asks it for every count in the matrix, and nearly all counts are small. 8 bytes an entry; the
+/// default of [`CACHED`](Self::CACHED) entries is 32 KiB and fills in 0.2 ms (50 ns an entry; a look-up takes 1).
 ///
 /// ```
 /// use lda_core::special::{LnGammaRatio, ln_rising};

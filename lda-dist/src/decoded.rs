@@ -1,9 +1,9 @@
 //! Rows of a server as its sampler wants them, for the next who pushes tokens of these words.
 //!
 //! Where more shards than rounds are, several shards push tokens to the rows of one version, and reading a row takes
-//! longer than sampling the few tokens of a request: with 300 shards, one round and K = 8,000 on reddit it was a quarter
-//! of a server's time, and laying it out anew for each request another quarter. So rows stand here as they were read,
-//! until there is a newer version, and a request samples by copies of them.
+//! longer than sampling the few tokens of a request: with 300 shards, one round and K = 8,000 on reddit it was a
+//! quarter of a server's time, and laying it out anew for each request another quarter. So rows stand here as they were
+//! read, until there is a newer version, and a request samples by copies of them.
 //!
 //! Memory: rows of counts of all words ([`Rows`]: 2 to 4 bytes a count with 16-bit topics), of which those that nobody
 //! asks for are never touched, and a byte a word. Rows of more than [`MOST_DECODED`] are not kept.

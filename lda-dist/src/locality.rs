@@ -7,9 +7,9 @@
 //! shards lie; where that is not known, nobody has more than 4/3 of what the best division would give (Graham, 1969).
 //!
 //! LDA* takes, of the workers that are near, the one that has most blocks of the same machines. That fills one worker
-//! while others on the same machines have nothing, and they get what lies elsewhere: with 80 shards of 50 to 150 tokens,
-//! each on 3 of 10 machines, and a worker on each machine, 94 % of the tokens are near so, and 99.7 % as it is done here,
-//! where the largest worker has 5 % more than its share and not 12 % (means of 200 such).
+//! while others on the same machines have nothing, and they get what lies elsewhere: with 80 shards of 50 to 150
+//! tokens, each on 3 of 10 machines, and a worker on each machine, 94 % of the tokens are near so, and 99.7 % as it is
+//! done here, where the largest worker has 5 % more than its share and not 12 % (means of 200 such).
 //!
 //! ```
 //! use lda_dist::locality::{Held, assign};
@@ -39,8 +39,8 @@ pub struct Held {
 /// shards, so that whoever has none comes before all others.
 type Share = (u64, usize, u32);
 
-/// The worker of each shard; `workers` are the machines that they are on, as far as that is known. Names of machines are
-/// the same in capitals and in small letters. Takes O(shards × log workers) for each machine that has one.
+/// The worker of each shard; `workers` are the machines that they are on, as far as that is known. Names of machines
+/// are the same in capitals and in small letters. Takes O(shards × log workers) for each machine that has one.
 ///
 /// # Errors
 /// [`TogetherError::Workers`], as each is to have a shard.

@@ -7,8 +7,8 @@
 //! Where rounds overlap, what one adds is not yet to be seen in the next, which is on already: rows are there in some
 //! **versions**, one for each round that has ended, as long as somebody may ask for it.
 //!
-//! Memory: of each version the rows' bytes and 8 bytes a word; and 16 bytes for each (word, topic) that has changed in a
-//! round that is on, or twice that before what is of the same topic is brought together.
+//! Memory: of each version the rows' bytes and 8 bytes a word; and 16 bytes for each (word, topic) that has changed in
+//! a round that is on, or twice that before what is of the same topic is brought together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

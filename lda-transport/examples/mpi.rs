@@ -1,6 +1,7 @@
-//! How fast frames go between two ranks of MPI, and at what cost: `mpirun --bind-to none -n 2 target/release/examples/mpi`, which tells
-//! a row of the table of `examples/speed`. With `bare` after it, how fast the same goes by calls of MPI alone; with
-//! `together`, on any number of ranks, how long operations take by MPI and over frames.
+//! How fast frames go between two ranks of MPI, and at what cost: `mpirun --bind-to none -n 2
+//! target/release/examples/mpi`, which tells a row of the table of `examples/speed`. With `bare` after it, how fast the
+//! same goes by calls of MPI alone; with `together`, on any number of ranks, how long operations take by MPI and over
+//! frames.
 
 use std::env;
 use std::error::Error;
@@ -37,7 +38,8 @@ fn main() -> Result<()> {
     }
 }
 
-/// What one run took: seconds for [`BYTES`] in frames of either length, of processors of both ranks, and of a round trip.
+/// What one run took: seconds for [`BYTES`] in frames of either length, of processors of both ranks, and of a round
+/// trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     took: [f64; 2],

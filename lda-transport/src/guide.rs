@@ -37,10 +37,10 @@
 //! | bare rsmpi | 9.63 | 9.11 | 0.21 | 0.22 | 0.3 |
 //! | mpi | 2.23 | 11.35 | 0.49 | 0.18 | 18.0 |
 //!
-//! The round trip of `bare tonic` is from a thread and back to it, as those below are, but at the other end no thread is
-//! woken: that is what `grpc` takes longer. `spinning` is [`Spinning`](crate::wrap::Spinning) around it. Pushes are requests of
-//! [`Node`](crate::node::Node)s, done at most once. `tcp` is the example, which does less than a transport should. The
-//! two rows of MPI (Open MPI 4.1, shared memory) are of another program, `mpirun --bind-to none -n 2
+//! The round trip of `bare tonic` is from a thread and back to it, as those below are, but at the other end no thread
+//! is woken: that is what `grpc` takes longer. `spinning` is [`Spinning`](crate::wrap::Spinning) around it. Pushes are
+//! requests of [`Node`](crate::node::Node)s, done at most once. `tcp` is the example, which does less than a transport
+//! should. The two rows of MPI (Open MPI 4.1, shared memory) are of another program, `mpirun --bind-to none -n 2
 //! target/release/examples/mpi`, with and without `bare` after it: bandwidth is that of MPI, but short frames pay for
 //! the threads that hand them over, of which two look for messages without rest and leave the others no core.
 //!

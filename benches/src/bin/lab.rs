@@ -38,8 +38,8 @@ enum Action {
     /// Times a cluster of processes whose servers are behind links of some rate, in several ways to divide the work.
     /// Needs root, ip and tc (iproute2), and the program `cluster` with the feature `grpc`.
     Links(LinksArguments),
-    /// Projects bytes, memory and time an epoch of a cluster that is not at hand, from rates that are measured here, and holds
-    /// the model against runs.
+    /// Projects bytes, memory and time an epoch of a cluster that is not at hand, from rates that are measured here,
+    /// and holds the model against runs.
     Scale(ScaleArguments),
     /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
     /// machine; prints TOML.

@@ -1,12 +1,11 @@
 //! The sampler lab: one command that runs samplers × corpora × K × threads × seeds and writes what
 //! a researcher compares. Rivals, programs of other people, run beside our samplers.
 //!
-//! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`],
-//! which keeps every finished [`Record`] in a [`Store`]: interrupt it at any time and run it again.
-//! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`] reads off how
-//! long a sampler took to a likelihood; [`calibrate`] finds which sampler suits which documents on this machine;
-//! [`traffic`] counts what a cluster moves, [`links`] times one whose servers are behind slow links, and [`scale`] projects
-//! one that is not at hand.
+//! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`], which keeps every
+//! finished [`Record`] in a [`Store`]: interrupt it at any time and run it again. [`report::write`] turns the records
+//! into CSV, a Markdown table and plots. [`thresholds`] reads off how long a sampler took to a likelihood;
+//! [`calibrate`] finds which sampler suits which documents on this machine; [`traffic`] counts what a cluster moves,
+//! [`links`] times one whose servers are behind slow links, and [`scale`] projects one that is not at hand.
 //!
 //! How a figure is measured stands beside the code that measures it, and in the README of this
 //! crate. Needs the feature `lab`.

@@ -7,8 +7,8 @@ use lda_core::special::LnGammaRatio;
 use super::Aggregate;
 use crate::wire::take;
 
-/// Σ ln Γ(C_wk + β) − ln Γ(β) of the rows of each slice of a partition: the bits of the sum follow from the slices, and not
-/// from the servers that they lie on.
+/// Σ ln Γ(C_wk + β) − ln Γ(β) of the rows of each slice of a partition: the bits of the sum follow from the slices, and
+/// not from the servers that they lie on.
 ///
 /// ```text
 /// number of slices (2), and for each its number (2) and its part (8)

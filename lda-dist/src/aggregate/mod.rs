@@ -9,10 +9,10 @@
 //! | [`NonZeros`] | how many counts are above 0 | 8 |
 //! | [`TopWords`] | the n words of each topic that have most of its tokens | 1 a topic and 2 to 2.5 a word |
 //!
-//! All of them together take one walk over the rows, O(non-zeros of the server), and of memory 24 bytes a topic and 8
-//! a word that is kept. To gather the rows instead would take all their bytes. On nips with K = 1,000 four servers take
-//! 14 ms together for 0.24 M non-zeros, and tell 10 words a topic in 104 KB; their rows take 357 KB, and more where there
-//! are more documents.
+//! All of them together take one walk over the rows, O(non-zeros of the server), and of memory 24 bytes a topic and 8 a
+//! word that is kept. To gather the rows instead would take all their bytes. On nips with K = 1,000 four servers take
+//! 14 ms together for 0.24 M non-zeros, and tell 10 words a topic in 104 KB; their rows take 357 KB, and more where
+//! there are more documents.
 //!
 //! Another one is a type that is an [`Aggregate`], and a field of [`Aggregates`].
 //!

@@ -9,8 +9,8 @@ use super::Aggregate;
 use crate::wire::RowCode;
 
 /// The n words of each topic that have most of its tokens, of equal ones those with the lower numbers: what
-/// [`top_words`](fn@lda_core::eval::top_words) finds by probability in all rows at once, as φ̂_kw of one topic is in the
-/// order of C_wk.
+/// [`top_words`](fn@lda_core::eval::top_words) finds by probability in all rows at once, as φ̂_kw of one topic is in
+/// the order of C_wk.
 ///
 /// ```text
 /// for each topic, as a row of V: how many of its tokens each of its words has

@@ -1,15 +1,15 @@
 //! Each word by word or by document, whichever takes less time.
 //!
-//! By word a row is loaded and taken away again, whatever tokens it has, and each of these takes a scan of its document's
-//! row; by document it is the other way round. Where there are many shards a word has few tokens in each: on documents
-//! like PubMed's, generated, with K = 8,000 and 1,000 shards two and a half in a request, whose words' rows have 400
-//! topics, and by word loading them was half of what servers did. So a word that has many tokens beside its row is sampled
-//! by word, and then the others by document. All is F+LDA, and who comes later sees what those before have done: an exact
-//! sweep in another order. By word alone servers took 1.6 times as long there, and workers that pull all words 1.35 times;
-//! with 300 shards it is 1.4 and 1.3.
+//! By word a row is loaded and taken away again, whatever tokens it has, and each of these takes a scan of its
+//! document's row; by document it is the other way round. Where there are many shards a word has few tokens in each: on
+//! documents like PubMed's, generated, with K = 8,000 and 1,000 shards two and a half in a request, whose words' rows
+//! have 400 topics, and by word loading them was half of what servers did. So a word that has many tokens beside its
+//! row is sampled by word, and then the others by document. All is F+LDA, and who comes later sees what those before
+//! have done: an exact sweep in another order. By word alone servers took 1.6 times as long there, and workers that
+//! pull all words 1.35 times; with 300 shards it is 1.4 and 1.3.
 //!
-//! Which words are which follows from the tokens and from the rows alone, of which it matters whether they are lists. So
-//! topics of 16 and of 32 bits come to other numbers here, as they do by document in one process.
+//! Which words are which follows from the tokens and from the rows alone, of which it matters whether they are lists.
+//! So topics of 16 and of 32 bits come to other numbers here, as they do by document in one process.
 //!
 //! Memory: 10 bytes a token with 16-bit topics, 12 bytes a document, a byte a word, and a second sampler's arrays over
 //! topics.

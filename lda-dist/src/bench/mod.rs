@@ -1,9 +1,9 @@
 //! Where tokens are sampled, on a worker and on a server alike.
 //!
 //! Rows come in, and what has changed goes out; nothing here knows where from and where to. Tokens are laid out word by
-//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them; or documents,
-//! where words have [few tokens](either). Before that WarpLDA may sample others by the same rows, which stay with their
-//! owner: rows come to it without them, and have them as they are then.
+//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them; or
+//! documents, where words have [few tokens](either). Before that WarpLDA may sample others by the same rows, which stay
+//! with their owner: rows come to it without them, and have them as they are then.
 //!
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
 
@@ -371,9 +371,9 @@ impl<T: TopicIndex> Bench<T> {
         self.are_made = false;
     }
 
-    /// Samples all that lies here so many times, by ranges of documents that end with these numbers: rows of one range are near each
-    /// other, and in the cache. Where there is one it is sampled [either way](either), and the key with the next number of
-    /// documents is its own too.
+    /// Samples all that lies here so many times, by ranges of documents that end with these numbers: rows of one range
+    /// are near each other, and in the cache. Where there is one it is sampled [either way](either), and the key with
+    /// the next number of documents is its own too.
     ///
     /// # Panics
     /// If a document is beyond the last range, or if a word's documents do not ascend.

@@ -1,8 +1,8 @@
 //! Rounds by nodes that send each other messages: a master, servers and workers, each a state machine.
 //!
 //! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
-//! ([`Action`](lda_transport::endpoint::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket, so that the same code runs in
-//! [`lda_transport::sim`] and over any transport.
+//! ([`Action`](lda_transport::endpoint::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket,
+//! so that the same code runs in [`lda_transport::sim`] and over any transport.
 //!
 //! ```text
 //! worker → master   words of its shards, and how often
@@ -24,8 +24,8 @@
 //! A partition's rows lie on one server, and those of [hot words](crate::placement) on several: who samples these pulls
 //! from all of them.
 //!
-//! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits are
-//! those of [`together`](crate::together), with any number of workers and in whatever order messages come.
+//! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits
+//! are those of [`together`](crate::together), with any number of workers and in whatever order messages come.
 //!
 //! With a [slack](Options::slack) the first rounds begin together, and each that ends begins the one after the last:
 //! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
@@ -44,8 +44,8 @@
 //! it all others.
 //!
 //! # Bounds
-//! What a node holds is bounded however slow others are, with hot words and long documents too. With W workers, S shards,
-//! partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
+//! What a node holds is bounded however slow others are, with hot words and long documents too. With W workers, S
+//! shards, partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
 //!
 //! | | holds at most |
 //! |---|---|
@@ -71,12 +71,11 @@
 //! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
 //!
 //! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
-//! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers and
-//! 2 to 20 % on servers.
-//! Of documents that WarpLDA samples a token takes 4 + (2 + [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row.
-//! Tables that follow from K alone are beside it, and so are 64 MiB at most of rows of counts that a server keeps.
-//! The master holds 8 bytes a word and 16 a topic, 32 for each of the [words of topics](Setup::top_words), and all rows
-//! only where it [gathers](Setup::gather) them.
+//! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers
+//! and 2 to 20 % on servers. Of documents that WarpLDA samples a token takes 4 + (2 +
+//! [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row. Tables that follow from K alone are beside it,
+//! and so are 64 MiB at most of rows of counts that a server keeps. The master holds 8 bytes a word and 16 a topic, 32
+//! for each of the [words of topics](Setup::top_words), and all rows only where it [gathers](Setup::gather) them.
 
 mod assignment;
 mod control;

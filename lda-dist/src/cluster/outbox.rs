@@ -1,7 +1,7 @@
 //! Requests of a role, and what they were for.
 //!
-//! What is said to many is held once, and copied for those alone to whom it is on its way: at most [`MOST_TOLD`] bytes, or
-//! one message. The others hear it as those have answered.
+//! What is said to many is held once, and copied for those alone to whom it is on its way: at most [`MOST_TOLD`] bytes,
+//! or one message. The others hear it as those have answered.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

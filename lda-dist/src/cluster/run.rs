@@ -72,7 +72,8 @@ impl Port for Now<'_> {
 ///
 /// A node that has closed may come again, and the run goes on; if it does not within `patience`, the run ends.
 ///
-/// Once `stop` says so the node [has to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.
+/// Once `stop` says so the node [has to end](Role::stop): as soon as the epoch that is on is done and its topics are
+/// kept.
 ///
 /// # Errors
 /// [`RunError`]. The transport is closed then too.
@@ -95,8 +96,8 @@ pub fn run<T: TopicIndex, D: Documents>(
 /// transport says.
 ///
 /// All peers together may have [`MOST_HELD`] bytes of requests underway to it, but for one request each, which may have
-/// more: with a thousand workers that is what a server has to hold of what they ask, and not a thousand times as much as
-/// of one.
+/// more: with a thousand workers that is what a server has to hold of what they ask, and not a thousand times as much
+/// as of one.
 pub fn config(setup: &Setup, identity: Identity) -> Config {
     let default = Config::new(identity);
     let peers = u64::from(setup.options.servers) + u64::from(setup.workers);
@@ -105,8 +106,8 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
     Config { silence: PATIENCE, window, ..default }
 }
 
-/// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with that
-/// one.
+/// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with
+/// that one.
 ///
 /// With a storage the run begins at what it has of this run, and keeps topics there as [`Setup::keep_every`] says. Once
 /// `stop` says so all nodes [have to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.

@@ -1,8 +1,8 @@
 //! What words cost the partition that they come to, before anything is known of their topics.
 //!
-//! A word's row goes to every shard that pulls it. A word that is pushed costs its tokens, and the rows of its documents,
-//! which are sent to a partition once for all of its words: so many words that are pushed cost less than each alone, and
-//! what a partition costs is no sum over words. A [`Load`] is therefore counted up, and then reckoned.
+//! A word's row goes to every shard that pulls it. A word that is pushed costs its tokens, and the rows of its
+//! documents, which are sent to a partition once for all of its words: so many words that are pushed cost less than
+//! each alone, and what a partition costs is no sum over words. A [`Load`] is therefore counted up, and then reckoned.
 //!
 //! What a word costs changes while topics are found. At first its row has as many topics as tokens, or all K; later it
 //! has few, and the fewer the more its tokens are crowded into few documents, and documents' rows are shorter too. So
@@ -23,14 +23,15 @@
 //! Whether words are pushed at all is not asked: both modes are to be compared with the same words in each partition.
 //!
 //! Rows later are fitted to reddit after 10 to 30 epochs, K = 1,000 (bytes of the 1,000 most frequent words go with
-//! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). Lengths of entries are fitted to [what is written](crate::wire) of
-//! topics at random, K = 1,000 and 8,000. Words are pushed as on reddit, K = 8,000, 300 shards: in the first epoch half of
-//! the tokens of a word with 8,000 to 11,000 are, in the second of one with twice as many.
+//! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). Lengths of entries are fitted to [what is
+//! written](crate::wire) of topics at random, K = 1,000 and 8,000. Words are pushed as on reddit, K = 8,000, 300
+//! shards: in the first epoch half of the tokens of a word with 8,000 to 11,000 are, in the second of one with twice as
+//! many.
 //!
-//! Documents count as if all had the same length, which is the root of the mean square. The mean is too short, as of long
-//! documents more words are pushed; that of tokens' documents is too long, as rows of long documents are dear and words are
-//! pulled for them. On reddit with 300 shards rows of documents that were pushed have 59 entries in the mean; the root is
-//! 53, the mean 19, that of tokens' documents 147.
+//! Documents count as if all had the same length, which is the root of the mean square. The mean is too short, as of
+//! long documents more words are pushed; that of tokens' documents is too long, as rows of long documents are dear and
+//! words are pulled for them. On reddit with 300 shards rows of documents that were pushed have 59 entries in the mean;
+//! the root is 53, the mean 19, that of tokens' documents 147.
 //!
 //! Numbers are of 64 bits, with sums, products, quotients and roots, which IEEE 754 rounds the same way everywhere: all
 //! nodes come to the same.
@@ -53,8 +54,8 @@ pub(super) type Costs = [f64; KINDS];
 const TOKEN: f64 = 3.7;
 /// Bytes of a word in a request, and of a row besides its entries.
 const WORD: f64 = 1.5;
-/// How much more than its share a pushed word bears of its documents' rows: when others are pulled their shares are left
-/// to it.
+/// How much more than its share a pushed word bears of its documents' rows: when others are pulled their shares are
+/// left to it.
 const BORNE: f64 = 1.15;
 
 /// What a word brings to a partition, or a partition to a server.
@@ -82,8 +83,8 @@ impl Item {
         item
     }
 
-    /// Whether it is too much for one of those that have so much in the mean: so far as it is pulled, in any way that bytes
-    /// are reckoned, it is more than these parts of that, or more is sampled of it than one has.
+    /// Whether it is too much for one of those that have so much in the mean: so far as it is pulled, in any way that
+    /// bytes are reckoned, it is more than these parts of that, or more is sampled of it than one has.
     pub(super) fn is_too_much(&self, mean: &Costs, of_bytes: f64, of_rows: f64) -> bool {
         let is_more = |kind: usize, part: f64| self.fixed[kind] > mean[kind] * part;
         let is_all_pulled = self.pushed[0] == 0.0;
@@ -162,14 +163,14 @@ pub(super) fn of_words(
     words.tokens().iter().zip(words.documents()).map(of_word).collect()
 }
 
-/// How much of a word's tokens are pushed that would cost so many times as much if it were pulled. Shards differ by how many
-/// of its tokens they have, in documents of what lengths, and what else they push of these.
+/// How much of a word's tokens are pushed that would cost so many times as much if it were pulled. Shards differ by how
+/// many of its tokens they have, in documents of what lengths, and what else they push of these.
 fn pushed_share(ratio: f64) -> f64 {
     ((ratio - 0.55) / 1.2).clamp(0.0, 1.0)
 }
 
-/// A word's documents are not as if at random: no two are the same. If it has this part of all, as many times as many at
-/// random were as many different ones: −ln(1 − u) over u, or nearly.
+/// A word's documents are not as if at random: no two are the same. If it has this part of all, as many times as many
+/// at random were as many different ones: −ln(1 − u) over u, or nearly.
 fn apart(part: f64) -> f64 {
     let u = part.min(1.0);
     (6.0 - u) / (6.0 - 4.0 * u)
@@ -195,8 +196,8 @@ pub(super) struct Documents {
     entries: f64,
     /// Bytes of one.
     entry: f64,
-    /// What of a document's entries one is, for one that is sent of a word of it: as if all were as long as the root of their
-    /// mean square.
+    /// What of a document's entries one is, for one that is sent of a word of it: as if all were as long as the root of
+    /// their mean square.
     reach: f64,
 }
 

@@ -1,14 +1,14 @@
 //! Words dealt one by one, so that partitions and servers are loaded evenly from the first epoch to the last.
 //!
 //! Ranges of equal cost by one estimate are even in the epochs that it is right for, and in no others. So words have
-//! [several costs](super::costs), and a partition is to have its share of each of them. What costs at other times are about
-//! sums of these, and even too.
+//! [several costs](super::costs), and a partition is to have its share of each of them. What costs at other times are
+//! about sums of these, and even too.
 //!
-//! Words are dealt costliest first. Each goes where it adds least to the sum of the sixteenth powers of all loads, each beside
-//! its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is waited for
-//! in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes where the sum is
-//! least at all. A partition with a word that costs as much as a share gets less of all others: what is [too much](super::hot)
-//! has been taken out before.
+//! Words are dealt costliest first. Each goes where it adds least to the sum of the sixteenth powers of all loads, each
+//! beside its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is
+//! waited for in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes
+//! where the sum is least at all. A partition with a word that costs as much as a share gets less of all others: what
+//! is [too much](super::hot) has been taken out before.
 //!
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions.
@@ -20,8 +20,8 @@ use super::costs::{Costs, Documents, Item, KINDS, Load};
 /// Words that are dealt one by one, a bin.
 const ONE_BY_ONE: usize = 64;
 
-/// The bin of each item, all with about the same of each kind of cost, if they have these `before`. Of those that are as
-/// good the one that has fewer items, or a lower number.
+/// The bin of each item, all with about the same of each kind of cost, if they have these `before`. Of those that are
+/// as good the one that has fewer items, or a lower number.
 pub(super) fn deal(items: &[Item], documents: &Documents, before: &[Item]) -> Vec<u32> {
     let mut homes = vec![0; items.len()];
     let bins = before.len() as u32;

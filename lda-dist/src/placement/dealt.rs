@@ -5,9 +5,9 @@ use super::hot::{Cut, Hot};
 use super::{Demand, Placement, PlacementError, WordUses, check, deal, grouped};
 
 impl Placement {
-    /// [Deals](super::Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on servers. As many
-    /// partitions as words if there are fewer of these, and some more where words are [hot](super). LDA* (section 4.2) has
-    /// costs of the first epoch only, word by word.
+    /// [Deals](super::Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on
+    /// servers. As many partitions as words if there are fewer of these, and some more where words are [hot](super).
+    /// LDA* (section 4.2) has costs of the first epoch only, word by word.
     ///
     /// # Errors
     /// [`PlacementError`].
@@ -36,8 +36,8 @@ impl Placement {
         Ok(Self::deal(&items, &documents, partitions, servers, &hot))
     }
 
-    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot words
-    /// come to more than these.
+    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot
+    /// words come to more than these.
     pub(super) fn deal(
         items: &[Item],
         documents: &Documents,

@@ -1,22 +1,23 @@
 //! Words that are too much for one server, and how their rows are cut.
 //!
 //! A word is hot if as far as it is pulled at first its row costs more than [`BYTES`] of a partition's bytes; if it is
-//! always pulled and later costs more than [`ROWS`] of a partition's rows; or if more of it is pushed than a partition has
-//! tokens that are. It would be a lump that nothing evens out: servers are loaded with bytes by rows that are pulled, with
-//! bytes and time by tokens that are pushed, and who has a lump of the one and so less of the other is too heavy or too light
-//! by time. Which words are hot, and in which partitions, does not depend on how many servers there are; how many slices
-//! does.
+//! always pulled and later costs more than [`ROWS`] of a partition's rows; or if more of it is pushed than a partition
+//! has tokens that are. It would be a lump that nothing evens out: servers are loaded with bytes by rows that are
+//! pulled, with bytes and time by tokens that are pushed, and who has a lump of the one and so less of the other is too
+//! heavy or too light by time. Which words are hot, and in which partitions, does not depend on how many servers there
+//! are; how many slices does.
 //!
-//! It costs bytes: a hot word is pulled where a shard has so few of its tokens that pushing them were cheaper, and later
-//! when its row has become short but its tokens are few. On documents like PubMed's, generated, with K = 8,000, 300 shards
-//! and 30 servers twelve words are hot, with a third of all tokens. All bytes of the second epoch are 7 % more than with
-//! whole rows, and those of the heaviest server 10 % fewer: it has 1.01 times the mean, and 1.20 without. On reddit with
-//! 300 servers 110 are, with 16 % of the tokens; bytes are 6 % more, and the heaviest server has 1.07 times the mean in place
-//! of 1.14: as many bytes as without, so that there only what servers hold and do is more even.
+//! It costs bytes: a hot word is pulled where a shard has so few of its tokens that pushing them were cheaper, and
+//! later when its row has become short but its tokens are few. On documents like PubMed's, generated, with K = 8,000,
+//! 300 shards and 30 servers twelve words are hot, with a third of all tokens. All bytes of the second epoch are 7 %
+//! more than with whole rows, and those of the heaviest server 10 % fewer: it has 1.01 times the mean, and 1.20
+//! without. On reddit with 300 servers 110 are, with 16 % of the tokens; bytes are 6 % more, and the heaviest server
+//! has 1.07 times the mean in place of 1.14: as many bytes as without, so that there only what servers hold and do is
+//! more even.
 //!
 //! Slices have [`TOPICS`] topics at least, as each row of each takes a byte or two more than its part of the whole, and
-//! each slice a request. Hot words come to as few partitions as leave none with much more than [`TOKENS`] times the tokens
-//! of a mean one, and as many as give a server a slice at least, were there as many servers as partitions.
+//! each slice a request. Hot words come to as few partitions as leave none with much more than [`TOKENS`] times the
+//! tokens of a mean one, and as many as give a server a slice at least, were there as many servers as partitions.
 
 use std::ops::Range;
 
@@ -81,8 +82,8 @@ impl Hot {
         Self { words: hot, partitions: more, slices }
     }
 
-    /// Slices of each of its partitions on so many servers, at most one on each: as many as leave the server with most slices
-    /// with the least, and more of those that are as good.
+    /// Slices of each of its partitions on so many servers, at most one on each: as many as leave the server with most
+    /// slices with the least, and more of those that are as good.
     pub fn slices_on(&self, servers: u32) -> u32 {
         let most = self.slices.min(servers).max(1);
         let heaviest = |slices: u32| {
@@ -96,8 +97,8 @@ impl Hot {
     }
 }
 
-/// Which partitions have hot words, and the numbers of all slices: those of partitions first, then what else those of hot
-/// words have, one partition's behind the other's.
+/// Which partitions have hot words, and the numbers of all slices: those of partitions first, then what else those of
+/// hot words have, one partition's behind the other's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     partitions: u32,
@@ -108,8 +109,8 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// `more` partitions of hot words among `whole` others, so that any run of partitions has its share of them; as many
-    /// slices of each as have numbers, and at most so many.
+    /// `more` partitions of hot words among `whole` others, so that any run of partitions has its share of them; as
+    /// many slices of each as have numbers, and at most so many.
     pub fn new(whole: u32, more: u32, most: u32) -> Self {
         let partitions = whole + more;
         let place = |at: u32| {

@@ -1,7 +1,7 @@
 //! How long documents are.
 
-/// How many documents there are, and how long, in tokens: what is known of them before anything is of their topics. LDA*
-/// (section 4.2) has the mean length alone; squares are ours, as a long document is sent for each of its words.
+/// How many documents there are, and how long, in tokens: what is known of them before anything is of their topics.
+/// LDA* (section 4.2) has the mean length alone; squares are ours, as a long document is sent for each of its words.
 ///
 /// ```
 /// use lda_core::Corpus;

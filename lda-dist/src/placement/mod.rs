@@ -1,22 +1,23 @@
 //! Which server has which words.
 //!
 //! Words are cut into **partitions**, which are what is pulled, sampled and brought up to date at a time, and each
-//! partition lies on one server, but for those of hot words (below). LDA* (section 4.2) takes two steps, for rows of a few frequent words cost more than those
-//! of all others: partitions are ranges of words of about equal cost, so of unequal width, and each goes to the server
-//! that has least so far. Many ranges balance servers, and many partitions are dear: a document is pushed once a
-//! partition. So ranges of one server can be [joined](Placement::joined) to fewer partitions.
+//! partition lies on one server, but for those of hot words (below). LDA* (section 4.2) takes two steps, for rows of a
+//! few frequent words cost more than those of all others: partitions are ranges of words of about equal cost, so of
+//! unequal width, and each goes to the server that has least so far. Many ranges balance servers, and many partitions
+//! are dear: a document is pushed once a partition. So ranges of one server can be [joined](Placement::joined) to fewer
+//! partitions.
 //!
-//! But what costs as much at first does not later, when rows have become short, and those of some words much shorter than
-//! others'. So words are [dealt](Partitioner::Dealt) one by one unless something else is asked for, by costs of several
-//! times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 6.5 % more than the mean by
-//! bytes in any of 30 epochs, where 3,000 ranges come to 15.5 %; with K = 8,000 and 300 servers, of 200
+//! But what costs as much at first does not later, when rows have become short, and those of some words much shorter
+//! than others'. So words are [dealt](Partitioner::Dealt) one by one unless something else is asked for, by costs of
+//! several times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 6.5 % more than
+//! the mean by bytes in any of 30 epochs, where 3,000 ranges come to 15.5 %; with K = 8,000 and 300 servers, of 200
 //! words each, 8.4 %. Hashing and equal ranges are here to be compared with.
 //!
-//! A word whose row alone is a good part of what a server should have is **hot** where words are dealt: no place that it
-//! could be given is even, as a pulled row costs its server bytes and hardly any time. So the hot words have partitions
-//! of their own, whose rows are cut by topic in **slices** that lie on different servers. Who samples such a partition
-//! pulls from all of these, and nothing is pushed to it. All other partitions have one slice, of all topics, which has the
-//! partition's number; and so has the first of several.
+//! A word whose row alone is a good part of what a server should have is **hot** where words are dealt: no place that
+//! it could be given is even, as a pulled row costs its server bytes and hardly any time. So the hot words have
+//! partitions of their own, whose rows are cut by topic in **slices** that lie on different servers. Who samples such a
+//! partition pulls from all of these, and nothing is pushed to it. All other partitions have one slice, of all topics,
+//! which has the partition's number; and so has the first of several.
 //!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
@@ -236,8 +237,8 @@ impl Placement {
         }
         let cost_of = |before: u32| self.words(before).map(|word| costs[word as usize]).sum();
         let loads: Vec<u64> = (0..self.num_partitions() as u32).map(cost_of).collect();
-        // Of each server its partitions, by what they have: in turn one for each server, so that ranges of partitions have
-        // some of all.
+        // Of each server its partitions, by what they have: in turn one for each server, so that ranges of partitions
+        // have some of all.
         let free = |server: u32| {
             let own = (server..partitions).step_by(servers as usize);
             own.map(|partition| (0, 0, partition)).collect()

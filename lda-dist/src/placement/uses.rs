@@ -13,8 +13,8 @@ impl WordUses {
     /// Of each word its tokens, and the documents that have some.
     ///
     /// # Errors
-    /// [`PlacementError::Uses`], where a word has no documents and tokens, or more documents than tokens; or if there are
-    /// not as many numbers of the one as of the other.
+    /// [`PlacementError::Uses`], where a word has no documents and tokens, or more documents than tokens; or if there
+    /// are not as many numbers of the one as of the other.
     pub fn new(tokens: Vec<u64>, documents: Vec<u64>) -> Result<Self, PlacementError> {
         let fit = |(&tokens, &documents): (&u64, &u64)| {
             documents <= tokens && (documents > 0) == (tokens > 0)

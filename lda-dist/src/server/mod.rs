@@ -1,7 +1,7 @@
 //! A server: rows of C_w of some partitions' words, and the sampling of what is pushed to them.
 //!
-//! What lies here of a partition is a [slice](crate::placement): the rows with all their topics, or where several servers
-//! share them some of these. Nothing is pushed to one of several slices.
+//! What lies here of a partition is a [slice](crate::placement): the rows with all their topics, or where several
+//! servers share them some of these. Nothing is pushed to one of several slices.
 //!
 //! It knows which words of a partition each shard has, and so a worker names a word by its place among them, a bit a
 //! word in most messages. A request is sampled by rows as they were when its round was [begun](Server::begin_round)
@@ -75,7 +75,8 @@ struct Held<T> {
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// With these slices; all counts are 0. Shards join in the round `joining`, and all requests have to be of its attempt.
+    /// With these slices; all counts are 0. Shards join in the round `joining`, and all requests have to be of its
+    /// attempt.
     ///
     /// # Panics
     /// If topics have numbers too narrow for K, or if a slice has others or none.

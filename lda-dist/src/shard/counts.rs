@@ -34,8 +34,8 @@ impl<T: TopicIndex> Shard<T> {
         all
     }
 
-    /// What a run can go on from: every token's topic, by word and then by document, whatever the partitions are. Behind
-    /// them, of each token of a long document, its topic and the proposals that it carries.
+    /// What a run can go on from: every token's topic, by word and then by document, whatever the partitions are.
+    /// Behind them, of each token of a long document, its topic and the proposals that it carries.
     pub fn topics(&self) -> Vec<T> {
         let mut topics = Vec::with_capacity(self.num_values());
         for (_, part, at) in self.by_word() {

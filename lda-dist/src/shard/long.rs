@@ -7,10 +7,10 @@
 //! until then the token counts there as the topic that is **known**. That is what this costs: others see the first of
 //! the two moves up to an epoch late.
 //!
-//! Both passes may be [done again](crate::together::Options::passes) of a partition's tokens while its rows are here. The
-//! pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long as
-//! their documents have tokens, each time: where a document has a few tokens in a partition, several times as long as
-//! the first pass.
+//! Both passes may be [done again](crate::together::Options::passes) of a partition's tokens while its rows are here.
+//! The pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long
+//! as their documents have tokens, each time: where a document has a few tokens in a partition, several times as long
+//! as the first pass.
 //!
 //! No rows of C_d are kept: a document's counts are those of its tokens, in the pass or when somebody asks. Tokens of a
 //! range of documents, which fit into a cache, lie together: by partition, in it by word, then by document.
@@ -220,8 +220,8 @@ impl<T: TopicIndex> Long<T> {
         self.untold.fill(0);
     }
 
-    /// The pass over documents: of all tokens the first time, `again` 0, and then of those of the key's partition, while
-    /// the others stay.
+    /// The pass over documents: of all tokens the first time, `again` 0, and then of those of the key's partition,
+    /// while the others stay.
     pub fn sample_documents(
         &mut self,
         key: BlockKey,

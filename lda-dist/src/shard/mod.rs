@@ -68,8 +68,8 @@ pub struct Shard<T: TopicIndex> {
 }
 
 impl<T: TopicIndex> Shard<T> {
-    /// Some documents of a corpus, of which `hybrid` says which are WarpLDA's; `first` is the number of the corpus' first
-    /// one in the whole job, which its first topics follow from: the same as one process begins with.
+    /// Some documents of a corpus, of which `hybrid` says which are WarpLDA's; `first` is the number of the corpus'
+    /// first one in the whole job, which its first topics follow from: the same as one process begins with.
     ///
     /// # Errors
     /// [`ShardError`].
@@ -283,8 +283,8 @@ impl<T: TopicIndex> Shard<T> {
     }
 }
 
-/// A document's words, each as often as it occurs, with first topics; `first` is the number of the corpus' first document
-/// in the whole job.
+/// A document's words, each as often as it occurs, with first topics; `first` is the number of the corpus' first
+/// document in the whole job.
 fn first_topics<'a, T: TopicIndex>(
     job: &Job,
     corpus: &'a Corpus,

@@ -139,9 +139,9 @@ impl<T: TopicIndex> Shard<T> {
         });
     }
 
-    /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in slices by
-    /// topic; `totals` are C_k of then. First those of long documents, then the others, each so many times. What each
-    /// pulled word has gained is written behind what slices have, in the same order.
+    /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in
+    /// slices by topic; `totals` are C_k of then. First those of long documents, then the others, each so many times.
+    /// What each pulled word has gained is written behind what slices have, in the same order.
     ///
     /// # Errors
     /// [`AnswerError`], and then nothing has changed.

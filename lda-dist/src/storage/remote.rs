@@ -86,8 +86,8 @@ impl ObjectStore {
     ///
     /// Credentials and the like are those of the environment, by the names of the stores' own programs:
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` (and `AWS_ALLOW_HTTP=true` where
-    /// that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or
-    /// what the machine has been given (roles of instances and pods). Nothing is asked of the store yet.
+    /// that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`;
+    /// or what the machine has been given (roles of instances and pods). Nothing is asked of the store yet.
     ///
     /// Where the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of rustls, ring becomes it.
     ///

@@ -12,8 +12,8 @@ use crate::shard::Shard;
 /// Bytes of a row that nobody would pull.
 const DEAR: u32 = u32::MAX / 2;
 
-/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for, but not where
-/// they are hot.
+/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for, but not
+/// where they are hot.
 pub(crate) fn routes<T: TopicIndex>(
     options: &Options,
     placement: &Placement,
@@ -30,7 +30,8 @@ pub(crate) fn routes<T: TopicIndex>(
     }
 }
 
-/// Places words by what they cost before anything is known of their topics: how often they occur, in documents of such lengths.
+/// Places words by what they cost before anything is known of their topics: how often they occur, in documents of such
+/// lengths.
 ///
 /// # Errors
 /// [`TogetherError`], where words or documents cannot be divided so.
@@ -65,8 +66,8 @@ pub fn place(
     Ok(placement)
 }
 
-/// Partitions that a shard has in a round, in its order: shards that have the same ones begin with different ones, lest all
-/// ask one server at once.
+/// Partitions that a shard has in a round, in its order: shards that have the same ones begin with different ones, lest
+/// all ask one server at once.
 pub(crate) fn group(
     options: &Options,
     placement: &Placement,

@@ -8,8 +8,8 @@
 //! there are as many rounds as shards no two shards sample the same word in a round, and all that is stale is C_k, by a
 //! round. That is what `lda_core` does with its waves. With one round all shards sample each word at once, by counts
 //! that are an epoch old (AD-LDA, Newman et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log
-//! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds, −8.33
-//! with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
+//! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds,
+//! −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
 //!
 //! With a [slack](Options::slack) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
 //! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those

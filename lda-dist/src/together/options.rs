@@ -127,11 +127,12 @@ pub enum Routing {
 pub struct Options {
     /// Parts of the documents, about equal in tokens.
     pub shards: u16,
-    /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each. Words that
-    /// are [hot](crate::placement) have some more.
+    /// Partitions of the words: as many rows of a shard come at a time, and a document is pushed once for each. Words
+    /// that are [hot](crate::placement) have some more.
     pub partitions: u32,
-    /// Ranges of the words that are placed, and joined to these partitions at their servers; as many as partitions unless
-    /// there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Dealt) are none.
+    /// Ranges of the words that are placed, and joined to these partitions at their servers; as many as partitions
+    /// unless there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Dealt)
+    /// are none.
     pub ranges: u32,
     /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
     /// partitions.
@@ -153,9 +154,9 @@ pub struct Options {
     pub hybrid: Hybrid,
     /// How often tokens are sampled while rows are where they are sampled, 1 to [`MAX_PASSES`]: an epoch takes longer,
     /// brings more, and moves no byte more. A partition's tokens are sampled so often in turn, while the others stay,
-    /// which brings far less than as many epochs: on reddit's documents, with K = 100, 8 shards and 16 partitions, three
-    /// passes are 0.2 % ahead in log joint after 200 epochs, each of which takes twice as long. One process repeats
-    /// WarpLDA's passes so (LDA*, section 4.1, heuristic 2); for F+LDA and by partition it is ours.
+    /// which brings far less than as many epochs: on reddit's documents, with K = 100, 8 shards and 16 partitions,
+    /// three passes are 0.2 % ahead in log joint after 200 epochs, each of which takes twice as long. One process
+    /// repeats WarpLDA's passes so (LDA*, section 4.1, heuristic 2); for F+LDA and by partition it is ours.
     pub passes: u8,
 }
 

@@ -1,10 +1,10 @@
 //! Faults that lie in wait for one kind of message, so that each meets each fault at each stage of its receiver.
 //!
 //! Messages that fail at random fail where most messages are: in a round. A history therefore has **prey**, a kind of
-//! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others, and
-//! some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it stays
-//! there; and the message arrives, or either end crashes, or the link between them fails. What brings the receiver to the
-//! stage is [another matter](super::lure).
+//! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others,
+//! and some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it
+//! stays there; and the message arrives, or either end crashes, or the link between them fails. What brings the
+//! receiver to the stage is [another matter](super::lure).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,7 +1,7 @@
 //! What has befallen which messages of a run, by how far their receiver had come.
 //!
-//! One layer below, [`lda_transport::sim::Coverage`] counts requests and replies of endpoints; here it is known what they
-//! ask and answer.
+//! One layer below, [`lda_transport::sim::Coverage`] counts requests and replies of endpoints; here it is known what
+//! they ask and answer.
 
 use std::fmt;
 
@@ -111,8 +111,8 @@ const FAULTS: usize = Fault::ALL.len();
 const STAGES: usize = Stage::ALL.len();
 const CELLS: usize = Who::ALL.len() * Message::ALL.len() * Part::ALL.len() * FAULTS * STAGES;
 
-/// How many messages of each kind met each fault, by the stage of their receiver: of the incarnation for which they were,
-/// as they arrived or would have, or as it crashed before.
+/// How many messages of each kind met each fault, by the stage of their receiver: of the incarnation for which they
+/// were, as they arrived or would have, or as it crashed before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(Vec<u64>);
 

@@ -260,8 +260,8 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Parts one from another who then crashes, so that it does not hear of it, or hears of it late. What it asks of the
-    /// other meanwhile is for one that is gone, or, if it is not sent before, for the next.
+    /// Parts one from another who then crashes, so that it does not hear of it, or hears of it late. What it asks of
+    /// the other meanwhile is for one that is gone, or, if it is not sent before, for the next.
     fn besiege(&mut self) {
         if let Some([before, asked]) = self.prey.asked_at() {
             return self.besiege_until(before, asked);
@@ -375,8 +375,8 @@ impl<'a> History<'a> {
         self.in_time([0, 300, 2000, 10_000], Deed::Mend(a, b));
     }
 
-    /// Runs to the end, when nothing fails by itself any more. Who has crashed since the run was finished knows nothing:
-    /// the run goes on from what was kept, until all know what they have.
+    /// Runs to the end, when nothing fails by itself any more. Who has crashed since the run was finished knows
+    /// nothing: the run goes on from what was kept, until all know what they have.
     pub fn end(&mut self) -> End {
         for _ in 0..100_000 {
             self.go_on_with_who_has_ended(1);

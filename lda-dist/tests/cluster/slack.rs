@@ -1,5 +1,5 @@
-//! Rounds that overlap, as nodes have them: who is slow is waited for, but not at once; and what becomes of a run that goes
-//! back.
+//! Rounds that overlap, as nodes have them: who is slow is waited for, but not at once; and what becomes of a run that
+//! goes back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,9 +4,10 @@
 //!
 //! Each way is measured five times, in turn with the others, and told by its median. Rows:
 //!
-//! - `bare tonic`: one stream of messages by tonic alone, sent within its runtime; round trips begin and end on a thread
-//!   outside of it, as those of a program without a runtime do.
-//! - `grpc`, `grpc, mTLS`: frames by [`lda_transport::grpc`]; `grpc, spinning` by a [`Spinning`] around it, on both sides.
+//! - `bare tonic`: one stream of messages by tonic alone, sent within its runtime; round trips begin and end on a
+//!   thread outside of it, as those of a program without a runtime do.
+//! - `grpc`, `grpc, mTLS`: frames by [`lda_transport::grpc`]; `grpc, spinning` by a [`Spinning`] around it, on both
+//!   sides.
 //! - `pushes over grpc`: requests of a [`Node`](lda_transport::node::Node), done at most once, within windows.
 //! - `tcp`: the transport of `examples/tcp`.
 //! - `local`: two threads of one process.

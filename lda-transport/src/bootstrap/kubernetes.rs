@@ -1,8 +1,8 @@
 //! A node that is a pod of Kubernetes.
 //!
-//! Pods of an indexed Job and of a StatefulSet have names that can be known beforehand: the Job's or set's, and a number.
-//! Under a headless service, whose name is the pods' `subdomain`, these are names of the DNS. A Job says a pod's number
-//! by `JOB_COMPLETION_INDEX` too.
+//! Pods of an indexed Job and of a StatefulSet have names that can be known beforehand: the Job's or set's, and a
+//! number. Under a headless service, whose name is the pods' `subdomain`, these are names of the DNS. A Job says a
+//! pod's number by `JOB_COMPLETION_INDEX` too.
 //!
 //! How many there are Kubernetes does not say: the program is told, as by an argument that is the Job's `completions`.
 //! Where servers are a StatefulSet and workers a Job, put the [`addresses`] of both one after the other.

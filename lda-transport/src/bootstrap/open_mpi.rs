@@ -1,7 +1,7 @@
 //! A node that `mpirun` of Open MPI has started.
 //!
-//! It says how many there are and which this is, and not where: that is for the transport over MPI to know. Programs that
-//! use `mpirun` for starting alone give the addresses themselves.
+//! It says how many there are and which this is, and not where: that is for the transport over MPI to know. Programs
+//! that use `mpirun` for starting alone give the addresses themselves.
 
 use super::{Environment, Error, Placed, Started, rank_and_size};
 use crate::transport::NodeId;

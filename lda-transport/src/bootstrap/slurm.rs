@@ -1,8 +1,8 @@
 //! A node that `srun` of Slurm has started.
 //!
-//! Slurm says which task this is and on which hosts the tasks are. Where several are on one host, each has a port of its
-//! own, one above the other. Tasks have to lie in blocks, first all of the first host, which is Slurm's way unless it is
-//! told otherwise; where `SLURM_NODEID` and `SLURM_LOCALID` say that they do not, that is an error.
+//! Slurm says which task this is and on which hosts the tasks are. Where several are on one host, each has a port of
+//! its own, one above the other. Tasks have to lie in blocks, first all of the first host, which is Slurm's way unless
+//! it is told otherwise; where `SLURM_NODEID` and `SLURM_LOCALID` say that they do not, that is an error.
 
 use super::{Environment, Error, MOST, Placed, Started, number, rank_and_size};
 use crate::transport::NodeId;

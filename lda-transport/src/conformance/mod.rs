@@ -1,8 +1,9 @@
 //! The contract of [`Transport`] as a program.
 //!
-//! A [`Subject`] makes nodes; [`run`] puts them through everything that a transport promises and gives a
-//! [`Report`]: what passed, what failed and why, and what was left out because the transport does not claim
-//! it. Where all of that passes, [endpoints](crate::endpoint) over it are checked too. Nothing is timed, but everything has to come within [`Effort::patience`].
+//! A [`Subject`] makes nodes; [`run`] puts them through everything that a transport promises and gives a [`Report`]:
+//! what passed, what failed and why, and what was left out because the transport does not claim it. Where all of that
+//! passes, [endpoints](crate::endpoint) over it are checked too. Nothing is timed, but everything has to come within
+//! [`Effort::patience`].
 //!
 //! ```
 //! use lda_transport::conformance::{self, Effort, Subject};

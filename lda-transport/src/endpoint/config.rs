@@ -45,8 +45,8 @@ pub struct Config {
     /// How long to wait for a reply before a request is sent again, longer each time; none where the
     /// transport loses nothing without saying so.
     pub retry: Option<Duration>,
-    /// Bytes of a piece of a [`Collective`](super::Collective), the same at all nodes; no frame of the transport may be shorter. A
-    /// multiple of 8.
+    /// Bytes of a piece of a [`Collective`](super::Collective), the same at all nodes; no frame of the transport may be
+    /// shorter. A multiple of 8.
     pub piece: usize,
     /// Bytes of a member's content in a [`Collective`](super::Collective), at most.
     pub longest_content: u64,

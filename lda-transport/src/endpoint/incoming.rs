@@ -47,8 +47,8 @@ pub(super) enum Taken {
 }
 
 impl Incoming {
-    /// Takes a request. Pieces of operations that are being done, and that the peer does not wait for any more, are told
-    /// to `parts`.
+    /// Takes a request. Pieces of operations that are being done, and that the peer does not wait for any more, are
+    /// told to `parts`.
     pub fn take(
         &mut self,
         kind: Kind,

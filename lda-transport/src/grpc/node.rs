@@ -236,8 +236,8 @@ impl Node {
         strangers.last = Some((party.address, trouble));
     }
 
-    /// Whether people are to be told: of what is new, and of that once in a while alone, as strangers may come as often as
-    /// they like.
+    /// Whether people are to be told: of what is new, and of that once in a while alone, as strangers may come as often
+    /// as they like.
     fn tells(&self, address: IpAddr, trouble: &Trouble) -> bool {
         let mut told = lock(&self.told);
         let is_due = told.as_ref().is_none_or(|last| {

@@ -1,9 +1,9 @@
 //! What is underway from one node to another.
 //!
-//! One thread puts and one takes. The bound is kept by the one that puts, which alone makes the numbers
-//! larger. Where there is no room it says that it waits, and looks once more, by a change of the number that the
-//! other changes too: either it sees what the other has taken meanwhile, or the other sees that it waits. Room is said when half is free, so that the two do
-//! not wake each other for every frame.
+//! One thread puts and one takes. The bound is kept by the one that puts, which alone makes the numbers larger. Where
+//! there is no room it says that it waits, and looks once more, by a change of the number that the other changes too:
+//! either it sees what the other has taken meanwhile, or the other sees that it waits. Room is said when half is free,
+//! so that the two do not wake each other for every frame.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 

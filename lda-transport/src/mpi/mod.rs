@@ -35,14 +35,14 @@
 //!
 //! # Closing
 //! [`close`](Transport::close) hands on what was taken, as for any transport, and the others hear of it. Dropping the
-//! transport, or a node that has it, waits until all ranks have closed, as the end of MPI does; so all should close when
-//! the work is done. A program that ends otherwise, as by a panic on the node's thread or
-//! [`exit`](std::process::exit), has not ended MPI: `mpirun` then ends the whole job, and says which rank it was. So does
-//! the loss of a rank or a host. Nobody comes again.
+//! transport, or a node that has it, waits until all ranks have closed, as the end of MPI does; so all should close
+//! when the work is done. A program that ends otherwise, as by a panic on the node's thread or
+//! [`exit`](std::process::exit), has not ended MPI: `mpirun` then ends the whole job, and says which rank it was. So
+//! does the loss of a rank or a host. Nobody comes again.
 //!
 //! # Bounds
-//! A rank grants its peers room for frames, [`Options::queue_frames`] and [`queue_bytes`](Options::queue_bytes) for each,
-//! and grants it again as its program takes them. So all that is sent is received at once, into room of this
+//! A rank grants its peers room for frames, [`Options::queue_frames`] and [`queue_bytes`](Options::queue_bytes) for
+//! each, and grants it again as its program takes them. So all that is sent is received at once, into room of this
 //! process; what a program leaves there is at most so much of each peer, and one frame more. Of its own sends MPI is
 //! asked for at most 32 at once, and for 16 operations.
 //!
@@ -60,10 +60,10 @@
 //! # Cost
 //! The thread looks for messages without rest for [`Options::spin`] after the last, and then sleeps in between, for a
 //! quarter of the pause so far and at most for [`Options::sleep`]. So what ends a pause may come as much later, and a
-//! little more as systems wake threads late; what is sent wakes the thread at once. An idle rank takes a few percent of a
-//! core for this. Where there are fewer cores than threads, shorter spins leave more to others. Long frames go in
-//! pieces of 1 MiB; frames are not copied but by MPI. There and back a frame wakes four threads.
-//! `examples/mpi.rs` measures all this, beside MPI alone.
+//! little more as systems wake threads late; what is sent wakes the thread at once. An idle rank takes a few percent of
+//! a core for this. Where there are fewer cores than threads, shorter spins leave more to others. Long frames go in
+//! pieces of 1 MiB; frames are not copied but by MPI. There and back a frame wakes four threads. `examples/mpi.rs`
+//! measures all this, beside MPI alone.
 //!
 //! There is no encryption: this is for a network of one's own.
 

@@ -13,8 +13,8 @@ impl Handle {
     /// Begins an operation. What the group begins is counted in the order of these calls, so that one thread should
     /// make them.
     ///
-    /// A transport that has [operations of its own](crate::Transport::together) does those of a group that is all its nodes
-    /// in order; all others go over frames.
+    /// A transport that has [operations of its own](crate::Transport::together) does those of a group that is all its
+    /// nodes in order; all others go over frames.
     pub fn begin(
         &self,
         group: &Group,

@@ -18,8 +18,8 @@ use crate::transport::{
 /// A transport that does what one did when it was [recorded](super::Recording), so that the program of a node can be
 /// run again, step by step: what came comes in the same order, and what is sent is compared.
 ///
-/// Nothing waits for as long as it did, unless that is [asked for](Self::paced). Behind the end of the log comes nothing,
-/// and it ends as [`ReceiveError::Failed`].
+/// Nothing waits for as long as it did, unless that is [asked for](Self::paced). Behind the end of the log comes
+/// nothing, and it ends as [`ReceiveError::Failed`].
 pub struct Replaying<R> {
     log: Log<R>,
     /// What comes next, in order: sends and arrivals are each in order, and one may be ahead of the other.

@@ -1,9 +1,9 @@
 //! What a cluster that is not at hand would take: bytes, memory and time an epoch of a thousand workers and servers.
 //!
-//! A model of a corpus (frequencies of words, lengths of documents) says which words a shard has; rows and documents are
-//! drawn and measured by the encoder itself, and the way of each word is chosen by the code that chooses it in a run. How
-//! many topics rows have after some epochs, and what a core does in a second, is measured here. The same model foretells
-//! runs that can be had, and the tables say by how much it errs.
+//! A model of a corpus (frequencies of words, lengths of documents) says which words a shard has; rows and documents
+//! are drawn and measured by the encoder itself, and the way of each word is chosen by the code that chooses it in a
+//! run. How many topics rows have after some epochs, and what a core does in a second, is measured here. The same model
+//! foretells runs that can be had, and the tables say by how much it errs.
 //!
 //! ```toml
 //! topics = 8000
@@ -134,7 +134,8 @@ pub struct Line {
     pub takes: Projected,
 }
 
-/// Measures what is not yet, projects, and writes tables and plots; returns the files. `tell` is given lines for people.
+/// Measures what is not yet, projects, and writes tables and plots; returns the files. `tell` is given lines for
+/// people.
 ///
 /// # Errors
 /// [`LabError`].

@@ -24,8 +24,8 @@ const BETA: f64 = 0.01;
 pub struct Work {
     /// Of the epoch.
     pub seconds: f64,
-    /// Of that, servers: with rows that are pulled, with what they have gained, with what is pushed, with lengths of rows,
-    /// and when rounds end.
+    /// Of that, servers: with rows that are pulled, with what they have gained, with what is pushed, with lengths of
+    /// rows, and when rounds end.
     pub pull_seconds: f64,
     /// Gained.
     pub gained_seconds: f64,

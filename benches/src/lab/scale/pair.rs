@@ -1,13 +1,14 @@
 //! What moves between a shard and a partition in an epoch: one of the many pairs of them, drawn.
 //!
-//! Of each word of the partition we draw how many documents of the shard have it (Poisson, with as many tokens in each as
-//! words that are as frequent have in the measured corpus) and which ones; what rows take says [`Sizes`]. Then it is the real thing: [`route`] says which words are
-//! pulled, and what is pushed is written by [`PushCode`], documents with rows that are drawn by their lengths.
+//! Of each word of the partition we draw how many documents of the shard have it (Poisson, with as many tokens in each
+//! as words that are as frequent have in the measured corpus) and which ones; what rows take says [`Sizes`]. Then it is
+//! the real thing: [`route`] says which words are pulled, and what is pushed is written by [`PushCode`], documents with
+//! rows that are drawn by their lengths.
 //!
-//! A word whose tokens alone cost more pushed than its row does pulled, whatever becomes of the others, is pulled without
-//! its documents being drawn. Where the tokens of the others are still too many, we look at the documents whose numbers
-//! divide by f, and count all of theirs f times; a word that none of these has is pulled as often as others of about as
-//! many tokens.
+//! A word whose tokens alone cost more pushed than its row does pulled, whatever becomes of the others, is pulled
+//! without its documents being drawn. Where the tokens of the others are still too many, we look at the documents whose
+//! numbers divide by f, and count all of theirs f times; a word that none of these has is pulled as often as others of
+//! about as many tokens.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -59,8 +60,8 @@ pub(super) struct Moved {
     pub row_memory: f64,
 }
 
-/// Of words of about as many tokens: how many there are in shards and how many of them are pulled, and the same of their
-/// tokens.
+/// Of words of about as many tokens: how many there are in shards and how many of them are pulled, and the same of
+/// their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pulled {
     pub words: f64,

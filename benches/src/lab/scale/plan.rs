@@ -84,8 +84,8 @@ pub struct CheckPlan {
     pub servers: Option<u32>,
     /// Rounds an epoch.
     pub rounds: u16,
-    /// Whether documents are put in no order first: a corpus that is sorted by subject has shards with words of their own,
-    /// and LDA* deals documents by a hash.
+    /// Whether documents are put in no order first: a corpus that is sorted by subject has shards with words of their
+    /// own, and LDA* deals documents by a hash.
     pub shuffled: bool,
 }
 

@@ -273,7 +273,8 @@ impl<'a> Division<'a> {
             + 40.0 * mean.documents
             + 14.0 * mean.pushed_tokens;
         let row_bytes = row_bytes + kept + servers * request;
-        // Which words shards have, which ones partitions, and their tokens; where rows begin; K numbers three times and C_k.
+        // Which words shards have, which ones partitions, and their tokens; where rows begin; K numbers three times and
+        // C_k.
         row_bytes + 4.0 * words + 20.0 * all + servers * 28.0 * f64::from(self.topics)
     }
 

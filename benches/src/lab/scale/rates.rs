@@ -1,8 +1,8 @@
 //! What one core does in a second, measured.
 //!
-//! The same epoch is run in two ways that differ in one kind of work, and of two kinds of work and two times there is one
-//! solution: pulled rows in few shards and in many (the same tokens, more rows), pushed documents with one partition and
-//! with many (the same tokens, more documents). Times are CPU seconds.
+//! The same epoch is run in two ways that differ in one kind of work, and of two kinds of work and two times there is
+//! one solution: pulled rows in few shards and in many (the same tokens, more rows), pushed documents with one
+//! partition and with many (the same tokens, more documents). Times are CPU seconds.
 
 use std::hint::black_box;
 
@@ -44,8 +44,8 @@ pub struct Rates {
     pub pushed_token: f64,
     /// Topic of a document.
     pub pushed_entry: f64,
-    /// On a server, of a byte of a row that is pulled, of a topic that a row has gained, of a topic of a row at the end of
-    /// a round.
+    /// On a server, of a byte of a row that is pulled, of a topic that a row has gained, of a topic of a row at the end
+    /// of a round.
     pub served_byte: f64,
     /// Topic gained.
     pub gained_entry: f64,
@@ -86,8 +86,8 @@ fn each(seconds: f64, of: f64) -> f64 {
 }
 
 impl Rates {
-    /// Of documents of so many topics, after so many epochs: of each corpus the epoch next to it, and between the two corpora
-    /// next to it along a line.
+    /// Of documents of so many topics, after so many epochs: of each corpus the epoch next to it, and between the two
+    /// corpora next to it along a line.
     pub(super) fn of(all: &[Self], after: u32, document_topics: f64) -> Self {
         let mut own: Vec<&Self> = Vec::new();
         for rates in all {

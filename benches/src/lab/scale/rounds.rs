@@ -1,8 +1,8 @@
 //! How long an epoch of rounds takes, when some groups of partitions are heavier than others.
 //!
-//! In round r shard s has group (r + ⌊s R / S⌋) mod R, and a round ends when the last shard is done with it: so each round
-//! takes as long as the heaviest group that some shard has in it. With a slack of x a shard begins round r when round
-//! r − x − 1 has ended.
+//! In round r shard s has group (r + ⌊s R / S⌋) mod R, and a round ends when the last shard is done with it: so each
+//! round takes as long as the heaviest group that some shard has in it. With a slack of x a shard begins round r when
+//! round r − x − 1 has ended.
 
 /// Epochs that are gone through; the last one counts.
 const EPOCHS: usize = 3;

@@ -93,7 +93,8 @@ impl<'a> Sizes<'a> {
         size
     }
 
-    /// Shares of the topics that tokens of a word come from and go to in an epoch: those that it had before or has after.
+    /// Shares of the topics that tokens of a word come from and go to in an epoch: those that it had before or has
+    /// after.
     fn moving(&self, tokens: f64) -> Vec<f64> {
         let words = &self.state.words;
         let both = if self.state.after == 0 {

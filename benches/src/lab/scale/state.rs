@@ -1,12 +1,13 @@
 //! What rows are like after some epochs: how many topics one of so many tokens has, and how unevenly.
 //!
-//! At the start each token has any of K topics, so that n tokens have K (1 − (1 − 1/K)^n) of them. Later they have fewer,
-//! which is measured: rows are put into bins by their tokens, two an octave, and between the bins' means we go along a
-//! line, ln x over ln n, where x is the number of tokens whose topics, each any of K, would be as many: K (1 − e^(−x/K)).
-//! Beyond the last bin the line goes on as it went over the last two octaves; so a row has never more than K topics.
+//! At the start each token has any of K topics, so that n tokens have K (1 − (1 − 1/K)^n) of them. Later they have
+//! fewer, which is measured: rows are put into bins by their tokens, two an octave, and between the bins' means we go
+//! along a line, ln x over ln n, where x is the number of tokens whose topics, each any of K, would be as many: K (1 −
+//! e^(−x/K)). Beyond the last bin the line goes on as it went over the last two octaves; so a row has never more than K
+//! topics.
 //!
-//! Counts of a row of n tokens and k topics are 1 each, and of the n − k others the i-th topic has a share in proportion
-//! to 1/i^u: u is the one with which rows take as many bytes as the measured ones did.
+//! Counts of a row of n tokens and k topics are 1 each, and of the n − k others the i-th topic has a share in
+//! proportion to 1/i^u: u is the one with which rows take as many bytes as the measured ones did.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! How often words occur and how long documents are, in a corpus that is not at hand.
 //!
-//! The word of rank r occurs in proportion to 1 / (r + q)^s (Mandelbrot 1953; Zipf's law where q is 0), numbers of words
-//! are shuffled over the ranks. Lengths of documents are log-normal.
+//! The word of rank r occurs in proportion to 1 / (r + q)^s (Mandelbrot 1953; Zipf's law where q is 0), numbers of
+//! words are shuffled over the ranks. Lengths of documents are log-normal.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub(super) fn frequencies(
     each
 }
 
-/// How often a document that has a word has it, by how often a mean document does: two bins an octave, and a line between
-/// them.
+/// How often a document that has a word has it, by how often a mean document does: two bins an octave, and a line
+/// between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
     /// (ln of the mean of all documents, the mean of those that have it), ascending.

@@ -15,8 +15,8 @@
 //! [arm.asymmetric]
 //! ```
 //!
-//! All arms of a corpus and a number of parts are compared with the first by name in [`TrafficPlan::beside`]. A finished
-//! run is kept, so that an interrupted plan goes on.
+//! All arms of a corpus and a number of parts are compared with the first by name in [`TrafficPlan::beside`]. A
+//! finished run is kept, so that an interrupted plan goes on.
 
 mod plan;
 mod report;

@@ -57,8 +57,8 @@ pub struct Local {
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
 
-    /// Keep the topics of all tokens here, a directory or an address of an object store: a run that has ended before its
-    /// time goes on from them when it is begun again, with the same documents, topics, priors, seed and shards
+    /// Keep the topics of all tokens here, a directory or an address of an object store: a run that has ended before
+    /// its time goes on from them when it is begun again, with the same documents, topics, priors, seed and shards
     #[arg(long, value_name = "DIR|URL")]
     pub snapshots: Option<Place>,
     /// After every so many epochs

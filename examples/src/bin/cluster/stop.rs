@@ -1,7 +1,8 @@
 //! What ends a node before its time: signals, TERM, as systems that give machines to others send it, and INT of Ctrl-C;
 //! and, where that is asked for, the end of standard input.
 //!
-//! The first signal lets the node [go](lda_dist::cluster::Role::stop) when the epoch is done and kept, the second at once.
+//! The first signal lets the node [go](lda_dist::cluster::Role::stop) when the epoch is done and kept, the second at
+//! once.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -33,10 +33,10 @@
 //! 4. Accepts and proposals draw from separate streams, so pending proposals can be drawn again
 //!    from (z, seed, epoch).
 //!
-//! **Biased.** Tokens of a pass do not see each other move. On the three tiny corpora of the tests
-//! the stationary law is .026, .085 and .059 away from the posterior in total variation (.031, .084
-//! and .064 where tokens count themselves, see [`Warp::count_own`]); on real corpora the likelihood ends a little below Gibbs', and
-//! reaching a given one takes several times the epochs.
+//! **Biased.** Tokens of a pass do not see each other move. On the three tiny corpora of the tests the stationary law
+//! is .026, .085 and .059 away from the posterior in total variation (.031, .084 and .064 where tokens count
+//! themselves, see [`Warp::count_own`]); on real corpora the likelihood ends a little below Gibbs', and reaching a
+//! given one takes several times the epochs.
 //!
 //! Memory: 2 + 2M bytes a token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch a
 //! thread is 12 bytes a topic and 4 (2 + M) a token of the longest row.

@@ -245,8 +245,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, reply, port),
                     None if lost => {
-                        // It was asked of a server that had crashed. The one in its place may be in this attempt, if the
-                        // master knew of it before this node did.
+                        // It was asked of a server that had crashed. The one in its place may be in this attempt, if
+                        // the master knew of it before this node did.
                         self.outbox.clear();
                         self.link.tell(
                             &Control::Again { attempt: self.attempt },

@@ -7,8 +7,8 @@
 //! gained leaves as soon as it is known. Long documents are sampled by themselves while the epoch's first rows are on
 //! their way. None of this changes a bit.
 //!
-//! Rows of [hot words](crate::placement) come from several servers, and are sampled when all are there; nothing is asked
-//! before, as they are pulled in any case.
+//! Rows of [hot words](crate::placement) come from several servers, and are sampled when all are there; nothing is
+//! asked before, as they are pulled in any case.
 //!
 //! Where rounds [overlap](crate::together::Options::slack) this goes on from one to the next: rows of the next round
 //! come while this one's last are sampled, and what this one has gained is still on its way then. Only an epoch begins
@@ -130,7 +130,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.long_left.is_empty() && !left.into_iter().any(|place| place.round == self.round)
     }
 
-    /// Puts the partitions of the next round of this epoch behind those that are left; false where it may not begin yet.
+    /// Puts the partitions of the next round of this epoch behind those that are left; false where it may not begin
+    /// yet.
     fn queue(&mut self) -> bool {
         let next = self.queued.next(self.setup.options.rounds);
         let may_begin = next.epoch == self.round.epoch && self.begun.contains_key(&next);

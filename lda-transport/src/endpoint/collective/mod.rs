@@ -23,10 +23,10 @@
 //! them wait without an answer.
 //!
 //! # When something fails
-//! An operation ends with [`CollectiveError`] when its deadline comes, when a member is refused or starts anew,
-//! or when members do not do the same. The group is broken then, as its operations are no more the same ones
-//! everywhere: all that runs of it ends, nothing of it begins any more, and the other members are told, who do the same.
-//! Go on in a group with another id.
+//! An operation ends with [`CollectiveError`] when its deadline comes, when a member is refused or starts anew, or when
+//! members do not do the same. The group is broken then, as its operations are no more the same ones everywhere: all
+//! that runs of it ends, nothing of it begins any more, and the other members are told, who do the same. Go on in a
+//! group with another id.
 
 mod deeds;
 mod operation;
