@@ -7,9 +7,9 @@
 //!
 //! Of a package that is there in several versions the last one is read: the same text twice would
 //! make topics of copies. What programs wrote for machines is left out: packages of bindings (by
-//! their names) and files above [`MAX_FILE_BYTES`]. Bounds: where there are more than [`MAX_FILES`]
-//! files or [`MAX_BYTES`] bytes, files are left out at even distances. Files come sorted by path, so the
-//! corpus depends on the registry's content alone.
+//! their names) and files above 256 KiB. Bounds: where there are more than 20,000 files or 64 MiB, files
+//! are left out at even distances. Files come sorted by path, so the corpus depends on the registry's
+//! content alone.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
