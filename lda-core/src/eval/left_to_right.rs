@@ -96,8 +96,8 @@ pub fn left_to_right(
     let documents = map_chunks_with(
         corpus.num_documents(),
         1,
-        || FoldIn::new(phi.num_topics()),
-        |fold_in, documents| {
+        &|| FoldIn::new(phi.num_topics()),
+        &|fold_in, documents| {
             let d = documents.start;
             let (mut tokens, unknown) = known_tokens(corpus.document(d), phi);
             let stream = |pass| {

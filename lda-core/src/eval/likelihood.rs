@@ -110,7 +110,7 @@ where
         Alpha::Symmetric(alpha) => Rising::shared(*alpha),
         Alpha::PerTopic(alphas) => Rising::per_topic(alphas),
     };
-    Ok(sum_chunks(counts.num_documents(), DOCUMENTS_PER_CHUNK, |documents, sum| {
+    Ok(sum_chunks(counts.num_documents(), DOCUMENTS_PER_CHUNK, &|documents, sum| {
         counts.visit_documents(documents, &mut |_, row| {
             let mut length = 0u64;
             for &(topic, count) in row {
@@ -134,14 +134,14 @@ where
     check_beta(beta, num_words)?;
     let beta_sum = beta * num_words as f64;
     let rising = Rising::shared(beta);
-    let rows = sum_chunks(num_words, WORDS_PER_CHUNK, |words, sum| {
+    let rows = sum_chunks(num_words, WORDS_PER_CHUNK, &|words, sum| {
         counts.visit_words(words, &mut |_, row| {
             for &(topic, count) in row {
                 sum.add(rising.ln(topic, count));
             }
         });
     });
-    let totals = sum_chunks(counts.num_topics(), TOPICS_PER_CHUNK, |topics, sum| {
+    let totals = sum_chunks(counts.num_topics(), TOPICS_PER_CHUNK, &|topics, sum| {
         for topic in topics {
             sum.add(ln_rising(beta_sum, counts.topic_total(topic)));
         }

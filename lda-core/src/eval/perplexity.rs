@@ -151,8 +151,8 @@ pub fn complete_documents(
     let chunks = map_chunks_with(
         corpus.num_documents(),
         DOCUMENTS_PER_CHUNK,
-        || FoldIn::new(phi.num_topics()),
-        |fold_in, documents| {
+        &|| FoldIn::new(phi.num_topics()),
+        &|fold_in, documents| {
             let mut sum = Sum::default();
             let mut found = Completion::default();
             for d in documents {

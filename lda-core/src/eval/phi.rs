@@ -86,7 +86,7 @@ impl Phi {
         let totals: Vec<f64> = (0..counts.num_topics())
             .map(|topic| counts.topic_total(topic) as f64 + beta_sum)
             .collect();
-        let chunks = map_chunks(num_words, WORDS_PER_CHUNK, |words| {
+        let chunks = map_chunks(num_words, WORDS_PER_CHUNK, &|words| {
             let mut rows = Rows::default();
             let first = words.start;
             let end = words.end - first;

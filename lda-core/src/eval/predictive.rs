@@ -105,8 +105,8 @@ where
     let words = map_chunks_with(
         num_words,
         WORDS_PER_CHUNK,
-        || (floors.clone(), Vec::new()),
-        |(phi, row), words| {
+        &|| (floors.clone(), Vec::new()),
+        &|(phi, row), words| {
             let mut sum = Sum::default();
             counts.visit_words(words, &mut |word, visited| {
                 row.clear();
@@ -152,7 +152,7 @@ struct DocumentRows {
 impl DocumentRows {
     fn new<C: DocumentCounts + ?Sized>(counts: &C) -> Self {
         let num_documents = counts.num_documents();
-        let chunks = map_chunks(num_documents, DOCUMENTS_PER_CHUNK, |documents| {
+        let chunks = map_chunks(num_documents, DOCUMENTS_PER_CHUNK, &|documents| {
             let first = documents.start;
             let mut lengths = vec![0; documents.len()];
             let mut entries: Vec<(u32, u32)> = Vec::new();

@@ -30,20 +30,23 @@ impl Sum {
 
 /// Cuts `0..rows` into ranges of `rows_per_chunk`, evaluates them in the current rayon pool and
 /// returns the values in order of rows.
+///
+/// Rayon sees work behind a pointer: what it makes of a closure is compiled for each one anew, and is more than the
+/// closure.
 pub(super) fn map_chunks<T: Send>(
     rows: usize,
     rows_per_chunk: usize,
-    evaluate: impl Fn(Range<usize>) -> T + Sync,
+    evaluate: &(dyn Fn(Range<usize>) -> T + Sync),
 ) -> Vec<T> {
-    map_chunks_with(rows, rows_per_chunk, || (), |(), range| evaluate(range))
+    map_chunks_with(rows, rows_per_chunk, &|| (), &|(), range| evaluate(range))
 }
 
 /// The same with scratch, which may be used for several chunks and must not affect a value.
 pub(super) fn map_chunks_with<S, T: Send>(
     rows: usize,
     rows_per_chunk: usize,
-    scratch: impl Fn() -> S + Send + Sync,
-    evaluate: impl Fn(&mut S, Range<usize>) -> T + Sync,
+    scratch: &(dyn Fn() -> S + Sync),
+    evaluate: &(dyn Fn(&mut S, Range<usize>) -> T + Sync),
 ) -> Vec<T> {
     (0..rows.div_ceil(rows_per_chunk))
         .into_par_iter()
@@ -58,9 +61,9 @@ pub(super) fn map_chunks_with<S, T: Send>(
 pub(super) fn sum_chunks(
     rows: usize,
     rows_per_chunk: usize,
-    evaluate: impl Fn(Range<usize>, &mut Sum) + Sync,
+    evaluate: &(dyn Fn(Range<usize>, &mut Sum) + Sync),
 ) -> f64 {
-    let chunks = map_chunks(rows, rows_per_chunk, |range| {
+    let chunks = map_chunks(rows, rows_per_chunk, &|range| {
         let mut sum = Sum::default();
         evaluate(range, &mut sum);
         sum.value()
@@ -88,10 +91,11 @@ mod tests {
     #[test]
     fn chunks_cover_every_row_once_and_in_order() {
         for rows in [0, 1, 6, 7, 8, 700] {
-            let seen: Vec<usize> = map_chunks(rows, 7, |range| range.collect::<Vec<_>>())
-                .into_iter()
-                .flatten()
-                .collect();
+            let seen: Vec<usize> =
+                map_chunks(rows, 7, &|range: Range<usize>| range.collect::<Vec<_>>())
+                    .into_iter()
+                    .flatten()
+                    .collect();
             assert_eq!(seen, (0..rows).collect::<Vec<_>>());
         }
     }

@@ -138,22 +138,18 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
             Shape::WordRanges => whole(word_blocks(state, set, job.last_round)),
             Shape::DocumentRanges => whole(document_blocks(state, set)),
         };
-        let outcomes: Vec<Outcome> = blocks
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|(block, ages)| {
-                let sample = |scratch: &mut _| match (block, ages) {
-                    (Block::Grid(block), Some(ages)) if job.exclude => {
-                        let key = cx.stream(pass as u32, block.key, Purpose::Exclude);
-                        sample_due(block, ages, &mut key.stream(), |block| {
-                            sampler.sample(pass, &cx, scratch, Block::Grid(block))
-                        })
-                    }
-                    (block, _) => sampler.sample(pass, &cx, scratch, block),
-                };
-                scratches.with(|| sampler.scratch(topics), sample)
-            })
-            .collect();
+        let outcomes = each_block(blocks, &|(block, ages)| {
+            let sample = |scratch: &mut _| match (block, ages) {
+                (Block::Grid(block), Some(ages)) if job.exclude => {
+                    let key = cx.stream(pass as u32, block.key, Purpose::Exclude);
+                    sample_due(block, ages, &mut key.stream(), &mut |block| {
+                        sampler.sample(pass, &cx, scratch, Block::Grid(block))
+                    })
+                }
+                (block, _) => sampler.sample(pass, &cx, scratch, block),
+            };
+            scratches.with(|| sampler.scratch(topics), sample)
+        });
         state.totals = totals;
         for outcome in outcomes {
             for (topic, by) in outcome.totals {
@@ -169,6 +165,17 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         }
     }
     report
+}
+
+/// What `sample` did to each block, in their order.
+///
+/// Behind a pointer, which is followed once a block: what rayon makes of a closure is compiled for each one anew, and was
+/// a copy for every sampler.
+fn each_block<'a, T: TopicIndex>(
+    blocks: Vec<Lent<'a, T>>,
+    sample: &(dyn Fn(Lent<'a, T>) -> Outcome + Sync),
+) -> Vec<Outcome> {
+    blocks.into_par_iter().with_max_len(1).map(sample).collect()
 }
 
 /// A block, and how settled its tokens are where that is kept account of.

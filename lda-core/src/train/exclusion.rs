@@ -69,7 +69,7 @@ pub(crate) fn sample_due<T: TopicIndex>(
     block: GridBlock<'_, T>,
     ages: &mut [Age],
     rng: &mut Xoshiro256PlusPlus,
-    sample: impl FnOnce(GridBlock<'_, T>) -> Outcome,
+    sample: &mut dyn FnMut(GridBlock<'_, T>) -> Outcome,
 ) -> Outcome {
     let GridBlock { key, visits, partner, z, words, documents, tables } = block;
     let mut due = Vec::new();
@@ -166,7 +166,7 @@ mod tests {
         let settled = Age::new(15, 0);
         let mut ages = [Age::default(), settled, settled, settled, Age::new(3, 3)];
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
-        sample_due(block, &mut ages, &mut rng, |block| {
+        sample_due(block, &mut ages, &mut rng, &mut |block| {
             assert_eq!(block.visits, [Visit { row: 0, end: 1 }, Visit { row: 4, end: 2 }]);
             assert_eq!(block.partner, [10, 14]);
             assert_eq!(block.z, [1, 5]);
