@@ -21,6 +21,7 @@ impl Avx2 {
 }
 
 /// Runs a kernel compiled with the wide instructions.
+#[cfg_attr(fuzzing, allow(dead_code))]
 pub(super) fn run<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn wide<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {

@@ -24,6 +24,7 @@ impl Avx512 {
 }
 
 /// Runs a kernel compiled with the wide instructions.
+#[cfg_attr(fuzzing, allow(dead_code))]
 pub(super) fn run<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     fn wide<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
