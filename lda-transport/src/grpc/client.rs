@@ -99,7 +99,7 @@ async fn greet(node: &Node, peer: NodeId, at: &Peer) -> Result<Greeted, Trouble>
         .max_decoding_message_size(node.longest_message())
         .max_encoding_message_size(node.longest_message());
     grpc.ready().await.map_err(|error| failed(Status::from_error(error.into())))?;
-    let link = node.link(peer)?;
+    let link = node.link(peer, node.seat(peer)?);
     let outgoing = Outgoing { link: Arc::clone(&link), inbox: node.inbox.clone() };
     let path = http::uri::PathAndQuery::from_static(METHOD);
     let answer = grpc.streaming(Request::new(outgoing), path, node.codec()).await;

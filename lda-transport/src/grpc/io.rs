@@ -133,6 +133,31 @@ impl Party {
         self.since.elapsed().saturating_sub(Duration::from_millis(self.heard.load(SeqCst)))
     }
 
+    /// Makes it a peer, unless it was turned away: its hello may be heard after that, as it was read before, and a
+    /// connection that is gone already must not come up.
+    ///
+    /// # Errors
+    /// Why it was turned away.
+    pub fn admit(&self) -> Result<(), Trouble> {
+        // Held, so that of this and `turn_away` one comes first.
+        let end = lock(&self.end);
+        if let Some(End::Failed(trouble)) = &*end {
+            return Err(trouble.clone());
+        }
+        self.rise(Rank::Peer);
+        Ok(())
+    }
+
+    /// Notes that it has to go; false where it is a peer.
+    fn turn_away(&self, trouble: Trouble) -> bool {
+        let mut end = lock(&self.end);
+        let goes = self.is_below(Rank::Peer);
+        if goes {
+            end.get_or_insert(End::Failed(trouble));
+        }
+        goes
+    }
+
     /// Ends the connection, unless it is a peer's.
     pub fn dismiss(&self) {
         self.dismissed.notify_one();
@@ -223,8 +248,9 @@ impl<S> Watched<S> {
         } else if let Poll::Ready(trouble) = verdict.as_mut().poll(cx) {
             self.verdict = None;
             let error = io::Error::new(io::ErrorKind::TimedOut, trouble.to_string());
-            self.party.note(End::Failed(trouble));
-            return Err(error);
+            if self.party.turn_away(trouble) {
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -326,5 +352,34 @@ impl<S> Drop for Watched<S> {
         {
             host.refused(&self.party, trouble);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stranger() -> Arc<Party> {
+        Party::new(SocketAddr::from(([127, 0, 0, 1], 1)), Rank::Stranger)
+    }
+
+    #[test]
+    fn who_was_turned_away_is_no_peer_and_a_peer_is_not_turned_away() {
+        let gone = stranger();
+        assert!(gone.turn_away(Trouble::Crowded));
+        assert_eq!(gone.admit(), Err(Trouble::Crowded));
+        assert!(gone.is_below(Rank::Peer));
+
+        let peer = stranger();
+        assert_eq!(peer.admit(), Ok(()));
+        assert!(!peer.turn_away(Trouble::Crowded));
+        assert!(peer.end().is_none());
+    }
+
+    #[test]
+    fn who_has_said_all_and_closed_is_heard() {
+        let brief = stranger();
+        brief.note(End::Over);
+        assert_eq!(brief.admit(), Ok(()));
     }
 }

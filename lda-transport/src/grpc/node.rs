@@ -169,9 +169,8 @@ impl Node {
         self.options.longest_frame + HEAD
     }
 
-    /// A connection to `peer`, of which nobody has heard yet. It takes the place of earlier ones.
-    pub fn link(&self, peer: NodeId) -> Result<Arc<Link>, Trouble> {
-        let seat = self.seat(peer)?;
+    /// A connection to `peer`, which has that seat; nobody has heard of it yet. It takes the place of earlier ones.
+    pub fn link(&self, peer: NodeId, seat: Arc<Seat>) -> Arc<Link> {
         let Options { queue_frames, queue_bytes, .. } = self.options;
         let outbox = Outbox::new(queue_frames, queue_bytes, self.hello(peer));
         let mut number = 0;
@@ -179,10 +178,14 @@ impl Node {
             *newest += 1;
             number = *newest;
         });
-        Ok(Arc::new(Link { peer, outbox, seat, number }))
+        Arc::new(Link { peer, outbox, seat, number })
     }
 
-    fn seat(&self, peer: NodeId) -> Result<Arc<Seat>, Trouble> {
+    /// Where a peer sits, over all its connections.
+    ///
+    /// # Errors
+    /// [`Trouble::TooMany`], if there is none left.
+    pub fn seat(&self, peer: NodeId) -> Result<Arc<Seat>, Trouble> {
         let mut seats = lock(&self.seats);
         if let Some(seat) = seats.get(&peer) {
             return Ok(Arc::clone(seat));
@@ -290,11 +293,11 @@ mod tests {
     #[test]
     fn peers_are_bounded_and_those_who_are_gone_make_room() {
         let node = node(Options { most_peers: 2, ..Options::default() });
-        let [first, _second] = [1, 2].map(|peer| node.link(NodeId(peer)).unwrap());
-        assert_eq!(node.link(NodeId(3)).unwrap_err(), Trouble::TooMany { most: 2 });
-        assert!(node.link(NodeId(1)).is_ok(), "it has a seat");
+        let [first, _second] = [1, 2].map(|peer| node.seat(NodeId(peer)).unwrap());
+        assert_eq!(node.seat(NodeId(3)).unwrap_err(), Trouble::TooMany { most: 2 });
+        assert!(node.seat(NodeId(1)).is_ok(), "it has one");
         drop(first);
-        assert!(node.link(NodeId(3)).is_ok());
+        assert!(node.seat(NodeId(3)).is_ok());
     }
 
     #[test]

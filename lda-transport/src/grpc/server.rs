@@ -30,6 +30,7 @@ use super::io::{Bytestream, Party, Rank, Verdict, Watched};
 use super::node::{Link, Node, Phase};
 use super::tls::has_name;
 use super::wire::{Hello, METHOD, SERVICE};
+use crate::transport::NodeId;
 
 /// Connections that the system holds until they are taken.
 const BACKLOG: u32 = 1024;
@@ -243,14 +244,13 @@ impl Node {
         let party = party.ok_or_else(|| Status::internal("nobody is at the other end"))?;
         let mut frames = request.into_inner();
         let (hello, end) = match self.greet(&party, &mut frames).await {
-            Ok(hello) => {
-                let attended =
-                    self.link(hello.from).map(|link| self.begin(link, party.clone(), frames));
-                match attended {
-                    Ok(outgoing) => return Ok(Response::new(Box::pin(outgoing.map(Ok)))),
-                    Err(trouble) => (Some(hello), trouble),
+            Ok(hello) => match self.admit(hello.from, &party) {
+                Ok(link) => {
+                    let outgoing = self.begin(link, party, frames);
+                    return Ok(Response::new(Box::pin(outgoing.map(Ok))));
                 }
-            }
+                Err(trouble) => (Some(hello), trouble),
+            },
             Err(refused) => refused,
         };
         let status = Status::failed_precondition(end.to_string());
@@ -293,6 +293,13 @@ impl Node {
         }
     }
 
+    /// A connection of `peer`, if there is a seat for it and it was not turned away before it was heard.
+    fn admit(&self, peer: NodeId, party: &Party) -> Result<Arc<Link>, Trouble> {
+        let seat = self.seat(peer)?;
+        party.admit()?;
+        Ok(self.link(peer, seat))
+    }
+
     /// Attends to a peer from now on.
     fn begin(
         self: &Arc<Self>,
@@ -300,7 +307,6 @@ impl Node {
         party: Arc<Party>,
         frames: Streaming<Bytes>,
     ) -> Outgoing {
-        party.rise(Rank::Peer);
         let outgoing = Outgoing { link: Arc::clone(&link), inbox: self.inbox.clone() };
         let (node, alive) = (Arc::clone(self), self.alive.upgrade());
         tokio::spawn(async move {
