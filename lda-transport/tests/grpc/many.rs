@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lda_transport::grpc::{Grpc, Peer};
+use lda_transport::grpc::{Grpc, Options, Peer};
 use lda_transport::{Arrival, Frame, Loss, NodeId, Transport, Wait};
 
 use crate::common::*;
@@ -25,6 +25,14 @@ fn memory() -> u32 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Of so many at once on few cores a ping is not always answered as soon as of a few.
+fn patient() -> Options {
+    let mut options = options();
+    options.pong = LONG;
+    options.hello = LONG;
+    options
+}
+
 fn hears(node: &mut Grpc) -> Arrival {
     node.receive(Wait::For(LONG)).unwrap().expect("something comes")
 }
@@ -35,7 +43,7 @@ fn hears(node: &mut Grpc) -> Arrival {
 fn a_thousand_peers() {
     let before = memory();
     let each = || memory().saturating_sub(before) / PEERS;
-    let mut node = start(0, options());
+    let mut node = start(0, patient());
     let mut peers = Command::new(env::current_exe().unwrap())
         .args(["many::peers", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env(AT, address(&node).to_string())
@@ -80,9 +88,8 @@ fn a_thousand_peers() {
 fn peers() {
     let Ok(at) = env::var(AT) else { return };
     let peer = |id| {
-        let mut options = options();
+        let mut options = patient();
         options.listen = None;
-        options.hello = LONG;
         options.peers.insert(NodeId(0), Peer::at(&at));
         start(id, options)
     };
