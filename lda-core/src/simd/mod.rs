@@ -227,7 +227,7 @@ impl Isa {
     /// are the same bits.
     ///
     /// A build for fuzzing (`--cfg fuzzing`) has the scalar one alone. It looks for bytes that break a reader, and
-    /// kernels read none; two more copies of each, instrumented, are most of what there is to compile.
+    /// kernels read none; two more copies of each, instrumented, would only take long to compile.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(all(target_arch = "x86_64", not(fuzzing)))]
         match self {

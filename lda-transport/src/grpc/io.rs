@@ -133,11 +133,12 @@ impl Party {
         self.since.elapsed().saturating_sub(Duration::from_millis(self.heard.load(SeqCst)))
     }
 
-    /// Makes it a peer, unless it was turned away: its hello may be heard after that, as it was read before, and a
-    /// connection that is gone already must not come up.
+    /// Makes it a peer, unless it was turned away or its bytes have failed: its hello may be heard after that, as it
+    /// was read before, and a connection that is gone already must not come up. One that was closed in order may: what
+    /// it said before is still to be heard.
     ///
     /// # Errors
-    /// Why it was turned away.
+    /// Why it has gone.
     pub fn admit(&self) -> Result<(), Trouble> {
         // Held, so that of this and `turn_away` one comes first.
         let end = lock(&self.end);

@@ -25,7 +25,7 @@ fn memory() -> u32 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Of so many at once on few cores a ping is not always answered as soon as of a few.
+/// Of so many at once on few cores not every ping is answered, nor every hello said, as soon as of a few.
 fn patient() -> Options {
     let mut options = options();
     options.pong = LONG;
