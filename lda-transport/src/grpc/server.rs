@@ -320,3 +320,31 @@ impl Node {
         outgoing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::super::io::End;
+    use super::*;
+    use crate::inbox::inbox;
+
+    #[tokio::test]
+    async fn who_was_turned_away_takes_no_peers_place() {
+        let (slot, _) = inbox();
+        let (_phase, phase) = watch::channel(Phase::Open);
+        let alive = mpsc::channel(1).0.downgrade();
+        let node = Node::new(NodeId(0), Default::default(), slot, phase, alive).unwrap();
+        let party = || Party::new(SocketAddr::from(([127, 0, 0, 1], 1)), Rank::Stranger);
+        let is_replaced =
+            async |link: &Link| tokio::time::timeout(Duration::ZERO, link.replaced()).await.is_ok();
+
+        let link = node.admit(NodeId(1), &party()).unwrap();
+        let gone = party();
+        gone.note(End::Failed(Trouble::Crowded));
+        assert_eq!(node.admit(NodeId(1), &gone).unwrap_err(), Trouble::Crowded);
+        assert!(!is_replaced(&link).await);
+        node.admit(NodeId(1), &party()).unwrap();
+        assert!(is_replaced(&link).await);
+    }
+}
