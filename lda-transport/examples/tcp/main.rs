@@ -41,12 +41,38 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use lda_transport::{Arrival, Frame, Wait};
+
     use super::*;
+
+    const LONG: Wait = Wait::For(Duration::from_secs(30));
 
     #[test]
     fn the_contract_holds() {
         let effort = Effort { bytes: 16 << 20, ..Effort::default() };
         let report = conformance::run(&mut Loopback::default(), &effort);
         assert!(report.passed(), "{report}");
+    }
+
+    #[test]
+    fn who_sends_and_never_receives_is_found_again() {
+        let mut nodes = Loopback::default();
+        let mut mesh = nodes.mesh(2);
+        for node in &mut mesh {
+            assert!(matches!(node.receive(LONG), Ok(Some(Arrival::Up { .. }))));
+        }
+        let mut sends = mesh.pop().expect("two");
+        let mut comes_again = mesh.pop().expect("two");
+        for number in 0..5000_u32 {
+            let frame = Frame::from(number.to_le_bytes().to_vec());
+            sends.send(NodeId(0), frame.clone()).expect("there is room for one");
+            let peer = NodeId(1);
+            assert_eq!(comes_again.receive(LONG), Ok(Some(Arrival::Frame { peer, frame })));
+        }
+        drop(comes_again);
+        let mut comes_again = nodes.rejoin(NodeId(0)).expect("the address is free");
+        assert_eq!(comes_again.receive(LONG), Ok(Some(Arrival::Up { peer: NodeId(1) })));
     }
 }

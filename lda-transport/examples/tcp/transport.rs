@@ -1,15 +1,17 @@
 //! Each pair of nodes has one connection, which the one with the larger number makes, and makes again. A
 //! connection has a thread that reads and one that writes. Between them and the program stand an inbox and
 //! an outbox a peer, of few frames each: a full inbox stops the reading, a full outbox is felt by `send`.
+//! News of room has no place in the inbox: a program that sends for long before it receives would find it
+//! full of that, and meanwhile nothing that is read, nor the end of a peer, would get in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use lda_transport::{
@@ -23,7 +25,7 @@ const QUEUE: usize = 8;
 type Outbox = (SyncSender<Frame>, Arc<AtomicBool>);
 /// The other end.
 type Queue = (Receiver<Frame>, Arc<AtomicBool>);
-/// What comes, and with an `Up` where to send; nothing to wake.
+/// What comes, and with an `Up` where to send; nothing when there are news.
 type Item = Option<(Arrival, Option<Outbox>)>;
 
 #[derive(Debug)]
@@ -32,7 +34,8 @@ struct Node {
     inbox: SyncSender<Item>,
     /// Connections by peer, so that there is one, and that it can be ended.
     streams: Mutex<BTreeMap<NodeId, TcpStream>>,
-    woken: AtomicBool,
+    /// Peers with room, and nobody for who was woken, each until the program has heard of it.
+    news: Mutex<BTreeSet<Option<NodeId>>>,
     closed: AtomicBool,
 }
 
@@ -42,33 +45,32 @@ pub struct Tcp {
     arrivals: Option<Receiver<Item>>,
     outboxes: BTreeMap<NodeId, Outbox>,
     address: SocketAddr,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Tcp {
     pub fn new(id: NodeId, listener: TcpListener, nodes: &BTreeMap<NodeId, SocketAddr>) -> Self {
         let (inbox, arrivals) = sync_channel(QUEUE);
-        let (streams, woken, closed) = (Mutex::default(), false.into(), false.into());
-        let node = Arc::new(Node { id, inbox, streams, woken, closed });
-        let accepting = Arc::clone(&node);
-        thread::spawn(move || {
-            for stream in
-                listener.incoming().flatten().take_while(|_| !accepting.closed.load(SeqCst))
-            {
-                let node = Arc::clone(&accepting);
+        let (streams, news, closed) = (Mutex::default(), Mutex::default(), false.into());
+        let node = Arc::new(Node { id, inbox, streams, news, closed });
+        let here = Arc::clone(&node);
+        let accepting = Some(thread::spawn(move || {
+            for stream in listener.incoming().flatten().take_while(|_| !here.closed.load(SeqCst)) {
+                let node = Arc::clone(&here);
                 thread::spawn(move || node.connect(stream));
             }
-        });
+        }));
         for &address in nodes.range(..id).map(|node| node.1) {
             let node = Arc::clone(&node);
             thread::spawn(move || {
                 while !node.closed.load(SeqCst) {
-                    let stream = TcpStream::connect(address);
-                    let _ = stream.and_then(|stream| node.connect(stream));
+                    let _ = TcpStream::connect(address).and_then(|stream| node.connect(stream));
                     thread::sleep(Duration::from_millis(20));
                 }
             });
         }
-        Self { node, arrivals: Some(arrivals), outboxes: BTreeMap::new(), address: nodes[&id] }
+        let (arrivals, outboxes, address) = (Some(arrivals), BTreeMap::new(), nodes[&id]);
+        Self { node, arrivals, outboxes, address, accepting }
     }
 }
 
@@ -77,6 +79,13 @@ impl Node {
     /// socket that is dropped with something unread takes back what it has sent.
     fn arrive(&self, arrival: Arrival, outbox: Option<Outbox>) {
         let _ = self.inbox.send(Some((arrival, outbox)));
+    }
+
+    /// Has the program hear of it next. One who has a full inbox does not sleep.
+    fn tell(&self, news: Option<NodeId>) {
+        if self.news.lock().expect("nobody panics").insert(news) {
+            let _ = self.inbox.try_send(None);
+        }
     }
 
     /// Greets, and reads until the end.
@@ -128,7 +137,7 @@ impl Node {
         while let Ok(first) = frames.recv() {
             for frame in std::iter::once(first).chain(frames.try_iter()) {
                 if waits.swap(false, SeqCst) {
-                    self.arrive(Arrival::Room { peer }, None);
+                    self.tell(Some(peer));
                 }
                 writer.write_all(&(frame.len() as u32).to_le_bytes())?;
                 writer.write_all(&frame)?;
@@ -141,9 +150,7 @@ impl Node {
 
 impl Wake for Node {
     fn wake(self: Arc<Self>) {
-        self.woken.store(true, SeqCst);
-        // One who has a full inbox does not sleep.
-        let _ = self.inbox.try_send(None);
+        self.tell(None);
     }
 }
 
@@ -182,26 +189,22 @@ impl Transport for Tcp {
         let arrivals = self.arrivals.as_ref().ok_or(ReceiveError::Closed)?;
         let start = Instant::now();
         loop {
-            if self.node.woken.swap(false, SeqCst) {
-                return Ok(Some(Arrival::Woken));
+            if let Some(of) = self.node.news.lock().expect("nobody panics").pop_first() {
+                return Ok(Some(of.map_or(Arrival::Woken, |peer| Arrival::Room { peer })));
             }
             let item = match wait {
                 Wait::No => arrivals.try_recv().ok(),
                 Wait::For(time) => arrivals.recv_timeout(time.saturating_sub(start.elapsed())).ok(),
                 Wait::Forever => arrivals.recv().ok(),
             };
-            match item {
-                None => return Ok(None),
-                Some(None) => {}
-                Some(Some((arrival, outbox))) => {
-                    match (&arrival, outbox) {
-                        (Arrival::Up { peer }, Some(to)) => drop(self.outboxes.insert(*peer, to)),
-                        (Arrival::Down { peer, .. }, _) => drop(self.outboxes.remove(peer)),
-                        _ => {}
-                    }
-                    return Ok(Some(arrival));
-                }
+            let Some(item) = item else { return Ok(None) };
+            let Some((arrival, outbox)) = item else { continue };
+            match (&arrival, outbox) {
+                (Arrival::Up { peer }, Some(to)) => drop(self.outboxes.insert(*peer, to)),
+                (Arrival::Down { peer, .. }, _) => drop(self.outboxes.remove(peer)),
+                _ => {}
             }
+            return Ok(Some(arrival));
         }
     }
 
@@ -216,7 +219,10 @@ impl Transport for Tcp {
         self.node.closed.store(true, SeqCst);
         // Who waits for a connection hears of it by one. Writers end when they have written all that they
         // have; readers when the peers have heard of that.
-        let _ = TcpStream::connect(self.address);
+        if TcpStream::connect(self.address).is_ok() {
+            // So that another can have the address.
+            let _ = self.accepting.take().map(JoinHandle::join);
+        }
         self.outboxes.clear();
         let start = Instant::now();
         let open = || self.node.streams.lock().expect("nobody panics");

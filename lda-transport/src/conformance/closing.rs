@@ -1,6 +1,6 @@
 //! Ends and beginnings.
 
-use super::node::{Node, mesh};
+use super::node::{Node, all_until, mesh};
 use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
 use crate::transport::{Loss, NodeId, Transport};
@@ -89,12 +89,10 @@ pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
             return Err("it claims to reconnect, and its subject has no node again".to_owned());
         };
         nodes.insert(0, Node::new(again, effort));
-        nodes[0].until("the others to be up", |node| node.up.len() == 2)?;
-        for node in &mut nodes[1..] {
-            node.until("a peer to come again", |node| {
-                node.downs.len() == round + 1 && node.up.contains(&NodeId(0))
-            })?;
-        }
+        all_until(&mut nodes, "peers to be up again", |node| {
+            let downs = if node.id() == NodeId(0) { 0 } else { round + 1 };
+            node.downs.len() == downs && node.up.len() == 2
+        })?;
         nodes[1].send(NodeId(0), Frame::from(b"to the new one".to_vec()))?;
         let (_, found) = nodes[0].frame()?;
         if found[..] != *b"to the new one" {

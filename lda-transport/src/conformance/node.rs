@@ -29,10 +29,33 @@ pub(super) fn mesh(
         return Err(format!("asked for {count} nodes, got {}", nodes.len()));
     }
     let mut nodes: Vec<Node> = nodes.into_iter().map(|node| Node::new(node, effort)).collect();
-    for node in &mut nodes {
-        node.until("every other node to be up", |node| node.up.len() + 1 == count as usize)?;
-    }
+    all_until(&mut nodes, "every other node to be up", |node| node.up.len() + 1 == count as usize)?;
     Ok(nodes)
+}
+
+/// Receives at all of them until it is so of each. None is waited for alone: a transport may hold up what it
+/// does for one node until the program of another has taken what has come.
+pub(super) fn all_until(
+    nodes: &mut [Node],
+    what: &str,
+    done: impl Fn(&Node) -> bool,
+) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let mut idle = true;
+        for node in &mut *nodes {
+            while node.step(Wait::No)? {
+                idle = false;
+            }
+        }
+        let Some(waits) = nodes.iter().find(|node| !done(node)) else { return Ok(()) };
+        if start.elapsed() > waits.patience {
+            return Err(format!("{} waited in vain for {what}", waits.id()));
+        }
+        if idle {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Node {
