@@ -1,6 +1,6 @@
 //! Latent Dirichlet allocation over many machines.
 //!
-//! What is here so far: what travels between them ([`wire`]), which server has which words ([`placement`]), which words
+//! What is here: what travels between them ([`wire`]), which server has which words ([`placement`]), which words
 //! come to a worker or have their tokens sent to a server ([`route`]), what a worker has ([`shard`]) and what a server
 //! has ([`store`], [`server`]), what the one asks of the other ([`request`]), what servers tell of all their rows
 //! ([`aggregate`]), rounds of them in one process ([`together`]), and the same by nodes that send each other messages
