@@ -196,26 +196,38 @@ impl<'a> Division<'a> {
         self.frequencies.iter().map(|&tokens| tokens as f64).sum()
     }
 
-    /// A mean pair, and which words are pulled.
+    /// A mean pair, and which words are pulled. Partitions of a hot word, which lie on several servers, are few and
+    /// have little in common with others: pairs of them are drawn apart, and count as often as there are some.
     pub fn pair(&self, sizes: &Sizes<'_>) -> (Moved, Vec<Pulled>) {
-        let shards = self.options.shards;
+        let shards = f64::from(self.options.shards);
         let pairs = Pairs::new(sizes, self.lengths, self.repeats, &self.options, self.seed);
-        let partitions = self.placement.num_partitions() as f64;
-        let a_pair =
-            (self.tokens() / f64::from(shards)).max(self.frequencies.len() as f64) / partitions;
-        let all = partitions * f64::from(shards);
-        let count = (DRAWN / a_pair).clamp(PAIRS.0, PAIRS.1).min(all).round() as u64;
+        let all = self.placement.num_partitions() as u32;
+        let (hot, others): (Vec<u32>, Vec<u32>) =
+            (0..all).partition(|&partition| self.placement.slices(partition).len() > 1);
         let (mut mean, mut by) = (Moved::default(), Vec::new());
         let mut chance = Chance::new(self.seed, 77);
-        // Each partition as often as any other.
-        let first = chance.below(partitions as u32);
-        for number in 0..count {
-            let step = (number as f64 * partitions / (count as f64).min(partitions)) as u64;
-            let partition = (u64::from(first) + step) % partitions as u64;
-            let words = self.placement.words(partition as u32);
-            let of_words = words.map(|word| self.frequencies[word as usize]);
-            let moved = pairs.draw(of_words, number, &mut by);
-            mean.add(&moved, 1.0 / count as f64);
+        let mut number = 0;
+        for alike in [others, hot].iter().filter(|alike| !alike.is_empty()) {
+            let of_words = |&partition: &u32| {
+                let words = self.placement.words(partition);
+                words.map(|word| self.frequencies[word as usize])
+            };
+            let (words, tokens) = alike
+                .iter()
+                .flat_map(of_words)
+                .fold((0.0, 0.0), |all, tokens| (all.0 + 1.0, all.1 + tokens as f64));
+            let partitions = alike.len() as f64;
+            let a_pair = (tokens / shards).max(words) / partitions;
+            let count = (DRAWN / a_pair).clamp(PAIRS.0, PAIRS.1).min(partitions * shards).round();
+            // Each partition as often as any other.
+            let first = chance.below(alike.len() as u32) as usize;
+            for step in 0..count as u64 {
+                let step = (step as f64 * partitions / count.min(partitions)) as usize;
+                let partition = alike[(first + step) % alike.len()];
+                let moved = pairs.draw(of_words(&partition), number, &mut by);
+                mean.add(&moved, partitions / f64::from(all) / count);
+                number += 1;
+            }
         }
         (mean, by)
     }
@@ -498,18 +510,22 @@ mod tests {
     use super::super::words::frequencies;
     use super::*;
 
-    fn projected(arm: &ScaleArm, machines: u16) -> Projected {
-        let CorpusPlan { exponent, shift, spread, .. } = CorpusPlan::default();
-        let each = frequencies(20_000, 10_000_000, exponent, shift, 1);
-        let lengths = Lengths::log_normal(100_000.0, 100.0, spread);
-        let state = State {
+    fn beginning() -> State {
+        State {
             after: 0,
             words: Curve::default(),
             documents: Curve::default(),
             changed: 0.9,
             within: 0.3,
             largest: 1.0,
-        };
+        }
+    }
+
+    fn projected(arm: &ScaleArm, machines: u16) -> Projected {
+        let CorpusPlan { exponent, shift, spread, .. } = CorpusPlan::default();
+        let each = frequencies(20_000, 10_000_000, exponent, shift, 1);
+        let lengths = Lengths::log_normal(100_000.0, 100.0, spread);
+        let state = beginning();
         let rates = Rates { token: 1e-6, pushed_token: 1e-6, ..Rates::default() };
         let (options, repeats) = (arm.options(machines), Repeats::default());
         let division = Division::new(&each, &lengths, &repeats, 500, &options, 1).unwrap();
@@ -538,6 +554,26 @@ mod tests {
             }
             assert!(of.times[0].worker > of.times[1].worker);
         }
+    }
+
+    #[test]
+    fn a_few_pairs_stand_for_all_where_words_are_hot() {
+        // So many tokens that few pairs are drawn, and so many servers that frequent words are on several.
+        let each = frequencies(20_000, 300_000_000_000, 1.2, 30.0, 1);
+        let lengths = Lengths::log_normal(3e9, 100.0, 1.0);
+        let state = beginning();
+        let arm =
+            ScaleArm { routing: super::super::super::traffic::Route::Pull, ..ScaleArm::default() };
+        let (options, repeats) = (arm.options(400), Repeats::default());
+        let division = Division::new(&each, &lengths, &repeats, 2000, &options, 1).unwrap();
+        let all = division.placement.num_partitions() as u32;
+        let is_hot = |&partition: &u32| division.placement.slices(partition).len() > 1;
+        assert!((0..all).filter(is_hot).count() > 4);
+        let (mean, _) = division.pair(&Sizes::new(2000, &state, 1));
+        let pairs = f64::from(all) * 400.0;
+        // Every shard has every word.
+        assert!((mean.words * pairs / 8e6 - 1.0).abs() < 0.02, "{mean:?}, {all} partitions");
+        assert!((mean.pulled_tokens * pairs / 3e11 - 1.0).abs() < 0.1, "{mean:?}");
     }
 
     #[test]
