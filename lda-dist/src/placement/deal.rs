@@ -13,6 +13,7 @@
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::costs::{Costs, Documents, Item, KINDS, Load};
@@ -70,6 +71,32 @@ pub(super) fn sums(items: &[Item], homes: &[u32], documents: &Documents, bins: u
     let mut loads = vec![Load::default(); bins as usize];
     items.iter().zip(homes).for_each(|(item, &bin)| loads[bin as usize].add(item));
     loads.iter().map(|load| load.whole(documents)).collect()
+}
+
+/// The number of each bin, such that any run of numbers has its share of what all weigh.
+///
+/// Bins go heaviest first to the lower and the upper half of the numbers, as 0, 1, 1, 0: what one half has more of one
+/// pair it has less of the next. Those of a half go to its halves the same way, in the order in which they came there.
+/// Where one ends up is the Gray code of its rank, read backwards. However many of n bins are heavy, a run has at most
+/// 1 + ½ log₂ n of them more or less than its share (counted for all n up to 1,000, and for 3,000).
+pub(super) fn spread(weights: &[u64]) -> Vec<u32> {
+    let mut ranked: Vec<u32> = (0..weights.len() as u32).collect();
+    ranked.sort_by_key(|&bin| (Reverse(weights[bin as usize]), bin));
+    let backwards = |rank: u32| (rank ^ (rank >> 1)).reverse_bits();
+    let mut ordered: Vec<(u32, u32)> = (0..).map(backwards).zip(ranked).collect();
+    ordered.sort_unstable();
+    let mut numbers = vec![0; weights.len()];
+    for (number, (_, bin)) in (0..).zip(ordered) {
+        numbers[bin as usize] = number;
+    }
+    numbers
+}
+
+/// What each bin weighs.
+pub(super) fn weights(items: impl Iterator<Item = u64>, homes: &[u32], bins: u32) -> Vec<u64> {
+    let mut weights = vec![0; bins as usize];
+    items.zip(homes).for_each(|(item, &bin)| weights[bin as usize] += item);
+    weights
 }
 
 fn times(costs: &Costs, scale: &Costs) -> Costs {
@@ -209,7 +236,44 @@ mod tests {
         assert_eq!(homes[..10], [0, 4, 4, 2, 2, 1, 0, 3, 3, 1], "{:?}", &homes[..10]);
     }
 
+    #[test]
+    fn the_heaviest_bins_are_apart() {
+        assert_eq!(spread(&[]), [0; 0]);
+        assert_eq!(spread(&[7, 7, 9, 8]), [3, 1, 0, 2]);
+        // Rank by number: pairs of pairs.
+        let ranks = spread(&[7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(ranks, [0, 4, 6, 2, 3, 7, 5, 1]);
+        // Ten runs of a hundred, of which fifteen bins weigh up to twice as much as the others.
+        let weights: Vec<u64> = (0..1000).map(|bin| 600 + 600 * (15 - bin.min(15)) / 15).collect();
+        let mut runs = [0; 10];
+        for (&number, weight) in spread(&weights).iter().zip(&weights) {
+            runs[number as usize / 100] += weight;
+        }
+        let [least, most] = [runs.iter().min().unwrap(), runs.iter().max().unwrap()];
+        assert!((most - least) * 100 < *most, "{runs:?}");
+    }
+
     proptest! {
+        #[test]
+        fn any_run_has_its_share(
+            mut weights in prop::collection::vec(0..1000u64, 1..300),
+            cuts in (0..300usize, 0..300usize),
+        ) {
+            let numbers = spread(&weights);
+            let count = weights.len();
+            let mut by_number = vec![None; count];
+            for (&number, &weight) in numbers.iter().zip(&weights) {
+                prop_assert!(by_number[number as usize].replace(weight).is_none());
+            }
+            let [from, to] = [cuts.0.min(cuts.1), cuts.0.max(cuts.1)].map(|it| it.min(count));
+            let run: u64 = by_number[from..to].iter().map(|it| it.unwrap()).sum();
+            weights.sort_unstable();
+            let share = weights.iter().sum::<u64>() as f64 * (to - from) as f64 / count as f64;
+            let range = (weights[count - 1] - weights[0]) as f64;
+            let more = 0.51 * range * f64::from(1 + count.ilog2());
+            prop_assert!((run as f64 - share).abs() <= more, "{} of {}", run, share);
+        }
+
         #[test]
         fn every_bin_has_words(
             uses in prop::collection::vec((0..200u64, 1..4u64), 1..400),

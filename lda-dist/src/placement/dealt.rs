@@ -33,13 +33,17 @@ impl Placement {
         let documents = Documents::new(demand, words);
         let items = costs::of_words(words, demand, &documents, partitions);
         let hot = Hot::new(&items, &documents, words, demand.topics, partitions);
-        Ok(Self::deal(&items, &documents, partitions, servers, &hot))
+        Ok(Self::deal(&items, words.tokens(), &documents, partitions, servers, &hot))
     }
 
-    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are. Hot
-    /// words come to more than these.
+    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are, nor
+    /// does its number. Hot words come to more than these. Any run of partitions has its share of the weights.
+    ///
+    /// # Panics
+    /// If there are not as many weights as items.
     pub(super) fn deal(
         items: &[Item],
+        weights: &[u64],
         documents: &Documents,
         partitions: u32,
         servers: u32,
@@ -58,28 +62,36 @@ impl Placement {
         let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
         let homes = deal::deal(&of_others, documents, &empty(partitions));
         let cut = Cut::new(partitions, hot.partitions, hot.slices_on(servers));
+        let spread = |words: &[u32], homes: &[u32], bins: u32| {
+            let weights = words.iter().map(|&word| weights[word as usize]);
+            deal::spread(&deal::weights(weights, homes, bins)).into_iter()
+        };
+        let of_bin: Vec<u32> =
+            spread(&others, &homes, partitions).map(|number| cut.whole(number)).collect();
+        let of_hot_bin: Vec<u32> =
+            spread(&hot.words, &hot_homes, hot.partitions).map(|number| cut.hot(number)).collect();
         let mut of_word = vec![0; items.len()];
         for (&word, &at) in hot.words.iter().zip(&hot_homes) {
-            of_word[word as usize] = cut.hot(at);
+            of_word[word as usize] = of_hot_bin[at as usize];
         }
         for (&word, &at) in others.iter().zip(&homes) {
-            of_word[word as usize] = cut.whole(at);
+            of_word[word as usize] = of_bin[at as usize];
         }
         // Slices take turns on servers, and what is not cut comes to what these have then.
         let mut of_slice = vec![0; cut.num_slices() as usize];
         let mut before = empty(servers);
         let mut turn = (0..servers).cycle();
         let sums = deal::sums(&of_hot, &hot_homes, &none, hot.partitions);
-        for (at, sum) in (0..).zip(sums) {
+        for (&partition, sum) in of_hot_bin.iter().zip(sums) {
             let part = sum.divided(cut.slices());
-            for (slice, server) in cut.slices_of(cut.hot(at)).zip(&mut turn) {
+            for (slice, server) in cut.slices_of(partition).zip(&mut turn) {
                 of_slice[slice as usize] = server;
                 before[server as usize].add(&part);
             }
         }
         let sums = deal::sums(&of_others, &homes, documents, partitions);
-        for (at, server) in (0..).zip(deal::deal(&sums, &none, &before)) {
-            of_slice[cut.whole(at) as usize] = server;
+        for (&partition, server) in of_bin.iter().zip(deal::deal(&sums, &none, &before)) {
+            of_slice[partition as usize] = server;
         }
         let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
         Self { grouped: Some(grouped), starts, servers: of_slice, num_servers: servers, cut }
@@ -137,12 +149,33 @@ mod tests {
     }
 
     #[test]
+    fn any_run_of_partitions_has_its_share_of_tokens() {
+        let tokens: Vec<u64> = (1..=20_000u64).map(|rank| 1 + 2_000_000 / (rank + 2)).collect();
+        let words = WordUses::new(tokens.clone(), tokens).unwrap();
+        let demand = Demand { topics: 8000, shards: 100, lengths: even(200_000, &words) };
+        let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
+        let all = words.tokens().iter().sum::<u64>() as f64;
+        let count = placement.num_partitions() as u32;
+        assert!(count > 100, "some are of hot words");
+        let share = |from: u32, to: u32| {
+            let run = (from..to).flat_map(|partition| placement.words(partition));
+            let tokens: u64 = run.map(|word| words.tokens()[word as usize]).sum();
+            tokens as f64 / all * f64::from(count) / f64::from(to - from)
+        };
+        for runs in [2, 3, 4] {
+            let ends: Vec<u32> = (0..=runs).map(|run| run * count / runs).collect();
+            let shares: Vec<f64> = ends.windows(2).map(|run| share(run[0], run[1])).collect();
+            assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{shares:.2?}");
+        }
+    }
+
+    #[test]
     fn who_has_slices_has_less_of_the_others() {
         // The first would be pushed for nothing, and is pulled as it is hot.
         let mut items = [Item::of_bytes(10.0, 10.0); 7];
         items[0] = Item::of_bytes(0.0, 30.0);
         let hot = Hot { words: vec![0], partitions: 1, slices: 2 };
-        let placement = Placement::deal(&items, &Documents::default(), 6, 3, &hot);
+        let placement = Placement::deal(&items, &[1; 7], &Documents::default(), 6, 3, &hot);
         let count = |server| placement.held(server, 600).filter(|it| it.words != [0]).count();
         assert_eq!(count(2), 3, "15 on each of the first two, and 30 a server");
     }

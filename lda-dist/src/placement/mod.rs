@@ -19,6 +19,9 @@
 //! partition pulls from all of these, and nothing is pushed to it. All other partitions have one slice, of all topics,
 //! which has the partition's number; and so has the first of several.
 //!
+//! A shard has a run of partitions in a round, and rounds last as long as the heaviest run. So partitions of dealt words
+//! have numbers of which any run has about its share of the tokens, hot words and others.
+//!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
 //! | [`Partitioner::Dealt`] | some frequent, some less frequent and some rare words | a few words' rows | all is placed anew |
@@ -182,7 +185,7 @@ impl Placement {
             Partitioner::Dealt => {
                 let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
                 let none = Documents::default();
-                return Ok(Self::deal(&items, &none, partitions, servers, &Hot::none()));
+                return Ok(Self::deal(&items, costs, &none, partitions, servers, &Hot::none()));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);

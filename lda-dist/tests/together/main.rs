@@ -185,7 +185,7 @@ fn bits_are_those_of_versions_before() {
         0xf42670883190cfa0,
         0x63f9b591fe406df1,
         0x641adcf9ecb34194,
-        0xcfa6636fd0d5d78f,
+        0x1b7b2af64e6e1555,
     ];
     assert_eq!(found, expected, "{found:#x?}");
 }
