@@ -45,7 +45,7 @@
 //! the threads that hand them over, of which two look for messages without rest and leave the others no core.
 //!
 //! # Writing one
-//! 1. Read the contract of [`Transport`](crate::Transport). `examples/tcp` is one of under 200 lines, over plain TCP.
+//! 1. Read the contract of [`Transport`](crate::Transport). `examples/tcp` is one of some 200 lines, over plain TCP.
 //! 2. Most work is in what bounds memory: a queue a peer that [`send`](crate::Transport::send) gives back as full,
 //!    and a receiver that reads no further when its program does not take what has come. State the sum of both in
 //!    [`Capabilities::queue_bytes`](crate::Capabilities::queue_bytes).

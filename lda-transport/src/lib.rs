@@ -2,7 +2,7 @@
 //!
 //! This crate knows bytes and peers, never topics. A [`Transport`] is one node's way to the others: it
 //! takes a [`Frame`] for a peer and gives what has come. The trait is small, so that a new one is an
-//! afternoon's work: `examples/tcp` is one, in under 200 lines of code.
+//! afternoon's work: `examples/tcp` is one, in some 200 lines of code.
 //!
 //! | transport | between | for |
 //! |---|---|---|

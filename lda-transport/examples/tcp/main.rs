@@ -1,4 +1,4 @@
-//! A transport over plain TCP, in under 200 lines of code, as an example of how one is written: nobody is
+//! A transport over plain TCP, in some 200 lines of code, as an example of how one is written: nobody is
 //! asked who he is, and nothing is encrypted. Run it, and it passes the suite.
 
 use std::collections::BTreeMap;

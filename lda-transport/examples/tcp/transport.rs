@@ -174,9 +174,13 @@ impl Transport for Tcp {
             _ if len > LONGEST => unsent(frame, SendError::TooLong { len, longest: LONGEST }),
             None => unsent(frame, SendError::NotUp),
             Some((frames, waits)) => {
-                // First said, then tried: a frame that leaves in between is not missed.
-                waits.store(true, SeqCst);
-                match frames.try_send(frame).map(|()| waits.store(false, SeqCst)) {
+                let mut tried = frames.try_send(frame);
+                if let Err(TrySendError::Full(frame)) = tried {
+                    // Said, then tried again: a frame that left in between is not missed.
+                    waits.store(true, SeqCst);
+                    tried = frames.try_send(frame).map(|()| waits.store(false, SeqCst));
+                }
+                match tried {
                     Ok(()) => Ok(()),
                     Err(TrySendError::Full(frame)) => unsent(frame, SendError::Full),
                     Err(TrySendError::Disconnected(frame)) => unsent(frame, SendError::NotUp),
