@@ -44,9 +44,7 @@ pub(super) fn all_until(
     loop {
         let mut idle = true;
         for node in &mut *nodes {
-            while node.step(Wait::No)? {
-                idle = false;
-            }
+            idle &= !node.step(Wait::No)?;
         }
         let Some(waits) = nodes.iter().find(|node| !done(node)) else { return Ok(()) };
         if start.elapsed() > waits.patience {

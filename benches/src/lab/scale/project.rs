@@ -274,10 +274,13 @@ impl<'a> Division<'a> {
         let (all, servers) = (self.frequencies.len() as f64, f64::from(self.options.servers));
         let pairs = self.placement.num_partitions() as f64 * f64::from(self.options.shards);
         let words = mean.words * pairs;
-        // Rows of counts, by which tokens that are pushed are sampled: kept, or made of those that were read.
+        // Rows of counts, by which tokens that are pushed are sampled: kept, or made of those that were read. None where
+        // nothing is pushed.
         let each = self.frequencies.iter().copied();
         let counts = Rows::<u16>::bytes(self.topics as usize, each, Density::Auto) as f64;
-        let is_kept = self.options.rounds < self.options.shards && counts < servers * MOST_DECODED;
+        let is_kept = mean.pushed_tokens > 0.0
+            && self.options.rounds < self.options.shards
+            && counts < servers * MOST_DECODED;
         let kept = if is_kept { counts } else { 8.0 * servers * mean.row_entries };
         // Of the largest request, which is about a mean one: rows as they are sampled, documents', tokens.
         let request = mean.row_memory
