@@ -164,7 +164,15 @@ impl<T: TopicIndex> Server<T> {
                 }
                 let code = PushCode::new(job.topics(), words.len() as u32, options.longest);
                 let before = of.decoded.memory();
-                let done = push(job, options, code, &about, open, bench, of, body, reply);
+                // Else no other asks for this version.
+                let is_shared = options.shards > options.rounds;
+                let oldest = rounds.front().map_or(version, |open| open.version);
+                let left = MOST_DECODED.saturating_sub(*decoded);
+                let kept = is_shared
+                    .then(|| of.decoded.turn(job.topics(), &of.tokens, version, oldest, left));
+                let rows = (version, kept.flatten());
+                let done =
+                    push(job, options, code, &about, &open.totals, rows, bench, of, body, reply);
                 *decoded = *decoded - before + of.decoded.memory();
                 *pushed = done?.max(*pushed);
                 Ok(())

@@ -5,28 +5,29 @@ use std::borrow::Cow;
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::sampler::BlockKey;
 
+use super::Held;
 use super::error::RequestError;
-use super::{Held, Open};
 use crate::bench::{Bench, NotInRow, Owner, tokens_of};
 use crate::job::Job;
 use crate::request::About;
 use crate::together::Options;
 use crate::wire::{Document, Lists, PushCode};
 
-/// Samples what a shard has pushed, and writes the answer; gives back the bytes that its documents took here.
+/// Samples what a shard has pushed by rows of a version, which may be kept at a place, and these C_k, and writes the
+/// answer; gives back the bytes that its documents took here.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn push<T: TopicIndex>(
     job: &Job,
     options: &Options,
     code: PushCode,
     about: &About,
-    open: &Open,
+    totals: &[u32],
+    (version, kept): (u64, Option<usize>),
     bench: &mut Bench<T>,
     of: &mut Held<T>,
     mut body: &[u8],
     answer: &mut Vec<u8>,
 ) -> Result<usize, RequestError> {
-    let Open { version, totals, .. } = open;
     let mut totals = Cow::Borrowed(totals);
     let words = &of.shards[&about.shard];
     let (mut pushed, mut rows) = (Vec::new(), Lists::default());
@@ -56,17 +57,16 @@ pub(super) fn push<T: TopicIndex>(
     own.fill(0);
     let mut places = Vec::new();
     bench.clear();
-    // Else no other asks for this version.
-    let is_shared = options.shards > options.rounds;
-    let is_kept = is_shared && of.decoded.turn(job.topics(), &of.tokens, *version);
     for run in tokens.chunk_by(|a, b| a.0 == b.0) {
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
         let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
-        let laid = if is_kept {
-            bench.lay_copy(of.decoded.with(&of.store, place), place as usize, of_run)
-        } else {
-            bench.lay(&mut of.store.encoded(*version, place), of_run)?
+        let laid = match kept {
+            Some(kept) => {
+                let rows = of.decoded.with(kept, &of.store, place);
+                bench.lay_copy(rows, place as usize, of_run)
+            }
+            None => bench.lay(&mut of.store.encoded(version, place), of_run)?,
         };
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
