@@ -35,7 +35,7 @@ fn between(mut from: Round, to: Round, rounds: u16) -> u16 {
 fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3)] {
+    for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3), (2, 1)] {
         let setup = slack(&corpus, 2, rounds, slack_of);
         let expected = expected(&corpus, &setup);
         let storage = Arc::new(Memory::default());
