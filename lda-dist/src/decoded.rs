@@ -52,11 +52,10 @@ impl<T: TopicIndex> Decoded<T> {
         oldest: u64,
         left: usize,
     ) -> Option<usize> {
-        let place = |is: &dyn Fn(u64) -> bool| self.versions.iter().position(|it| is(it.number));
-        if let Some(place) = place(&|it| it == number) {
+        if let Some(place) = self.versions.iter().position(|it| it.number == number) {
             return Some(place);
         }
-        if let Some(place) = place(&|it| it < oldest) {
+        if let Some(place) = self.versions.iter().position(|it| it.number < oldest) {
             let version = &mut self.versions[place];
             version.number = number;
             version.is_read.fill(false);
@@ -158,6 +157,20 @@ mod tests {
         assert_eq!(decoded.turn(5, &TOKENS, 3, 2, 0), Some(first));
         assert_eq!(decoded.versions[first].is_read, [false; 3]);
         assert_eq!(decoded.turn(5, &TOKENS, 2, 2, 0), Some(second));
+    }
+
+    #[test]
+    fn a_version_beside_another_takes_no_more_than_is_left() {
+        let fits = |left: usize| {
+            let mut decoded = Decoded::<u16>::default();
+            decoded.turn(5, &TOKENS, 1, 1, 0).unwrap();
+            let before = decoded.memory();
+            let Some(second) = decoded.turn(5, &TOKENS, 2, 1, left) else { return false };
+            assert_eq!(row(&mut decoded, second, 2), [2, 0, 0, 0, 0]);
+            assert!(decoded.memory() <= before + left, "{} + {left}", before);
+            true
+        };
+        assert!((0..2000).any(fits));
     }
 
     #[test]

@@ -95,7 +95,11 @@ pub(super) fn spread(weights: &[u64]) -> Vec<u32> {
 /// What each bin weighs.
 pub(super) fn weights(items: impl Iterator<Item = u64>, homes: &[u32], bins: u32) -> Vec<u64> {
     let mut weights = vec![0; bins as usize];
-    items.zip(homes).for_each(|(item, &bin)| weights[bin as usize] += item);
+    for (item, &bin) in items.zip(homes) {
+        let weight: &mut u64 = &mut weights[bin as usize];
+        // Costs may be anything.
+        *weight = weight.saturating_add(item);
+    }
     weights
 }
 

@@ -37,10 +37,8 @@ impl Placement {
     }
 
     /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are, nor
-    /// does its number. Hot words come to more than these. Any run of partitions has its share of the weights.
-    ///
-    /// # Panics
-    /// If there are not as many weights as items.
+    /// does its number. Hot words come to more than these. Each item has a weight, and any run of partitions its share
+    /// of these.
     pub(super) fn deal(
         items: &[Item],
         weights: &[u64],
@@ -102,12 +100,18 @@ impl Placement {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::Lengths;
     use super::super::uses::with_a_hot_word;
+    use super::super::{Lengths, Partitioner};
     use super::*;
 
     fn even(documents: u64, words: &WordUses) -> Lengths {
         Lengths::even(documents, words.tokens().iter().sum())
+    }
+
+    /// Each token in a document of its own.
+    fn zipf(words: u64, shift: u64) -> WordUses {
+        let tokens: Vec<u64> = (1..=words).map(|rank| 1 + 2_000_000 / (rank + shift)).collect();
+        WordUses::new(tokens.clone(), tokens).unwrap()
     }
 
     #[test]
@@ -150,8 +154,7 @@ mod tests {
 
     #[test]
     fn any_run_of_partitions_has_its_share_of_tokens() {
-        let tokens: Vec<u64> = (1..=20_000u64).map(|rank| 1 + 2_000_000 / (rank + 2)).collect();
-        let words = WordUses::new(tokens.clone(), tokens).unwrap();
+        let words = zipf(20_000, 2);
         let demand = Demand { topics: 8000, shards: 100, lengths: even(200_000, &words) };
         let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
         let all = words.tokens().iter().sum::<u64>() as f64;
@@ -181,10 +184,15 @@ mod tests {
     }
 
     #[test]
+    fn costs_may_be_anything() {
+        let placement = Placement::new(Partitioner::Dealt, &[u64::MAX; 5], 2, 1).unwrap();
+        assert_eq!([0, 1].map(|it| placement.words(it).len()).iter().sum::<usize>(), 5);
+    }
+
+    #[test]
     fn a_word_that_can_be_placed_is_not_hot() {
         // The first has 0.6 % of all tokens.
-        let tokens: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 2_000_000 / (rank + 20)).collect();
-        let words = WordUses::new(tokens.clone(), tokens).unwrap();
+        let words = zipf(50_000, 20);
         let demand = Demand { topics: 1000, shards: 100, lengths: even(200_000, &words) };
         let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
         assert_eq!((placement.num_partitions(), placement.num_slices()), (100, 100));
