@@ -60,7 +60,7 @@ use costs::{Documents, Item};
 use hashed::{first_of, mix};
 use hot::{Cut, Hot};
 pub use lengths::Lengths;
-use ranges::{costliest_first, equal_costs, least_first, loads_of};
+use ranges::{costliest_first, equal_costs, least_first, loads_of, total};
 pub use uses::WordUses;
 
 /// How words find their servers.
@@ -238,7 +238,7 @@ impl Placement {
         if self.num_partitions() <= partitions as usize {
             return Ok(self);
         }
-        let cost_of = |before: u32| self.words(before).map(|word| costs[word as usize]).sum();
+        let cost_of = |before: u32| total(self.words(before).map(|word| costs[word as usize]));
         let loads: Vec<u64> = (0..self.num_partitions() as u32).map(cost_of).collect();
         // Of each server its partitions, by what they have: in turn one for each server, so that ranges of partitions
         // have some of all.
@@ -252,7 +252,7 @@ impl Placement {
             let of_server = &mut free[self.servers[at] as usize];
             let (load, count, partition) = of_server.pop_first().expect("each has one at least");
             joined[at] = partition;
-            of_server.insert((load + loads[at], count + 1, partition));
+            of_server.insert((load.saturating_add(loads[at]), count + 1, partition));
         }
         let words = 0..self.num_words() as u32;
         let of_word = words.map(|word| joined[self.partition(word) as usize]).collect();
@@ -359,7 +359,8 @@ impl Placement {
         }
     }
 
-    /// What each server has of these costs, by word; slices of a partition have about the same.
+    /// What each server has of these costs, by word, up to the largest number; slices of a partition have about the
+    /// same.
     ///
     /// # Panics
     /// If there are not as many as words.
@@ -367,11 +368,12 @@ impl Placement {
         assert_eq!(costs.len(), self.num_words(), "a cost a word");
         let mut loads = vec![0; self.num_servers as usize];
         for partition in 0..self.num_partitions() as u32 {
-            let cost: u64 = self.words(partition).map(|word| costs[word as usize]).sum();
+            let cost = total(self.words(partition).map(|word| costs[word as usize]));
             let slices = self.slices(partition);
             let count = slices.len() as u64;
             for (at, slice) in (0..).zip(slices) {
-                loads[self.server(slice) as usize] += (cost + at) / count;
+                let load: &mut u64 = &mut loads[self.server(slice) as usize];
+                *load = load.saturating_add(cost.saturating_add(at) / count);
             }
         }
         loads
@@ -483,6 +485,17 @@ mod tests {
                     prop_assert_eq!(used.len(), servers as usize, "each server has some");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn words_of_any_cost_are_placed() {
+        let costs = [u64::MAX; 50];
+        for by in ALL {
+            let placement = place(by, &costs, 12, 3).joined(&costs, 4).unwrap();
+            let words: usize = (0..4).map(|partition| placement.words(partition).len()).sum();
+            assert_eq!((placement.num_partitions(), words), (4, 50), "{by:?}");
+            assert_eq!(placement.loads(&costs), [u64::MAX; 3], "{by:?}");
         }
     }
 

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
+/// What these cost together: as much as there is room for, where it is more.
+pub(super) fn total(costs: impl Iterator<Item = u64>) -> u64 {
+    costs.fold(0, u64::saturating_add)
+}
+
 /// Cuts words into ranges of about equal cost: each takes words until it has its share of what is left, or would be
 /// further from it with one more.
 pub(super) fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32> {
     let words = costs.len();
-    let mut left: u64 = costs.iter().sum();
+    let mut left = total(costs.iter().copied());
     let mut starts = vec![0];
     let mut begin = 0;
     for open in (1..=partitions as usize).rev() {
@@ -16,9 +21,9 @@ pub(super) fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32
         // Each server is to have one.
         let needed = (least as usize).saturating_sub(starts.len());
         let share = left / open as u64;
-        let (mut end, mut cost) = (begin, 0);
+        let (mut end, mut cost) = (begin, 0u64);
         while end < words - needed.min(words - begin - 1) {
-            let more = cost + costs[end];
+            let more = cost.saturating_add(costs[end]);
             let over = more.saturating_sub(share);
             if open > 1 && end > begin && over > share.saturating_sub(cost) {
                 break;
@@ -28,7 +33,7 @@ pub(super) fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32
                 break;
             }
         }
-        left -= cost;
+        left = left.saturating_sub(cost);
         begin = end;
         starts.push(end as u32);
     }
@@ -38,7 +43,7 @@ pub(super) fn equal_costs(costs: &[u64], partitions: u32, least: u32) -> Vec<u32
 
 /// What each range costs.
 pub(super) fn loads_of(costs: &[u64], starts: &[u32]) -> Vec<u64> {
-    let load = |range: &[u32]| costs[range[0] as usize..range[1] as usize].iter().sum();
+    let load = |range: &[u32]| total(costs[range[0] as usize..range[1] as usize].iter().copied());
     starts.windows(2).map(load).collect()
 }
 
@@ -57,7 +62,7 @@ pub(super) fn least_first(loads: &[u64], servers: u32) -> Vec<u32> {
     for at in costliest_first(loads) {
         let (load, count, server) = free.pop_first().expect("there are servers");
         homes[at] = server;
-        free.insert((load + loads[at], count + 1, server));
+        free.insert((load.saturating_add(loads[at]), count + 1, server));
     }
     homes
 }
