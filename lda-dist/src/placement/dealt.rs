@@ -101,7 +101,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::super::uses::with_a_hot_word;
-    use super::super::{Lengths, Partitioner};
+    use super::super::Lengths;
     use super::*;
 
     fn even(documents: u64, words: &WordUses) -> Lengths {
