@@ -100,8 +100,8 @@ impl Placement {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::uses::with_a_hot_word;
     use super::super::Lengths;
+    use super::super::uses::with_a_hot_word;
     use super::*;
 
     fn even(documents: u64, words: &WordUses) -> Lengths {
