@@ -52,8 +52,8 @@ pub struct Local {
     /// What is trained, and by whom.
     #[command(flatten)]
     pub training: Training,
-    /// Parts of the documents; a result depends on how many there are [default: 8, or as many as documents or
-    /// workers]
+    /// Parts of the documents. A result depends on how many there are, and more move more bytes, as each asks for the
+    /// rows of its own words [default: 8, or as many as documents or workers]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
 
@@ -87,7 +87,8 @@ pub struct Cut {
     /// Where they are written to: a directory, or an address of an object store, as s3://bucket/prefix
     #[arg(long, value_name = "DIR|URL")]
     pub out: Place,
-    /// Parts of the documents: a worker has one at least. A result depends on how many there are
+    /// Parts of the documents: a worker has one at least. A result depends on how many there are, and more move more
+    /// bytes, as each asks for the rows of its own words: as many as there may ever be workers are enough
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
     pub shards: u16,
 
