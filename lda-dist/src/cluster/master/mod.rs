@@ -297,6 +297,9 @@ impl Master {
                 if !on.contains(&round) || !self.done.entry(round).or_default().insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
+                if kept > round.epoch {
+                    return Err(nonsense(format!("that it has kept epoch {kept} in {round}")));
+                }
                 if let Some(took) = took {
                     self.tally.of_worker(took);
                 }
@@ -421,8 +424,9 @@ impl Master {
                 self.go_on_gathering(slice + 1, port)?;
             }
             (For::Keep, Phase::Keeping(left)) => {
-                let Ok(kept) = reply[..].try_into().map(u32::from_le_bytes) else {
-                    let what = format!("an epoch of {} bytes", reply.len());
+                let kept = reply[..].try_into().map(u32::from_le_bytes);
+                let Some(kept) = kept.ok().filter(|&kept| kept <= self.round.epoch) else {
+                    let what = format!("that it has kept {reply:?} in {}", self.round);
                     return Err(Failed::Message { peer: request.peer, what });
                 };
                 self.kept_by.insert(request.peer, kept);

@@ -124,3 +124,105 @@ impl Master {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+    use lda_transport::NodeId;
+    use lda_transport::endpoint::{Action, Busy, Draft, Outcome, RequestId, Ticket};
+
+    use super::*;
+    use crate::cluster::{Assignment, Setup};
+    use crate::job::Job;
+    use crate::placement::Lengths;
+
+    const SERVER: NodeId = NodeId(1);
+    const WORKER: NodeId = NodeId(2);
+
+    /// What was asked.
+    #[derive(Default)]
+    struct Asked(Vec<RequestId>);
+
+    impl Port for Asked {
+        fn ask(&mut self, peer: NodeId, _: Kind, _: Draft) -> Result<RequestId, Busy> {
+            let request = RequestId { peer, number: 1 + self.0.len() as u64 };
+            self.0.push(request);
+            Ok(request)
+        }
+
+        fn reply(&mut self, _: Ticket, _: Draft) {}
+
+        fn reject(&mut self, _: Ticket, _: Draft) {}
+    }
+
+    /// Of a run of one server and one worker, which are there.
+    fn master(asked: &mut Asked) -> Master {
+        let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
+        let cut = Options { shards: 1, partitions: 1, rounds: 1, ..Options::default() };
+        let setup = Setup {
+            job: Job::new(3, 2, 0.1.into(), 0.1, 1).unwrap(),
+            options: Options { servers: 1, ..cut },
+            workers: 1,
+            assignment: Assignment::Runs,
+            epochs: 9,
+            judge_every: 0,
+            top_words: 0,
+            gather: false,
+            corpus: 1,
+            keep_every: 1,
+            ahead: 0,
+        };
+        let mut master = Master::new(setup, None);
+        let uses = vec![(0, 1, 1), (1, 2, 1)];
+        let words = Control::Words { shard: 0, lengths: Lengths::of(&corpus), uses };
+        let here = Control::Here { attempt: 0 };
+        for (peer, control) in [(WORKER, &words), (WORKER, &here), (SERVER, &here)] {
+            master.act(told(peer, control), asked).unwrap();
+        }
+        assert_eq!(master.phase, Phase::Starting(1));
+        end(&mut master, asked, &[]).unwrap();
+        assert_eq!((master.phase, master.round), (Phase::Working, Round::joining(0, 1)));
+        master
+    }
+
+    fn told(peer: NodeId, control: &Control) -> Action {
+        let ticket = Ticket { peer, incarnation: 1, number: 1 };
+        Action::Asked { ticket, kind: Kind::Push, body: control.encode(3, 2).into() }
+    }
+
+    /// What was asked last is done.
+    fn end(master: &mut Master, asked: &mut Asked, reply: &[u8]) -> Result<(), Failed> {
+        let (request, outcome) = (*asked.0.last().unwrap(), Outcome::Done(reply.to_vec().into()));
+        master.act(Action::Ended { request, outcome }, asked)
+    }
+
+    /// Else a run would go on from topics that nobody has, and what there is would be taken away.
+    #[test]
+    fn no_worker_keeps_an_epoch_to_come() {
+        for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
+            let mut asked = Asked::default();
+            let mut master = master(&mut asked);
+            let done = Control::Done { round: Round::joining(0, 1), kept, took: None };
+            let ended = master.act(told(WORKER, &done), &mut asked);
+            assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
+            if let Err(failed) = ended {
+                assert!(failed.to_string().contains(&format!("has kept epoch {kept}")));
+            }
+        }
+    }
+
+    #[test]
+    fn nor_when_it_has_to_keep_one() {
+        for (reply, is_legal) in [(&[2, 0, 0, 0][..], true), (&[3, 0, 0, 0], false), (&[2], false)]
+        {
+            let mut asked = Asked::default();
+            let mut master = master(&mut asked);
+            master.round = Round { epoch: 2, number: 0, attempt: 1 };
+            master.phase = Phase::Keeping(1);
+            let keep = Control::Keep { attempt: 1, epoch: 2 };
+            master.tell_workers(&keep, Kind::Call, For::Keep, &mut asked);
+            let ended = end(&mut master, &mut asked, reply);
+            assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");
+        }
+    }
+}

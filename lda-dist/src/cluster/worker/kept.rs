@@ -106,3 +106,43 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.note_left_over();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::joining::MOST;
+    use super::super::joining::tests::{Asked, told, worker};
+    use crate::cluster::control::Control;
+    use crate::job::Round;
+
+    /// The master's word is that of a peer: nothing may be as long as the number that it says.
+    #[test]
+    fn no_epoch_to_come_is_kept() {
+        let begin = |kept| {
+            let (mut worker, start) = worker(MOST);
+            let mut asked = Asked::default();
+            worker.act(start(1), &mut asked).unwrap();
+            let round = Round { epoch: 1, number: 0, attempt: 1 };
+            let gained = (0..20).map(|topic| (topic, 1200)).collect();
+            let begin = Control::Begin { round, kept, gained };
+            let ended = worker.act(told(&begin), &mut asked);
+            (ended.map_err(|failed| failed.to_string()), worker.cleaned)
+        };
+        for kept in [0, 1] {
+            assert_eq!(begin(kept), (Ok(()), kept));
+        }
+        for kept in [2, u32::MAX] {
+            let (ended, cleaned) = begin(kept);
+            assert!(ended.unwrap_err().contains("an epoch is kept which is to come"));
+            assert_eq!(cleaned, 0);
+        }
+    }
+
+    #[test]
+    fn who_has_started_anew_hears_of_the_end_and_takes_nothing_away() {
+        let (mut worker, _) = worker(MOST);
+        let finish = Control::Finish { attempt: 3, kept: u32::MAX, stopped: true };
+        worker.act(told(&finish), &mut Asked::default()).unwrap();
+        assert!(worker.is_finished());
+        assert_eq!((worker.stopped(), worker.cleaned), (Some(u32::MAX), 0));
+    }
+}

@@ -299,6 +299,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 if !after.skip(1).take(1 + usize::from(slack)).any(|next| next == round) {
                     return Err(nonsense("a round that cannot be now"));
                 }
+                if kept > round.epoch {
+                    return Err(nonsense("that an epoch is kept which is to come"));
+                }
                 self.clean(kept);
                 self.begun.insert(round, gained);
                 self.go_on(port)
@@ -307,7 +310,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             Control::Start { .. } | Control::Begin { .. } => Ok(()),
             Control::Finish { attempt, kept, stopped } => {
                 self.over = attempt.max(self.over);
-                self.clean(kept);
+                // Who has started anew may hear of any epoch, and has nothing to take away.
+                self.clean(kept.min(self.round.epoch));
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);
                 self.outbox.clear();
