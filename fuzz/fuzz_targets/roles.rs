@@ -3,11 +3,13 @@
 #![no_main]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{Assignment, Port, Role, Setup};
+use lda_dist::cluster::{Assignment, Keeper, Port, Role, Setup};
 use lda_dist::documents::InMemory;
 use lda_dist::job::Job;
+use lda_dist::storage::Memory;
 use lda_dist::together::{Options, Routing};
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
@@ -65,7 +67,7 @@ fn setup(routing: u8) -> Setup {
         top_words: 2,
         gather: true,
         corpus: 7,
-        keep_every: 0,
+        keep_every: 1,
         ahead: 1,
     }
 }
@@ -74,8 +76,9 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
     let (id, routing, steps) = input;
     let corpus = Corpus::from_tokens([[0u32, 1, 1, 3], [2, 2, 0, 3]]).expect("it is legal");
     let documents = InMemory::new(corpus, 2).expect("two documents");
-    let mut role =
-        Role::<u16, InMemory>::new(setup(routing), NodeId(u32::from(id % 3)), documents, None);
+    let keeper = (routing >= 128).then(|| Keeper::now(Arc::new(Memory::default())));
+    let (setup, id) = (setup(routing), NodeId(u32::from(id % 3)));
+    let mut role = Role::<u16, InMemory>::new(setup, id, documents, keeper);
     let mut port = Peers::default();
     role.start();
     for step in steps {
