@@ -294,7 +294,9 @@ impl Master {
                     return Ok(());
                 }
                 let on = self.round..=self.begun;
-                if !on.contains(&round) || !self.done.entry(round).or_default().insert(peer) {
+                let workers = self.setup.worker(0)..=NodeId(self.num_others());
+                let may_be = workers.contains(&peer) && on.contains(&round);
+                if !may_be || !self.done.entry(round).or_default().insert(peer) {
                     return Err(nonsense(format!("that it is done with {round:?}")));
                 }
                 if kept > round.epoch {

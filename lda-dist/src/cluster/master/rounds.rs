@@ -211,6 +211,17 @@ mod tests {
         }
     }
 
+    /// Else a round would end without a worker.
+    #[test]
+    fn a_server_is_not_done_in_place_of_a_worker() {
+        let mut asked = Asked::default();
+        let mut master = master(&mut asked);
+        let done = Control::Done { round: Round::joining(0, 1), kept: 0, took: None };
+        let failed = master.act(told(SERVER, &done), &mut asked).unwrap_err();
+        assert!(failed.to_string().contains("that it is done"), "{failed}");
+        assert_eq!(master.phase, Phase::Working);
+    }
+
     #[test]
     fn nor_when_it_has_to_keep_one() {
         for (reply, is_legal) in [(&[2, 0, 0, 0][..], true), (&[3, 0, 0, 0], false), (&[2], false)]

@@ -56,8 +56,9 @@ pub(super) mod tests {
     /// What was asked and has no answer.
     #[derive(Default)]
     pub(in super::super) struct Asked {
-        pub joins: VecDeque<(RequestId, usize)>,
+        joins: VecDeque<(RequestId, usize)>,
         told: Vec<u8>,
+        others: usize,
         count: u64,
     }
 
@@ -69,6 +70,8 @@ pub(super) mod tests {
                 self.told.push(draft.body()[0]);
             } else if Message::of(draft.body()) == Some(Message::Join) {
                 self.joins.push_back((request, draft.body().len()));
+            } else {
+                self.others += 1;
             }
             Ok(request)
         }
@@ -115,7 +118,7 @@ pub(super) mod tests {
         Action::Asked { ticket, kind: Kind::Push, body: control.encode(20, 50).into() }
     }
 
-    pub(in super::super) fn done(request: RequestId) -> Action {
+    fn done(request: RequestId) -> Action {
         Action::Ended { request, outcome: Outcome::Done(Vec::new().into()) }
     }
 
@@ -138,6 +141,7 @@ pub(super) mod tests {
             assert_eq!(asked.joins.len(), usize::from(left > 0));
         }
         assert!(asked.told.contains(&DONE));
+        assert_eq!(asked.others, 0);
     }
 
     #[test]
@@ -159,6 +163,7 @@ pub(super) mod tests {
             }
             assert_eq!(joins, 20);
             assert!(at_once >= least_at_once, "{at_once}");
+            assert_eq!(asked.others, 0);
             assert!(asked.told.contains(&DONE));
         }
     }
