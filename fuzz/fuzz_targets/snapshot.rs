@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use lda_core::Corpus;
-use lda_core::train::{Basis, Options, PseudoCounts, SamplerKind, Snapshot, Trainer};
+use lda_core::train::{Init, Options, PseudoCounts, SamplerKind, Snapshot, Trainer};
 
 /// What the runs are on.
 static CORPUS: LazyLock<Corpus> =
@@ -31,8 +31,8 @@ static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     .map(|(options, with)| {
         let entries = [(0, 2, 5), (3, 0, 1), (3, 2, 7)];
         let pseudo = PseudoCounts::new(4, options.topics, entries).expect("it is legal");
-        let basis = Basis { pseudo_counts: with.then_some(pseudo), topics: None };
-        let mut trainer = Trainer::with_basis(&CORPUS, &options, basis).expect("it is legal");
+        let init = Init { pseudo_counts: with.then_some(pseudo), topics: None };
+        let mut trainer = Trainer::with_init(&CORPUS, &options, init).expect("it is legal");
         trainer.epoch();
         let mut out = Cursor::new(Vec::new());
         trainer.snapshot().write_to(&mut out).expect("memory takes it");

@@ -6,7 +6,7 @@ use lda_core::Corpus;
 use lda_core::exchange::{ExchangeError, mallet, npy, warplda};
 use lda_core::infer::Translation;
 use lda_core::model::TopicModel;
-use lda_core::train::{Basis, Options, PseudoCounts, SamplerKind, Trainer, Weight};
+use lda_core::train::{Init, Options, PseudoCounts, SamplerKind, Trainer, Weight};
 
 fn corpus() -> Corpus {
     let themes = [["tree", "leaf", "wood", "root"], ["sea", "wave", "foam", "salt"]];
@@ -65,9 +65,9 @@ fn a_state_of_mallet_is_counted() {
     let translation = Translation::new(&corpus, &read).unwrap();
     let share = Weight::Share(1.0);
     let counts = PseudoCounts::from_model(&read, &translation, &corpus, 3, share).unwrap();
-    let basis = Basis { pseudo_counts: Some(counts), topics: None };
+    let init = Init { pseudo_counts: Some(counts), topics: None };
     let options = Options { topics: 3, ..Options::default() };
-    let mut trainer = Trainer::with_basis(&corpus, &options, basis).unwrap();
+    let mut trainer = Trainer::with_init(&corpus, &options, init).unwrap();
     trainer.epoch();
     trainer.check().unwrap();
 }

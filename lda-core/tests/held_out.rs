@@ -50,7 +50,7 @@ fn a_run_ends_when_others_are_foretold_no_better() {
     for sampler in [SamplerKind::FPlus, SamplerKind::Warp, SamplerKind::Light] {
         let options = options(sampler);
         let mut trainer = Trainer::new(&train, &options).unwrap();
-        trainer.judge_by(judge(&test)).unwrap();
+        trainer.early_stopping(judge(&test)).unwrap();
         let reports = run(&mut trainer);
         let judged = reports.iter().filter_map(|r| Some((r.epoch, r.perplexity?)));
         let judged: Vec<(u32, f64)> = judged.collect();
@@ -76,10 +76,10 @@ fn a_run_that_is_taken_up_ends_where_it_would_have() {
     let (train, test) = corpora();
     let options = options(SamplerKind::FPlus);
     let mut whole = Trainer::new(&train, &options).unwrap();
-    whole.judge_by(judge(&test)).unwrap();
+    whole.early_stopping(judge(&test)).unwrap();
     let end = run(&mut whole).len() as u32;
     let mut half = Trainer::new(&train, &Options { epochs: Some(4), ..options.clone() }).unwrap();
-    half.judge_by(judge(&test)).unwrap();
+    half.early_stopping(judge(&test)).unwrap();
     run(&mut half);
     let mut bytes = Cursor::new(Vec::new());
     half.snapshot().write_to(&mut bytes).unwrap();
@@ -87,7 +87,7 @@ fn a_run_that_is_taken_up_ends_where_it_would_have() {
     let snapshot = Snapshot::read_from(bytes).unwrap();
     assert_eq!(snapshot, half.snapshot());
     let mut again = Trainer::resume(&train, &snapshot, &options).unwrap();
-    again.judge_by(judge(&test)).unwrap();
+    again.early_stopping(judge(&test)).unwrap();
     run(&mut again);
     assert_eq!((again.epochs(), again.assignments()), (end, whole.assignments()));
 }
@@ -97,10 +97,10 @@ fn documents_that_tell_nothing_are_refused() {
     let (train, _) = corpora();
     let mut trainer = Trainer::new(&train, &options(SamplerKind::FPlus)).unwrap();
     let single = Corpus::from_tokens([[0], [1]]).unwrap();
-    let refused = trainer.judge_by(HeldOut::new(single)).unwrap_err();
+    let refused = trainer.early_stopping(HeldOut::new(single)).unwrap_err();
     assert!(matches!(refused, CompletionError::NothingToPredict { .. }));
     let pair = || HeldOut::new(Corpus::from_tokens([[0, 1]]).unwrap());
     let none = CompletionOptions { samples: 0, ..CompletionOptions::default() };
-    assert_eq!(trainer.judge_by(pair().completion(none)), Err(CompletionError::NoSamples));
-    trainer.judge_by(pair()).unwrap();
+    assert_eq!(trainer.early_stopping(pair().completion(none)), Err(CompletionError::NoSamples));
+    trainer.early_stopping(pair()).unwrap();
 }

@@ -4,7 +4,7 @@
 //! are **slots** of one array, block by block: a *block* (one document range × one word range) is one
 //! contiguous slice, and inside it each word's tokens stand together, or each document's, whichever the
 //! sampler visits ([`Order`]); where it visits both, first those that lie by word, then the others
-//! ([`Placement`]). G follows from the number of tokens alone ([`ranges_for`]) and never from the
+//! ([`TokenOrder`]). G follows from the number of tokens alone ([`ranges_for`]) and never from the
 //! number of threads, so the same job is cut the same way everywhere.
 //!
 //! Ranges are dealt, not sliced: the longest documents first, each to the lightest range; likewise
@@ -17,10 +17,10 @@
 //! that occurs in a document range, or a document that has words of a word range). Assignments lie
 //! beside: one topic a token, and M proposals.
 
-mod slots;
+mod token_layout;
 mod words;
 
-pub use slots::{BlockBounds, InverseIndex, Order, Placement, Slots, Visit};
+pub use token_layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, TokenOrder};
 pub use words::WordRanges;
 
 /// Ranges G for a corpus of `tokens` tokens: the power of two nearest to tokens / 2¹⁹, from 1 to

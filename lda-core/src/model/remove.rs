@@ -34,7 +34,7 @@ impl TopicModel {
     /// [`Assignments::tokens`](crate::train::Assignments::tokens), as the run left them.
     ///
     /// Topics do not move by it; to let the others take notice, train on
-    /// ([`Trainer::with_basis`](crate::train::Trainer::with_basis) with the assignments that are left).
+    /// ([`Trainer::with_init`](crate::train::Trainer::with_init) with the assignments that are left).
     /// Log joint, documents and tokens of the provenance are those before.
     ///
     /// ```

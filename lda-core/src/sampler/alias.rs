@@ -39,10 +39,10 @@
 //! judged, 12 % to draw from the fresh part, 9 % to draw from tables, 7 % to build them.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::{Order, Placement, Visit};
+use crate::layout::{Order, RowRun, TokenOrder};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DrawScratch, Scan};
-use crate::sampler::gibbs::{Axis, ByDocument, Live, TopicPrior, count, shift};
+use crate::sampler::gibbs::{Axis, ByDocument, TopicPrior, VisitedRow, count, shift};
 use crate::sampler::tables::{AHEAD, Mass, Proposal, SharedTable, Stale, USES, WordTables};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Kernel, Lanes};
@@ -54,7 +54,7 @@ pub struct AliasLda;
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
 pub struct AliasScratch<T> {
-    live: Live<T>,
+    live: VisitedRow<T>,
     fresh: Fresh,
     /// α_k β / (C_k + Vβ): what all words' tables share.
     shared: SharedTable,
@@ -78,7 +78,7 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            placement: Placement::All(Order::ByDocument),
+            token_order: TokenOrder::All(Order::ByDocument),
             document_rows: Some(Density::Auto),
             word_rows: true,
             word_tables: true,
@@ -94,7 +94,7 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
     fn scratch(&self, topics: usize) -> AliasScratch<T> {
         let padded = padded(topics);
         AliasScratch {
-            live: Live::new(topics),
+            live: VisitedRow::new(topics),
             fresh: Fresh {
                 leaves: Aligned::new(padded),
                 sum: 0.0,
@@ -135,7 +135,7 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
         live.begin_block(cx);
         let tables = block.tables.expect("AliasLDA asked for tables");
         let stream = |purpose| cx.stream(pass, block.key, purpose).stream();
-        let mut walk = Walk {
+        let mut sweep = Sweep {
             l,
             steps: cx.mh_steps,
             alpha,
@@ -148,40 +148,40 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
             outcome: Outcome { tokens: block.z.len() as u64, ..Outcome::default() },
         };
         let mut start = 0;
-        for &Visit { row: document, end } in block.visits {
-            walk.live.load(l, block.documents, document as usize);
-            walk.enter();
+        for &RowRun { row: document, end } in block.visits {
+            sweep.live.load(l, block.documents, document as usize);
+            sweep.enter();
             for i in start..end as usize {
                 if let Some(&ahead) = block.partner.get(i + AHEAD) {
                     block.words.prefetch(l, ahead as usize);
                     tables.prefetch(l, ahead as usize);
                 }
                 let (word, old) = (block.partner[i] as usize, block.z[i].get());
-                let new = walk.token(&block.words.row_mut(word), tables, word, old);
+                let new = sweep.token(&block.words.row_mut(word), tables, word, old);
                 if new != old {
                     shift(l, block.words, word, old, new);
-                    walk.shift(old as usize, new as usize);
+                    sweep.shift(old as usize, new as usize);
                     block.z[i] = T::new(new);
                 }
             }
             start = end as usize;
-            walk.leave();
-            walk.live.store(block.documents, document as usize);
-            if walk.live.dense {
-                walk.live.clear_dense();
+            sweep.leave();
+            sweep.live.store(block.documents, document as usize);
+            if sweep.live.dense {
+                sweep.live.clear_dense();
             }
         }
-        let outcome = walk.outcome;
+        let outcome = sweep.outcome;
         Outcome { totals: live.totals_delta(cx), ..outcome }
     }
 }
 
-struct Walk<'a, L, T> {
+struct Sweep<'a, L, T> {
     l: L,
     steps: usize,
     alpha: TopicPrior<'a>,
     beta: f32,
-    live: &'a mut Live<T>,
+    live: &'a mut VisitedRow<T>,
     fresh: &'a mut Fresh,
     shared: &'a SharedTable,
     propose: Xoshiro256PlusPlus,
@@ -209,14 +209,14 @@ struct State {
     proposal: f32,
 }
 
-impl<L: Lanes, T: TopicIndex> Walk<'_, L, T> {
+impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
     /// Sets leaves at the topics of the document loaded, all of which are listed.
     #[inline(always)]
     fn enter(&mut self) {
         let Self { live, fresh, .. } = self;
         if live.dense {
             live.nonzeros.clear();
-            let Live { nonzeros, counts, .. } = &mut **live;
+            let VisitedRow { nonzeros, counts, .. } = &mut **live;
             let topics = counts.iter().zip(0..).filter(|&(&count, _)| count > 0);
             nonzeros.extend(topics.map(|(_, topic): (_, u32)| topic));
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::counts::{Rows, TopicIndex};
-use crate::layout::Visit;
+use crate::layout::RowRun;
 use crate::sampler::WordTables;
 
 /// Names a block, and so its random streams: the work, never the worker.
@@ -42,7 +42,7 @@ pub struct GridBlock<'a, T> {
     /// Name.
     pub key: BlockKey,
     /// Words, or documents where the sampler goes by document; in order.
-    pub visits: &'a [Visit],
+    pub visits: &'a [RowRun],
     /// Local document of each token; its local word where the sampler goes by document.
     pub partner: &'a [u32],
     /// Topic of each token; as long as `partner`.
@@ -78,7 +78,7 @@ pub struct WordBlock<'a, T> {
 #[derive(Debug)]
 pub struct Column<'a, T> {
     /// Words, ascending by local id.
-    pub visits: &'a [Visit],
+    pub visits: &'a [RowRun],
     /// 1 + M values a token: its topic, then its pending proposals.
     pub tokens: &'a mut [T],
 }
@@ -87,7 +87,7 @@ pub struct Column<'a, T> {
 #[derive(Debug)]
 pub struct OtherTokens<'a, T> {
     /// Words, ascending by local id.
-    pub visits: &'a [Visit],
+    pub visits: &'a [RowRun],
     /// Topic of each token.
     pub z: &'a [T],
 }

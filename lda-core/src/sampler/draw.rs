@@ -255,7 +255,7 @@ pub(super) fn pick<L: Lanes>(l: L, weights: L::F, u: f64) -> (usize, f64) {
 mod tests {
     use super::*;
     use crate::random::Xoshiro256PlusPlus;
-    use crate::sampler::gibbs::{Full, Half};
+    use crate::sampler::gibbs::{Row16, Row32};
     use crate::sampler::padded;
     use crate::simd::{Isa, Kernel};
 
@@ -334,7 +334,7 @@ mod tests {
                 halves[k / (2 * LANES)].0[k / 2 % LANES] |= count << (k % 2 * 16);
                 words[k / LANES].0[k % LANES] = count;
             }
-            let (half, full) = (Half(&mut halves), Full(&mut words));
+            let (half, full) = (Row16(&mut halves), Row32(&mut words));
             let chunks = topics.div_ceil(LANES);
             let expected = case.expected();
             for (i, &topic) in expected.iter().enumerate() {

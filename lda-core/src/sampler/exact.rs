@@ -13,10 +13,10 @@
 //! use [`FPlus`](super::FPlus), which has the same law.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::{Placement, Visit};
+use crate::layout::{RowRun, TokenOrder};
 use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
-use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Full, Half, Live, LiveTopic, Priors};
+use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Priors, Row16, Row32, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Kernel, LANES, Lanes};
 
@@ -27,7 +27,7 @@ pub struct Exact;
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
 pub struct ExactScratch<T> {
-    live: Live<T>,
+    live: VisitedRow<T>,
     /// b_k of the word being visited.
     leaves: Aligned<f32>,
     draw: DrawScratch,
@@ -39,7 +39,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            placement: Placement::All(ByWord::ORDER),
+            token_order: TokenOrder::All(ByWord::ORDER),
             document_rows: Some(Density::Dense),
             word_rows: true,
             word_tables: false,
@@ -55,7 +55,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     fn scratch(&self, topics: usize) -> ExactScratch<T> {
         let len = padded(topics);
         ExactScratch {
-            live: Live::new(topics),
+            live: VisitedRow::new(topics),
             leaves: Aligned::new(len),
             draw: DrawScratch::new(len),
         }
@@ -92,7 +92,7 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
         let mut rng = cx.stream(pass, block.key, Purpose::Draw).stream();
         live.begin_block(cx);
         let (mut start, mut changed) = (0, 0);
-        for &Visit { row, end } in block.visits {
+        for &RowRun { row, end } in block.visits {
             let slots = start..end as usize;
             start = end as usize;
             live.load(l, block.words, row as usize);
@@ -102,8 +102,8 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
                 let own = block.z[i].get() as usize;
                 let uniform = rng.next_f64();
                 let new = match block.documents.row_mut(block.partner[i] as usize) {
-                    RowMut::Dense16(row) => visited.token(l, draw, &mut Half(row), own, uniform),
-                    RowMut::Dense32(row) => visited.token(l, draw, &mut Full(row), own, uniform),
+                    RowMut::Dense16(row) => visited.token(l, draw, &mut Row16(row), own, uniform),
+                    RowMut::Dense32(row) => visited.token(l, draw, &mut Row32(row), own, uniform),
                     RowMut::Sparse(_) => panic!("the exact sampler was lent sparse document rows"),
                 };
                 changed += u64::from(new != own);
@@ -125,7 +125,7 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
 
 /// The samplers' arrays while a word is visited.
 struct Visited<'a, T> {
-    live: &'a mut Live<T>,
+    live: &'a mut VisitedRow<T>,
     /// b_k = (C_wk + β) / (C_k + Vβ).
     leaves: &'a mut [[f32; LANES]],
     priors: Priors<'a>,
@@ -133,7 +133,7 @@ struct Visited<'a, T> {
 
 impl<T: TopicIndex> Visited<'_, T> {
     #[inline(always)]
-    fn set<L: Lanes>(&mut self, l: L, k: usize, topic: LiveTopic) {
+    fn set<L: Lanes>(&mut self, l: L, k: usize, topic: TopicEntry) {
         self.live.set(k, topic);
         // The whole vector: a scan's load cannot be served from a narrower store still under way.
         let leaves = &mut self.leaves[k / LANES];

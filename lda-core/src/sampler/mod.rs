@@ -58,7 +58,7 @@ pub use warp::Warp;
 pub use zen::{Zen, ZenDoc, ZenHybrid};
 
 use crate::counts::{Density, TopicIndex};
-use crate::layout::{Order, Placement};
+use crate::layout::{Order, TokenOrder};
 use crate::random::{Purpose, StreamKey};
 use crate::simd::{Isa, LANES};
 
@@ -146,7 +146,7 @@ pub struct Requires {
     /// Largest K it can do.
     pub max_topics: u64,
     /// Which tokens of a block lie by word, and which by document.
-    pub placement: Placement,
+    pub token_order: TokenOrder,
     /// Form of the document rows; `None` if it keeps none.
     pub document_rows: Option<Density>,
     /// Whether word rows are read and written.

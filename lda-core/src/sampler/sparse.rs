@@ -36,7 +36,8 @@
 use crate::counts::{Density, TopicIndex};
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, Live, Priors, Rest, TopicPrior, WalkScratch, walk_block, walk_sampler,
+    Axis, ByDocument, Priors, SmoothingBucket, SweepScratch, TopicPrior, VisitedRow, sweep_block,
+    sweep_sampler,
 };
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
@@ -47,9 +48,9 @@ pub struct SparseLda;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct SparseScratch<T>(WalkScratch<T, Buckets>);
+pub struct SparseScratch<T>(SweepScratch<T, Buckets>);
 
-walk_sampler!(SparseLda, SparseScratch, Buckets, ByDocument: "sparse");
+sweep_sampler!(SparseLda, SparseScratch, Buckets, ByDocument: "sparse");
 
 /// The buckets r and s, by their sum.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ struct Buckets {
     total: f64,
 }
 
-impl<T: TopicIndex> Rest<T> for Buckets {
+impl<T: TopicIndex> SmoothingBucket<T> for Buckets {
     const WALKS_NONZEROS: bool = true;
 
     fn new(_topics: usize) -> Self {
@@ -88,7 +89,7 @@ impl<T: TopicIndex> Rest<T> for Buckets {
         &self,
         l: L,
         leaves: &[[f32; LANES]],
-        live: &Live<T>,
+        live: &VisitedRow<T>,
         priors: &Priors<'_>,
         mut u: f64,
     ) -> usize {
@@ -141,7 +142,7 @@ impl<T: TopicIndex> Rest<T> for Buckets {
 fn weights<L: Lanes, T: TopicIndex>(
     l: L,
     leaves: &[[f32; LANES]],
-    live: &Live<T>,
+    live: &VisitedRow<T>,
     priors: &Priors<'_>,
     c: usize,
 ) -> L::F {

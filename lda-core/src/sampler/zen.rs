@@ -48,11 +48,11 @@
 //! it took 10.6 s to 99 % of the best likelihood, SparseLDA 8.8.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::Placement;
+use crate::layout::TokenOrder;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, ByWord, Live, LiveTopic, Part, Priors, Rest, TopicPrior, WalkScratch,
-    walk_block, walk_sampler,
+    Axis, ByDocument, ByWord, Part, Priors, SmoothingBucket, SweepScratch, TopicEntry, TopicPrior,
+    VisitedRow, sweep_block, sweep_sampler,
 };
 use crate::sampler::tables::{SharedTable, Stale, WordTables};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
@@ -73,15 +73,15 @@ pub struct ZenHybrid;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct ZenScratch<T>(WalkScratch<T, Tables<T>>);
+pub struct ZenScratch<T>(SweepScratch<T, Tables<T>>);
 
-walk_sampler!(Zen, ZenScratch, Tables<T>, ByWord: "zen");
-walk_sampler!(ZenDoc, ZenScratch, Tables<T>, ByDocument: "zen-doc");
-walk_sampler!(
+sweep_sampler!(Zen, ZenScratch, Tables<T>, ByWord: "zen");
+sweep_sampler!(ZenDoc, ZenScratch, Tables<T>, ByDocument: "zen-doc");
+sweep_sampler!(
     ZenHybrid,
     ZenScratch,
     Tables<T>,
-    Placement::ByDegree,
+    TokenOrder::ByDegree,
     [ByWord: "zen-hybrid words", ByDocument: "zen-hybrid documents"]
 );
 
@@ -94,7 +94,7 @@ struct Tables<T> {
     visit: WordTables<T>,
 }
 
-impl<T: TopicIndex> Rest<T> for Tables<T> {
+impl<T: TopicIndex> SmoothingBucket<T> for Tables<T> {
     const WALKS_NONZEROS: bool = false;
 
     fn new(topics: usize) -> Self {
@@ -108,7 +108,7 @@ impl<T: TopicIndex> Rest<T> for Tables<T> {
     }
 
     #[inline(always)]
-    fn enter(&mut self, live: &Live<T>, row: &RowMut<'_, T>, priors: &Priors<'_>) {
+    fn enter(&mut self, live: &VisitedRow<T>, row: &RowMut<'_, T>, priors: &Priors<'_>) {
         self.visit.rebuild(0, row, |k| priors.partner.of(k) * live.inverse(k), 1);
     }
 
@@ -116,9 +116,9 @@ impl<T: TopicIndex> Rest<T> for Tables<T> {
     fn choose<L: Lanes>(
         &mut self,
         l: L,
-        live: &Live<T>,
+        live: &VisitedRow<T>,
         (scanned, _): (f64, f64),
-        (old, out): (u32, LiveTopic),
+        (old, out): (u32, TopicEntry),
         rng: &mut Xoshiro256PlusPlus,
     ) -> Part {
         let keep = live.inverse(old as usize) / out.inverse;
@@ -156,7 +156,7 @@ impl<T: TopicIndex> Rest<T> for Tables<T> {
         &self,
         _l: L,
         _leaves: &[[f32; LANES]],
-        _live: &Live<T>,
+        _live: &VisitedRow<T>,
         _priors: &Priors<'_>,
         _u: f64,
     ) -> usize {

@@ -9,11 +9,11 @@ use crate::prior::learn::{alpha_per_topic, beta, symmetric_alpha};
 use crate::sampler::{Warp, padded};
 use crate::simd::Aligned;
 use crate::train::assignments::Assignments;
-use crate::train::carried::Carried;
-use crate::train::driver::{Job, PassReport};
-use crate::train::kernels::{Kernel, LONG, SHORT, kernels, token_sets};
 use crate::train::options::{LearnAlpha, Resolved, SamplerKind};
-use crate::train::pseudo::Pseudo;
+use crate::train::pass::{PassParams, PassReport};
+use crate::train::registry::{AnySampler, LONG, SHORT, samplers, token_sets};
+use crate::train::resume_state::ResumeState;
+use crate::train::seed_counts::Pseudo;
 use crate::train::start::{First, Starter};
 use crate::train::state::State;
 use crate::train::view::CountsView;
@@ -27,7 +27,7 @@ const STEPS: u32 = 10;
 pub(crate) struct Engine<T: TopicIndex> {
     pub state: State<T>,
     /// One a token set.
-    kernels: Vec<Box<dyn Kernel<T>>>,
+    samplers: Vec<Box<dyn AnySampler<T>>>,
     /// α that the current epoch was sampled with, and the next will be unless it follows topic sizes.
     pub alpha: Alpha,
     /// β, the same.
@@ -64,8 +64,8 @@ impl<T: TopicIndex> Engine<T> {
             state.track_convergence();
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
-        let (beta, kernels) = (options.beta, kernels(options));
-        Ok(Self { state, kernels, alpha, beta, weights, wave: 0, rounds: 1 })
+        let (beta, samplers) = (options.beta, samplers(options));
+        Ok(Self { state, samplers, alpha, beta, weights, wave: 0, rounds: 1 })
     }
 
     /// Takes up what a run of the same options carried when it was interrupted.
@@ -75,7 +75,7 @@ impl<T: TopicIndex> Engine<T> {
     pub fn take_up(
         &mut self,
         corpus: &Corpus,
-        carried: &Carried<T>,
+        carried: &ResumeState<T>,
         rounds: u16,
     ) -> Result<(), &'static str> {
         self.state.take_up(corpus, carried)?;
@@ -92,7 +92,7 @@ impl<T: TopicIndex> Engine<T> {
     pub fn empty() -> Self {
         let alpha = Alpha::Symmetric(1.0);
         let (state, weights) = (State::empty(), weights(&alpha, 0));
-        Self { state, kernels: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
+        Self { state, samplers: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
     }
 
     /// Lets α follow the topics' sizes, for an epoch (ZenLDA eq. 3).
@@ -138,7 +138,7 @@ impl<T: TopicIndex> Engine<T> {
 
     /// Samples every token, by the hybrid's WarpLDA more than once.
     ///
-    /// The hybrid's order lets every kernel see current counts: the document pass of the long
+    /// The hybrid's order lets every sampler see current counts: the document pass of the long
     /// documents needs only their own tokens; the word pass after it recounts all tokens of each
     /// word, short documents' too, and leaves C_w behind for F+LDA. The two passes are repeated
     /// until a token has had as many steps as one acceptance takes on average (LDA* heuristic 2):
@@ -148,8 +148,8 @@ impl<T: TopicIndex> Engine<T> {
         self.learn(corpus, options, epoch);
         let mut report = PassReport::default();
         if options.sampler != SamplerKind::Hybrid {
-            for set in 0..self.kernels.len() {
-                for pass in 0..self.kernels[set].passes().len() {
+            for set in 0..self.samplers.len() {
+                for pass in 0..self.samplers[set].passes().len() {
                     report.add(self.pass(options, epoch, set, pass, 0));
                 }
             }
@@ -195,7 +195,7 @@ impl<T: TopicIndex> Engine<T> {
         round: u16,
     ) -> PassReport {
         let weights = Arc::clone(&self.weights);
-        let job = Job {
+        let params = PassParams {
             alpha: &weights,
             alpha_sum: self.alpha.sum(options.topics as usize),
             alpha_symmetric: matches!(self.alpha, Alpha::Symmetric(_)),
@@ -208,7 +208,7 @@ impl<T: TopicIndex> Engine<T> {
             mh_steps: options.mh_steps as usize,
             isa: options.isa,
         };
-        self.kernels[set].run(&job, &mut self.state, set, pass, &mut self.wave)
+        self.samplers[set].run(&params, &mut self.state, set, pass, &mut self.wave)
     }
 }
 

@@ -14,7 +14,7 @@
 //! much has not been enumerated here. It is for getting somewhere soon, not for samples.
 
 use crate::counts::TopicIndex;
-use crate::layout::Visit;
+use crate::layout::RowRun;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::{GridBlock, Outcome};
 
@@ -75,7 +75,7 @@ pub(crate) fn sample_due<T: TopicIndex>(
     let mut due = Vec::new();
     let mut due_visits = Vec::new();
     let mut start = 0;
-    for &Visit { row, end } in visits {
+    for &RowRun { row, end } in visits {
         for slot in start..end {
             let age = &mut ages[slot as usize];
             if age.is_due(rng) {
@@ -86,8 +86,8 @@ pub(crate) fn sample_due<T: TopicIndex>(
         }
         start = end;
         let end = due.len() as u32;
-        if due_visits.last().map_or(0, |last: &Visit| last.end) < end {
-            due_visits.push(Visit { row, end });
+        if due_visits.last().map_or(0, |last: &RowRun| last.end) < end {
+            due_visits.push(RowRun { row, end });
         }
     }
     let due_partner: Vec<u32> = due.iter().map(|&slot| partner[slot as usize]).collect();
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn only_due_tokens_are_lent() {
         let mut z: Vec<u16> = vec![1, 2, 3, 4, 5];
-        let visits = [Visit { row: 0, end: 2 }, Visit { row: 3, end: 3 }, Visit { row: 4, end: 5 }];
+        let visits =
+            [RowRun { row: 0, end: 2 }, RowRun { row: 3, end: 3 }, RowRun { row: 4, end: 5 }];
         let rows = || Rows::<u16>::new(10, [5].into_iter(), Density::Dense).expect("small");
         let (mut words, mut documents) = (rows(), rows());
         let block = GridBlock {
@@ -167,7 +168,7 @@ mod tests {
         let mut ages = [Age::default(), settled, settled, settled, Age::new(3, 3)];
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
         sample_due(block, &mut ages, &mut rng, &mut |block| {
-            assert_eq!(block.visits, [Visit { row: 0, end: 1 }, Visit { row: 4, end: 2 }]);
+            assert_eq!(block.visits, [RowRun { row: 0, end: 1 }, RowRun { row: 4, end: 2 }]);
             assert_eq!(block.partner, [10, 14]);
             assert_eq!(block.z, [1, 5]);
             block.z[0] = 9;

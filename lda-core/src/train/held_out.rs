@@ -20,7 +20,7 @@ use crate::eval::CompletionOptions;
 /// let alpha = Some(0.1.into());
 /// let options = Options { topics: 2, alpha, evaluate_every: 1, ..Options::default() };
 /// let mut trainer = Trainer::new(&train, &options)?;
-/// trainer.judge_by(HeldOut::new(test).patience(5))?;
+/// trainer.early_stopping(HeldOut::new(test).patience(5))?;
 /// let last = trainer.run(|_: &EpochReport| Flow::Continue, || false);
 /// assert!(last.perplexity.is_some_and(|perplexity| perplexity < 6.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

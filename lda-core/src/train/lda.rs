@@ -8,9 +8,9 @@ use crate::model::TopicModel;
 use crate::prior::Alpha;
 use crate::train::assignments::Assignments;
 use crate::train::options::{Options, OptionsError, Resolved, SamplerKind};
-use crate::train::pseudo::PseudoCounts;
 use crate::train::report::{EpochReport, Observer};
-use crate::train::trainer::{Basis, Trainer};
+use crate::train::seed_counts::PseudoCounts;
+use crate::train::trainer::{Init, Trainer};
 
 /// Trains a model: options, then [`train`](Lda::train).
 ///
@@ -98,7 +98,7 @@ impl Lda {
         self
     }
 
-    /// Seeds of topics, or a model to go on from ([`pseudo`](crate::train::pseudo)).
+    /// Seeds of topics, or a model to go on from ([`seed_counts`](crate::train::seed_counts)).
     pub fn pseudo_counts(mut self, counts: PseudoCounts) -> Self {
         self.pseudo_counts = Some(counts);
         self
@@ -115,8 +115,8 @@ impl Lda {
     /// # Errors
     /// [`OptionsError`] before any work is done.
     pub fn train(&self, corpus: &Corpus, observer: impl Observer) -> Result<Trained, OptionsError> {
-        let basis = Basis { pseudo_counts: self.pseudo_counts.clone(), topics: None };
-        let mut trainer = Trainer::with_basis(corpus, &self.options, basis)?;
+        let init = Init { pseudo_counts: self.pseudo_counts.clone(), topics: None };
+        let mut trainer = Trainer::with_init(corpus, &self.options, init)?;
         let cancelled = || self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
         let last = trainer.run(observer, cancelled);
         Ok(Trained {

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{Order, Placement, WordRanges, deal};
+use crate::layout::{Order, TokenOrder, WordRanges, deal};
 use crate::sampler::{WordTables, padded};
-use crate::train::kernels::token_sets;
 use crate::train::options::{Options, OptionsError, Resolved};
-use crate::train::pseudo::{Pseudo, PseudoCounts};
+use crate::train::registry::token_sets;
+use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::state::room;
 
 /// Bytes by what they are for; an upper estimate, the corpus itself left out.
@@ -192,10 +192,10 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
         // A word in each document range that has it; a document in each word range that it has.
         let by_word = || frequencies.iter().map(|&n| n.min(ranges)).sum::<u64>();
         let by_document = || pairs().map(|n| n.min(ranges)).sum::<u64>();
-        let visits = match requires.placement {
-            Placement::All(Order::ByWord) => by_word(),
-            Placement::All(Order::ByDocument) => by_document(),
-            Placement::ByDegree => by_word() + by_document(),
+        let visits = match requires.token_order {
+            TokenOrder::All(Order::ByWord) => by_word(),
+            TokenOrder::All(Order::ByDocument) => by_document(),
+            TokenOrder::ByDegree => by_word() + by_document(),
         };
         let visits = visits.min(pairs().sum());
         memory.layout +=

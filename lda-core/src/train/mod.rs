@@ -23,18 +23,18 @@
 //! [`Snapshot`] takes a run up where it was, to the same bits.
 
 mod assignments;
-mod carried;
 pub mod checkpoint;
-mod driver;
 mod engine;
 mod exclusion;
 mod held_out;
-mod kernels;
 mod lda;
 mod memory;
 mod options;
-pub mod pseudo;
+mod pass;
+mod registry;
 mod report;
+mod resume_state;
+pub mod seed_counts;
 pub mod snapshot;
 mod start;
 mod state;
@@ -51,8 +51,8 @@ pub use memory::MemoryEstimate;
 pub use options::{
     Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,
 };
-pub use pseudo::{PseudoCounts, PseudoCountsError, Weight};
 pub use report::{EpochReport, Flow, Observer};
+pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
-pub use trainer::{Basis, Trainer};
+pub use trainer::{Init, Trainer};

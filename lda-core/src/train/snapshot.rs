@@ -42,9 +42,9 @@ use crate::counts::TopicIndex;
 use crate::file::pairs::{self, ABOUT, OPTION, Pairs};
 use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
 use crate::prior::Alpha;
-use crate::train::carried::{Carried, Lists};
 use crate::train::options::{Options, OptionsError, Resolved};
-use crate::train::pseudo::{Pseudo, PseudoCounts};
+use crate::train::resume_state::{Lists, ResumeState};
+use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
 /// A run between two epochs. See the [module](self) for what is in it.
 ///
@@ -115,8 +115,8 @@ impl std::fmt::Display for CorpusId {
 /// What a state carries, by the width of a topic.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Width {
-    Narrow(Carried<u16>),
-    Wide(Carried<u32>),
+    Narrow(ResumeState<u16>),
+    Wide(ResumeState<u32>),
 }
 
 /// Why a run cannot be taken up.
@@ -221,12 +221,12 @@ impl Snapshot {
         }
     }
 
-    fn write<W, T>(&self, out: W, carried: &Carried<T>) -> std::io::Result<()>
+    fn write<W, T>(&self, out: W, carried: &ResumeState<T>) -> std::io::Result<()>
     where
         W: Write + Seek,
         T: Number + TopicIndex,
     {
-        let Carried { topics, proposals, ages, documents, words } = carried;
+        let ResumeState { topics, proposals, ages, documents, words } = carried;
         let parts =
             [proposals, &documents.topics, &words.topics].map(|part| usize::from(!part.is_empty()));
         let lens = [&documents.lens, &words.lens].map(|part| usize::from(!part.is_empty()));
@@ -376,7 +376,7 @@ fn read_carried<R, T>(
     file: &mut Reader<R>,
     resolved: &Resolved,
     corpus: CorpusId,
-) -> Result<Carried<T>, FileError>
+) -> Result<ResumeState<T>, FileError>
 where
     R: Read + Seek,
     T: Number + TopicIndex,
@@ -386,7 +386,7 @@ where
         let reason = format!("it has {} values for {} tokens", topics.len(), corpus.tokens);
         return Err(FileError::malformed("topics", reason));
     }
-    let carried = Carried {
+    let carried = ResumeState {
         proposals: optional(file, "proposals")?,
         ages: optional(file, "ages")?,
         documents: Lists {
@@ -410,7 +410,7 @@ where
     Ok(carried)
 }
 
-impl<T: TopicIndex> Carried<T> {
+impl<T: TopicIndex> ResumeState<T> {
     fn memory(&self) -> usize {
         let topics = [&self.topics, &self.proposals, &self.documents.topics, &self.words.topics];
         let lens = [&self.documents.lens, &self.words.lens];

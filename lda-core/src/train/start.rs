@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
 use crate::train::assignments::Assignments;
-use crate::train::pseudo::{Pseudo, PseudoCounts};
+use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
 /// Which topics tokens start with.
 ///

@@ -2,10 +2,10 @@
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{BlockBounds, InverseIndex, Order, Slots, Visit, WordRanges};
+use crate::layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
 use crate::train::exclusion::Age;
-use crate::train::pseudo::{Pseudo, PseudoCounts, of_word};
+use crate::train::seed_counts::{Pseudo, PseudoCounts, of_word};
 use crate::train::start::First;
 
 /// Documents that one sampler works on, and their tokens.
@@ -13,7 +13,7 @@ use crate::train::start::First;
 pub(crate) struct TokenSet<T> {
     /// Keeps the streams of two sets apart.
     pub shard: u16,
-    pub slots: Slots,
+    pub slots: TokenLayout,
     /// 1 + M values a slot: its topic, then its pending proposals.
     pub tokens: Vec<T>,
     /// 1 + M.
@@ -58,7 +58,7 @@ pub(crate) fn room<'a>(
 #[derive(Debug)]
 pub(crate) struct Still<T> {
     /// Words, ascending by local id.
-    pub visits: Vec<Visit>,
+    pub visits: Vec<RowRun>,
     /// Topic of each token.
     pub z: Vec<T>,
 }
@@ -70,8 +70,8 @@ impl<T: TopicIndex> Still<T> {
             for &(topic, count) in pseudo.word(word as usize) {
                 z.extend(std::iter::repeat_n(T::new(topic), count as usize));
             }
-            if visits.last().map_or(0, |visit: &Visit| visit.end as usize) < z.len() {
-                visits.push(Visit { row, end: z.len() as u32 });
+            if visits.last().map_or(0, |visit: &RowRun| visit.end as usize) < z.len() {
+                visits.push(RowRun { row, end: z.len() as u32 });
             }
         }
         Self { visits, z }
@@ -88,7 +88,7 @@ impl<T: TopicIndex> TokenSet<T> {
         requires: Requires,
         mh_steps: usize,
     ) -> Result<Self, RowsTooLarge> {
-        let mut slots = Slots::new(corpus, documents, words, requires.placement);
+        let mut slots = TokenLayout::new(corpus, documents, words, requires.token_order);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
         let rows = match requires.document_rows {
             None => Vec::new(),
@@ -355,7 +355,7 @@ enum Column<'a> {
 
 impl<'a> Column<'a> {
     fn new(
-        slots: &'a Slots,
+        slots: &'a TokenLayout,
         bounds: BlockBounds,
         order: Order,
         range: usize,
@@ -399,7 +399,7 @@ impl<'a> Column<'a> {
 /// Walks a block's visits by local word.
 #[derive(Debug)]
 struct Cursor<'a> {
-    visits: &'a [Visit],
+    visits: &'a [RowRun],
     base: usize,
     start: usize,
 }

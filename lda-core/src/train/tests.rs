@@ -12,7 +12,7 @@ use crate::sampler::{
     SparseLda, Warp, padded,
 };
 use crate::simd::Isa;
-use crate::train::driver::{Job, Scratches, run_pass};
+use crate::train::pass::{PassParams, Scratches, run_pass};
 use crate::train::start::{First, Start, Starter};
 use crate::train::state::State;
 
@@ -98,7 +98,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let mut wave = 0;
     for epoch in 1..=3 {
-        let job = Job {
+        let params = PassParams {
             alpha: &alpha,
             alpha_sum: 5.0,
             alpha_symmetric: true,
@@ -113,7 +113,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
         };
         for pass in 0..sampler.passes().len() {
             let (state, wave) = (&mut state, &mut wave);
-            pool.install(|| run_pass(&sampler, &scratches, &job, state, 0, pass, wave));
+            pool.install(|| run_pass(&sampler, &scratches, &params, state, 0, pass, wave));
         }
     }
     state.check(corpus).expect("counts equal a recount");

@@ -15,19 +15,19 @@ use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{Checkpoints, Keeper};
-use crate::train::driver::PassReport;
 use crate::train::engine::Engine;
 use crate::train::held_out::HeldOut;
 use crate::train::options::{LevelOff, Options, OptionsError, Resolved};
-use crate::train::pseudo::{Pseudo, PseudoCounts};
+use crate::train::pass::PassReport;
 use crate::train::report::{EpochReport, Flow, Observer};
+use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
 use crate::train::view::CountsView;
 
 /// What a run begins with beside its corpus.
 #[derive(Clone, Debug, Default)]
-pub struct Basis<'a> {
-    /// Seeds of topics, or a model to go on from ([`pseudo`](crate::train::pseudo)).
+pub struct Init<'a> {
+    /// Seeds of topics, or a model to go on from ([`seed_counts`](crate::train::seed_counts)).
     pub pseudo_counts: Option<PseudoCounts>,
     /// The first topic of every token; drawn unless given. With them a state goes on that was changed:
     /// of other documents ([`Assignments::select`]), or under other options.
@@ -105,26 +105,26 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
     pub fn new(corpus: &'a Corpus, options: &Options) -> Result<Self, OptionsError> {
-        Self::with_basis(corpus, options, Basis::default())
+        Self::with_init(corpus, options, Init::default())
     }
 
     /// The same on seeds, a model, or given topics.
     ///
     /// # Errors
     /// [`OptionsError`], if what it begins with does not fit among others.
-    pub fn with_basis(
+    pub fn with_init(
         corpus: &'a Corpus,
         options: &Options,
-        basis: Basis<'_>,
+        init: Init<'_>,
     ) -> Result<Self, OptionsError> {
         let resolved = options.resolve(corpus)?;
-        if let Some(topics) = basis.topics {
+        if let Some(topics) = init.topics {
             topics
                 .check(corpus, resolved.topics)
                 .map_err(|reason| OptionsError::Assignments { reason })?;
         }
-        let pseudo = basis.pseudo_counts.map(Arc::new);
-        Self::from(corpus, options, resolved, basis.topics.map(|topics| (topics, 0)), pseudo)
+        let pseudo = init.pseudo_counts.map(Arc::new);
+        Self::from(corpus, options, resolved, init.topics.map(|topics| (topics, 0)), pseudo)
     }
 
     /// A run from the start, or from given topics after so many epochs.
@@ -198,9 +198,9 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`CompletionError`], if there is nothing in them to judge by.
-    pub fn judge_by(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
+    pub fn early_stopping(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
         let once = CompletionOptions { burn_in: 0, samples: 1, ..held_out.completion };
-        self.foretell(&held_out.corpus, &once)?;
+        self.perplexity_of(&held_out.corpus, &once)?;
         if held_out.completion.samples == 0 {
             return Err(CompletionError::NoSamples);
         }
@@ -213,7 +213,7 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`CompletionError`], if there is nothing to foretell among others.
-    pub fn foretell(
+    pub fn perplexity_of(
         &self,
         documents: &Corpus,
         options: &CompletionOptions,
@@ -231,7 +231,7 @@ impl<'a> Trainer<'a> {
     /// Perplexity of the held-out documents, if there are any.
     fn judge(&self) -> Option<f64> {
         let held_out = self.held_out.as_ref()?;
-        let found = self.foretell(&held_out.corpus, &held_out.completion);
+        let found = self.perplexity_of(&held_out.corpus, &held_out.completion);
         Some(found.expect("they were foretold once").perplexity())
     }
 

@@ -17,7 +17,7 @@
 use std::fmt;
 
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::Visit;
+use lda_core::layout::RowRun;
 use lda_core::sampler::{Block, BlockKey, Context, FPlusDoc, GridBlock, Sampler};
 
 use super::{Bench, Owner, Piece};
@@ -43,7 +43,7 @@ pub(super) struct ByDocument<T: TopicIndex> {
     has: Vec<bool>,
     /// By document: its tokens, and then where its next one comes.
     next: Vec<u32>,
-    visits: Vec<Visit>,
+    visits: Vec<RowRun>,
     words: Vec<u32>,
     topics: Vec<T>,
     /// Where each token was laid out.
@@ -76,7 +76,7 @@ impl<T: TopicIndex> ByDocument<T> {
         let Self { has, next, visits, words, topics, places, .. } = self;
         has.capacity()
             + size_of::<u32>() * (next.capacity() + words.capacity() + places.capacity())
-            + size_of::<Visit>() * visits.capacity()
+            + size_of::<RowRun>() * visits.capacity()
             + size_of::<T>() * topics.capacity()
     }
 }
@@ -98,7 +98,7 @@ impl<T: TopicIndex> Bench<T> {
         let Self { by_document: ByDocument { has, next, .. }, visits, words, .. } = self;
         has.clear();
         let (mut start, mut saved) = (0, 0);
-        for &Visit { row, end } in &*visits {
+        for &RowRun { row, end } in &*visits {
             let tokens = u64::from(end - std::mem::replace(&mut start, end));
             let (loaded, scanned) = times(words, row as usize);
             let (by_word, by_document) = (loaded + TOKEN * tokens, scanned * tokens);
@@ -121,7 +121,7 @@ impl<T: TopicIndex> Bench<T> {
     fn count(&mut self) {
         let Self { by_document: ByDocument { has, next, .. }, visits, documents, .. } = self;
         let mut start = 0;
-        for (&Visit { end, .. }, &has) in visits.iter().zip(&*has) {
+        for (&RowRun { end, .. }, &has) in visits.iter().zip(&*has) {
             let tokens = std::mem::replace(&mut start, end) as usize..end as usize;
             if has {
                 documents[tokens].iter().for_each(|&document| next[document as usize] += 1);
@@ -133,7 +133,7 @@ impl<T: TopicIndex> Bench<T> {
     pub(super) fn sample_either(&mut self, again: u8, of: &mut Owner<'_, T>) {
         self.pieces.clear();
         let mut start = 0;
-        for (&Visit { row: word, end }, &has) in self.visits.iter().zip(&self.by_document.has) {
+        for (&RowRun { row: word, end }, &has) in self.visits.iter().zip(&self.by_document.has) {
             let start = std::mem::replace(&mut start, end);
             if !has {
                 self.pieces.push(Piece { range: 0, word, start, end });
@@ -183,14 +183,14 @@ impl<T: TopicIndex> Bench<T> {
             let tokens = std::mem::replace(next, end);
             if tokens > 0 {
                 end += tokens;
-                of_documents.push(Visit { row: document, end });
+                of_documents.push(RowRun { row: document, end });
             }
         }
         words.resize(end as usize, 0);
         topics.resize(end as usize, T::new(0));
         places.resize(end as usize, 0);
         let mut start = 0;
-        for (&Visit { row, end }, &has) in visits.iter().zip(&*has) {
+        for (&RowRun { row, end }, &has) in visits.iter().zip(&*has) {
             let tokens = std::mem::replace(&mut start, end)..end;
             for place in tokens.filter(|_| has) {
                 let next = &mut next[documents[place as usize] as usize];

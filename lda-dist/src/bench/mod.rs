@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::Visit;
+use lda_core::layout::RowRun;
 use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, Warp, padded};
 
 use crate::job::{Job, Round};
@@ -40,13 +40,13 @@ pub(crate) struct Bench<T: TopicIndex> {
     long_before: Vec<T>,
     long_after: Vec<T>,
     /// Tokens as they were laid out, word by word: where each word's end, their documents, topics before and after.
-    visits: Vec<Visit>,
+    visits: Vec<RowRun>,
     documents: Vec<u32>,
     before: Vec<T>,
     after: Vec<T>,
     /// The same tokens as they are sampled: by range of documents, and then by word.
     pieces: Vec<Piece>,
-    grid_visits: Vec<Visit>,
+    grid_visits: Vec<RowRun>,
     grid_documents: Vec<u32>,
     grid_topics: Vec<T>,
     /// Those of them that are sampled by document.
@@ -255,7 +255,7 @@ impl<T: TopicIndex> Bench<T> {
         before[first..].iter().for_each(|topic| left[topic.get() as usize] = 0);
         words.push_copy(rows, row).expect("no more than others that there are");
         long_ends.push(long_before.len() as u32);
-        visits.push(Visit { row: visits.len() as u32, end: before.len() as u32 });
+        visits.push(RowRun { row: visits.len() as u32, end: before.len() as u32 });
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
@@ -281,14 +281,14 @@ impl<T: TopicIndex> Bench<T> {
         }
         if !of_long.is_empty() {
             // What is left, and these tokens.
-            before[visits.last().map_or(0, |visit: &Visit| visit.end as usize)..]
+            before[visits.last().map_or(0, |visit: &RowRun| visit.end as usize)..]
                 .iter()
                 .for_each(|topic| left[topic.get() as usize] += 1);
             lists.last_mut().iter_mut().for_each(|(topic, count)| *count = left[*topic as usize]);
         }
         let row = lists.last_mut();
         row.iter().for_each(|&(topic, _)| left[topic as usize] = 0);
-        visits.push(Visit { row: word, end: before.len() as u32 });
+        visits.push(RowRun { row: word, end: before.len() as u32 });
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
@@ -297,7 +297,7 @@ impl<T: TopicIndex> Bench<T> {
         let Self { visits, documents, pieces, .. } = self;
         pieces.clear();
         let mut start = 0;
-        for &Visit { row: word, end } in &*visits {
+        for &RowRun { row: word, end } in &*visits {
             while start < end {
                 let of_word = &documents[start as usize..end as usize];
                 let range = ends.partition_point(|&end| end <= of_word[0]);
@@ -321,7 +321,7 @@ impl<T: TopicIndex> Bench<T> {
             let tokens = start as usize..end as usize;
             self.grid_documents.extend_from_slice(&documents[tokens.clone()]);
             self.grid_topics.extend_from_slice(&after[tokens]);
-            self.grid_visits.push(Visit { row: word, end: self.grid_topics.len() as u32 });
+            self.grid_visits.push(RowRun { row: word, end: self.grid_topics.len() as u32 });
         }
     }
 

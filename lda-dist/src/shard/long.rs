@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::Visit;
+use lda_core::layout::RowRun;
 use lda_core::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, Outcome, Sampler, Warp, WordBlock,
 };
@@ -76,7 +76,7 @@ struct Documents<T> {
     /// Of each token, the topic that its server knows.
     known: Vec<T>,
     /// Words that occur, by partition: a word's place among the shard's, and where its tokens end.
-    visits: Vec<Visit>,
+    visits: Vec<RowRun>,
     /// Where each partition's visits and tokens begin, and the end.
     starts: Vec<(u32, u32)>,
 }
@@ -260,12 +260,12 @@ impl<T: TopicIndex> Long<T> {
     ) -> Outcome {
         let stride = 1 + self.steps;
         let partition = key.words;
-        let visits: Vec<Vec<Visit>> = self
+        let visits: Vec<Vec<RowRun>> = self
             .ranges
             .iter()
             .map(|range| {
                 let visits = range.visits[range.visits_of(partition)].iter();
-                visits.map(|visit| Visit { row: row[visit.row as usize], ..*visit }).collect()
+                visits.map(|visit| RowRun { row: row[visit.row as usize], ..*visit }).collect()
             })
             .collect();
         let columns = self.ranges.iter_mut().zip(&visits).map(|(range, visits)| {
@@ -377,7 +377,7 @@ impl<T: TopicIndex> Documents<T> {
             let mut end = 0;
             while let Some(run) = words.next_if(|run| run[0].0 == partition) {
                 end += run.len() as u32;
-                visits.push(Visit { row: place(partition, run[0].1), end });
+                visits.push(RowRun { row: place(partition, run[0].1), end });
             }
             first += end;
         }

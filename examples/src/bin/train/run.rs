@@ -55,8 +55,8 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
             let (model, topics) = (model.as_ref(), options.topics);
             let pseudo_counts =
                 basis::pseudo_counts(&args.basis, model, &corpus, topics, &progress)?;
-            let basis = train::Basis { pseudo_counts, topics: None };
-            Trainer::with_basis(&corpus, &options, basis)?
+            let basis = train::Init { pseudo_counts, topics: None };
+            Trainer::with_init(&corpus, &options, basis)?
         }
     };
     if snapshot.is_none() {
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     if let (Some(patience), Some(held)) = (args.hold_out.patience, &held) {
         let completion = CompletionOptions { seed: options.seed, ..Default::default() };
         let judge = HeldOut::new(held.clone()).completion(completion).patience(patience);
-        trainer.judge_by(judge)?;
+        trainer.early_stopping(judge)?;
     }
     let provenance = Provenance::new(trainer.resolved(), args.stop.evaluate_every, input);
     progress.note(&provenance.caption());

@@ -12,7 +12,7 @@
 //! all without the token itself. While one word (document) is visited, b_k changes for two topics a
 //! token; the first part is scanned, the second is the sum of an F+ tree over all topics, which a
 //! change updates in O(log K) and a draw descends. The walk itself is that of all Gibbs samplers in
-//! two parts, and its departures from the paper stand beside it (`gibbs::walk` in the source).
+//! two parts, and its departures from the paper stand beside it (`gibbs::sweep` in the source).
 //!
 //! Exact within rounding: weights are f32 products (relative error 2⁻²⁴ each), summed over at most
 //! K/16 per lane; a draw never returns a topic of weight 0.
@@ -29,7 +29,7 @@
 mod tree;
 
 use crate::counts::{Density, TopicIndex};
-use crate::sampler::gibbs::{Axis, ByDocument, ByWord, WalkScratch, walk_block, walk_sampler};
+use crate::sampler::gibbs::{Axis, ByDocument, ByWord, SweepScratch, sweep_block, sweep_sampler};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use tree::Tree;
 
@@ -43,7 +43,7 @@ pub struct FPlusDoc;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct FPlusScratch<T>(WalkScratch<T, Tree>);
+pub struct FPlusScratch<T>(SweepScratch<T, Tree>);
 
-walk_sampler!(FPlus, FPlusScratch, Tree, ByWord: "f-plus");
-walk_sampler!(FPlusDoc, FPlusScratch, Tree, ByDocument: "f-plus-doc");
+sweep_sampler!(FPlus, FPlusScratch, Tree, ByWord: "f-plus");
+sweep_sampler!(FPlusDoc, FPlusScratch, Tree, ByDocument: "f-plus-doc");

@@ -9,12 +9,12 @@
 //! additions a level, all of it between one token and the next; in an earlier sketch on three corpora
 //! carrying differences made a token 1.1 to 1.2x faster. What carried differences risk is drift:
 //! leaves are f32, so a difference is exact in f64 but for rare extremes of magnitude, and
-//! [`rebuild`](Rest::rebuild) re-adds everything from the leaves at least once a block. Sums never
+//! [`rebuild`](SmoothingBucket::rebuild) re-adds everything from the leaves at least once a block. Sums never
 //! outlive a block, so results do not depend on which thread sampled what.
 
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
-use crate::sampler::gibbs::{Live, Priors, Rest, TopicPrior};
+use crate::sampler::gibbs::{Priors, SmoothingBucket, TopicPrior, VisitedRow};
 use crate::sampler::padded;
 use crate::simd::{LANES, Lanes};
 
@@ -28,7 +28,7 @@ pub(super) struct Tree {
     root: f64,
 }
 
-impl<T: TopicIndex> Rest<T> for Tree {
+impl<T: TopicIndex> SmoothingBucket<T> for Tree {
     const WALKS_NONZEROS: bool = false;
 
     fn new(topics: usize) -> Self {
@@ -83,7 +83,7 @@ impl<T: TopicIndex> Rest<T> for Tree {
         &self,
         l: L,
         leaves: &[[f32; LANES]],
-        _live: &Live<T>,
+        _live: &VisitedRow<T>,
         priors: &Priors<'_>,
         mut u: f64,
     ) -> usize {
@@ -109,7 +109,7 @@ mod tests {
         let sizes = [1, 2, 15, 16, 17, 100, 255, 256, 1000, 5000];
         for (topics, symmetric) in sizes.into_iter().flat_map(|k| [(k, false), (k, true)]) {
             let mut rng = Xoshiro256PlusPlus::from_seed(topics as u64);
-            let mut tree = <Tree as Rest<u32>>::new(topics);
+            let mut tree = <Tree as SmoothingBucket<u32>>::new(topics);
             let mut leaves = Aligned::<f32>::new(padded(topics));
             let mut alpha = vec![0.0; padded(topics)];
             for (k, alpha) in alpha[..topics].iter_mut().enumerate() {
@@ -118,15 +118,15 @@ mod tests {
                 leaves[k] = (1 + rng.below(7)) as f32;
             }
             let weights = TopicPrior::new(&alpha, symmetric);
-            Rest::<u32>::rebuild(&mut tree, Scalar, leaves.as_chunks().0, weights);
+            SmoothingBucket::<u32>::rebuild(&mut tree, Scalar, leaves.as_chunks().0, weights);
             for _ in 0..200 {
                 let k = rng.below(topics as u32) as usize;
                 let leaf = (1 + rng.below(7)) as f32;
                 let by = f64::from(weights.of(k) * (leaf - leaves[k]));
-                Rest::<u32>::change(&mut tree, k, by);
+                SmoothingBucket::<u32>::change(&mut tree, k, by);
                 leaves[k] = leaf;
             }
-            let live = Live::<u32>::new(1);
+            let live = VisitedRow::<u32>::new(1);
             let priors = Priors { visited: weights, partner: weights };
             let locate = |u| tree.locate(Scalar, leaves.as_chunks().0, &live, &priors, u);
             let mut at = 0.0;
@@ -139,7 +139,7 @@ mod tests {
                 }
                 at += weight;
             }
-            assert_eq!(Rest::<u32>::total(&tree), at);
+            assert_eq!(SmoothingBucket::<u32>::total(&tree), at);
             for u in [at, at * 1.001, f64::INFINITY] {
                 let k = locate(u);
                 assert!(alpha[k] > 0.0, "K = {topics}: topic {k} has no weight");

@@ -18,10 +18,10 @@ pub(in crate::sampler) trait DenseRow {
     fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N];
 }
 
-pub(in crate::sampler) struct Half<'a>(pub &'a mut [Line]);
-pub(in crate::sampler) struct Full<'a>(pub &'a mut [Line]);
+pub(in crate::sampler) struct Row16<'a>(pub &'a mut [Line]);
+pub(in crate::sampler) struct Row32<'a>(pub &'a mut [Line]);
 
-impl DenseRow for Half<'_> {
+impl DenseRow for Row16<'_> {
     #[inline(always)]
     fn get(&self, topic: usize) -> u32 {
         self.0[topic / (2 * LANES)].0[topic / 2 % LANES] >> (topic % 2 * 16) & 0xffff
@@ -45,7 +45,7 @@ impl DenseRow for Half<'_> {
     }
 }
 
-impl DenseRow for Full<'_> {
+impl DenseRow for Row32<'_> {
     #[inline(always)]
     fn get(&self, topic: usize) -> u32 {
         self.0[topic / LANES].0[topic % LANES]

@@ -21,29 +21,29 @@
 //!
 //! The first part is scanned, sixteen non-zeros at a time. The second part knows nothing of the
 //! partner; how it is summed and drawn from is what tells F+LDA (a tree) from SparseLDA (two
-//! buckets): [`Rest`]. The [`walk`] over a block is written once for both and both axes.
+//! buckets): [`SmoothingBucket`]. The [`sweep`] over a block is written once for both and both axes.
 
 mod axis;
 mod dense;
-mod live;
-mod partner;
+mod other_axis;
 mod prior;
-mod walk;
+mod sweep;
+mod visited_row;
 
 pub(super) use axis::{Axis, ByDocument, ByWord, Priors};
-pub(super) use dense::{DenseRow, Full, Half};
-pub(super) use live::{Live, LiveTopic};
-pub(super) use partner::{Place, count, places, shift, shift_at};
+pub(super) use dense::{DenseRow, Row16, Row32};
+pub(super) use other_axis::{Place, count, places, shift, shift_at};
 pub(super) use prior::TopicPrior;
-pub(super) use walk::{Part, Rest, WalkScratch, walk_block};
+pub(super) use sweep::{Part, SmoothingBucket, SweepScratch, sweep_block};
+pub(super) use visited_row::{TopicEntry, VisitedRow};
 
-/// A sampler that is the [`walk`] with one kind of [`Rest`]: over one axis, or over each in a pass
+/// A sampler that is the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or over each in a pass
 /// of its own, where `$placement` says which tokens go with which.
-macro_rules! walk_sampler {
+macro_rules! sweep_sampler {
     ($sampler:ty, $scratch:ident, $rest:ty, $axis:ident: $name:literal) => {
-        walk_sampler!(
+        sweep_sampler!(
             $sampler, $scratch, $rest,
-            $crate::layout::Placement::All($axis::ORDER), [$axis: $name]
+            $crate::layout::TokenOrder::All($axis::ORDER), [$axis: $name]
         );
     };
     ($sampler:ty, $scratch:ident, $rest:ty, $placement:expr, [$($axis:ident: $name:literal),+]) => {
@@ -53,7 +53,7 @@ macro_rules! walk_sampler {
             fn requires(&self) -> Requires {
                 Requires {
                     max_topics: T::MAX_TOPICS,
-                    placement: $placement,
+                    token_order: $placement,
                     document_rows: Some(Density::Auto),
                     word_rows: true,
                     word_tables: false,
@@ -67,7 +67,7 @@ macro_rules! walk_sampler {
             }
 
             fn scratch(&self, topics: usize) -> $scratch<T> {
-                $scratch(WalkScratch::new(topics))
+                $scratch(SweepScratch::new(topics))
             }
 
             fn sample(
@@ -77,10 +77,10 @@ macro_rules! walk_sampler {
                 scratch: &mut $scratch<T>,
                 block: Block<'_, T>,
             ) -> Outcome {
-                let walks = [$(walk_block::<T, $axis, $rest>),+];
-                walks[pass](pass, cx, &mut scratch.0, block.into_grid())
+                let sweeps = [$(sweep_block::<T, $axis, $rest>),+];
+                sweeps[pass](pass, cx, &mut scratch.0, block.into_grid())
             }
         }
     };
 }
-pub(super) use walk_sampler;
+pub(super) use sweep_sampler;

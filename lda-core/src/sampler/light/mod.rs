@@ -48,17 +48,17 @@
 //! token and 16 bytes a document of the largest document range.
 
 mod positions;
-mod walk;
+mod sweep;
 mod word;
 
 use serde::{Deserialize, Serialize};
 
 use self::positions::Positions;
-use self::walk::{Walk, WalkScratch};
+use self::sweep::{Sweep, SweepScratch};
 use self::word::VisitTable;
 use crate::counts::{Density, TopicIndex};
-use crate::layout::{Order, Placement, Visit};
-use crate::sampler::gibbs::{Live, shift_at};
+use crate::layout::{Order, RowRun, TokenOrder};
+use crate::sampler::gibbs::{VisitedRow, shift_at};
 use crate::sampler::tables::SharedTable;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{Kernel, Lanes};
@@ -99,7 +99,7 @@ pub struct LightLda {
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub struct LightScratch<T>(WalkScratch<T>);
+pub struct LightScratch<T>(SweepScratch<T>);
 
 impl<T: TopicIndex> Sampler<T> for LightLda {
     type Scratch = LightScratch<T>;
@@ -107,7 +107,7 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            placement: Placement::All(Order::ByWord),
+            token_order: TokenOrder::All(Order::ByWord),
             document_rows: Some(Density::Auto),
             word_rows: true,
             word_tables: false,
@@ -121,8 +121,8 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
     }
 
     fn scratch(&self, topics: usize) -> LightScratch<T> {
-        LightScratch(WalkScratch {
-            live: Live::new(topics),
+        LightScratch(SweepScratch {
+            live: VisitedRow::new(topics),
             table: VisitTable::new(topics),
             shared: SharedTable::new(topics),
             alpha: SharedTable::new(topics),
@@ -146,7 +146,7 @@ struct SampleBlock<'a, 'b, T> {
     pass: u32,
     proposals: Proposals,
     cx: &'a Context<'a>,
-    scratch: &'a mut WalkScratch<T>,
+    scratch: &'a mut SweepScratch<T>,
     block: GridBlock<'b, T>,
 }
 
@@ -157,30 +157,30 @@ impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, proposals, cx, scratch, block } = self;
         let stream = |purpose| cx.stream(pass, block.key, purpose).stream();
-        let mut walk = Walk::begin_block(l, proposals, cx, scratch, stream, &block);
+        let mut sweep = Sweep::begin_block(l, proposals, cx, scratch, stream, &block);
         let mut start = 0;
-        for &Visit { row: word, end } in block.visits {
-            walk.enter(block.words, word as usize);
+        for &RowRun { row: word, end } in block.visits {
+            sweep.enter(block.words, word as usize);
             for slot in start..end as usize {
-                walk.look_ahead(block.documents, block.partner, slot);
+                sweep.look_ahead(block.documents, block.partner, slot);
                 if slot > start {
-                    walk.go_on(block.words, word as usize);
+                    sweep.go_on(block.words, word as usize);
                 }
                 let (old, document) = (block.z[slot], block.partner[slot] as usize);
                 let row = block.documents.row_mut(document);
-                let (from, to) = walk.token(&row, document, slot, old.get());
+                let (from, to) = sweep.token(&row, document, slot, old.get());
                 let new = T::new(to.topic);
-                walk.put(document, new);
+                sweep.put(document, new);
                 if new != old {
                     shift_at(block.documents, document, from, to);
-                    walk.shift(from.topic as usize, to.topic as usize);
+                    sweep.shift(from.topic as usize, to.topic as usize);
                     block.z[slot] = new;
                 }
             }
             start = end as usize;
-            walk.leave(block.words, word as usize);
+            sweep.leave(block.words, word as usize);
         }
-        let outcome = walk.outcome;
+        let outcome = sweep.outcome;
         Outcome { totals: scratch.live.totals_delta(cx), tokens: block.z.len() as u64, ..outcome }
     }
 }

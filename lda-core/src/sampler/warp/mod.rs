@@ -41,14 +41,14 @@
 //! Memory: 2 + 2M bytes a token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch a
 //! thread is 12 bytes a topic and 4 (2 + M) a token of the longest row.
 
-mod elsewhere;
-mod moves;
+mod external_counts;
 mod passes;
-mod records;
 mod row;
+mod token_buffers;
+mod topic_delta;
 
 use crate::counts::TopicIndex;
-use crate::layout::{Order, Placement};
+use crate::layout::{Order, TokenOrder};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 pub use row::WarpScratch;
 
@@ -74,7 +74,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
     fn requires(&self) -> Requires {
         Requires {
             max_topics: T::MAX_TOPICS,
-            placement: Placement::All(Order::ByWord),
+            token_order: TokenOrder::All(Order::ByWord),
             document_rows: None,
             word_rows: false,
             word_tables: false,

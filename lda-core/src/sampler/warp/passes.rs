@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::records;
 use super::row::{Axis, Span, Streams, WarpScratch};
+use super::token_buffers;
 use crate::counts::TopicIndex;
-use crate::layout::Visit;
+use crate::layout::RowRun;
 use crate::random::Purpose;
 use crate::sampler::{BlockKey, Context, DocumentBlock, Outcome, WordBlock};
 use crate::simd::{Kernel, Lanes};
@@ -51,7 +51,7 @@ struct Place {
 
 /// The next visit's tokens if it is `word`'s: (first, number).
 #[inline(always)]
-fn take(visits: &[Visit], place: &mut Place, word: u32) -> (usize, usize) {
+fn take(visits: &[RowRun], place: &mut Place, word: u32) -> (usize, usize) {
     match visits.get(place.visit) {
         Some(visit) if visit.row == word => {
             let first = place.token;
@@ -96,14 +96,14 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
             }
             match &block.rows {
                 Some(rows) if block.counted => {
-                    scratch.elsewhere.read(rows, word, movable * cx.mh_steps);
+                    scratch.external.read(rows, word, movable * cx.mh_steps);
                 }
                 _ => {}
             }
             scratch.reserve(all, cx.mh_steps);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter().zip(&pieces) {
-                records::gather_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
+                token_buffers::gather_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
                 // Where the column's next word begins.
                 l.prefetch(column.tokens, (first + len) * (1 + cx.mh_steps));
                 at += len;
@@ -113,14 +113,14 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
                 at += len;
             }
             let row = Span { first: 0, movable, all };
-            scratch.judge(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
+            scratch.accept_reject(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
             if let Some(rows) = &mut block.rows {
                 rows.write(word, scratch.recount(all));
             }
             scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter_mut().zip(&pieces) {
-                records::scatter_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
+                token_buffers::scatter_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
                 at += len;
             }
             outcome.tokens += movable as u64;
@@ -141,7 +141,16 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
         scratch.begin_block(cx, &axis);
         let mut outcome = Outcome::default();
         if let Some(moving) = block.moving.clone() {
-            some(l, &axis, cx.mh_steps, scratch, block, moving, &mut streams, &mut outcome);
+            document_pass_partial(
+                l,
+                &axis,
+                cx.mh_steps,
+                scratch,
+                block,
+                moving,
+                &mut streams,
+                &mut outcome,
+            );
             scratch.end_block(&mut outcome);
             return outcome;
         }
@@ -153,14 +162,21 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
             let (slots, behind) = rest.split_at(tokens);
             (lengths, rest) = (after, behind);
             scratch.reserve(tokens, cx.mh_steps);
-            records::gather_slots(l, block.tokens, cx.mh_steps, slots, scratch);
+            token_buffers::gather_slots(l, block.tokens, cx.mh_steps, slots, scratch);
             let mut first = 0;
             for &length in these {
                 let all = length as usize;
                 let ahead = rest.get(first..(first + all).min(rest.len())).unwrap_or_default();
-                records::prefetch(l, block.tokens, cx.mh_steps, ahead);
+                token_buffers::prefetch(l, block.tokens, cx.mh_steps, ahead);
                 let row = Span { first, movable: all, all };
-                scratch.judge(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
+                scratch.accept_reject(
+                    l,
+                    &axis,
+                    row,
+                    cx.mh_steps,
+                    &mut streams.accept,
+                    &mut outcome,
+                );
                 first += all;
             }
             let mut first = 0;
@@ -170,7 +186,7 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
                 scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
                 first += all;
             }
-            records::scatter_slots(l, block.tokens, cx.mh_steps, slots, scratch);
+            token_buffers::scatter_slots(l, block.tokens, cx.mh_steps, slots, scratch);
             outcome.tokens += tokens as u64;
         }
         scratch.end_block(&mut outcome);
@@ -181,7 +197,7 @@ impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
 /// The document pass where not all tokens move: document by document, those that do first.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
-fn some<L: Lanes, T: TopicIndex>(
+fn document_pass_partial<L: Lanes, T: TopicIndex>(
     l: L,
     axis: &Axis<'_>,
     steps: usize,
@@ -201,14 +217,14 @@ fn some<L: Lanes, T: TopicIndex>(
             continue;
         }
         scratch.reserve(slots.len(), steps);
-        records::gather_slots(l, block.tokens, steps, these, scratch);
+        token_buffers::gather_slots(l, block.tokens, steps, these, scratch);
         let topic = |&slot: &u32| block.tokens[slot as usize * (1 + steps)].get();
         scratch.extend(these.len(), before.iter().map(topic));
         scratch.extend(these.len() + before.len(), after.iter().map(topic));
         let row = Span { first: 0, movable: these.len(), all: slots.len() };
-        scratch.judge(l, axis, row, steps, &mut streams.accept, outcome);
+        scratch.accept_reject(l, axis, row, steps, &mut streams.accept, outcome);
         scratch.propose(l, axis, row, steps, &mut streams.propose);
-        records::scatter_slots(l, block.tokens, steps, these, scratch);
+        token_buffers::scatter_slots(l, block.tokens, steps, these, scratch);
         outcome.tokens += these.len() as u64;
     }
 }

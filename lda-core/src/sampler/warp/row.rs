@@ -1,7 +1,7 @@
 //! One word or one document: judge the pending proposals, draw new ones.
 
-use super::elsewhere::Elsewhere;
-use super::moves::Moves;
+use super::external_counts::ExternalCounts;
+use super::topic_delta::TopicDelta;
 use crate::discrete::AliasTable;
 use crate::random::{WideState, WideXoshiro};
 use crate::sampler::{Context, Outcome, padded};
@@ -26,8 +26,8 @@ pub struct WarpScratch {
     pub(super) pending: Vec<u32>,
     pub(super) stride: usize,
     /// Tokens of the row that only their counts are known of.
-    pub(super) elsewhere: Elsewhere,
-    moves: Moves,
+    pub(super) external: ExternalCounts,
+    delta: TopicDelta,
 }
 
 /// Where a row's tokens stand in the buffers: those that may move, then others that only count.
@@ -120,14 +120,14 @@ impl WarpScratch {
             next: Vec::new(),
             pending: Vec::new(),
             stride: 0,
-            elsewhere: Elsewhere::default(),
-            moves: Moves::new(len),
+            external: ExternalCounts::default(),
+            delta: TopicDelta::new(len),
         }
     }
 
     /// Starts a block: totals of its wave.
     pub(super) fn begin_block(&mut self, cx: &Context<'_>, axis: &Axis<'_>) {
-        self.elsewhere.clear();
+        self.external.clear();
         if self.wave == Some(cx.wave) {
             return;
         }
@@ -143,7 +143,7 @@ impl WarpScratch {
 
     /// Ends a block: the change of each total.
     pub(super) fn end_block(&mut self, outcome: &mut Outcome) {
-        self.moves.take(outcome);
+        self.delta.take(outcome);
     }
 
     /// Makes room for rows of `tokens` tokens together, with `proposals` proposals each.
@@ -166,7 +166,7 @@ impl WarpScratch {
     /// Judges the pending proposals of the row's movable tokens: their topics after that stand in
     /// `next`, the others' are copied.
     #[inline(always)]
-    pub(super) fn judge<L: Lanes>(
+    pub(super) fn accept_reject<L: Lanes>(
         &mut self,
         l: L,
         axis: &Axis<'_>,
@@ -177,14 +177,14 @@ impl WarpScratch {
     ) {
         let Span { first, movable, all } = row;
         let stride = self.stride;
-        let Self { counts, z, next, pending, moves, elsewhere, .. } = self;
+        let Self { counts, z, next, pending, delta, external, .. } = self;
         // Slices of their own: the loops keep their bounds in registers.
         let (counts, next) = (&mut counts[..], &mut next[first..]);
         let (z, pending) = (&z[first..], &pending[first..]);
         for &z in &z[..all] {
             counts[z as usize][0] += 1;
         }
-        for &(topic, count) in elsewhere.row() {
+        for &(topic, count) in external.row() {
             counts[topic as usize][0] += count;
         }
         let own_tokens = l.splat_u(axis.own);
@@ -222,15 +222,15 @@ impl WarpScratch {
                 }
             }
             l.store_u(chunk_mut(next, at), now);
-            moves.list(l, !l.eq_u(start, now), start, now);
+            delta.list(l, !l.eq_u(start, now), start, now);
             at += LANES;
         }
         next[movable..all].copy_from_slice(&z[movable..all]);
-        if all + elsewhere.row().len() < counts.len() {
+        if all + external.row().len() < counts.len() {
             for &z in &z[..all] {
                 counts[z as usize][0] = 0;
             }
-            for &(topic, _) in elsewhere.row() {
+            for &(topic, _) in external.row() {
                 counts[topic as usize][0] = 0;
             }
         } else {
@@ -251,7 +251,7 @@ impl WarpScratch {
         propose: &mut WideState<L>,
     ) {
         let Span { first, movable, all } = row;
-        let whole = all as u32 + self.elsewhere.tokens();
+        let whole = all as u32 + self.external.tokens();
         let share = l.splat_f(whole as f32 / (whole as f32 + axis.prior_sum));
         let (tokens, topics) = (l.splat_u(whole), l.splat_u(axis.topics));
         let last = l.splat_u((all as u32).saturating_sub(1));
@@ -262,14 +262,14 @@ impl WarpScratch {
             while at < movable {
                 let place = propose.next(l);
                 let from_token = l.gt_f(share, propose.next_unit(l));
-                let token = if self.elsewhere.tokens() == 0 {
+                let token = if self.external.tokens() == 0 {
                     l.gather_u(next, l.mul_high(place, tokens))
                 } else {
                     let at = l.mul_high(place, tokens);
                     let nearest = l.min_u(at, last);
                     let is_here = l.eq_u(at, nearest);
                     let token = l.gather_u(next, nearest);
-                    l.select_u(is_here, token, self.elsewhere.draw(l, propose))
+                    l.select_u(is_here, token, self.external.draw(l, propose))
                 };
                 let other = match axis.alpha {
                     None => l.mul_high(place, topics),
@@ -287,12 +287,12 @@ impl WarpScratch {
         for &z in &self.next[..all] {
             self.counts[z as usize][0] += 1;
         }
-        for &(topic, count) in self.elsewhere.row() {
+        for &(topic, count) in self.external.row() {
             self.counts[topic as usize][0] += count;
         }
         let counts = &mut self.counts;
-        let elsewhere = self.elsewhere.row().iter().map(|entry| entry.0);
-        self.next[..all].iter().copied().chain(elsewhere).filter_map(|z| {
+        let external = self.external.row().iter().map(|entry| entry.0);
+        self.next[..all].iter().copied().chain(external).filter_map(|z| {
             let count = std::mem::take(&mut counts[z as usize][0]);
             (count > 0).then_some((z, count))
         })

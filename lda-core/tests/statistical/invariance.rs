@@ -11,8 +11,8 @@
 
 use crate::common::assert_law;
 use crate::corpora::locate;
+use crate::driver::{PassParams, Place, Whole};
 use crate::enumerate::{A, ALPHA, B, BETA, C, Chain, TOPICS, Toy, WarpRule};
-use crate::host::{Job, Place, Whole};
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
@@ -38,12 +38,12 @@ const HIDDEN: Topics = Topics { all: 130, live: [3, 129] };
 const FEW: Topics = Topics { all: 18, live: [3, 17] };
 
 impl Topics {
-    fn job(self, toy: Toy) -> Job {
+    fn job(self, toy: Toy) -> PassParams {
         let mut alpha = vec![0.0; self.all];
         for (k, live) in self.live.into_iter().enumerate() {
             alpha[live as usize] = ALPHA[k];
         }
-        Job::new(&alpha, BETA, toy.num_words)
+        PassParams::new(&alpha, BETA, toy.num_words)
     }
 
     /// The enumerated topic of an id.
@@ -98,7 +98,7 @@ fn transitions<T: TopicIndex>(
     topics: Topics,
     whole: &mut Whole<T>,
     chain: &Chain,
-    mut epoch: impl FnMut(&mut Whole<T>, &Job, usize, &mut Xoshiro256PlusPlus),
+    mut epoch: impl FnMut(&mut Whole<T>, &PassParams, usize, &mut Xoshiro256PlusPlus),
 ) {
     let (posterior, _) = toy.posterior();
     let cumulative: Vec<f64> = posterior

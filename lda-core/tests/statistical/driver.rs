@@ -6,7 +6,7 @@
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::{InverseIndex, Order, Slots, WordRanges};
+use lda_core::layout::{InverseIndex, Order, TokenLayout, WordRanges};
 use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Requires,
@@ -16,7 +16,7 @@ use lda_core::simd::Isa;
 
 /// What is constant through an epoch.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct PassParams {
     pub topics: usize,
     /// Padded.
     pub alpha: Vec<f32>,
@@ -31,7 +31,7 @@ pub(crate) struct Job {
     pub isa: Isa,
 }
 
-impl Job {
+impl PassParams {
     pub(crate) fn new(alpha: &[f64], beta: f64, words: usize) -> Self {
         let mut padded_alpha: Vec<f32> = alpha.iter().map(|&a| a as f32).collect();
         padded_alpha.resize(padded(alpha.len()), 0.0);
@@ -72,7 +72,7 @@ impl Job {
 /// Documents that one sampler works on, and their tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Set<T> {
-    pub slots: Slots,
+    pub slots: TokenLayout,
     /// 1 + M values a slot.
     pub tokens: Vec<T>,
     pub stride: usize,
@@ -153,7 +153,7 @@ impl<T: TopicIndex> Whole<T> {
         let sets = sets
             .iter()
             .map(|(documents, requires)| {
-                let slots = Slots::new(corpus, documents, &words, requires.placement);
+                let slots = TokenLayout::new(corpus, documents, &words, requires.token_order);
                 let stride = if requires.proposals { 1 + mh_steps } else { 1 };
                 let rows = requires.document_rows.map_or(Vec::new(), |density| {
                     (0..ranges)
@@ -287,7 +287,7 @@ impl<T: TopicIndex> Whole<T> {
         &mut self,
         sampler: &S,
         scratch: &mut S::Scratch,
-        job: &Job,
+        job: &PassParams,
         set: usize,
     ) {
         for pass in 0..sampler.passes().len() {
@@ -300,7 +300,7 @@ impl<T: TopicIndex> Whole<T> {
         &mut self,
         sampler: &S,
         scratch: &mut S::Scratch,
-        job: &Job,
+        job: &PassParams,
         set: usize,
         pass: usize,
     ) {
@@ -314,7 +314,7 @@ impl<T: TopicIndex> Whole<T> {
         &mut self,
         short: (&F, &mut F::Scratch),
         long: (&W, &mut W::Scratch),
-        job: &Job,
+        job: &PassParams,
     ) {
         self.one_pass(long.0, long.1, job, 1, Warp::DOCUMENTS);
         self.one_pass(long.0, long.1, job, 1, Warp::WORDS);
@@ -325,7 +325,7 @@ impl<T: TopicIndex> Whole<T> {
     pub(crate) fn pass(
         &mut self,
         shape: Shape,
-        job: &Job,
+        job: &PassParams,
         set: usize,
         mut lend: impl FnMut(&Context<'_>, Block<'_, T>) -> Outcome,
     ) {

@@ -1,26 +1,26 @@
 //! The acceptance test of the sampler trait: three hosts that have nothing in common but what they
 //! lend drive the same samplers, and get the same bits for the same block.
 //!
-//! * [`crate::host::Whole`]: a whole corpus in one process. The crate's own driver is such a host
+//! * [`crate::driver::Whole`]: a whole corpus in one process. The crate's own driver is such a host
 //!   too, and must agree with it.
 //! * [`worker`]: owns documents and their rows; the rows of one word range come as snapshots, and
 //!   what changed goes back as deltas.
 //! * [`server`]: owns the rows of a word range; document rows and (document, word, topic) triples
 //!   come in a push request, and new topics go back. It has no layout at all.
 //!
-//! WarpLDA keeps no rows; [`elsewhere`] lends its blocks as a worker and a server would hold them.
+//! WarpLDA keeps no rows; [`external`] lends its blocks as a worker and a server would hold them.
 //!
 //! A row's entries are drawn from in their order, so a host that sends rows puts them in ascending
 //! order first, and the whole corpus it is held against does too.
 
-mod elsewhere;
+mod external;
 mod server;
 mod worker;
 
 use crate::corpora::made;
-use crate::host::{Job, Sorted, Whole};
+use crate::driver::{PassParams, Sorted, Whole};
 use crate::paranoid::Paranoid;
-use elsewhere::Elsewhere;
+use external::External;
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
@@ -40,9 +40,9 @@ fn corpus() -> Corpus {
     made(150, 80, 6, 40.0)
 }
 
-fn job(corpus: &Corpus, topics: usize) -> Job {
+fn job(corpus: &Corpus, topics: usize) -> PassParams {
     let alpha: Vec<f64> = (0..topics).map(|k| 0.05 + 0.1 * (k % 3) as f64).collect();
-    let mut job = Job::new(&alpha, 0.02, corpus.num_words());
+    let mut job = PassParams::new(&alpha, 0.02, corpus.num_words());
     (job.seed, job.mh_steps) = (SEED, MH_STEPS);
     job
 }
@@ -147,11 +147,11 @@ fn delayed<T: TopicIndex>(topics: usize) {
     let corpus = corpus();
     for ranges in [1, 3] {
         let plain = whole::<T, Warp>(WARP, &corpus, topics, ranges, Sorted::Neither);
-        let copied = whole::<T, _>(Elsewhere(WARP), &corpus, topics, ranges, Sorted::Neither);
+        let copied = whole::<T, _>(External(WARP), &corpus, topics, ranges, Sorted::Neither);
         assert!(plain == copied, "K = {topics}, {ranges} ranges: copies");
         let paired = hybrid::<T, _>(Paranoid(WARP), &corpus, topics, ranges);
         // Here tokens of the short documents come as counts, in ascending order: another chain.
-        hybrid::<T, _>(Paranoid(Elsewhere(WARP)), &corpus, topics, ranges);
+        hybrid::<T, _>(Paranoid(External(WARP)), &corpus, topics, ranges);
         if T::MAX_TOPICS == u64::from(u16::MAX) + 1 {
             let driven = trainer(SamplerKind::Warp, &corpus, topics, ranges);
             assert!(plain == driven, "K = {topics}, {ranges} ranges: WarpLDA by the driver");

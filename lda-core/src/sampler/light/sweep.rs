@@ -7,15 +7,15 @@ use super::positions::Positions;
 use super::word::VisitTable;
 use crate::counts::{RowMut, Rows, TopicIndex};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
-use crate::sampler::gibbs::{Axis, ByWord, Live, Place, TopicPrior, places};
+use crate::sampler::gibbs::{Axis, ByWord, Place, TopicPrior, VisitedRow, places};
 use crate::sampler::tables::{SharedTable, Stale};
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::Lanes;
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub(super) struct WalkScratch<T> {
-    pub live: Live<T>,
+pub(super) struct SweepScratch<T> {
+    pub live: VisitedRow<T>,
     pub table: VisitTable<T>,
     /// β / (C_k + Vβ): what all words' tables share.
     pub shared: SharedTable,
@@ -32,8 +32,8 @@ const AHEAD: usize = 8;
 const RING: usize = 16;
 const _: () = assert!(AHEAD < RING);
 
-/// The state of a block's walk.
-pub(super) struct Walk<'a, L, T> {
+/// The state of a block's sweep.
+pub(super) struct Sweep<'a, L, T> {
     l: L,
     proposals: Proposals,
     cx: &'a Context<'a>,
@@ -42,7 +42,7 @@ pub(super) struct Walk<'a, L, T> {
     beta_bar: f32,
     /// K / Σ α_k.
     topics_by_alpha: f64,
-    scratch: &'a mut WalkScratch<T>,
+    scratch: &'a mut SweepScratch<T>,
     propose: Xoshiro256PlusPlus,
     accept: Xoshiro256PlusPlus,
     ring: [[f64; HINTED]; RING],
@@ -72,13 +72,13 @@ struct Own {
     mass: f32,
 }
 
-impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
+impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
     #[inline(always)]
     pub fn begin_block(
         l: L,
         proposals: Proposals,
         cx: &'a Context<'a>,
-        scratch: &'a mut WalkScratch<T>,
+        scratch: &'a mut SweepScratch<T>,
         stream: impl Fn(Purpose) -> Xoshiro256PlusPlus,
         block: &GridBlock<'_, T>,
     ) -> Self {
@@ -92,7 +92,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
             let counts = &mut scratch.live.counts;
             scratch.positions.write(block.documents, block.z, block.partner, counts);
         }
-        let mut walk = Self {
+        let mut sweep = Self {
             l,
             proposals,
             cx,
@@ -107,9 +107,9 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
             outcome: Outcome::default(),
         };
         for slot in 0..AHEAD.min(block.partner.len()) {
-            walk.draw_ahead(block.partner[slot] as usize, slot);
+            sweep.draw_ahead(block.partner[slot] as usize, slot);
         }
-        walk
+        sweep
     }
 
     /// Draws the uniforms of the document proposals of the token at `slot`, and asks for the topics
@@ -119,7 +119,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
         if self.proposals == Proposals::Word {
             return;
         }
-        let WalkScratch { positions, .. } = &*self.scratch;
+        let SweepScratch { positions, .. } = &*self.scratch;
         positions.ask_next(self.l, document);
         let tokens = f64::from(positions.tokens(document)) + self.cx.alpha_sum;
         for u in self.ring[slot % RING].iter_mut().take(self.cx.mh_steps) {
@@ -151,7 +151,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
     /// Enters a word, with a table that its first token draws from.
     #[inline(always)]
     pub fn enter(&mut self, words: &mut Rows<T>, word: usize) {
-        let WalkScratch { live, table, .. } = &mut *self.scratch;
+        let SweepScratch { live, table, .. } = &mut *self.scratch;
         live.load(self.l, words, word);
         table.build(&words.row_mut(word), |topic| live.inverse(topic));
     }
@@ -241,7 +241,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
             }
         }
         if by_word {
-            let WalkScratch { table, shared, .. } = &*self.scratch;
+            let SweepScratch { table, shared, .. } = &*self.scratch;
             let stale = Stale { l, table: table.get(), shared, old, keep };
             own.mass = stale.mass(old, Some(table.mass(o)));
             let mut bits = self.propose.next_u64();
@@ -287,7 +287,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
     /// What a topic weighs without the token.
     #[inline(always)]
     fn state(&self, place: Place, own: Own) -> State {
-        let WalkScratch { live, table, shared, .. } = &*self.scratch;
+        let SweepScratch { live, table, shared, .. } = &*self.scratch;
         let k = place.topic as usize;
         let mine = place.topic == own.topic;
         let one = u32::from(mine);
@@ -304,7 +304,7 @@ impl<'a, L: Lanes, T: TopicIndex> Walk<'a, L, T> {
     /// The topic at `uniform` of all C_dk + α_k, the token itself among them, and whether it is that.
     #[inline(always)]
     fn document_proposal(&self, document: usize, uniform: f64) -> (u32, bool) {
-        let WalkScratch { positions, alpha, .. } = &*self.scratch;
+        let SweepScratch { positions, alpha, .. } = &*self.scratch;
         let (topics, own) = positions.next(document);
         let tokens = topics.len() as f64;
         let u = uniform * (tokens + self.cx.alpha_sum);

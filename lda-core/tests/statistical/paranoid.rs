@@ -1,12 +1,12 @@
 //! A wrapper that recounts: whatever a sampler says it did to a block must be what it did.
 
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::{Order, Visit};
+use lda_core::layout::{Order, RowRun};
 use lda_core::sampler::{
     Block, Column, Context, DocumentBlock, GridBlock, Outcome, Pass, Requires, Sampler, WordBlock,
 };
 
-use crate::host::entries;
+use crate::driver::entries;
 
 /// Checks after each block that topics are below K, that rows changed exactly as the assignments
 /// did and nowhere else, and that the outcome's totals and counters say the same.
@@ -143,7 +143,7 @@ fn judge<T: TopicIndex>(
 }
 
 /// (row, token) of every token of some visits.
-fn by_visit(visits: &[Visit], tokens: usize) -> impl Iterator<Item = (u32, usize)> {
+fn by_visit(visits: &[RowRun], tokens: usize) -> impl Iterator<Item = (u32, usize)> {
     assert_eq!(visits.last().map_or(0, |v| v.end as usize), tokens, "visits cover the tokens");
     let mut start = 0;
     visits.iter().flat_map(move |visit| {

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::{Order, Visit};
+use lda_core::layout::{Order, RowRun};
 use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler, WordTables};
 
-use crate::host::{Job, Place, Whole, entries};
+use crate::driver::{PassParams, Place, Whole, entries};
 
 /// C_w rows as a master keeps them, and C_k.
 struct Master<T> {
@@ -48,7 +48,7 @@ impl<T> Master<T> {
 
 /// Tokens of one worker in one word range that lie in one order.
 struct Share<T> {
-    visits: Vec<Visit>,
+    visits: Vec<RowRun>,
     partner: Vec<u32>,
     z: Vec<T>,
 }
@@ -83,7 +83,7 @@ fn delta<T: TopicIndex>(before: &[Vec<(u32, u32)>], after: &Rows<T>) -> Vec<(u32
 pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     sampler: S,
     corpus: &Corpus,
-    job: &Job,
+    job: &PassParams,
     ranges: usize,
     epochs: u32,
 ) -> Vec<Vec<u32>> {

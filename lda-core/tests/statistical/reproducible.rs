@@ -8,7 +8,7 @@ use lda_core::simd::Isa;
 use lda_core::train::{Options, SamplerKind, Trainer};
 
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
-/// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test proof golden -- --nocapture` prints
+/// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test statistical golden -- --nocapture` prints
 /// the table anew.
 const GOLDEN: [(SamplerKind, u32, u64); 33] = [
     (SamplerKind::Exact, 10, 0xbeb2_0ab6_d6cd_f843),

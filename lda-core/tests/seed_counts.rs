@@ -12,7 +12,7 @@ use lda_core::infer::Translation;
 use lda_core::model::{RemoveError, TopicModel};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{
-    Basis, EpochReport, Flow, Lda, Learn, LearnAlpha, Options, OptionsError, PseudoCounts,
+    EpochReport, Flow, Init, Lda, Learn, LearnAlpha, Options, OptionsError, PseudoCounts,
     PseudoCountsError, SamplerKind, Snapshot, Trainer, Weight,
 };
 use statrs::function::gamma::ln_gamma;
@@ -36,12 +36,12 @@ fn options(sampler: SamplerKind) -> Options {
     }
 }
 
-fn basis(counts: &PseudoCounts) -> Basis<'static> {
-    Basis { pseudo_counts: Some(counts.clone()), topics: None }
+fn init(counts: &PseudoCounts) -> Init<'static> {
+    Init { pseudo_counts: Some(counts.clone()), topics: None }
 }
 
-fn trained<'a>(corpus: &'a Corpus, options: &Options, basis: Basis<'_>, n: u32) -> Trainer<'a> {
-    let mut trainer = Trainer::with_basis(corpus, options, basis).unwrap();
+fn trained<'a>(corpus: &'a Corpus, options: &Options, init: Init<'_>, n: u32) -> Trainer<'a> {
+    let mut trainer = Trainer::with_init(corpus, options, init).unwrap();
     for _ in 0..n {
         trainer.epoch();
         trainer.check().unwrap();
@@ -115,9 +115,9 @@ mod law {
         let (corpus, pseudo) = toy();
         for state in 0..16 {
             let first = assignments(&corpus, state);
-            let basis = Basis { pseudo_counts: Some(pseudo.clone()), topics: Some(&first) };
+            let init = Init { pseudo_counts: Some(pseudo.clone()), topics: Some(&first) };
             let options = options(SamplerKind::FPlus, 1);
-            let trainer = Trainer::with_basis(&corpus, &options, basis).unwrap();
+            let trainer = Trainer::with_init(&corpus, &options, init).unwrap();
             let (found, expected) = (trainer.log_joint().total(), log_joint(state));
             assert!((found - expected).abs() < 1e-9, "{state}: {found} {expected}");
         }
@@ -143,9 +143,9 @@ mod law {
                 });
                 let from = from.unwrap_or(15);
                 let topics = Some(&states[from]);
-                let basis = Basis { pseudo_counts: Some(pseudo.clone()), topics };
+                let init = Init { pseudo_counts: Some(pseudo.clone()), topics };
                 let options = options(sampler, seed);
-                let mut trainer = Trainer::with_basis(&corpus, &options, basis).unwrap();
+                let mut trainer = Trainer::with_init(&corpus, &options, init).unwrap();
                 trainer.epoch();
                 let after = trainer.assignments();
                 let to = after.as_slice().iter().rev().fold(0, |to, &k| 2 * to + k as usize);
@@ -160,7 +160,7 @@ mod law {
 
 /// The words that say most of each topic, by a run of its own.
 fn seeds(corpus: &Corpus) -> PseudoCounts {
-    let run = trained(corpus, &options(SamplerKind::FPlus), Basis::default(), 60);
+    let run = trained(corpus, &options(SamplerKind::FPlus), Init::default(), 60);
     let phi = run.model();
     let mut entries = Vec::new();
     for topic in 0..6 {
@@ -180,7 +180,7 @@ fn seeded_topics_are_about_their_seeds() {
     let corpus = corpus(1);
     let seeds = seeds(&corpus);
     for sampler in SamplerKind::ALL {
-        let run = trained(&corpus, &options(sampler), basis(&seeds), 20);
+        let run = trained(&corpus, &options(sampler), init(&seeds), 20);
         // Of the corpus's own tokens alone.
         let (assignments, mut own, mut all) = (run.assignments(), 0, 0);
         for d in 0..corpus.num_documents() {
@@ -224,9 +224,9 @@ fn interrupted_runs_go_on_with_their_counts() {
         for warm_up in [0, 2] {
             let options =
                 Options { warm_up: sampler.takes_warm_up().then_some(warm_up), ..options(sampler) };
-            let whole = trained(&corpus, &options, basis(&seeds), 6);
+            let whole = trained(&corpus, &options, init(&seeds), 6);
             for at in [1, 2, 3, 5] {
-                let half = trained(&corpus, &options, basis(&seeds), at);
+                let half = trained(&corpus, &options, init(&seeds), at);
                 let mut bytes = Cursor::new(Vec::new());
                 half.snapshot().write_to(&mut bytes).unwrap();
                 bytes.set_position(0);
@@ -254,14 +254,14 @@ fn a_run_goes_on_from_a_model() {
     let all = corpus(3);
     let (old, new) = (all.select(0..200), all.select(200..220));
     let held_out = all.select(220..300);
-    let first = trained(&old, &options(SamplerKind::FPlus), Basis::default(), 60).model();
+    let first = trained(&old, &options(SamplerKind::FPlus), Init::default(), 60).model();
     let translation = Translation::new(&new, &first).unwrap();
     for sampler in SamplerKind::ALL {
-        let alone = trained(&new, &options(sampler), Basis::default(), 60).model();
+        let alone = trained(&new, &options(sampler), Init::default(), 60).model();
         let counts =
             PseudoCounts::from_model(&first, &translation, &new, 6, Weight::Share(1.0)).unwrap();
         assert_eq!(counts.sum(), old.num_tokens());
-        let on = trained(&new, &options(sampler), basis(&counts), 20).model();
+        let on = trained(&new, &options(sampler), init(&counts), 20).model();
         let totals: u64 = on.counts().unwrap().totals().iter().sum();
         assert_eq!(totals, old.num_tokens() + new.num_tokens());
         let [alone, on] = [alone, on].map(|model| perplexity(&model, &held_out));
@@ -273,7 +273,7 @@ fn a_run_goes_on_from_a_model() {
     let expected = (old.num_tokens() as f64 * 0.3).round() as u64;
     assert_eq!(counts.sum(), expected);
     let options = Options { topics: 9, ..options(SamplerKind::FPlus) };
-    assert_eq!(trained(&new, &options, basis(&counts), 5).model().num_topics(), 9);
+    assert_eq!(trained(&new, &options, init(&counts), 5).model().num_topics(), 9);
     let spread = Weight::TokensPerTopic(1000.0);
     let counts = PseudoCounts::from_model(&first, &translation, &new, 6, spread).unwrap();
     // What φ has above its floor, and a fraction of a token.
@@ -303,7 +303,7 @@ fn new_words_stand_behind_those_of_the_model() {
 #[test]
 fn a_document_leaves_by_its_tokens() {
     let corpus = corpus(4);
-    let run = trained(&corpus, &options(SamplerKind::FPlus), Basis::default(), 10);
+    let run = trained(&corpus, &options(SamplerKind::FPlus), Init::default(), 10);
     let (model, assignments) = (run.model(), run.assignments());
     let kept = (0..300).filter(|d| d % 7 != 3).collect::<Vec<_>>();
     let gone = (0..300).filter(|d| d % 7 == 3);
@@ -312,8 +312,8 @@ fn a_document_leaves_by_its_tokens() {
 
     // The same from the documents that are left, and from there training goes on.
     let (rest, topics) = (corpus.select(kept.iter().copied()), assignments.select(kept));
-    let basis = Basis { topics: Some(&topics), pseudo_counts: None };
-    let mut run = Trainer::with_basis(&rest, &options(SamplerKind::Sparse), basis).unwrap();
+    let init = Init { topics: Some(&topics), pseudo_counts: None };
+    let mut run = Trainer::with_init(&rest, &options(SamplerKind::Sparse), init).unwrap();
     run.check().unwrap();
     assert_eq!(run.model().counts(), less.counts());
     run.epoch();
@@ -336,13 +336,13 @@ fn a_document_leaves_by_its_tokens() {
 #[test]
 fn a_word_leaves_by_its_tokens() {
     let corpus = corpus(5);
-    let run = trained(&corpus, &options(SamplerKind::FPlusDoc), Basis::default(), 5);
+    let run = trained(&corpus, &options(SamplerKind::FPlusDoc), Init::default(), 5);
     let kept = |word: u32| word % 5 != 2;
     let less = run.model().without_words(|word| !kept(word)).unwrap();
     let rest = corpus.select_words(kept);
     let topics = run.assignments().select_words(&corpus, kept);
-    let basis = Basis { topics: Some(&topics), pseudo_counts: None };
-    let run = Trainer::with_basis(&rest, &options(SamplerKind::FPlus), basis).unwrap();
+    let init = Init { topics: Some(&topics), pseudo_counts: None };
+    let run = Trainer::with_init(&rest, &options(SamplerKind::FPlus), init).unwrap();
     run.check().unwrap();
     assert_eq!(run.model().counts(), less.counts());
     assert!(rest.num_tokens() < corpus.num_tokens());
@@ -351,40 +351,40 @@ fn a_word_leaves_by_its_tokens() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let corpus = corpus(6);
-    let refused = |options: &Options, basis| {
-        Trainer::with_basis(&corpus, options, basis).unwrap_err().to_string()
+    let refused = |options: &Options, init| {
+        Trainer::with_init(&corpus, options, init).unwrap_err().to_string()
     };
     let plain = options(SamplerKind::FPlus);
     let words = corpus.num_words();
     let narrow = PseudoCounts::new(9, 6, []).unwrap();
     assert_eq!(
-        refused(&plain, basis(&narrow)),
+        refused(&plain, init(&narrow)),
         format!(
             "the pseudo-counts are of 9 words and 6 topics, the run of {words} words and 6 topics: \
              make them for this one"
         )
     );
     let counts = PseudoCounts::new(words, 6, [(0, 0, u32::MAX - 10)]).unwrap();
-    let too_many = Trainer::with_basis(&corpus, &plain, basis(&counts));
+    let too_many = Trainer::with_init(&corpus, &plain, init(&counts));
     assert!(matches!(too_many, Err(OptionsError::TooManyTokens { .. })));
     let learn = Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 1, every: 1 };
     let learning = Options { learn: Some(learn), ..plain.clone() };
     let few = PseudoCounts::new(words, 6, [(0, 0, 1)]).unwrap();
     assert_eq!(
-        refused(&learning, basis(&few)),
+        refused(&learning, init(&few)),
         "learn-beta is set beside pseudo-counts: leave one of them out"
     );
 
-    let run = trained(&corpus, &plain, Basis::default(), 1);
+    let run = trained(&corpus, &plain, Init::default(), 1);
     let part = run.assignments().select(0..299);
-    let short = Basis { topics: Some(&part), pseudo_counts: None };
+    let short = Init { topics: Some(&part), pseudo_counts: None };
     assert_eq!(
         refused(&plain, short),
         "the topics to begin with do not fit: they are of 299 documents, the corpus has 300"
     );
     let all = run.assignments();
     let fewer = Options { topics: 3, ..plain.clone() };
-    let above = refused(&fewer, Basis { topics: Some(&all), pseudo_counts: None });
+    let above = refused(&fewer, Init { topics: Some(&all), pseudo_counts: None });
     assert!(above.ends_with("and 3 were asked for"), "{above}");
 
     let model = run.model();

@@ -1,7 +1,7 @@
 //! The samplers of a run: the one list that says which kind is made of what.
 //!
-//! A [`Kernel`] is a sampler with its scratch behind one type, called once a pass. A new sampler is
-//! one more line in [`kernels`].
+//! A [`AnySampler`] is a sampler with its scratch behind one type, called once a pass. A new sampler is
+//! one more line in [`samplers`].
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
@@ -9,18 +9,18 @@ use crate::sampler::{
     AliasLda, Exact, FPlus, FPlusDoc, LightLda, Pass, Requires, Sampler, SparseLda, Warp, Zen,
     ZenDoc, ZenHybrid,
 };
-use crate::train::driver::{Job, PassReport, Scratches, run_pass};
 use crate::train::options::{Resolved, SamplerKind};
+use crate::train::pass::{PassParams, PassReport, Scratches, run_pass};
 use crate::train::state::State;
 
 /// A sampler at one topic width.
-pub(crate) trait Kernel<T: TopicIndex>: Send + Sync + std::fmt::Debug {
+pub(crate) trait AnySampler<T: TopicIndex>: Send + Sync + std::fmt::Debug {
     fn requires(&self) -> Requires;
     fn passes(&self) -> &'static [Pass];
     /// Runs pass number `pass` over token set `set`.
     fn run(
         &self,
-        job: &Job<'_>,
+        params: &PassParams<'_>,
         state: &mut State<T>,
         set: usize,
         pass: usize,
@@ -35,7 +35,7 @@ struct WithScratch<S, C> {
     scratches: Scratches<C>,
 }
 
-impl<T, S> Kernel<T> for WithScratch<S, S::Scratch>
+impl<T, S> AnySampler<T> for WithScratch<S, S::Scratch>
 where
     T: TopicIndex,
     S: Sampler<T> + Send,
@@ -51,17 +51,17 @@ where
 
     fn run(
         &self,
-        job: &Job<'_>,
+        params: &PassParams<'_>,
         state: &mut State<T>,
         set: usize,
         pass: usize,
         wave: &mut u64,
     ) -> PassReport {
-        run_pass(&self.sampler, &self.scratches, job, state, set, pass, wave)
+        run_pass(&self.sampler, &self.scratches, params, state, set, pass, wave)
     }
 }
 
-fn with_scratch<T, S>(sampler: S) -> Box<dyn Kernel<T>>
+fn with_scratch<T, S>(sampler: S) -> Box<dyn AnySampler<T>>
 where
     T: TopicIndex,
     S: Sampler<T> + Send + 'static,
@@ -74,8 +74,8 @@ where
 pub(crate) const SHORT: usize = 0;
 pub(crate) const LONG: usize = 1;
 
-/// The kernels of a run, one a token set.
-pub(crate) fn kernels<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn Kernel<T>>> {
+/// The samplers of a run, one a token set.
+pub(crate) fn samplers<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn AnySampler<T>>> {
     let warp = || with_scratch(Warp { count_own: false });
     match options.sampler {
         SamplerKind::Exact => vec![with_scratch(Exact)],
@@ -98,7 +98,7 @@ pub(crate) fn token_sets<T: TopicIndex>(
     options: &Resolved,
 ) -> Vec<(Vec<u32>, Requires)> {
     let documents = 0..corpus.num_documents() as u32;
-    let requires = kernels::<T>(options).into_iter().map(|kernel| kernel.requires());
+    let requires = samplers::<T>(options).into_iter().map(|sampler| sampler.requires());
     let documents = match options.sampler {
         SamplerKind::Hybrid => {
             let (short, long) = documents

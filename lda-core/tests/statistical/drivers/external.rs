@@ -6,7 +6,7 @@
 //! word, of documents one list a document, in order.
 
 use lda_core::counts::TopicIndex;
-use lda_core::layout::Visit;
+use lda_core::layout::RowRun;
 use lda_core::sampler::{
     Block, Column, Context, DocumentBlock, OtherTokens, Outcome, Pass, Requires, Sampler, WordBlock,
 };
@@ -14,9 +14,9 @@ use lda_core::sampler::{
 /// Samples each block in place, in a worker's copy and in a server's, and holds the three against
 /// each other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Elsewhere<S>(pub S);
+pub(crate) struct External<S>(pub S);
 
-impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
+impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for External<S> {
     type Scratch = [S::Scratch; 3];
 
     fn requires(&self) -> Requires {
@@ -48,7 +48,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
                 // A worker: its own columns, and the rest as counts.
                 let counts: Vec<Vec<(u32, u32)>> = rows.0.iter().map(|row| tally(row)).collect();
                 let (counted_visits, counted) = spread::<T>(&counts).flatten(1);
-                let mut copies: Vec<(Vec<Visit>, Vec<T>)> =
+                let mut copies: Vec<(Vec<RowRun>, Vec<T>)> =
                     block.columns.iter().map(|c| (c.visits.to_vec(), c.tokens.to_vec())).collect();
                 let columns = copies.iter_mut();
                 let columns = columns.map(|(visits, tokens)| Column { visits, tokens }).collect();
@@ -132,17 +132,17 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Elsewhere<S> {
 
 /// Visits with what they cover.
 trait Visited<T> {
-    fn parts(&self) -> (&[Visit], &[T]);
+    fn parts(&self) -> (&[RowRun], &[T]);
 }
 
 impl<T> Visited<T> for Column<'_, T> {
-    fn parts(&self) -> (&[Visit], &[T]) {
+    fn parts(&self) -> (&[RowRun], &[T]) {
         (self.visits, self.tokens)
     }
 }
 
 impl<T> Visited<T> for OtherTokens<'_, T> {
-    fn parts(&self) -> (&[Visit], &[T]) {
+    fn parts(&self) -> (&[RowRun], &[T]) {
         (self.visits, self.z)
     }
 }
@@ -167,12 +167,12 @@ impl<T: TopicIndex> Lists<T> {
     }
 
     /// The lists one after the other, and the visits that tell them apart.
-    fn flatten(&self, stride: usize) -> (Vec<Visit>, Vec<T>) {
+    fn flatten(&self, stride: usize) -> (Vec<RowRun>, Vec<T>) {
         let mut visits = Vec::new();
         let mut end = 0;
         for (row, list) in self.0.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
             end += (list.len() / stride) as u32;
-            visits.push(Visit { row: row as u32, end });
+            visits.push(RowRun { row: row as u32, end });
         }
         (visits, self.0.concat())
     }

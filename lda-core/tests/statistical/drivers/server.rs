@@ -6,10 +6,10 @@
 
 use lda_core::Corpus;
 use lda_core::counts::{Rows, TopicIndex};
-use lda_core::layout::{Order, Visit};
+use lda_core::layout::{Order, RowRun};
 use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler, WordTables};
 
-use crate::host::{Job, Place, Whole};
+use crate::driver::{PassParams, Place, Whole};
 
 /// What travels: numbers only.
 struct Request {
@@ -46,7 +46,7 @@ impl<T: TopicIndex, C> Server<T, C> {
     fn answer<S: Sampler<T, Scratch = C>>(
         &mut self,
         sampler: &S,
-        job: &Job,
+        job: &PassParams,
         request: &Request,
     ) -> Reply {
         let density = sampler.requires().document_rows.expect("a grid sampler keeps document rows");
@@ -75,13 +75,13 @@ impl<T: TopicIndex, C> Server<T, C> {
             Order::ByWord => (token.0, token.1),
             Order::ByDocument => (token.1, token.0),
         };
-        let mut visits: Vec<Visit> = Vec::new();
+        let mut visits: Vec<RowRun> = Vec::new();
         for (i, token) in tokens.iter().enumerate() {
             let end = i as u32 + 1;
             let (row, _) = axes(token);
             match visits.last_mut() {
                 Some(visit) if visit.row == row => visit.end = end,
-                _ => visits.push(Visit { row, end }),
+                _ => visits.push(RowRun { row, end }),
             }
         }
         let partner: Vec<u32> = tokens.iter().map(|token| axes(token).1).collect();
@@ -126,7 +126,7 @@ impl Document {
 pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     sampler: S,
     corpus: &Corpus,
-    job: &Job,
+    job: &PassParams,
     ranges: usize,
     epochs: u32,
 ) -> Vec<Vec<u32>> {

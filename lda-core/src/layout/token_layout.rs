@@ -23,7 +23,7 @@ impl Order {
 
 /// Which tokens of a block lie in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum TokenOrder {
     /// All in one.
     All(Order),
     /// By word where a word has at least as many tokens as the document, else by document
@@ -32,7 +32,7 @@ pub enum Placement {
     ByDegree,
 }
 
-impl Placement {
+impl TokenOrder {
     /// The order of the tokens of a word that has `word` tokens in a document that has `document`.
     #[inline]
     pub fn order(self, word: u64, document: u64) -> Order {
@@ -46,7 +46,7 @@ impl Placement {
 
 /// One word's tokens in a block, or one document's: whichever axis is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct RowRun {
     /// Local row of the word or document in its range.
     pub row: u32,
     /// End of its slots, counted from the block's first; they begin where the visit before ends.
@@ -64,8 +64,8 @@ pub struct BlockBounds {
 
 /// Layout of one set of documents.
 #[derive(Clone, Debug)]
-pub struct Slots {
-    placement: Placement,
+pub struct TokenLayout {
+    order: TokenOrder,
     /// Position → document id; positions of a range stand together, shorter documents first.
     documents: Vec<u32>,
     /// Position → tokens.
@@ -77,20 +77,15 @@ pub struct Slots {
     visit_starts: Vec<usize>,
     /// The same for slots.
     slot_starts: Vec<usize>,
-    visits: Vec<Visit>,
+    visits: Vec<RowRun>,
     /// Slot → position on the axis that is not visited, counted from its range's start.
     partner: Vec<u32>,
 }
 
-impl Slots {
+impl TokenLayout {
     /// Lays out the tokens of `documents` (ids into `corpus`; empty ones are left out). There are
     /// as many document ranges as `words` has ranges.
-    pub fn new(
-        corpus: &Corpus,
-        documents: &[u32],
-        words: &WordRanges,
-        placement: Placement,
-    ) -> Self {
+    pub fn new(corpus: &Corpus, documents: &[u32], words: &WordRanges, order: TokenOrder) -> Self {
         let ranges = words.num_ranges();
         let held: Vec<u32> = documents
             .iter()
@@ -100,7 +95,7 @@ impl Slots {
         let length = |i: u32| corpus.document(held[i as usize] as usize).len();
         let bins = deal((0..held.len() as u32).map(length), ranges);
         let mut slots = Self {
-            placement,
+            order,
             documents: Vec::with_capacity(held.len()),
             lengths: Vec::with_capacity(held.len()),
             starts: vec![0],
@@ -131,7 +126,7 @@ impl Slots {
     fn place(&mut self, corpus: &Corpus, words: &WordRanges, range: usize, cursor: &mut [u32]) {
         cursor.fill(0);
         let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
-        let mut by_document: Vec<(Vec<Visit>, Vec<u32>)> =
+        let mut by_document: Vec<(Vec<RowRun>, Vec<u32>)> =
             vec![Default::default(); words.num_ranges()];
         for (local, &d) in self.documents[documents.clone()].iter().enumerate() {
             let document = corpus.document(d as usize);
@@ -142,7 +137,7 @@ impl Slots {
                         let (word_range, row) = words.locate(word);
                         let (visits, partner) = &mut by_document[word_range];
                         partner.extend(std::iter::repeat_n(row as u32, count as usize));
-                        let visit = Visit { row: local as u32, end: partner.len() as u32 };
+                        let visit = RowRun { row: local as u32, end: partner.len() as u32 };
                         match visits.last_mut() {
                             Some(last) if last.row == visit.row => *last = visit,
                             _ => visits.push(visit),
@@ -159,7 +154,7 @@ impl Slots {
             for local in 0..words.words(word_range).len() as u32 {
                 let tokens = &mut cursor[(first + local) as usize];
                 if *tokens > 0 {
-                    self.visits.push(Visit { row: local, end: next - block + *tokens });
+                    self.visits.push(RowRun { row: local, end: next - block + *tokens });
                 }
                 (*tokens, next) = (next, next + *tokens);
             }
@@ -192,15 +187,15 @@ impl Slots {
     /// In which order the tokens of `word` in a document of `length` tokens lie.
     #[inline]
     fn order_of(&self, words: &WordRanges, word: u32, length: u64) -> Order {
-        match self.placement {
-            Placement::All(order) => order,
+        match self.order {
+            TokenOrder::All(order) => order,
             rule => rule.order(words.frequency(word), length),
         }
     }
 
     /// In which order tokens lie in a block.
-    pub fn placement(&self) -> Placement {
-        self.placement
+    pub fn token_order(&self) -> TokenOrder {
+        self.order
     }
 
     /// Number of ranges G on each axis.
@@ -246,7 +241,7 @@ impl Slots {
     }
 
     /// All visits; [`block`](Self::block) says which are whose.
-    pub fn visits(&self) -> &[Visit] {
+    pub fn visits(&self) -> &[RowRun] {
         &self.visits
     }
 
@@ -261,7 +256,7 @@ impl Slots {
         (self.documents.len() * 8
             + self.starts.len() * 4
             + (self.visit_starts.len() + self.slot_starts.len()) * 8
-            + self.visits.len() * size_of::<Visit>()
+            + self.visits.len() * size_of::<RowRun>()
             + self.partner.len() * 4) as u64
     }
 
@@ -316,10 +311,10 @@ impl InverseIndex {
     ///
     /// # Panics
     /// If the partners were dropped, or tokens do not lie by word.
-    pub fn new(slots: &Slots) -> Self {
+    pub fn new(slots: &TokenLayout) -> Self {
         assert_eq!(
-            slots.placement,
-            Placement::All(Order::ByWord),
+            slots.order,
+            TokenOrder::All(Order::ByWord),
             "where tokens lie by document, no index is needed"
         );
         let mut inverse = vec![0; slots.num_tokens()];
@@ -368,7 +363,7 @@ mod tests {
         let frequencies = corpus.word_frequencies();
         let words = WordRanges::new(&frequencies, 3);
         let all: Vec<u32> = (0..40).collect();
-        let slots = Slots::new(&corpus, &all, &words, Placement::ByDegree);
+        let slots = TokenLayout::new(&corpus, &all, &words, TokenOrder::ByDegree);
         let mut seen = vec![false; slots.num_tokens()];
         let mut of_order = [0; 2];
         for range in 0..3 {

@@ -24,12 +24,12 @@
 use std::marker::PhantomData;
 
 use super::axis::{Axis, Priors};
-use super::dense::{DenseRow, Full, Half};
-use super::live::{Live, LiveTopic, Reset};
-use super::partner::find;
+use super::dense::{DenseRow, Row16, Row32};
+use super::other_axis::find;
 use super::prior::TopicPrior;
+use super::visited_row::{Reset, TopicEntry, VisitedRow};
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
-use crate::layout::Visit;
+use crate::layout::RowRun;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::{Context, GridBlock, Outcome, padded};
@@ -40,10 +40,10 @@ const AHEAD: usize = 8;
 
 /// The part that is not scanned: its sum over all topics, and draws from it. Leaf k weighs
 /// `weight(k) · leaf(k)`.
-pub(in crate::sampler) trait Rest<T: TopicIndex>:
+pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
     std::fmt::Debug + Send
 {
-    /// Whether draws walk [`Live::nonzeros`], which must then list no topic twice.
+    /// Whether draws walk [`VisitedRow::nonzeros`], which must then list no topic twice.
     const WALKS_NONZEROS: bool;
 
     /// For `topics` topics.
@@ -55,20 +55,20 @@ pub(in crate::sampler) trait Rest<T: TopicIndex>:
 
     /// Row `row` has been loaded.
     #[inline(always)]
-    fn enter(&mut self, _live: &Live<T>, _row: &RowMut<'_, T>, _priors: &Priors<'_>) {}
+    fn enter(&mut self, _live: &VisitedRow<T>, _row: &RowMut<'_, T>, _priors: &Priors<'_>) {}
 
     /// Which part a token is drawn from. `unscanned` is [`total`](Self::total) without the token.
     #[inline(always)]
     fn choose<L: Lanes>(
         &mut self,
         _l: L,
-        _live: &Live<T>,
+        _live: &VisitedRow<T>,
         (scanned, unscanned): (f64, f64),
-        _own: (u32, LiveTopic),
+        _own: (u32, TopicEntry),
         rng: &mut Xoshiro256PlusPlus,
     ) -> Part {
         let u = rng.next_f64() * (scanned + unscanned);
-        if u < scanned { Part::Scanned(u) } else { Part::Rest(u - scanned) }
+        if u < scanned { Part::Scanned(u) } else { Part::Smoothing(u - scanned) }
     }
 
     /// Adds everything up anew.
@@ -85,7 +85,7 @@ pub(in crate::sampler) trait Rest<T: TopicIndex>:
         &self,
         l: L,
         leaves: &[[f32; LANES]],
-        live: &Live<T>,
+        live: &VisitedRow<T>,
         priors: &Priors<'_>,
         u: f64,
     ) -> usize;
@@ -97,18 +97,18 @@ pub(in crate::sampler) enum Part {
     /// At so much of the scan's sum.
     Scanned(f64),
     /// At so much of the rest's total, the token taken out.
-    Rest(f64),
+    Smoothing(f64),
     /// At this topic.
     Topic(u32),
 }
 
 /// Arrays over topics, one set a thread.
 #[derive(Debug)]
-pub(in crate::sampler) struct WalkScratch<T, R> {
-    live: Live<T>,
+pub(in crate::sampler) struct SweepScratch<T, R> {
+    live: VisitedRow<T>,
     /// b_k, zero past K.
     leaves: Aligned<f32>,
-    rest: R,
+    smoothing: R,
     draw: DrawScratch,
     /// Whether the rest's sums match the leaves.
     sums_valid: bool,
@@ -116,14 +116,14 @@ pub(in crate::sampler) struct WalkScratch<T, R> {
     at_base: bool,
 }
 
-impl<T: TopicIndex, R: Rest<T>> WalkScratch<T, R> {
+impl<T: TopicIndex, R: SmoothingBucket<T>> SweepScratch<T, R> {
     /// For `topics` topics.
     pub fn new(topics: usize) -> Self {
         let padded = padded(topics);
         Self {
-            live: Live::new(topics),
+            live: VisitedRow::new(topics),
             leaves: Aligned::new(padded),
-            rest: R::new(topics),
+            smoothing: R::new(topics),
             draw: DrawScratch::new(padded),
             sums_valid: false,
             at_base: false,
@@ -135,23 +135,23 @@ impl<T: TopicIndex, R: Rest<T>> WalkScratch<T, R> {
 struct SampleBlock<'a, 'b, T, A, R> {
     pass: u32,
     cx: &'a Context<'a>,
-    scratch: &'a mut WalkScratch<T, R>,
+    scratch: &'a mut SweepScratch<T, R>,
     block: GridBlock<'b, T>,
     axis: PhantomData<A>,
 }
 
 /// Resamples the tokens of `block` in pass number `pass`.
-pub(in crate::sampler) fn walk_block<T: TopicIndex, A: Axis, R: Rest<T>>(
+pub(in crate::sampler) fn sweep_block<T: TopicIndex, A: Axis, R: SmoothingBucket<T>>(
     pass: usize,
     cx: &Context<'_>,
-    scratch: &mut WalkScratch<T, R>,
+    scratch: &mut SweepScratch<T, R>,
     block: GridBlock<'_, T>,
 ) -> Outcome {
     let pass = pass as u32;
     cx.isa.run(SampleBlock { pass, cx, scratch, block, axis: PhantomData::<A> })
 }
 
-impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R> {
+impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> Kernel for SampleBlock<'_, '_, T, A, R> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -159,16 +159,16 @@ impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R>
         let Self { pass, cx, scratch, block, .. } = self;
         let rng = cx.stream(pass, block.key, Purpose::Draw).stream();
         let (rows, partners) = A::rows(block.words, block.documents);
-        let mut walk =
-            Walk { l, cx, priors: A::priors(cx), scratch: &mut *scratch, rng, changed: 0 };
-        walk.begin_block();
-        walk.scratch.rest.begin_block(cx, &walk.priors);
+        let mut sweep =
+            Sweep { l, cx, priors: A::priors(cx), scratch: &mut *scratch, rng, changed: 0 };
+        sweep.begin_block();
+        sweep.scratch.smoothing.begin_block(cx, &sweep.priors);
         let mut start = 0;
         let tokens = block.z.len();
-        for &Visit { row, end } in block.visits {
+        for &RowRun { row, end } in block.visits {
             let slots = start..end as usize;
             start = end as usize;
-            walk.enter(rows, row as usize);
+            sweep.enter(rows, row as usize);
             for i in slots {
                 if let Some(&ahead) = block.partner.get(i + AHEAD) {
                     partners.prefetch(l, ahead as usize);
@@ -177,12 +177,12 @@ impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R>
                     && size_of::<T>() > 2
                 {
                     // Arrays over so many topics are not in cache.
-                    walk.scratch.live.prefetch(l, own.get() as usize);
+                    sweep.scratch.live.prefetch(l, own.get() as usize);
                 }
                 let own = block.z[i].get();
                 let partner = block.partner[i] as usize;
                 let new = match partners.row_mut(partner) {
-                    RowMut::Sparse(row) => match walk.sparse(row, own) {
+                    RowMut::Sparse(row) => match sweep.sparse(row, own) {
                         Drawn::Counted(new) => new,
                         Drawn::NoRoom(new) => {
                             partners.densify(partner);
@@ -190,14 +190,14 @@ impl<T: TopicIndex, A: Axis, R: Rest<T>> Kernel for SampleBlock<'_, '_, T, A, R>
                             new
                         }
                     },
-                    RowMut::Dense16(lines) => walk.dense(Half(lines), own),
-                    RowMut::Dense32(lines) => walk.dense(Full(lines), own),
+                    RowMut::Dense16(lines) => sweep.dense(Row16(lines), own),
+                    RowMut::Dense32(lines) => sweep.dense(Row32(lines), own),
                 };
                 block.z[i] = T::new(new);
             }
-            walk.leave(rows, row as usize);
+            sweep.leave(rows, row as usize);
         }
-        let changed = walk.changed;
+        let changed = sweep.changed;
         Outcome {
             totals: scratch.live.totals_delta(cx),
             tokens: tokens as u64,
@@ -215,21 +215,21 @@ enum Drawn {
     NoRoom(u32),
 }
 
-struct Walk<'a, L, T, R> {
+struct Sweep<'a, L, T, R> {
     l: L,
     cx: &'a Context<'a>,
     priors: Priors<'a>,
-    scratch: &'a mut WalkScratch<T, R>,
+    scratch: &'a mut SweepScratch<T, R>,
     rng: Xoshiro256PlusPlus,
     changed: u64,
 }
 
-impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
+impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
     /// Totals are the wave's; leaves and sums follow.
     #[inline(always)]
     fn begin_block(&mut self) {
         let (l, prior) = (self.l, self.priors.visited);
-        let WalkScratch { live, leaves, sums_valid, at_base, .. } = &mut *self.scratch;
+        let SweepScratch { live, leaves, sums_valid, at_base, .. } = &mut *self.scratch;
         match live.begin_block(self.cx) {
             Reset::Topics(topics) if *at_base => {
                 for topic in topics {
@@ -259,7 +259,7 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
     /// Sets all leaves by the counts loaded.
     #[inline(always)]
     fn fill_leaves(&mut self) {
-        let WalkScratch { live, leaves, sums_valid, .. } = &mut *self.scratch;
+        let SweepScratch { live, leaves, sums_valid, .. } = &mut *self.scratch;
         let leaves = leaves.as_chunks_mut::<LANES>().0;
         live.fill_leaves(self.l, self.priors.visited, leaves, self.cx.topics);
         *sums_valid = false;
@@ -269,9 +269,9 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
     #[inline(always)]
     fn set_leaf(&mut self, topic: usize, leaf: f32) {
         let weight = self.priors.partner.of(topic);
-        let WalkScratch { leaves, rest, sums_valid, .. } = &mut *self.scratch;
+        let SweepScratch { leaves, smoothing, sums_valid, .. } = &mut *self.scratch;
         if *sums_valid {
-            rest.change(topic, difference(weight, leaves[topic], leaf));
+            smoothing.change(topic, difference(weight, leaves[topic], leaf));
         }
         set_leaf(self.l, leaves, topic, leaf);
     }
@@ -290,8 +290,8 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
             self.unload_dense();
         }
         self.scratch.live.load(self.l, rows, row);
-        let WalkScratch { live, rest, .. } = &mut *self.scratch;
-        rest.enter(live, &rows.row_mut(row), &self.priors);
+        let SweepScratch { live, smoothing, .. } = &mut *self.scratch;
+        smoothing.enter(live, &rows.row_mut(row), &self.priors);
         if self.scratch.live.dense {
             self.fill_leaves();
             self.scratch.at_base = false;
@@ -319,14 +319,14 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
     }
 
     #[inline(always)]
-    fn take_out(&self, own: usize) -> LiveTopic {
+    fn take_out(&self, own: usize) -> TopicEntry {
         let live = &self.scratch.live;
         live.topic(live.counts[own] - 1, live.totals[own] - 1, self.priors.visited.of(own))
     }
 
     /// Carries out what [`take_out`](Self::take_out) foresaw.
     #[inline(always)]
-    fn commit_removal(&mut self, own: usize, out: LiveTopic) {
+    fn commit_removal(&mut self, own: usize, out: TopicEntry) {
         self.scratch.live.set(own, out);
         self.set_leaf(own, out.leaf);
     }
@@ -334,7 +334,7 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
     /// Puts the token back with topic `new`.
     #[inline(always)]
     fn put_back(&mut self, new: usize) {
-        let WalkScratch { live, at_base, .. } = &mut *self.scratch;
+        let SweepScratch { live, at_base, .. } = &mut *self.scratch;
         let count = live.counts[new] + 1;
         if *at_base && count == 1 && !(R::WALKS_NONZEROS && live.nonzeros.contains(&(new as u32))) {
             live.nonzeros.push(new as u32);
@@ -351,15 +351,15 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
         let o = own as usize;
         let out = self.take_out(o);
         let weight = self.priors.partner.of(o);
-        let WalkScratch { live, leaves, rest, draw, sums_valid, .. } = &mut *self.scratch;
+        let SweepScratch { live, leaves, smoothing, draw, sums_valid, .. } = &mut *self.scratch;
         if !*sums_valid {
-            rest.rebuild(l, leaves.as_chunks().0, self.priors.partner);
+            smoothing.rebuild(l, leaves.as_chunks().0, self.priors.partner);
             *sums_valid = true;
         }
         let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), leaves, own, out.leaf);
         let scanned = f64::from(scan.sum);
-        let unscanned = rest.total() + difference(weight, leaves[o], out.leaf);
-        let part = rest.choose(l, live, (scanned, unscanned), (own, out), &mut self.rng);
+        let unscanned = smoothing.total() + difference(weight, leaves[o], out.leaf);
+        let part = smoothing.choose(l, live, (scanned, unscanned), (own, out), &mut self.rng);
         if let Part::Scanned(u) = part {
             let at = draw.locate(l, &scan, u);
             let (new, count) = row.entry(at);
@@ -374,12 +374,12 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
             Drawn::Counted(new)
         } else {
             self.commit_removal(o, out);
-            let WalkScratch { live, leaves, rest, .. } = &*self.scratch;
+            let SweepScratch { live, leaves, smoothing, .. } = &*self.scratch;
             let leaves = leaves.as_chunks().0;
             let new = match part {
                 Part::Topic(topic) => topic,
-                Part::Scanned(u) | Part::Rest(u) => {
-                    rest.locate(l, leaves, live, &self.priors, u) as u32
+                Part::Scanned(u) | Part::Smoothing(u) => {
+                    smoothing.locate(l, leaves, live, &self.priors, u) as u32
                 }
             };
             self.put_back(new as usize);
@@ -408,7 +408,7 @@ impl<L: Lanes, T: TopicIndex, R: Rest<T>> Walk<'_, L, T, R> {
         let o = own as usize;
         let out = self.take_out(o);
         let prior = self.priors.partner;
-        let WalkScratch { leaves, draw, .. } = &mut *self.scratch;
+        let SweepScratch { leaves, draw, .. } = &mut *self.scratch;
         let chunks = self.cx.topics.div_ceil(LANES);
         let leaves = &leaves.as_chunks::<LANES>().0[..chunks];
         let own_weight = ((row.get(o) - 1) as f32 + prior.of(o)) * out.leaf;

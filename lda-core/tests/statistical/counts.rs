@@ -3,7 +3,7 @@
 //! Through the crate's driver, which compares all rows and totals with a recount after each epoch,
 //! and through the hand-made host, where a wrapper recounts after each block.
 
-use crate::host::{Job, Whole};
+use crate::driver::{PassParams, Whole};
 use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
@@ -72,7 +72,7 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
         grid: usize,
         steps: usize,
     ) {
-        let mut job = Job::new(&vec![0.2; topics], 0.05, corpus.num_words());
+        let mut job = PassParams::new(&vec![0.2; topics], 0.05, corpus.num_words());
         job.mh_steps = steps;
         let sampler = Paranoid(sampler);
         let mut whole = Whole::<T>::one_set(corpus, topics, grid, sampler.requires(), steps);
@@ -105,7 +105,7 @@ fn by_hand<T: TopicIndex>(corpus: &Corpus, topics: usize, grid: usize, steps: us
     let (short, long) = (Paranoid(FPlus), Paranoid(Warp::default()));
     let mut short_scratch = Sampler::<T>::scratch(&short, topics);
     let mut long_scratch = Sampler::<T>::scratch(&long, topics);
-    let mut job = Job::new(&vec![0.2; topics], 0.05, corpus.num_words());
+    let mut job = PassParams::new(&vec![0.2; topics], 0.05, corpus.num_words());
     job.mh_steps = steps;
     for epoch in 1..=2 {
         job.epoch = epoch;

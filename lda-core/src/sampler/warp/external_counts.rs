@@ -1,4 +1,4 @@
-//! A word's tokens that are elsewhere: on other nodes, or with another sampler. Only their counts are known.
+//! A word's tokens that are external: on other nodes, or with another sampler. Only their counts are known.
 //!
 //! They weigh as any tokens do when proposals are judged, and a proposal may be the topic of one of them. Where
 //! tokens are known one by one a random one is picked; here its topic is drawn by the counts: from an alias table
@@ -12,7 +12,7 @@ use crate::simd::{LANES, Lanes};
 
 /// Counts of one word's tokens that are elsewhere.
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct ExternalCounts {
     row: Vec<(u32, u32)>,
     tokens: u32,
     /// Tokens of the topics up to each of the row's, where draws are made from these.
@@ -21,7 +21,7 @@ pub(super) struct Elsewhere {
     scratch: AliasScratch,
 }
 
-impl Default for Elsewhere {
+impl Default for ExternalCounts {
     fn default() -> Self {
         Self {
             row: Vec::new(),
@@ -33,7 +33,7 @@ impl Default for Elsewhere {
     }
 }
 
-impl Elsewhere {
+impl ExternalCounts {
     /// There are none.
     pub fn clear(&mut self) {
         self.row.clear();

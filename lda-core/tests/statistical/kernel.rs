@@ -8,11 +8,11 @@
 
 use crate::common::assert_law;
 use crate::corpora::{made, real};
-use crate::host::{Job, Whole, entries};
+use crate::driver::{PassParams, Whole, entries};
 use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::counts::{Density, Form, RowMut, Rows, TopicIndex, dense16_add};
-use lda_core::layout::{Order, Visit};
+use lda_core::layout::{Order, RowRun};
 use lda_core::prior::Alpha;
 use lda_core::sampler::{
     Block, BlockKey, Exact, FPlus, FPlusDoc, GridBlock, Sampler, SparseLda, padded,
@@ -96,7 +96,7 @@ fn tally(mut topics: Vec<u32>) -> Vec<(u32, u32)> {
 
 /// One token with all that its conditional needs.
 struct Frozen<'a> {
-    job: Job,
+    job: PassParams,
     totals: &'a [u32],
     document: Vec<(u32, u32)>,
     word: Vec<(u32, u32)>,
@@ -158,7 +158,7 @@ impl Frozen<'_> {
             let mut z = [T::new(self.topic)];
             let block = GridBlock {
                 key: BlockKey::default(),
-                visits: &[Visit { row: 0, end: 1 }],
+                visits: &[RowRun { row: 0, end: 1 }],
                 partner: &[0],
                 z: &mut z,
                 words: &mut words,
@@ -222,7 +222,7 @@ fn one_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, repeats: u
     for corpus in corpora() {
         let state = State::settled(&corpus, topics, 4);
         for symmetric in [true, false] {
-            let mut job = Job::new(&alpha(topics, symmetric), BETA, corpus.num_words());
+            let mut job = PassParams::new(&alpha(topics, symmetric), BETA, corpus.num_words());
             job.epoch = 1;
             for (d, pair) in places(&corpus).into_iter().take(if one { 1 } else { 2 }) {
                 let document = corpus.document(d);
@@ -316,7 +316,7 @@ fn in_blocks<S: Sampler<u32>>(sampler: S) {
         (0..300).map(|i| (i * 218 + 5, 1 + i % 9)).chain([(65_536, 7)]).collect();
     for symmetric in [true, false] {
         // Most of the mass in the prior part, so that the tree is what draws.
-        let mut job = Job::new(&alpha(TOPICS, symmetric), 2.0, 500);
+        let mut job = PassParams::new(&alpha(TOPICS, symmetric), 2.0, 500);
         job.alpha.iter_mut().for_each(|a| *a *= 10.0);
         let topic = 65_536;
         let (document, word) = (document.clone(), word.clone());
@@ -327,7 +327,8 @@ fn in_blocks<S: Sampler<u32>>(sampler: S) {
                 .expect("small")
         };
         let (mut documents, mut words) = (rows(&frozen.document), rows(&frozen.word));
-        let visits: Vec<Visit> = (0..TWINS as u32).map(|i| Visit { row: i, end: i + 1 }).collect();
+        let visits: Vec<RowRun> =
+            (0..TWINS as u32).map(|i| RowRun { row: i, end: i + 1 }).collect();
         let partner: Vec<u32> = (0..TWINS as u32).collect();
         let mut scratch = sampler.scratch(TOPICS);
         let mut seen = vec![0; TOPICS];
@@ -380,7 +381,7 @@ fn every_token<T: TopicIndex, S: Sampler<T>>(sampler: S, topics: usize, start: S
         Start::One => (vec![5.0; topics], 5.0),
     };
     let mut outgrown = 0;
-    let mut job = Job::new(&alpha, beta, corpus.num_words());
+    let mut job = PassParams::new(&alpha, beta, corpus.num_words());
     job.seed = topics as u64;
     let order = sampler.passes()[0].shape.order();
     let mut whole = Whole::<T>::one_set(&corpus, topics, 1, sampler.requires(), 0);

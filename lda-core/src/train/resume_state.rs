@@ -12,7 +12,7 @@ use crate::train::state::{State, TokenSet};
 
 /// Between two epochs; documents in order, in each the tokens by ascending word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Carried<T> {
+pub(crate) struct ResumeState<T> {
     /// A token's topic.
     pub topics: Vec<T>,
     /// M a token of those that have any.
@@ -73,7 +73,7 @@ impl<T: TopicIndex> Lists<T> {
 impl<T: TopicIndex> State<T> {
     /// Copies it; 2 or 4 bytes a token and as much for each proposal and each entry of a list, 1 a
     /// token where converged ones are left out, 4 a document and word.
-    pub fn carried(&self, corpus: &Corpus) -> Carried<T> {
+    pub fn carried(&self, corpus: &Corpus) -> ResumeState<T> {
         let tokens = corpus.num_tokens() as usize;
         let mut topics = vec![T::default(); tokens];
         let tracked = self.sets.iter().any(|set| set.ages.is_some());
@@ -99,14 +99,18 @@ impl<T: TopicIndex> State<T> {
             self.sets[set as usize].rows.get(range as usize)
         });
         let words = Lists::take(&self.word_homes(), |_, range| self.word_rows.get(range as usize));
-        Carried { topics, proposals, ages, documents, words }
+        ResumeState { topics, proposals, ages, documents, words }
     }
 
     /// Takes it up in a state that was made from its topics.
     ///
     /// # Errors
     /// What does not fit, and why; the state is then of no use.
-    pub fn take_up(&mut self, corpus: &Corpus, carried: &Carried<T>) -> Result<(), &'static str> {
+    pub fn take_up(
+        &mut self,
+        corpus: &Corpus,
+        carried: &ResumeState<T>,
+    ) -> Result<(), &'static str> {
         let starts = token_starts(corpus);
         let mut proposed = proposal_starts(self, corpus);
         if proposed.pop() != Some(carried.proposals.len()) {

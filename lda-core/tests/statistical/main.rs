@@ -6,7 +6,7 @@
 //! | [`enumeration`] | are the exact laws of tiny corpora themselves right? |
 //! | [`invariance`] | is one epoch of a sampler a step of its enumerated chain? |
 //! | [`kernel`], [`kernel_warp`] | do draws follow their formulas at real sizes, on every path? |
-//! | [`hosts`] | do three hosts that share nothing get the same bits for the same block? |
+//! | [`drivers`] | do three hosts that share nothing get the same bits for the same block? |
 //! | [`counts`] | do counts always equal a recount? |
 //! | [`reproducible`] | same options, same bits, whatever the machine is busy with? |
 //! | [`options`] | do options beside the samplers do what they say, and are the others refused? |
@@ -23,11 +23,11 @@ mod common;
 mod corpora;
 mod counts;
 mod curves;
+mod driver;
+mod drivers;
 mod enumerate;
 mod enumerate_mh;
 mod enumeration;
-mod host;
-mod hosts;
 mod invariance;
 mod kernel;
 mod kernel_warp;

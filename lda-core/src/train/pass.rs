@@ -66,7 +66,7 @@ impl PassReport {
 
 /// What a pass needs beside the state: constant through the epoch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Job<'a> {
+pub(crate) struct PassParams<'a> {
     pub alpha: &'a [f32],
     pub alpha_sum: f64,
     pub alpha_symmetric: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Job<'a> {
     pub isa: crate::simd::Isa,
 }
 
-impl<'a> Job<'a> {
+impl<'a> PassParams<'a> {
     fn context(&self, topics: usize, words: usize, totals: &'a [u32], wave: u64) -> Context<'a> {
         Context {
             topics,
@@ -108,7 +108,7 @@ impl<'a> Job<'a> {
 pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     sampler: &S,
     scratches: &Scratches<S::Scratch>,
-    job: &Job<'_>,
+    params: &PassParams<'_>,
     state: &mut State<T>,
     set: usize,
     pass: usize,
@@ -132,15 +132,15 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         *wave += 1;
         let totals = std::mem::take(&mut state.totals);
         let topics = state.topics;
-        let cx = job.context(topics, state.words.num_words(), &totals, *wave);
+        let cx = params.context(topics, state.words.num_words(), &totals, *wave);
         let blocks = match shape {
             Shape::Grid(order) => grid_blocks(state, set, order, step),
-            Shape::WordRanges => whole(word_blocks(state, set, job.last_round)),
+            Shape::WordRanges => whole(word_blocks(state, set, params.last_round)),
             Shape::DocumentRanges => whole(document_blocks(state, set)),
         };
         let outcomes = each_block(blocks, &|(block, ages)| {
             let sample = |scratch: &mut _| match (block, ages) {
-                (Block::Grid(block), Some(ages)) if job.exclude => {
+                (Block::Grid(block), Some(ages)) if params.exclude => {
                     let key = cx.stream(pass as u32, block.key, Purpose::Exclude);
                     sample_due(block, ages, &mut key.stream(), &mut |block| {
                         sampler.sample(pass, &cx, scratch, Block::Grid(block))
@@ -172,17 +172,17 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
 /// Behind a pointer, which is followed once a block: what rayon makes of a closure is compiled for each one anew, and was
 /// a copy for every sampler.
 fn each_block<'a, T: TopicIndex>(
-    blocks: Vec<Lent<'a, T>>,
-    sample: &(dyn Fn(Lent<'a, T>) -> Outcome + Sync),
+    blocks: Vec<BlockAndAges<'a, T>>,
+    sample: &(dyn Fn(BlockAndAges<'a, T>) -> Outcome + Sync),
 ) -> Vec<Outcome> {
     blocks.into_par_iter().with_max_len(1).map(sample).collect()
 }
 
 /// A block, and how settled its tokens are where that is kept account of.
-type Lent<'a, T> = (Block<'a, T>, Option<&'a mut [Age]>);
+type BlockAndAges<'a, T> = (Block<'a, T>, Option<&'a mut [Age]>);
 
 /// Blocks of which all tokens are sampled.
-fn whole<T>(blocks: Vec<Block<'_, T>>) -> Vec<Lent<'_, T>> {
+fn whole<T>(blocks: Vec<Block<'_, T>>) -> Vec<BlockAndAges<'_, T>> {
     blocks.into_iter().map(|block| (block, None)).collect()
 }
 
@@ -198,7 +198,7 @@ fn by_range<'a, T>(set: &SetShape<'_>, mut tokens: &'a mut [T]) -> Vec<&'a mut [
 
 /// The parts of a token set that say how its tokens lie.
 struct SetShape<'a> {
-    slots: &'a crate::layout::Slots,
+    slots: &'a crate::layout::TokenLayout,
     stride: usize,
 }
 
@@ -207,7 +207,7 @@ fn grid_blocks<T: TopicIndex>(
     set: usize,
     order: Order,
     step: usize,
-) -> Vec<Lent<'_, T>> {
+) -> Vec<BlockAndAges<'_, T>> {
     let TokenSet { shard, slots, tokens, stride, rows, ages, .. } = &mut state.sets[set];
     let slots = &*slots;
     let mut word_rows: Vec<_> = state.word_rows.iter_mut().map(Some).collect();

@@ -7,7 +7,7 @@ use crate::simd::{LANES, Lanes};
 /// Moves between topics, listed by sixteens and added up by the list: what a lane did is not
 /// branched on.
 #[derive(Debug)]
-pub(super) struct Moves {
+pub(super) struct TopicDelta {
     /// Topics left and entered.
     left: Vec<u32>,
     entered: Vec<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Moves {
 /// Moves listed before they are added up.
 const LISTED: usize = 1024;
 
-impl Moves {
+impl TopicDelta {
     pub fn new(topics: usize) -> Self {
         Self {
             left: vec![0; LISTED + LANES],

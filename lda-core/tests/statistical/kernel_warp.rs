@@ -6,9 +6,9 @@
 //! Rows are shorter than a vector, not a multiple of one, and longer than K.
 
 use crate::common::assert_law;
-use crate::host::Job;
+use crate::driver::PassParams;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::Visit;
+use lda_core::layout::RowRun;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::sampler::{
     Block, BlockKey, Column, DocumentBlock, OtherTokens, Sampler, Warp, WordBlock, padded,
@@ -34,7 +34,7 @@ enum Axis {
 #[derive(Debug)]
 struct Row {
     axis: Axis,
-    job: Job,
+    job: PassParams,
     totals: Vec<u32>,
     z: Vec<u32>,
     /// Tokens that count and do not move.
@@ -46,7 +46,7 @@ impl Row {
     fn new(axis: Axis, topics: usize, tokens: usize, symmetric: bool, count_own: bool) -> Self {
         let alpha: Vec<f64> =
             (0..topics).map(|k| if symmetric { 0.4 } else { 0.1 + 0.2 * (k % 4) as f64 }).collect();
-        let mut job = Job::new(&alpha, BETA, WORDS);
+        let mut job = PassParams::new(&alpha, BETA, WORDS);
         job.mh_steps = 1;
         let mut rng = Xoshiro256PlusPlus::from_seed((topics + tokens) as u64);
         // Squares lean to the low topics: counts of many sizes.
@@ -101,8 +101,8 @@ impl Row {
         let key = BlockKey::default();
         // The word's tokens in two columns, the document's slots back to front.
         let first = n / 3;
-        let (left, right) = ([Visit { row: 1, end: first }], [Visit { row: 1, end: n - first }]);
-        let all_others = [Visit { row: 1, end: others.len() as u32 }];
+        let (left, right) = ([RowRun { row: 1, end: first }], [RowRun { row: 1, end: n - first }]);
+        let all_others = [RowRun { row: 1, end: others.len() as u32 }];
         let inverse: Vec<u32> = (0..n).rev().collect();
         // Between other tokens of its own and of documents beside it, all of which stay as they are.
         let behind = 4 + others.len() as u32 / 3;

@@ -17,7 +17,7 @@ const AHEAD: usize = 8;
 
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
 #[derive(Debug)]
-pub(in crate::sampler) struct Live<T> {
+pub(in crate::sampler) struct VisitedRow<T> {
     /// Counts of the word or document being visited.
     pub counts: Aligned<u32>,
     /// C_k: the wave's plus the block's own changes.
@@ -39,7 +39,7 @@ pub(in crate::sampler) struct Live<T> {
     topic_index: PhantomData<T>,
 }
 
-impl<T: TopicIndex> Live<T> {
+impl<T: TopicIndex> VisitedRow<T> {
     /// Whether arrays over topics outgrow the caches.
     pub const LARGE: bool = size_of::<T>() > 2;
 
@@ -145,14 +145,14 @@ impl<T: TopicIndex> Live<T> {
 
     /// What follows of the counts `count` in the row and `total` in C_k.
     #[inline(always)]
-    pub fn topic(&self, count: u32, total: u32, prior: f32) -> LiveTopic {
+    pub fn topic(&self, count: u32, total: u32, prior: f32) -> TopicEntry {
         let inverse = reciprocal(total, self.norm);
-        LiveTopic { count, total, inverse, leaf: (count as f32 + prior) * inverse }
+        TopicEntry { count, total, inverse, leaf: (count as f32 + prior) * inverse }
     }
 
     /// Sets the counts of `topic`.
     #[inline(always)]
-    pub fn set(&mut self, topic: usize, LiveTopic { count, total, inverse, .. }: LiveTopic) {
+    pub fn set(&mut self, topic: usize, TopicEntry { count, total, inverse, .. }: TopicEntry) {
         self.counts[topic] = count;
         self.totals[topic] = total;
         if !Self::LARGE {
@@ -242,7 +242,7 @@ impl<T: TopicIndex> Live<T> {
 
 /// A topic's counts for the row being visited, and what follows of them.
 #[derive(Clone, Copy)]
-pub(in crate::sampler) struct LiveTopic {
+pub(in crate::sampler) struct TopicEntry {
     /// Count in the row.
     pub count: u32,
     /// C_k.
@@ -259,7 +259,7 @@ fn reciprocal(total: u32, norm: f32) -> f32 {
     1.0 / (total as f32 + norm)
 }
 
-/// What [`Live::begin_block`] set back.
+/// What [`VisitedRow::begin_block`] set back.
 #[derive(Debug)]
 pub(in crate::sampler) enum Reset {
     /// Every topic.
