@@ -12,8 +12,8 @@ use lda_benches::lab::scale::{self, ScalePlan};
 use lda_benches::lab::thresholds::{self, Thresholds};
 use lda_benches::lab::traffic::{self, TrafficPlan};
 use lda_benches::lab::{
-    Contender, CorpusName, Event, LabError, Machine, Plan, Results, Rival, Runner, Seeds, Store,
-    end_with, report, rival_names, sampler_names, serve,
+    Baseline, CorpusName, Event, LabError, Machine, Method, Plan, Results, Runner, Seeds, Store,
+    baseline_names, end_with, report, sampler_names, serve,
 };
 use lda_core::train::SamplerKind;
 
@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs samplers and rivals × corpora × K × threads × seeds; run it again to go on after an
+    /// Runs samplers and baselines × corpora × K × threads × seeds; run it again to go on after an
     /// interruption.
     Run(Box<RunArguments>),
     /// Writes CSV, table and plots again from what is finished in an output directory.
@@ -61,14 +61,14 @@ struct RunArguments {
         value_delimiter = ',',
         help = format!("Samplers: {}", sampler_names())
     )]
-    samplers: Option<Vec<Contender>>,
+    samplers: Option<Vec<Method>>,
     #[arg(
-        long = "rival",
+        long = "baseline",
         value_name = "NAMES",
         value_delimiter = ',',
-        help = format!("Programs of other people that run beside them: {}", rival_names())
+        help = format!("Programs of other people that run beside them: {}", baseline_names())
     )]
-    rivals: Option<Vec<Rival>>,
+    baselines: Option<Vec<Baseline>>,
     /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; acl+nips for two of them joined;
     /// nytlike@0.1 for a generated one.
     #[arg(long = "corpus", value_name = "NAMES", value_delimiter = ',')]
@@ -261,7 +261,7 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
         None => Plan::default(),
     };
     replace(&mut plan.samplers, arguments.samplers);
-    replace(&mut plan.rivals, arguments.rivals);
+    replace(&mut plan.baselines, arguments.baselines);
     if let Some(corpora) = arguments.corpora {
         // The plan's tables of other corpora are not in question then.
         plan.corpus.retain(|name, _| corpora.contains(name));
@@ -342,7 +342,7 @@ fn replace<T>(value: &mut T, by: Option<T>) {
 }
 
 impl Limits {
-    /// What is given here holds for every contender on every corpus, whatever their tables in the plan
+    /// What is given here holds for every method on every corpus, whatever their tables in the plan
     /// say.
     fn apply(&self, plan: &mut Plan) {
         plan.alpha = self.alpha.or(plan.alpha);
@@ -356,7 +356,7 @@ impl Limits {
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());
         }
-        for tuning in plan.rival.values_mut() {
+        for tuning in plan.baseline.values_mut() {
             tuning.epochs = tuning.epochs.filter(|_| self.epochs.is_none());
             tuning.seconds = tuning.seconds.filter(|_| self.seconds.is_none());
             tuning.evaluate_every = tuning.evaluate_every.filter(|_| self.evaluate_every.is_none());

@@ -1,4 +1,4 @@
-//! One run: a sampler or a rival on a corpus with K topics, threads and a seed.
+//! One run: a sampler or a baseline on a corpus with K topics, threads and a seed.
 //!
 //! A run has a process of its own, so that its peak memory is its own and nothing that came before
 //! warms its caches. The parent writes a [`Job`] on a line to the child's standard input and keeps
@@ -21,14 +21,14 @@ use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
 use super::tuning::Overrides;
-use super::{Contender, Done, LabError, median, rival};
+use super::{Done, LabError, Method, baseline, median};
 
 /// What one run is asked to do. Two runs of equal cells make the same assignments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cell {
-    /// Sampler, or rival.
-    pub sampler: Contender,
+    /// Sampler, or baseline.
+    pub sampler: Method,
     /// Name of the variant, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
@@ -74,11 +74,11 @@ impl Cell {
     /// plan.
     pub fn name(&self) -> String {
         let Self { corpus, topics, threads, seed, .. } = self;
-        format!("{corpus}-k{topics}-{}-t{threads}-s{seed}", self.contender())
+        format!("{corpus}-k{topics}-{}-t{threads}-s{seed}", self.method())
     }
 
-    /// Name of who runs it, in reports: the variant's, or the sampler's or rival's.
-    pub fn contender(&self) -> &str {
+    /// Name of who runs it, in reports: the variant's, or the sampler's or baseline's.
+    pub fn method(&self) -> &str {
         self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
@@ -113,7 +113,7 @@ pub struct Point {
     pub acceptance: Option<f64>,
     /// Metropolis-Hastings steps of the next epoch.
     pub mh_steps: Option<u32>,
-    /// Log joint likelihood, over the whole corpus; none of a rival without assignments.
+    /// Log joint likelihood, over the whole corpus; none of a baseline without assignments.
     pub log_joint: Option<f64>,
     /// Its document part.
     pub log_joint_doc: Option<f64>,
@@ -153,7 +153,7 @@ pub struct Memory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Outcome {
-    /// What the options came to; none of a rival.
+    /// What the options came to; none of a baseline.
     pub resolved: Option<Resolved>,
     /// Documents that are trained on.
     pub documents: u64,
@@ -168,7 +168,7 @@ pub struct Outcome {
     pub corpus_fingerprint: u64,
     /// Seconds of reading the corpus.
     pub read_seconds: f64,
-    /// Seconds of layout and random start; unknown of a rival.
+    /// Seconds of layout and random start; unknown of a baseline.
     pub start_seconds: Option<f64>,
     /// Evaluated epochs, ascending, the random start first.
     pub points: Vec<Point>,
@@ -178,11 +178,11 @@ pub struct Outcome {
     pub tokens_per_second: f64,
     /// Memory.
     pub memory: Memory,
-    /// A hash of the final assignments; none of a rival.
+    /// A hash of the final assignments; none of a baseline.
     pub assignments_fingerprint: Option<u64>,
-    /// What a rival says of itself.
+    /// What a baseline says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rival: Option<Done>,
+    pub baseline: Option<Done>,
 }
 
 /// A cell, where its corpus lies, and where it may write.
@@ -261,9 +261,9 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
         send(&Message::Evaluated { epoch, score, tokens_per_cpu_second: rate })
     };
     let outcome = match job.cell.sampler {
-        Contender::Sampler(kind) => run(Some(kind), &job, evaluated)?,
-        Contender::Auto => run(None, &job, evaluated)?,
-        Contender::Rival(rival) => rival::run(rival, &job, evaluated)?,
+        Method::Sampler(kind) => run(Some(kind), &job, evaluated)?,
+        Method::Auto => run(None, &job, evaluated)?,
+        Method::Baseline(baseline) => baseline::run(baseline, &job, evaluated)?,
     };
     send(&Message::Done(Box::new(outcome)))
 }
@@ -333,7 +333,7 @@ fn run(
         tokens_per_second: rate(|clock| clock.wall),
         memory,
         assignments_fingerprint: Some(trainer.assignments().fingerprint()),
-        rival: None,
+        baseline: None,
     })
 }
 
@@ -515,7 +515,7 @@ pub(super) mod tests {
             "short-length":null,"ranges":null}"#;
         let read: Cell = serde_json::from_str(json).unwrap();
         assert_eq!(read.overrides, Overrides { mh_steps: Some(2), ..Overrides::default() });
-        assert_eq!((read.variant.as_deref(), read.contender()), (None, "warp"));
+        assert_eq!((read.variant.as_deref(), read.method()), (None, "warp"));
         // And what is written now has the same keys, and those that came since.
         let mut json: serde_json::Value = serde_json::from_str(json).unwrap();
         let since = [
@@ -545,7 +545,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_written_before_there_were_rivals_is_read() {
+    fn what_was_written_before_there_were_baselines_is_read() {
         let written = serde_json::to_value(cell()).unwrap();
         assert_eq!(written["sampler"], "f-plus");
         let since = ["held-out", "complexity", "predictive"];

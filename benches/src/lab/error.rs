@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::Rival;
+use super::Baseline;
 
 /// Why the lab did not do what was asked.
 #[derive(Debug, Error)]
@@ -82,11 +82,11 @@ pub enum LabError {
     /// Held-out documents could not be foretold.
     #[error(transparent)]
     Completion(#[from] lda_core::eval::CompletionError),
-    /// A rival is not there, failed, or wrote what cannot be.
-    #[error("{rival}: {message}")]
-    Rival {
+    /// A baseline is not there, failed, or wrote what cannot be.
+    #[error("{baseline}: {message}")]
+    Baseline {
         /// Which.
-        rival: Rival,
+        baseline: Baseline,
         /// What happened, and what to do if something can be done.
         message: String,
     },

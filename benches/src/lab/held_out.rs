@@ -1,6 +1,6 @@
 //! Documents held out of training, and how well topics foretell them.
 //!
-//! Every contender trains on the same rest and is judged by the same code from its φ alone:
+//! Every method trains on the same rest and is judged by the same code from its φ alone:
 //! [document completion](lda_core::eval::perplexity), with the cell's α for everybody. It is the one
 //! figure that compares Gibbs samplers with variational programs, which have no assignments and so
 //! no log joint.
@@ -29,7 +29,7 @@ pub(super) struct Split {
 impl Split {
     /// Holds out about `share` of the documents; all are trained on, if that is `None`.
     ///
-    /// A document is chosen by a hash of its number, so the same are for every contender and seed,
+    /// A document is chosen by a hash of its number, so the same are for every method and seed,
     /// and those of a smaller share are among those of a larger one.
     pub fn new(corpus: Corpus, share: Option<f64>) -> Result<Self, LabError> {
         let Some(share) = share else { return Ok(Self { training: corpus, held_out: None }) };

@@ -1,5 +1,5 @@
 //! The sampler lab: one command that runs samplers × corpora × K × threads × seeds and writes what
-//! a researcher compares. Rivals, programs of other people, run beside our samplers.
+//! a researcher compares. Baselines, programs of other people, run beside our samplers.
 //!
 //! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`], which keeps every
 //! finished [`Record`] in a [`Store`]: interrupt it at any time and run it again. [`report::write`] turns the records
@@ -10,9 +10,9 @@
 //! How a figure is measured stands beside the code that measures it, and in the README of this
 //! crate. Needs the feature `lab`.
 
+mod baseline;
 pub mod calibrate;
 mod cell;
-mod contender;
 mod corpora;
 mod documents;
 mod error;
@@ -21,11 +21,11 @@ mod held_out;
 mod lengths;
 pub mod links;
 mod machine;
+mod method;
 mod plan;
 mod plot;
 mod process;
 pub mod report;
-mod rival;
 mod runner;
 pub mod scale;
 mod store;
@@ -33,18 +33,18 @@ pub mod thresholds;
 pub mod traffic;
 mod tuning;
 
+pub use baseline::Done;
 pub use cell::{Cell, Memory, Outcome, Point, Score, serve};
-pub use contender::{Contender, Rival, rival_names, sampler_names};
 pub use corpora::CorpusName;
 pub use documents::LengthBin;
 pub use error::LabError;
 pub use machine::Machine;
+pub use method::{Baseline, Method, baseline_names, sampler_names};
 pub use plan::{Plan, Seeds};
 pub use process::end_with;
-pub use rival::Done;
 pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
-pub use tuning::{CorpusTuning, Overrides, RivalTuning, Tuning, Variant};
+pub use tuning::{BaselineTuning, CorpusTuning, Overrides, Tuning, Variant};
 
 /// The middle value, or the mean of the two middle ones; `None` of nothing. Infinite values are
 /// values like others: the median of runs of which most never arrive is infinite.

@@ -1,8 +1,8 @@
-//! What to run: samplers and rivals × corpora × K × threads × seeds, from a small TOML file.
+//! What to run: samplers and baselines × corpora × K × threads × seeds, from a small TOML file.
 //!
 //! ```toml
 //! samplers = ["f-plus", "warp"]
-//! rivals = ["mallet"]
+//! baselines = ["mallet"]
 //! corpora = ["kos", "nytlike@0.1"]
 //! topics = [100, 1000]
 //! seeds = 5
@@ -20,7 +20,7 @@
 //! sampler = "warp"
 //! mh-steps = 2
 //!
-//! [rival.mallet]
+//! [baseline.mallet]
 //! epochs = 1000
 //!
 //! # What all do differently on one corpus.
@@ -28,9 +28,9 @@
 //! seconds = 60.0
 //! ```
 //!
-//! Where several tables speak of one run, the nearer one counts: a sampler's, variant's or rival's
+//! Where several tables speak of one run, the nearer one counts: a sampler's, variant's or baseline's
 //! goes over the corpus', and that over the plan. Seconds are a limit, so that of a corpus' and a
-//! contender's the smaller one counts.
+//! method's the smaller one counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,11 +39,11 @@ use std::path::Path;
 use lda_core::train::SamplerKind;
 use serde::{Deserialize, Serialize};
 
-use super::contender::{rival_names, sampler_names};
 use super::corpora::CorpusName;
+use super::method::{baseline_names, sampler_names};
 use super::thresholds::Thresholds;
-use super::tuning::{CorpusTuning, RivalTuning, Tuning, Variant, is_name};
-use super::{Cell, Contender, LabError, Rival};
+use super::tuning::{BaselineTuning, CorpusTuning, Tuning, Variant, is_name};
+use super::{Baseline, Cell, LabError, Method};
 
 /// A mistyped number should not start a run of years.
 const MOST_CELLS: usize = 10_000;
@@ -55,9 +55,9 @@ pub struct Plan {
     /// Name, for headings; the file's name unless given.
     pub name: String,
     /// Samplers.
-    pub samplers: Vec<Contender>,
-    /// Rivals that run beside them.
-    pub rivals: Vec<Rival>,
+    pub samplers: Vec<Method>,
+    /// Baselines that run beside them.
+    pub baselines: Vec<Baseline>,
     /// Corpora.
     pub corpora: Vec<CorpusName>,
     /// Numbers of topics K.
@@ -93,7 +93,7 @@ pub struct Plan {
     pub parts: bool,
     /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
     pub lengths: bool,
-    /// Seconds of the clock after which a run is ended and counts as failed; 3600 for rivals
+    /// Seconds of the clock after which a run is ended and counts as failed; 3600 for baselines
     /// unless given.
     pub timeout: Option<f64>,
     /// Runs at once, each a process of its own. They share caches and memory, so that more than 1
@@ -104,25 +104,25 @@ pub struct Plan {
     /// Samplers with other options, by name. They come after `samplers`, in the order of their
     /// names.
     pub variant: BTreeMap<String, Variant>,
-    /// What single rivals do differently.
-    pub rival: BTreeMap<String, RivalTuning>,
+    /// What single baselines do differently.
+    pub baseline: BTreeMap<String, BaselineTuning>,
     /// What everybody does differently on single corpora, which have to be among `corpora`.
     pub corpus: BTreeMap<CorpusName, CorpusTuning>,
 }
 
 /// Who runs in the cells of a plan, under which name and how.
 struct Entrant {
-    contender: Contender,
+    method: Method,
     variant: Option<String>,
     tuning: Tuning,
 }
 
-/// Of a contender's limit, a corpus' and the plan's: a contender's own goes over the plan's, and of
+/// Of a method's limit, a corpus' and the plan's: a method's own goes over the plan's, and of
 /// either and a corpus' the smaller one counts. So a corpus that is to be done in a minute is, and one
-/// that may take an hour does not undo the ten minutes of a slow rival.
-fn limit(contender: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<f64> {
-    match (contender, corpus) {
-        (Some(contender), Some(corpus)) => Some(contender.min(corpus)),
+/// that may take an hour does not undo the ten minutes of a slow baseline.
+fn limit(method: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<f64> {
+    match (method, corpus) {
+        (Some(method), Some(corpus)) => Some(method.min(corpus)),
         (own, corpus) => own.or(corpus).or(plan),
     }
 }
@@ -160,7 +160,7 @@ impl Default for Plan {
         Self {
             name: "run".to_owned(),
             samplers: vec![SamplerKind::FPlus.into()],
-            rivals: Vec::new(),
+            baselines: Vec::new(),
             corpora: Vec::new(),
             topics: vec![100],
             threads: vec![1],
@@ -181,7 +181,7 @@ impl Default for Plan {
             jobs: 1,
             sampler: BTreeMap::new(),
             variant: BTreeMap::new(),
-            rival: BTreeMap::new(),
+            baseline: BTreeMap::new(),
             corpus: BTreeMap::new(),
         }
     }
@@ -234,33 +234,33 @@ impl Plan {
         self.corpus.get(corpus).and_then(|tuning| tuning.seeds.as_ref()).unwrap_or(&self.seeds)
     }
 
-    /// Samplers, then their variants, then rivals.
+    /// Samplers, then their variants, then baselines.
     fn entrants(&self) -> impl Iterator<Item = Entrant> {
-        let samplers = self.samplers.iter().map(|&contender| Entrant {
-            contender,
+        let samplers = self.samplers.iter().map(|&method| Entrant {
+            method,
             variant: None,
-            tuning: self.sampler.get(contender.name()).cloned().unwrap_or_default(),
+            tuning: self.sampler.get(method.name()).cloned().unwrap_or_default(),
         });
         let variants = self.variant.iter().map(|(name, variant)| Entrant {
-            contender: variant.sampler.into(),
+            method: variant.sampler.into(),
             variant: Some(name.clone()),
             tuning: variant.tuning.clone(),
         });
-        let rivals = self.rivals.iter().map(|&rival| Entrant {
-            contender: rival.into(),
+        let baselines = self.baselines.iter().map(|&baseline| Entrant {
+            method: baseline.into(),
             variant: None,
-            tuning: self.rival.get(rival.name()).cloned().unwrap_or_default().into(),
+            tuning: self.baseline.get(baseline.name()).cloned().unwrap_or_default().into(),
         });
-        samplers.chain(variants).chain(rivals)
+        samplers.chain(variants).chain(baselines)
     }
 
-    /// What single contenders do differently, those that do not run included, and what all do on
+    /// What single methods do differently, those that do not run included, and what all do on
     /// single corpora.
     pub fn tunings(&self) -> impl Iterator<Item = Tuning> {
         let variants = self.variant.values().map(|variant| &variant.tuning);
-        let rivals = self.rival.values().cloned().map(Tuning::from);
+        let baselines = self.baseline.values().cloned().map(Tuning::from);
         let corpora = self.corpus.values().cloned().map(Tuning::from);
-        self.sampler.values().chain(variants).cloned().chain(rivals).chain(corpora)
+        self.sampler.values().chain(variants).cloned().chain(baselines).chain(corpora)
     }
 
     fn cell(
@@ -271,11 +271,11 @@ impl Plan {
         threads: usize,
         seed: u64,
     ) -> Cell {
-        let Entrant { contender, variant, tuning } = entrant;
+        let Entrant { method, variant, tuning } = entrant;
         let here = self.corpus.get(corpus).cloned().unwrap_or_default();
         let evaluate_every = tuning.evaluate_every.or(here.evaluate_every);
         Cell {
-            sampler: contender,
+            sampler: method,
             variant,
             corpus: corpus.clone(),
             topics,
@@ -317,11 +317,15 @@ impl Plan {
         if entrants == 0 || !self.samplers.is_empty() {
             distinct("samplers", &self.samplers, "a list such as [\"f-plus\", \"warp\"]")?;
         }
-        if let Some(rival) = self.samplers.iter().find(|contender| contender.is_rival()) {
-            return Err(value("samplers", rival, "rivals go into a list of their own, `rivals`"));
+        if let Some(baseline) = self.samplers.iter().find(|method| method.is_baseline()) {
+            return Err(value(
+                "samplers",
+                baseline,
+                "baselines go into a list of their own, `baselines`",
+            ));
         }
-        if !self.rivals.is_empty() {
-            distinct("rivals", &self.rivals, "a list such as [\"tomotopy\"]")?;
+        if !self.baselines.is_empty() {
+            distinct("baselines", &self.baselines, "a list such as [\"tomotopy\"]")?;
         }
         distinct("corpora", &self.corpora, "a list such as [\"kos\", \"nytlike@0.1\"]")?;
         distinct("topics", &self.topics, "a list such as [100, 1000]")?;
@@ -339,15 +343,15 @@ impl Plan {
             return Err(value("corpus", name, remedy));
         }
         for name in self.sampler.keys() {
-            if name.parse::<Contender>().map_or(true, Contender::is_rival) {
+            if name.parse::<Method>().map_or(true, Method::is_baseline) {
                 let remedy = format!("name a table [sampler.NAME] {}", sampler_names());
                 return Err(value("sampler", name, remedy));
             }
         }
-        for name in self.rival.keys() {
-            if name.parse::<Rival>().is_err() {
-                let remedy = format!("name a table [rival.NAME] {}", rival_names());
-                return Err(value("rival", name, remedy));
+        for name in self.baseline.keys() {
+            if name.parse::<Baseline>().is_err() {
+                let remedy = format!("name a table [baseline.NAME] {}", baseline_names());
+                return Err(value("baseline", name, remedy));
             }
         }
         self.variant.keys().try_for_each(|name| check_name(name))?;
@@ -379,11 +383,11 @@ fn value(key: &'static str, value: impl ToString, remedy: impl Into<String>) -> 
     LabError::Value { key, value: value.to_string(), remedy: remedy.into() }
 }
 
-/// A variant's name stands beside those of samplers and rivals; two variants cannot share one, since
+/// A variant's name stands beside those of samplers and baselines; two variants cannot share one, since
 /// TOML refuses a table that is there twice.
 fn check_name(name: &str) -> Result<(), LabError> {
-    if name.parse::<Contender>().is_ok() {
-        let remedy = "it is the name of a sampler or rival, give it one of its own";
+    if name.parse::<Method>().is_ok() {
+        let remedy = "it is the name of a sampler or baseline, give it one of its own";
         return Err(value("variant", name, remedy));
     }
     if !is_name(name) {
@@ -460,10 +464,10 @@ mod tests {
     }
 
     #[test]
-    fn rivals_are_contenders_like_samplers() {
+    fn baselines_are_methods_like_samplers() {
         let plan = parse(
-            "samplers = [\"warp\"]\nrivals = [\"mallet\", \"gensim\"]\ncorpora = [\"kos\"]\n\
-             held-out = 0.1\n[rival.mallet]\nepochs = 70\nseconds = 9.0\n",
+            "samplers = [\"warp\"]\nbaselines = [\"mallet\", \"gensim\"]\ncorpora = [\"kos\"]\n\
+             held-out = 0.1\n[baseline.mallet]\nepochs = 70\nseconds = 9.0\n",
         );
         let cells = plan.unwrap().cells(&Thresholds::default()).unwrap();
         let names: Vec<String> = cells.iter().map(Cell::name).collect();
@@ -474,20 +478,20 @@ mod tests {
         assert_eq!((cells[0].epochs, cells[1].epochs, cells[2].epochs), (100, 70, 100));
         assert_eq!((cells[1].seconds, cells[2].seconds), (Some(9.0), None));
         assert!(cells.iter().all(|cell| cell.held_out == Some(0.1)));
-        let alone = parse("samplers = []\nrivals = [\"spark\"]\ncorpora = [\"kos\"]").unwrap();
+        let alone = parse("samplers = []\nbaselines = [\"spark\"]\ncorpora = [\"kos\"]").unwrap();
         assert_eq!(alone.cells(&Thresholds::default()).unwrap().len(), 1);
     }
 
     #[test]
     fn a_corpus_has_limits_and_seeds_of_its_own() {
         let plan = parse(
-            "samplers = [\"light\", \"warp\"]\nrivals = [\"mallet\"]\n\
+            "samplers = [\"light\", \"warp\"]\nbaselines = [\"mallet\"]\n\
              corpora = [\"kos\", \"nytlike@0.1\", \"nips\"]\n\
              epochs = 9\nseconds = 50.0\nseeds = 1\n\
              [corpus.kos]\nseeds = [4, 7]\nseconds = 60.0\nevaluate-every = 3\nepochs = 8\n\
              [corpus.\"nytlike@0.1\"]\nseconds = 10.0\n\
              [sampler.warp]\nepochs = 90\nevaluate-every = 30\nseconds = 20.0\n\
-             [variant.b]\nsampler = \"warp\"\n[rival.mallet]\nseconds = 70.0\n",
+             [variant.b]\nsampler = \"warp\"\n[baseline.mallet]\nseconds = 70.0\n",
         )
         .unwrap();
         let cells = plan.cells(&Thresholds::default()).unwrap();
@@ -497,7 +501,7 @@ mod tests {
         assert_eq!(seeds, [("kos", 4), ("nytlike@0.1", 1), ("nips", 1), ("kos", 7)]);
         let how = |cell: &Cell| (cell.epochs, cell.evaluate_every, cell.seconds.unwrap());
         let how: Vec<_> = cells.iter().map(how).collect();
-        // light, warp, b, mallet: a contender's own goes first, and of two limits the smaller one.
+        // light, warp, b, mallet: a method's own goes first, and of two limits the smaller one.
         let kos = [(8, 3, 60.0), (90, 30, 20.0), (8, 3, 60.0), (8, 3, 60.0)];
         let generated = [(9, 5, 10.0), (90, 30, 10.0), (9, 5, 10.0), (9, 5, 10.0)];
         let nips = [(9, 5, 50.0), (90, 30, 20.0), (9, 5, 50.0), (9, 5, 70.0)];
@@ -510,7 +514,7 @@ mod tests {
     #[test]
     fn variants_come_after_samplers_with_options_of_their_own() {
         let plan = parse(
-            "samplers = [\"warp\"]\nrivals = [\"mallet\"]\ncorpora = [\"kos\"]\nepochs = 9\n\
+            "samplers = [\"warp\"]\nbaselines = [\"mallet\"]\ncorpora = [\"kos\"]\nepochs = 9\n\
              [sampler.warp]\nmh-steps = 4\n[variant.warp-8]\nsampler = \"warp\"\nmh-steps = 8\n\
              [variant.grid]\nsampler = \"warp\"\nranges = 2\nepochs = 3",
         );
@@ -543,8 +547,8 @@ mod tests {
             ("corpora = [\"kos\"]\nsampler = 3", "line 2"),
             ("corpora = [\"kos\"]\nepoch = 3", "epoch"),
             ("samplers = [\"gibbs\"]", "f-plus"),
-            ("rivals = [\"gibbs\"]", "tomotopy, gensim"),
-            ("[rival.mallet]\nmh-steps = 3", "mh-steps"),
+            ("baselines = [\"gibbs\"]", "tomotopy, gensim"),
+            ("[baseline.mallet]\nmh-steps = 3", "mh-steps"),
             ("[corpus.kos]\nepoch = 3", "unknown field `epoch`, expected one of `epochs`"),
             ("[corpus.kos]\ntopics = [3]", "line 2"),
             ("[corpus.kos]\nseeds = \"many\"", "a number of seeds"),
@@ -585,14 +589,14 @@ mod tests {
             ("corpora = [\"kos\"]\nlength-bins = [0]", "length-bins is [0]: give lengths"),
             ("corpora = [\"kos\"]\nlength-bins = [9, 9]", "length-bins is [9, 9]"),
             ("corpora = [\"kos\"]\n[sampler.gibbs]", "sampler is gibbs"),
-            ("corpora = [\"kos\"]\n[rival.warp]", "rival is warp: name a table"),
+            ("corpora = [\"kos\"]\n[baseline.warp]", "baseline is warp: name a table"),
             ("corpora = [\"kos\"]\nsamplers = []", "samplers is empty"),
-            ("corpora = [\"kos\"]\nsamplers = [\"spark\"]", "samplers is spark: rivals go"),
+            ("corpora = [\"kos\"]\nsamplers = [\"spark\"]", "samplers is spark: baselines go"),
             ("corpora = [\"kos\"]\n[variant.warp]\nsampler = \"light\"", "variant is warp: it is"),
             ("corpora = [\"kos\"]\n[variant.spark]\nsampler = \"light\"", "variant is spark: it"),
             ("corpora = [\"kos\"]\n[variant.A]\nsampler = \"light\"", "variant is A: give at most"),
             ("corpora = [\"kos\"]\n[variant.a]\nsampler = \"light\"\nepochs = 0", "epochs is 0"),
-            ("corpora = [\"kos\"]\nrivals = [\"spark\", \"spark\"]", "twice"),
+            ("corpora = [\"kos\"]\nbaselines = [\"spark\", \"spark\"]", "twice"),
             ("corpora = [\"kos\"]\nheld-out = 1.0", "held-out is 1: give a share"),
             ("corpora = [\"kos\"]\nheld-out = nan", "held-out is NaN"),
             ("corpora = [\"kos\"]\nseeds = 1000000", "number of runs is 1000000"),
@@ -619,7 +623,7 @@ mod tests {
             assert!(unknown.is_empty(), "{unknown:?}");
             assert!(cells.iter().all(|cell| cell.seconds.is_some()));
             // Everybody whose log joint can be computed.
-            let all = SamplerKind::ALL.into_iter().map(Contender::from).chain([Contender::Auto]);
+            let all = SamplerKind::ALL.into_iter().map(Method::from).chain([Method::Auto]);
             assert_eq!(plan.samplers, all.collect::<Vec<_>>());
         }
     }

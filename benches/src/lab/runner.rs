@@ -22,8 +22,8 @@ use super::process::{end_group, last_line, lead_group};
 use super::thresholds::Thresholds;
 use super::{Cell, LabError, Machine, Plan, Record, Store};
 
-/// A rival that hangs is given up after this, unless the plan says when.
-const RIVALS_TIMEOUT: Duration = Duration::from_secs(3600);
+/// A baseline that hangs is given up after this, unless the plan says when.
+const BASELINES_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// What a runner tells while it works.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +212,7 @@ impl Runner {
         shared: &Shared<'_>,
         tell: &impl Fn(News),
     ) -> Result<Outcome, LabError> {
-        let timeout = shared.timeout.or(cell.sampler.is_rival().then_some(RIVALS_TIMEOUT));
+        let timeout = shared.timeout.or(cell.sampler.is_baseline().then_some(BASELINES_TIMEOUT));
         let path = {
             // Two runs of one generated corpus are not to make it both.
             let _making = lock(&shared.corpora);
@@ -239,7 +239,7 @@ impl Runner {
             end_group(&mut child);
         }
         let status = child.wait().map_err(|error| fail(format!("lost: {error}")))?;
-        // What a rival has started may outlive it.
+        // What a baseline has started may outlive it.
         end_group(&mut child);
         clear(&scratch);
         let complaint = complaints.join().unwrap_or_default();
@@ -330,7 +330,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a run's scratch directory. Only rivals have one, so that often there is none.
+/// Removes a run's scratch directory. Only baselines have one, so that often there is none.
 fn clear(scratch: &Path) {
     let _ = std::fs::remove_dir_all(scratch);
 }

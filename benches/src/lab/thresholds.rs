@@ -194,7 +194,7 @@ pub fn entry(records: &[Record]) -> Option<String> {
         cell.topics,
         cell.alpha,
         cell.beta,
-        cell.contender(),
+        cell.method(),
         seeds.join(" "),
         first.machine.commit,
         levels.join(", ")

@@ -1,4 +1,4 @@
-//! What one contender does differently from the rest of a plan, or all of them on one corpus.
+//! What one method does differently from the rest of a plan, or all of them on one corpus.
 //!
 //! [`Overrides`] is the one list of options of our samplers that a plan can set: the tables
 //! `[sampler.X]` and `[variant.X]` and every [`Cell`](super::Cell) take in its fields. A new option
@@ -114,10 +114,10 @@ pub struct Variant {
     pub tuning: Tuning,
 }
 
-/// What one rival does differently from the rest of the plan.
+/// What one baseline does differently from the rest of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RivalTuning {
+pub struct BaselineTuning {
     /// Epochs at most.
     pub epochs: Option<u32>,
     /// CPU seconds of training at most.
@@ -126,8 +126,8 @@ pub struct RivalTuning {
     pub evaluate_every: Option<u32>,
 }
 
-impl From<RivalTuning> for Tuning {
-    fn from(RivalTuning { epochs, seconds, evaluate_every }: RivalTuning) -> Self {
+impl From<BaselineTuning> for Tuning {
+    fn from(BaselineTuning { epochs, seconds, evaluate_every }: BaselineTuning) -> Self {
         Self { epochs, seconds, evaluate_every, ..Self::default() }
     }
 }
@@ -138,7 +138,7 @@ impl From<RivalTuning> for Tuning {
 pub struct CorpusTuning {
     /// Epochs at most.
     pub epochs: Option<u32>,
-    /// CPU seconds of sampling at most; a contender's own limit can only be lower.
+    /// CPU seconds of sampling at most; a method's own limit can only be lower.
     pub seconds: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: Option<u32>,

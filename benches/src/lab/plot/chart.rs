@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_long_legend_goes_on_in_the_next_row() {
-        let names: Vec<String> = (0..14).map(|i| format!("contender-{i}")).collect();
+        let names: Vec<String> = (0..14).map(|i| format!("method-{i}")).collect();
         let mut scene = Scene::new(WIDTH as u32, HEIGHT as u32);
         let color = Color(1, 2, 3);
         legend(&mut scene, names.iter().map(|name| (name.as_str(), color, false)));

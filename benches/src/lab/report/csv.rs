@@ -35,11 +35,7 @@ impl Row {
     }
 
     fn cell(&mut self, cell: &Cell) -> &mut Self {
-        self.add(cell.contender())
-            .add(&cell.corpus)
-            .add(cell.topics)
-            .add(cell.threads)
-            .add(cell.seed)
+        self.add(cell.method()).add(&cell.corpus).add(cell.topics).add(cell.threads).add(cell.seed)
     }
 }
 
@@ -124,7 +120,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     out.push_str(
         ",peak_bytes,peak_bytes_reading,corpus_bytes,state_bytes,tokens,documents,words,\
          read_seconds,start_seconds,load,jobs,isa,ranges,corpus_fingerprint,assignments_fingerprint,\
-         held_out,kind,resolved_sampler,options,rival_version,rival_options,rival_clock,commit,compiler,build,system,cpu,cores,\
+         held_out,kind,resolved_sampler,options,baseline_version,baseline_options,baseline_clock,commit,compiler,build,system,cpu,cores,\
          caches\n",
     );
     for record in &results.records {
@@ -148,7 +144,7 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
     let (cell, outcome, machine) = (&record.cell, &record.outcome, &record.machine);
     let last = outcome.points.last();
     let score = last.map(|point| point.score(outcome.tokens));
-    let (resolved, rival) = (outcome.resolved.as_ref(), outcome.rival.as_ref());
+    let (resolved, baseline) = (outcome.resolved.as_ref(), outcome.baseline.as_ref());
     let mut row = Row::default();
     row.cell(cell)
         .add("finished")
@@ -189,9 +185,9 @@ fn finished(record: &Record, percents: &[&str], thresholds: &Thresholds) -> Row 
         .add(cell.sampler)
         .maybe(resolved.map(|resolved| resolved.sampler.name()))
         .add(describe(&cell.overrides))
-        .maybe(rival.map(|rival| &rival.version))
-        .maybe(rival.map(|rival| &rival.options))
-        .maybe(rival.map(|rival| &rival.clock))
+        .maybe(baseline.map(|baseline| &baseline.version))
+        .maybe(baseline.map(|baseline| &baseline.options))
+        .maybe(baseline.map(|baseline| &baseline.clock))
         .add(&machine.commit)
         .add(&machine.compiler)
         .add(&machine.build)

@@ -3,7 +3,7 @@
 use super::super::lengths::names;
 use super::super::plot::{BarGroup, Bars, Chart, Curve, Mark, Scale, Scene};
 use super::super::thresholds::Thresholds;
-use super::super::{Cell, Contender, Plan, Point, Record, Results};
+use super::super::{Cell, Method, Plan, Point, Record, Results};
 use super::colors::Colors;
 use super::summary::Group;
 use super::{lengths, quantities};
@@ -111,9 +111,9 @@ impl Place<'_> {
 
     fn curves_of(&self, points: impl Fn(&Record) -> Vec<(f64, f64)>) -> Vec<Curve> {
         let curve = |record: &&Record| Curve {
-            label: record.cell.contender().to_owned(),
-            color: self.colors.of(record.cell.sampler, record.cell.contender()),
-            dashed: record.cell.sampler.is_rival(),
+            label: record.cell.method().to_owned(),
+            color: self.colors.of(record.cell.sampler, record.cell.method()),
+            dashed: record.cell.sampler.is_baseline(),
             points: points(record),
         };
         self.records.iter().map(curve).collect()
@@ -235,7 +235,7 @@ fn bars(
     (title, note, y_label): (&str, &str, &str),
     value: impl Fn(&Group) -> Option<f64>,
 ) -> Option<Scene> {
-    let mut contenders: Vec<(&str, Contender)> = Vec::new();
+    let mut methods: Vec<(&str, Method)> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let many_threads = groups.iter().any(|group| group.threads != groups[0].threads);
     let label = |group: &Group| {
@@ -244,8 +244,8 @@ fn bars(
         format!("{}\nK = {}{threads}", group.corpus, group.topics)
     };
     for group in groups {
-        if !contenders.iter().any(|(name, _)| *name == group.name) {
-            contenders.push((&group.name, group.sampler));
+        if !methods.iter().any(|(name, _)| *name == group.name) {
+            methods.push((&group.name, group.sampler));
         }
         if !labels.contains(&label(group)) {
             labels.push(label(group));
@@ -253,10 +253,10 @@ fn bars(
     }
     let bar_group = |name: &String| BarGroup {
         label: name.clone(),
-        values: contenders
+        values: methods
             .iter()
-            .map(|(contender, _)| {
-                let found = groups.iter().find(|g| g.name == *contender && label(g) == *name);
+            .map(|(method, _)| {
+                let found = groups.iter().find(|g| g.name == *method && label(g) == *name);
                 found.and_then(&value).filter(|value| value.is_finite())
             })
             .collect(),
@@ -265,9 +265,9 @@ fn bars(
         title: title.to_owned(),
         note: note.to_owned(),
         y_label: y_label.to_owned(),
-        series: contenders
+        series: methods
             .iter()
-            .map(|&(name, contender)| (name.to_owned(), colors.of(contender, name)))
+            .map(|&(name, method)| (name.to_owned(), colors.of(method, name)))
             .collect(),
         groups: labels.iter().map(bar_group).collect(),
     }
@@ -276,7 +276,7 @@ fn bars(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{LengthBin, Rival};
+    use super::super::super::{Baseline, LengthBin};
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
@@ -289,16 +289,16 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_without_assignments_is_in_the_plot_of_perplexity() {
-        let (mut ours, mut rival) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
-        rival.cell.sampler = Rival::Gensim.into();
-        for (record, start) in [(&mut ours, 3000.0), (&mut rival, 4000.0)] {
+    fn a_baseline_without_assignments_is_in_the_plot_of_perplexity() {
+        let (mut ours, mut baseline) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
+        baseline.cell.sampler = Baseline::Gensim.into();
+        for (record, start) in [(&mut ours, 3000.0), (&mut baseline, 4000.0)] {
             for point in &mut record.outcome.points {
                 point.perplexity = Some(start - 50.0 * f64::from(point.epoch));
             }
         }
-        rival.outcome.points.iter_mut().for_each(|point| point.log_joint = None);
-        let (all, thresholds) = (results([ours, rival]), Thresholds::built_in());
+        baseline.outcome.points.iter_mut().for_each(|point| point.log_joint = None);
+        let (all, thresholds) = (results([ours, baseline]), Thresholds::built_in());
         let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let svg = |name: &str| plots.iter().find(|plot| plot.0.ends_with(name)).unwrap().1.svg();
         assert!(svg("perplexity-by-time").contains(">gensim<"));

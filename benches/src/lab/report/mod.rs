@@ -95,7 +95,7 @@ mod tests {
                     state: Some(2),
                 },
                 assignments_fingerprint: Some(u64::MAX),
-                rival: None,
+                baseline: None,
             },
         }
     }

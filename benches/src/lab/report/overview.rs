@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::Contender;
+use super::super::Method;
 use super::summary::Group;
 use super::table::{seconds, short};
 
@@ -62,7 +62,7 @@ fn table(topics: u32, groups: &[&Group]) -> Option<String> {
         let others: Vec<&Group> = groups
             .iter()
             .copied()
-            .filter(|other| other.corpus == group.corpus && other.sampler != Contender::Auto)
+            .filter(|other| other.corpus == group.corpus && other.sampler != Method::Auto)
             .collect();
         let ratio = |level: usize| {
             let best =
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_shortest_time_of_a_column_is_bold() {
         let mut all = results([2.0, 1.0, 1.0].map(|seconds| kos_record(1, seconds, -9.0)));
-        all.records[1].cell.sampler = Contender::Auto;
+        all.records[1].cell.sampler = Method::Auto;
         all.records[2].cell.corpus = "nips".parse().unwrap();
         let text = overview(&group(&all, &Thresholds::built_in()));
         let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();

@@ -3,16 +3,16 @@
 use lda_core::train::Choice;
 
 use super::super::thresholds::{Thresholds, crossing};
-use super::super::{Cell, Contender, CorpusName, Record, Results, median};
+use super::super::{Cell, CorpusName, Method, Record, Results, median};
 
-/// The runs of one sampler, variant or rival on one corpus at one K and number of threads. Figures are medians over
+/// The runs of one sampler, variant or baseline on one corpus at one K and number of threads. Figures are medians over
 /// the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Name of the sampler, variant or rival.
+    /// Name of the sampler, variant or baseline.
     pub name: String,
-    /// Sampler, or rival.
-    pub sampler: Contender,
+    /// Sampler, or baseline.
+    pub sampler: Method,
     /// What the library picked, where it was left to it.
     pub picked: Option<Choice>,
     /// Corpus.
@@ -92,7 +92,7 @@ pub fn group(results: &Results, thresholds: &Thresholds) -> Vec<Group> {
 /// Whether only the seed tells the two apart.
 fn same_group(a: &Cell, b: &Cell) -> bool {
     let place = |cell: &Cell| (cell.corpus.clone(), cell.topics, cell.threads);
-    a.contender() == b.contender() && place(a) == place(b)
+    a.method() == b.method() && place(a) == place(b)
 }
 
 fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
@@ -105,7 +105,7 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
     let tokens = |record: &Record| record.outcome.tokens as f64;
     let peak = |record: &Record| record.outcome.memory.peak.map(|bytes| bytes as f64);
     Group {
-        name: head.contender().to_owned(),
+        name: head.method().to_owned(),
         sampler: head.sampler,
         // By the corpus and K, so that seeds agree.
         picked: picked(&records),
@@ -128,7 +128,7 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
 }
 
 fn picked(records: &[&Record]) -> Option<Choice> {
-    let left_to_it = records.iter().find(|record| record.cell.sampler == Contender::Auto)?;
+    let left_to_it = records.iter().find(|record| record.cell.sampler == Method::Auto)?;
     let resolved = left_to_it.outcome.resolved.as_ref()?;
     Some(Choice { sampler: resolved.sampler, warm_up: resolved.warm_up })
 }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_was_picked_is_said() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(1, 1.0, -9.0)]);
-        all.records[1].cell.sampler = Contender::Auto;
+        all.records[1].cell.sampler = Method::Auto;
         let resolved = all.records[1].outcome.resolved.as_mut().unwrap();
         (resolved.sampler, resolved.warm_up) = (SamplerKind::Sparse, 0);
         let groups = group(&all, &Thresholds::built_in());

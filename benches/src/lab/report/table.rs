@@ -195,13 +195,13 @@ fn notes(plan: &Plan, results: &Results) -> String {
     }
     let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
     let variants = plan.variant.iter().map(|(name, variant)| (name, describe(variant)));
-    let rivals = plan.rival.iter().map(|(name, tuning)| (name, describe(tuning)));
+    let baselines = plan.baseline.iter().map(|(name, tuning)| (name, describe(tuning)));
     let corpora = plan.corpus.iter().map(|(name, tuning)| (name.as_str(), describe(tuning)));
-    let contenders = samplers.chain(variants).chain(rivals);
-    for (name, tuning) in contenders.map(|(name, told)| (name.as_str(), told)).chain(corpora) {
+    let methods = samplers.chain(variants).chain(baselines);
+    for (name, tuning) in methods.map(|(name, told)| (name.as_str(), told)).chain(corpora) {
         let _ = writeln!(out, "{name}: {tuning}.");
     }
-    out.push_str(&rivals_notes(results));
+    out.push_str(&baselines_notes(results));
     out.push_str(&Machines::of(results).describe());
     let loads = results.records.iter().filter_map(|record| record.load);
     if let Some(most) = loads.max_by(f64::total_cmp) {
@@ -231,16 +231,17 @@ fn jobs_note(results: &Results) -> String {
     )
 }
 
-/// What each rival said of itself: with what it was run, and what is in its clock.
-fn rivals_notes(results: &Results) -> String {
+/// What each baseline said of itself: with what it was run, and what is in its clock.
+fn baselines_notes(results: &Results) -> String {
     let mut notes: Vec<String> = Vec::new();
     for record in &results.records {
-        let Some(rival) = &record.outcome.rival else { continue };
+        let Some(baseline) = &record.outcome.baseline else { continue };
         let name = record.cell.sampler;
-        let note = format!("{name} is {}: {}. {}", rival.version, rival.options, rival.clock);
+        let note =
+            format!("{name} is {}: {}. {}", baseline.version, baseline.options, baseline.clock);
         let note = note.replace(['\n', '\r'], " ");
         // K, threads and seed are in the table.
-        let same = |other: &String| other.starts_with(&format!("{name} is {}:", rival.version));
+        let same = |other: &String| other.starts_with(&format!("{name} is {}:", baseline.version));
         if !notes.iter().any(same) {
             notes.push(note);
         }
@@ -253,7 +254,7 @@ mod tests {
     use lda_core::train::SamplerKind;
 
     use super::super::super::thresholds::Thresholds;
-    use super::super::super::{Cell, Contender, Failure};
+    use super::super::super::{Cell, Failure, Method};
     use super::super::group;
     use super::super::tests::{kos_record, results};
     use super::*;
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn rows_are_compared_with_the_best() {
         let mut all = results([3.0, 1.5, 1.0].map(|seconds| kos_record(1, seconds, -9.0)));
-        all.records[1].cell.sampler = Contender::Auto;
+        all.records[1].cell.sampler = Method::Auto;
         // Never at 99 %, though first at 95 %.
         all.records[2] = kos_record(1, 0.1, -9.5);
         all.records[2].cell.sampler = SamplerKind::Warp.into();

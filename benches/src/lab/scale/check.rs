@@ -5,10 +5,10 @@ use lda_dist::together::{Bytes, Options, Routing};
 use serde::{Deserialize, Serialize};
 
 use super::super::{CorpusName, LabError};
-use super::chance::Chance;
 use super::observe::Run;
 use super::project::{BytesByKind, Division};
 use super::rates::Rates;
+use super::rng::Rng;
 use super::sizes::Sizes;
 use super::words::{Lengths, Repeats};
 
@@ -97,14 +97,14 @@ impl Checking<'_> {
         let repeats = Repeats::of(self.corpus);
         let division =
             Division::new(&frequencies, &lengths, &repeats, self.topics, options, self.seed)?;
-        let mut chance = Chance::new(self.seed, 4);
+        let mut rng = Rng::new(self.seed, 4);
         let mut all = Vec::new();
         for epoch in 1..=epochs.last().copied().unwrap_or(0) {
             if !epochs.contains(&epoch) {
                 run.epoch()?;
                 continue;
             }
-            let before = run.look(&mut chance);
+            let before = run.look(&mut rng);
             let (bytes, work) = run.epoch()?;
             let state = run.look_back(before);
             let sizes = Sizes::new(self.topics, &state, self.seed);

@@ -26,19 +26,19 @@
 //!
 //! What was measured is kept, so that arms and machines can be changed without measuring again.
 
-mod chance;
 mod check;
 mod draw;
 mod limits;
 mod observe;
-mod pair;
 mod plan;
 mod project;
 mod rates;
 mod report;
+mod rng;
 mod rounds;
 mod sizes;
 mod state;
+mod traffic_model;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -51,7 +51,6 @@ use serde::{Deserialize, Serialize};
 use super::files::{create_directory, write_bytes};
 use super::machine::load;
 use super::{LabError, Machine};
-use chance::Chance;
 pub use check::Checked;
 use check::Checking;
 use observe::Run;
@@ -61,6 +60,7 @@ use project::Division;
 pub use project::{BytesByKind, Link, Projected, Time};
 use rates::Measuring;
 pub use rates::Rates;
+use rng::Rng;
 use sizes::Sizes;
 pub use state::{Curve, State};
 pub use words::Repeats;
@@ -242,9 +242,9 @@ fn measure(
 /// The same documents in another order.
 fn shuffle(corpus: &Corpus, seed: u64) -> Result<Corpus, LabError> {
     let mut order: Vec<usize> = (0..corpus.num_documents()).collect();
-    let mut chance = Chance::new(seed, 6);
+    let mut rng = Rng::new(seed, 6);
     for at in (1..order.len()).rev() {
-        order.swap(at, chance.below(at as u32 + 1) as usize);
+        order.swap(at, rng.below(at as u32 + 1) as usize);
     }
     let tokens = |document: usize| {
         let pairs = corpus.document(document).iter();
@@ -267,10 +267,10 @@ fn look(
         Options { shards: parts, partitions: parts.into(), rounds: parts, ..Options::default() };
     let options = Options { routing: Routing::Pull, ..cut };
     let mut run = Run::new(corpus, topics, seed, &options)?;
-    let mut chance = Chance::new(seed, 3);
+    let mut rng = Rng::new(seed, 3);
     let mut states = Vec::new();
     for epoch in 0..=after.last().copied().unwrap_or(0) {
-        let before = after.contains(&epoch).then(|| run.look(&mut chance));
+        let before = after.contains(&epoch).then(|| run.look(&mut rng));
         let work = run.epoch()?.1;
         tell(&format!("rows: epoch {}, {:.1} CPU s", epoch + 1, work.seconds));
         states.extend(before.map(|before| run.look_back(before)));

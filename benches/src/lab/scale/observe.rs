@@ -12,7 +12,7 @@ use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 
 use super::super::LabError;
-use super::chance::Chance;
+use super::rng::Rng;
 use super::state::{Bins, Curve, State};
 
 /// β of all of these runs.
@@ -217,7 +217,7 @@ impl Run {
     }
 
     /// The model of now.
-    pub fn look(&self, chance: &mut Chance) -> Before {
+    pub fn look(&self, rng: &mut Rng) -> Before {
         let code = RowCode::new(self.topics);
         let (mut words, mut documents) = (Bins::default(), Bins::default());
         let of_words = 0..self.together.num_words();
@@ -231,14 +231,14 @@ impl Run {
         });
         let mean = self.tokens as f64 / f64::from(self.topics);
         let most = self.together.totals().iter().copied().max().unwrap_or(0);
-        let curve = |bins: &Bins, chance: &mut Chance| match self.epoch {
+        let curve = |bins: &Bins, rng: &mut Rng| match self.epoch {
             0 => Curve::default(),
-            _ => Curve::fit(self.topics, bins, chance),
+            _ => Curve::fit(self.topics, bins, rng),
         };
         let state = State {
             after: self.epoch,
-            words: curve(&words, chance),
-            documents: curve(&documents, chance),
+            words: curve(&words, rng),
+            documents: curve(&documents, rng),
             changed: 1.0,
             within: 0.0,
             largest: f64::from(most) / mean,

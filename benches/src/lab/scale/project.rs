@@ -8,13 +8,13 @@ use lda_dist::together::{Options, Routing, place};
 use serde::{Deserialize, Serialize};
 
 use super::super::LabError;
-use super::chance::Chance;
-use super::pair::{Moved, Pairs, Pulled};
 use super::plan::MachinePlan;
 use super::rates::Rates;
+use super::rng::Rng;
 use super::rounds;
 use super::sizes::{Size, Sizes, class, totals};
 use super::state::State;
+use super::traffic_model::{Moved, Pairs, Pulled};
 use super::words::{Lengths, Repeats};
 
 /// Tokens, or words, of all pairs that are drawn together.
@@ -205,7 +205,7 @@ impl<'a> Division<'a> {
         let (hot, others): (Vec<u32>, Vec<u32>) =
             (0..all).partition(|&partition| self.placement.slices(partition).len() > 1);
         let (mut mean, mut by) = (Moved::default(), Vec::new());
-        let mut chance = Chance::new(self.seed, 77);
+        let mut rng = Rng::new(self.seed, 77);
         let mut number = 0;
         for alike in [others, hot].iter().filter(|alike| !alike.is_empty()) {
             let of_words = |&partition: &u32| {
@@ -220,7 +220,7 @@ impl<'a> Division<'a> {
             let a_pair = (tokens / shards).max(words) / partitions;
             let count = (DRAWN / a_pair).clamp(PAIRS.0, PAIRS.1).min(partitions * shards).round();
             // Each partition as often as any other.
-            let first = chance.below(alike.len() as u32) as usize;
+            let first = rng.below(alike.len() as u32) as usize;
             for step in 0..count as u64 {
                 let step = (step as f64 * partitions / count.min(partitions)) as usize;
                 let partition = alike[(first + step) % alike.len()];
@@ -250,10 +250,10 @@ impl<'a> Division<'a> {
     /// Bytes of what C_k gains in a round, by a server's rows and by all.
     pub fn round_totals(&self, state: &State) -> (f64, f64) {
         let moves = self.tokens() * state.changed / f64::from(self.options.rounds);
-        let mut chance = Chance::new(self.seed, 78);
+        let mut rng = Rng::new(self.seed, 78);
         let servers = f64::from(self.options.servers);
-        let of_server = totals(self.topics, moves / servers, &mut chance);
-        (of_server, totals(self.topics, moves, &mut chance))
+        let of_server = totals(self.topics, moves / servers, &mut rng);
+        (of_server, totals(self.topics, moves, &mut rng))
     }
 
     /// Bytes that shards hold when nothing is sampled, all of them together.

@@ -13,8 +13,8 @@ use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 
 use super::super::{CorpusName, LabError};
-use super::chance::Chance;
 use super::observe::{Run, Work};
+use super::rng::Rng;
 use super::state::State;
 
 /// Shards where there are few, and partitions where there are many.
@@ -201,13 +201,13 @@ impl Measuring<'_> {
 
     /// Seconds of a byte that is written, and read: rows of words of all frequencies.
     fn coding(&self, state: &State) -> (f64, f64) {
-        let mut chance = Chance::new(self.seed, 5);
+        let mut rng = Rng::new(self.seed, 5);
         let code = RowCode::new(self.topics);
         let frequencies = self.corpus.word_frequencies();
         let (mut rows, mut size) = (Vec::new(), 0);
         while size < WRITTEN && rows.len() < frequencies.len() * 4 {
-            let tokens = frequencies[chance.below(frequencies.len() as u32) as usize].max(1);
-            let row = state.words.row(self.topics, tokens, &mut chance);
+            let tokens = frequencies[rng.below(frequencies.len() as u32) as usize].max(1);
+            let row = state.words.row(self.topics, tokens, &mut rng);
             size += code.size(&row);
             rows.push(row);
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lda_dist::wire::RowCode;
 
-use super::chance::Chance;
+use super::rng::Rng;
 use super::state::{ONE_BY_ONE, State, one, up_to};
 
 /// Up to here each number of tokens is a class of its own, then there are so many an octave.
@@ -80,12 +80,12 @@ impl<'a> Sizes<'a> {
         if let Some(&known) = self.rows.borrow().get(&class) {
             return known;
         }
-        let mut chance = Chance::new(self.seed, 1000 + u64::from(class));
+        let mut rng = Rng::new(self.seed, 1000 + u64::from(class));
         let (tokens, code) = (least(class), RowCode::new(self.topics));
         let rows = (DRAWN / tokens.min(f64::from(self.topics))).clamp(3.0, 1000.0) as u32;
         let mut size = Size::default();
         for _ in 0..rows {
-            let row = self.state.words.row(self.topics, chance.round(tokens), &mut chance);
+            let row = self.state.words.row(self.topics, rng.round(tokens), &mut rng);
             size.entries += row.len() as f64 / f64::from(rows);
             size.bytes += code.size(&row) as f64 / f64::from(rows);
         }
@@ -112,7 +112,7 @@ impl<'a> Sizes<'a> {
             return known;
         }
         let number = u64::from(classes.0) << 20 | u64::from(classes.1) << 1 | 1 << 50;
-        let mut chance = Chance::new(self.seed, number);
+        let mut rng = Rng::new(self.seed, number);
         let code = RowCode::new(self.topics);
         // The middle of the class.
         let middle = if of_shard <= SINGLE { 1.0 } else { (0.5 / AN_OCTAVE).exp2() };
@@ -125,7 +125,7 @@ impl<'a> Sizes<'a> {
         let rows = (DRAWN / 10.0 / (2.0 * moves).clamp(1.0, shares.len() as f64)).clamp(2.0, 200.0);
         let mut size = Size::default();
         for _ in 0..rows as u32 {
-            let row = gained(self.topics, (&shares, &sums), chance.round(moves), &mut chance);
+            let row = gained(self.topics, (&shares, &sums), rng.round(moves), &mut rng);
             size.entries += row.len() as f64 / rows.floor();
             size.bytes += code.size(&row) as f64 / rows.floor();
         }
@@ -139,21 +139,21 @@ fn gained(
     topics: u32,
     (shares, up_to): (&[f64], &[f64]),
     moves: u64,
-    chance: &mut Chance,
+    rng: &mut Rng,
 ) -> Vec<(u32, i32)> {
     let mut each = vec![0i64; shares.len()];
     if moves > ONE_BY_ONE {
         // The difference of two Poisson numbers, which none or both are of a token that would come back.
         for (by, share) in each.iter_mut().zip(shares) {
-            *by = chance.poisson(share * moves as f64) as i64
-                - chance.poisson(share * moves as f64) as i64;
+            *by =
+                rng.poisson(share * moves as f64) as i64 - rng.poisson(share * moves as f64) as i64;
         }
     } else {
         for _ in 0..moves {
-            let from = one(up_to, chance);
-            let mut to = one(up_to, chance);
+            let from = one(up_to, rng);
+            let mut to = one(up_to, rng);
             while to == from {
-                to = one(up_to, chance);
+                to = one(up_to, rng);
             }
             each[from] -= 1;
             each[to] += 1;
@@ -163,20 +163,19 @@ fn gained(
     let some = each.into_iter().filter(|&by| by != 0);
     let mut gained: Vec<i32> = some.map(|by| by.clamp(-most, most) as i32).collect();
     for at in (1..gained.len()).rev() {
-        gained.swap(at, chance.below(at as u32 + 1) as usize);
+        gained.swap(at, rng.below(at as u32 + 1) as usize);
     }
     let below = topics.max(gained.len() as u32);
-    chance.some(gained.len() as u32, below).into_iter().zip(gained).collect()
+    rng.some(gained.len() as u32, below).into_iter().zip(gained).collect()
 }
 
 /// Bytes of what C_k gains where so many tokens change their topics.
-pub(super) fn totals(topics: u32, moves: f64, chance: &mut Chance) -> f64 {
+pub(super) fn totals(topics: u32, moves: f64, rng: &mut Rng) -> f64 {
     let shares = vec![1.0 / f64::from(topics); topics as usize];
     if topics == 1 {
         return 1.0;
     }
-    RowCode::new(topics).size(&gained(topics, (&shares, &up_to(&shares)), moves as u64, chance))
-        as f64
+    RowCode::new(topics).size(&gained(topics, (&shares, &up_to(&shares)), moves as u64, rng)) as f64
 }
 
 #[cfg(test)]
@@ -207,11 +206,11 @@ mod tests {
         let one = sizes.row(1);
         // A byte and twelve bits.
         assert!((one.entries - 1.0).abs() < 1e-9 && (one.bytes - 3.0).abs() < 1e-9, "{one:?}");
-        let mut chance = Chance::new(9, 9);
+        let mut rng = Rng::new(9, 9);
         for tokens in [7, 90, 3333, 200_000] {
             let found = sizes.row(tokens);
             let mut draw = || {
-                let row = state.words.row(1000, tokens, &mut chance);
+                let row = state.words.row(1000, tokens, &mut rng);
                 RowCode::new(1000).size(&row) as f64
             };
             let drawn = (0..50).map(|_| draw()).sum::<f64>() / 50.0;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 
-use super::chance::Chance;
+use super::rng::Rng;
 
 /// Of the measured lines, so much of ln n says how they go on.
 const END: f64 = 2.0 * std::f64::consts::LN_2;
@@ -72,7 +72,7 @@ impl Bin {
 
 impl Curve {
     /// Of measured rows.
-    pub(super) fn fit(topics: u32, bins: &Bins, chance: &mut Chance) -> Self {
+    pub(super) fn fit(topics: u32, bins: &Bins, rng: &mut Rng) -> Self {
         let all = f64::from(topics);
         let point = |bin: &Bin| {
             let (tokens, entries) =
@@ -95,7 +95,7 @@ impl Curve {
             let of = Self { uneven, ..curve.clone() };
             let each = bins.0.values().map(|bin| {
                 let tokens = Bin::mean(bin.tokens, bin.rows);
-                let mut draw = || code.size(&of.row(topics, chance.round(tokens), chance)) as f64;
+                let mut draw = || code.size(&of.row(topics, rng.round(tokens), rng)) as f64;
                 let drawn: f64 = (0..DRAWN).map(|_| draw()).sum::<f64>() / f64::from(DRAWN);
                 let real = Bin::mean(bin.bytes, bin.rows);
                 bin.bytes as f64 * (drawn / real).ln().powi(2)
@@ -136,43 +136,43 @@ impl Curve {
     }
 
     /// A row of so many tokens.
-    pub(super) fn row(&self, topics: u32, tokens: u64, chance: &mut Chance) -> Vec<(u32, u32)> {
+    pub(super) fn row(&self, topics: u32, tokens: u64, rng: &mut Rng) -> Vec<(u32, u32)> {
         let most = u64::from(u32::MAX);
         if self.points.is_empty() {
             if tokens <= ONE_BY_ONE {
-                let mut drawn: Vec<u32> = (0..tokens).map(|_| chance.below(topics)).collect();
+                let mut drawn: Vec<u32> = (0..tokens).map(|_| rng.below(topics)).collect();
                 drawn.sort_unstable();
                 let runs = drawn.chunk_by(|a, b| a == b);
                 return runs.map(|run| (run[0], run.len() as u32)).collect();
             }
             let mean = tokens as f64 / f64::from(topics);
-            let each = (0..topics).map(|topic| (topic, chance.poisson(mean).min(most) as u32));
+            let each = (0..topics).map(|topic| (topic, rng.poisson(mean).min(most) as u32));
             return each.filter(|entry| entry.1 > 0).collect();
         }
         let mean = self.entries(topics, tokens as f64);
-        let entries = chance.round(mean).clamp(1, tokens.max(1)).min(topics.into()) as usize;
+        let entries = rng.round(mean).clamp(1, tokens.max(1)).min(topics.into()) as usize;
         let left = tokens.saturating_sub(entries as u64);
         let mut counts = vec![1u64; entries];
-        deal(left, &self.shares(entries), &mut counts, chance);
-        // Which topic is the first is chance, and matters no further: gaps are drawn.
+        deal(left, &self.shares(entries), &mut counts, rng);
+        // Which topic is the first is rng, and matters no further: gaps are drawn.
         for at in (1..counts.len()).rev() {
-            counts.swap(at, chance.below(at as u32 + 1) as usize);
+            counts.swap(at, rng.below(at as u32 + 1) as usize);
         }
-        let some = chance.some(entries as u32, topics);
+        let some = rng.some(entries as u32, topics);
         some.into_iter().zip(counts).map(|(topic, count)| (topic, count.min(most) as u32)).collect()
     }
 }
 
 /// Deals tokens to topics by their shares.
-fn deal(tokens: u64, shares: &[f64], counts: &mut [u64], chance: &mut Chance) {
+fn deal(tokens: u64, shares: &[f64], counts: &mut [u64], rng: &mut Rng) {
     if tokens > ONE_BY_ONE {
         for (count, share) in counts.iter_mut().zip(shares) {
-            *count += chance.poisson(share * tokens as f64);
+            *count += rng.poisson(share * tokens as f64);
         }
         return;
     }
     let up_to = up_to(shares);
-    (0..tokens).for_each(|_| counts[one(&up_to, chance)] += 1);
+    (0..tokens).for_each(|_| counts[one(&up_to, rng)] += 1);
 }
 
 /// Sums of shares.
@@ -186,8 +186,8 @@ pub(super) fn up_to(shares: &[f64]) -> Vec<f64> {
 }
 
 /// One of several, by such sums.
-pub(super) fn one(up_to: &[f64], chance: &mut Chance) -> usize {
-    let at = chance.unit() * up_to.last().copied().unwrap_or(0.0);
+pub(super) fn one(up_to: &[f64], rng: &mut Rng) -> usize {
+    let at = rng.unit() * up_to.last().copied().unwrap_or(0.0);
     up_to.partition_point(|&up_to| up_to <= at).min(up_to.len() - 1)
 }
 
@@ -215,11 +215,11 @@ mod tests {
 
     const TOPICS: u32 = 500;
 
-    fn bins(curve: &Curve, chance: &mut Chance) -> Bins {
+    fn bins(curve: &Curve, rng: &mut Rng) -> Bins {
         let mut bins = Bins::default();
         for tokens in [1, 2, 3, 5, 9, 20, 45, 100, 400, 1500, 6000, 30_000] {
             for _ in 0..40 {
-                bins.add(RowCode::new(TOPICS), &curve.row(TOPICS, tokens, chance));
+                bins.add(RowCode::new(TOPICS), &curve.row(TOPICS, tokens, rng));
             }
         }
         bins
@@ -233,18 +233,18 @@ mod tests {
             let found = curve.entries(TOPICS, tokens);
             assert!((found / exact - 1.0).abs() < 0.002, "{found} and {exact}");
         }
-        let mut chance = Chance::new(1, 1);
-        let row = curve.row(TOPICS, 1_000_000, &mut chance);
+        let mut rng = Rng::new(1, 1);
+        let row = curve.row(TOPICS, 1_000_000, &mut rng);
         let all: u64 = row.iter().map(|entry| u64::from(entry.1)).sum();
         assert!(row.len() == 500 && all.abs_diff(1_000_000) < 5000, "{all}");
     }
 
     #[test]
     fn what_was_measured_is_found_again() {
-        let mut chance = Chance::new(7, 1);
+        let mut rng = Rng::new(7, 1);
         let points = vec![(0.0, 0.0), (5.0, 3.0), (11.0, 6.5)];
         let made = Curve { points, slope: 0.58, uneven: 1.0 };
-        let fitted = Curve::fit(TOPICS, &bins(&made, &mut chance), &mut chance);
+        let fitted = Curve::fit(TOPICS, &bins(&made, &mut rng), &mut rng);
         assert!((fitted.uneven - 1.0).abs() < 0.3, "{fitted:?}");
         assert!((fitted.slope - 0.58).abs() < 0.1, "{fitted:?}");
         for tokens in [1.0, 4.0, 30.0, 700.0, 20_000.0, 1e6, 1e9] {
@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn tokens_are_dealt_whole() {
-        let mut chance = Chance::new(2, 1);
+        let mut rng = Rng::new(2, 1);
         let mut counts = [0; 3];
-        deal(1000, &[0.5, 0.3, 0.2], &mut counts, &mut chance);
+        deal(1000, &[0.5, 0.3, 0.2], &mut counts, &mut rng);
         assert_eq!(counts.iter().sum::<u64>(), 1000);
         let mut counts = [0; 3];
-        deal(1_000_000, &[0.5, 0.3, 0.2], &mut counts, &mut chance);
+        deal(1_000_000, &[0.5, 0.3, 0.2], &mut counts, &mut rng);
         assert!(counts[0].abs_diff(500_000) < 4000, "{counts:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use lda_core::Corpus;
 use serde::{Deserialize, Serialize};
 
-use super::chance::Chance;
+use super::rng::Rng;
 
 /// Lengths that a law is divided into.
 const LENGTHS: u32 = 256;
@@ -27,9 +27,9 @@ pub(super) fn frequencies(
     let tokens = tokens as f64;
     let mut each: Vec<u64> =
         (0..words).map(|rank| ((tokens * weight(rank) / all).round() as u64).max(1)).collect();
-    let mut chance = Chance::new(seed, 1);
+    let mut rng = Rng::new(seed, 1);
     for at in (1..each.len()).rev() {
-        each.swap(at, chance.below(at as u32 + 1) as usize);
+        each.swap(at, rng.below(at as u32 + 1) as usize);
     }
     each
 }
@@ -132,11 +132,11 @@ impl Lengths {
     }
 
     /// So many documents, as different as all are: numbers of their lengths, ascending.
-    pub fn some(&self, count: u32, chance: &mut Chance) -> Vec<usize> {
+    pub fn some(&self, count: u32, rng: &mut Rng) -> Vec<usize> {
         let all: f64 = self.each.iter().map(|it| it.1).sum();
         let (mut at, mut so_far) = (0, self.each.first().map_or(0.0, |it| it.1));
         let some = (0..count).map(|number| {
-            let wanted = all * (f64::from(number) + chance.unit()) / f64::from(count);
+            let wanted = all * (f64::from(number) + rng.unit()) / f64::from(count);
             while so_far < wanted && at + 1 < self.each.len() {
                 at += 1;
                 so_far += self.each[at].1;
@@ -157,8 +157,8 @@ impl Lengths {
     }
 
     /// Which length the document of a token has that was drawn from all.
-    pub fn of_token(&self, chance: &mut Chance) -> usize {
-        let at = chance.unit();
+    pub fn of_token(&self, rng: &mut Rng) -> usize {
+        let at = rng.unit();
         self.up_to.partition_point(|&up_to| up_to <= at).min(self.each.len() - 1)
     }
 }
@@ -202,9 +202,9 @@ mod tests {
         let corpus = Corpus::from_tokens([vec![0; 3], vec![0; 3], vec![0; 6]]).unwrap();
         let lengths = Lengths::of(&corpus);
         assert_eq!(lengths.each(), [(3, 2.0), (6, 1.0)]);
-        let mut chance = Chance::new(1, 1);
-        assert_eq!(lengths.some(3, &mut chance), [0, 0, 1]);
-        let long = (0..10_000).filter(|_| lengths.of_token(&mut chance) == 1).count();
+        let mut rng = Rng::new(1, 1);
+        assert_eq!(lengths.some(3, &mut rng), [0, 0, 1]);
+        let long = (0..10_000).filter(|_| lengths.of_token(&mut rng) == 1).count();
         assert!(long.abs_diff(5000) < 200, "{long}");
     }
 }

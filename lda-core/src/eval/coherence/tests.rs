@@ -3,7 +3,7 @@
 use super::*;
 use crate::corpus::CorpusBuilder;
 
-/// The corpus of `benches/rivals/coherence_reference.py`.
+/// The corpus of `benches/baselines/coherence_reference.py`.
 fn corpus(keep_order: bool) -> Corpus {
     let mut state = 42u64;
     let mut next = || {

@@ -6,7 +6,7 @@ tokens; D documents, V words, K topics, ids from 0:
     assignments D V K
     word:topic word:topic ...
 
-or, of a rival without assignments, weights of the words, a line a topic, on any scale:
+or, of a baseline without assignments, weights of the words, a line a topic, on any scale:
 
     weights K V
     weight weight ...
@@ -31,7 +31,7 @@ class Lab:
     """The lab's end of the conversation."""
 
     def __init__(self):
-        # Rivals print what they like; only lines of ours may go to the lab.
+        # Baselines print what they like; only lines of ours may go to the lab.
         self.out = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
 
@@ -54,7 +54,7 @@ class Lab:
             raise Stop
 
     def done(self, version, options, clock, peak_bytes=None):
-        """Says goodbye. `options` is a dictionary, by the rival's own names."""
+        """Says goodbye. `options` is a dictionary, by the baseline's own names."""
         python = ".".join(map(str, sys.version_info[:3]))
         self._print({"done": {
             "version": f"{version}, Python {python}",
@@ -120,7 +120,7 @@ def evaluations(job):
 
 
 def doublings(job):
-    """Epochs to be evaluated of a rival that has to begin again for each: 1, 2, 4, ... times
+    """Epochs to be evaluated of a baseline that has to begin again for each: 1, 2, 4, ... times
     `evaluate-every` and the last, which together cost at most three times the last. Wants to be sent
     the CPU seconds of each, and then goes no further than the time allows, as far as can be foreseen.
     """
@@ -184,7 +184,7 @@ def own_peak():
 
 
 def train(lab, job, epochs, step, write):
-    """Trains a rival that can go on from where it was: `step(n)` makes n epochs, `write(epoch)` a
+    """Trains a baseline that can go on from where it was: `step(n)` makes n epochs, `write(epoch)` a
     file. Returns when the lab, the epochs or the time say so. Epoch 0 is the start."""
     clock, epoch = Clock(), 0
     try:

@@ -1,4 +1,4 @@
-//! Rivals in a run: an adapter that does well, and others that crash, hang, lie or are not there.
+//! Baselines in a run: an adapter that does well, and others that crash, hang, lie or are not there.
 //!
 //! The adapters are a shell script, so nothing has to be installed.
 #![cfg(all(feature = "lab", unix))]
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lda_benches::synthetic::Spec;
 use lda_core::corpus::write_uci;
 
-/// Speaks the adapters' protocol: a rival's name, then `)` and what it does.
+/// Speaks the adapters' protocol: a baseline's name, then `)` and what it does.
 const ADAPTER: &str = r#"#!/bin/sh
 read -r job
 value() { printf '%s' "$job" | sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
@@ -69,9 +69,9 @@ const LIE: &str = r#"
     evaluated 0 0.txt; finished ;;
 "#;
 
-/// A directory with a corpus named tiny and an adapter of these rivals.
-fn directory(name: &str, rivals: &[(&str, &str)]) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rivals").join(name);
+/// A directory with a corpus named tiny and an adapter of these baselines.
+fn directory(name: &str, baselines: &[(&str, &str)]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("baselines").join(name);
     // Left over from an earlier run, or not there.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
@@ -79,11 +79,12 @@ fn directory(name: &str, rivals: &[(&str, &str)]) -> PathBuf {
     let corpus = spec.generate(1).unwrap().corpus;
     write_uci(&corpus, fs::File::create(path.join("docword.tiny.txt")).unwrap()).unwrap();
     let mut script = ADAPTER.to_owned();
-    for (rival, does) in rivals {
-        script += &format!("{rival}) {}", does.replace("HERE", &format!("'{}'", path.display())));
+    for (baseline, does) in baselines {
+        script +=
+            &format!("{baseline}) {}", does.replace("HERE", &format!("'{}'", path.display())));
     }
-    script += "*) echo 'no such rival' >&2; exit 1 ;;\nesac\n";
-    let program = path.join("rival");
+    script += "*) echo 'no such baseline' >&2; exit 1 ;;\nesac\n";
+    let program = path.join("baseline");
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -92,8 +93,8 @@ fn directory(name: &str, rivals: &[(&str, &str)]) -> PathBuf {
 fn command(directory: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     command.args(arguments.split_whitespace()).current_dir(directory);
-    command.env("LDA_CORPORA", directory).env("LDA_RIVALS", directory);
-    command.env_remove("LDA_MALLET").env("LDA_WARPLDA", directory.join("rival"));
+    command.env("LDA_CORPORA", directory).env("LDA_BASELINES", directory);
+    command.env_remove("LDA_MALLET").env("LDA_WARPLDA", directory.join("baseline"));
     command
 }
 
@@ -123,9 +124,9 @@ fn column(csv: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn rivals_stand_beside_our_samplers() {
+fn baselines_stand_beside_our_samplers() {
     let directory = directory("beside", &[("tomotopy", GOOD), ("gensim", VARIATIONAL)]);
-    let run = "run --corpus tiny --topics 4 --rival tomotopy,gensim --held-out 0.3 --epochs 4 \
+    let run = "run --corpus tiny --topics 4 --baseline tomotopy,gensim --held-out 0.3 --epochs 4 \
                --evaluate-every 2 --length-bins 100 --alpha 0.5 --out out";
     // Left over from a run that was interrupted.
     let scratch = directory.join("out/scratch/tiny-k4-tomotopy-t1-s1");
@@ -164,21 +165,21 @@ fn rivals_stand_beside_our_samplers() {
     let number = |key: &str| job[key].as_f64().unwrap();
     let numbers = ["topics", "alpha", "beta", "epochs", "evaluate-every", "seed", "threads"];
     assert_eq!(numbers.map(number), [4.0, 0.5, 0.01, 4.0, 2.0, 1.0, 1.0]);
-    // What a rival leaves in its scratch directory is gone, and a finished run is kept.
+    // What a baseline leaves in its scratch directory is gone, and a finished run is kept.
     assert!(!scratch.exists());
     assert_eq!(stderr(&lab(&directory, run)).matches("finished before").count(), 3);
 }
 
 #[test]
-fn what_is_wrong_with_a_rival_stands_in_its_row_and_the_run_goes_on() {
-    let rivals = [("tomotopy", GOOD), ("gensim", CRASH), ("spark", HANG), ("warplda", LIE)];
-    let directory = directory("wrong", &rivals);
-    let plan = "samplers = []\nrivals = [\"gensim\", \"spark\", \"mallet\", \"warplda\", \"tomotopy\"]\n\
+fn what_is_wrong_with_a_baseline_stands_in_its_row_and_the_run_goes_on() {
+    let baselines = [("tomotopy", GOOD), ("gensim", CRASH), ("spark", HANG), ("warplda", LIE)];
+    let directory = directory("wrong", &baselines);
+    let plan = "samplers = []\nbaselines = [\"gensim\", \"spark\", \"mallet\", \"warplda\", \"tomotopy\"]\n\
                 corpora = [\"tiny\"]\ntopics = [4]\ntimeout = 5.0\n";
     fs::write(directory.join("plan.toml"), plan).unwrap();
-    wrong_rivals_have_their_rows(&directory, "run plan.toml --out out");
+    wrong_baselines_have_their_rows(&directory, "run plan.toml --out out");
     // No other rows, and in no other order, where some run at once.
-    wrong_rivals_have_their_rows(&directory, "run plan.toml --out at-once --jobs 3");
+    wrong_baselines_have_their_rows(&directory, "run plan.toml --out at-once --jobs 3");
     let rows = |out: &str| {
         let text = fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
         column(&text, "sampler")
@@ -187,14 +188,14 @@ fn what_is_wrong_with_a_rival_stands_in_its_row_and_the_run_goes_on() {
     assert_eq!(rows("at-once"), rows("out"));
 }
 
-fn wrong_rivals_have_their_rows(directory: &Path, arguments: &str) {
+fn wrong_baselines_have_their_rows(directory: &Path, arguments: &str) {
     let output = lab(directory, arguments);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout.clone()).unwrap();
-    let row = |rival: &str| {
-        let start = format!("| {rival} |");
+    let row = |baseline: &str| {
+        let start = format!("| {baseline} |");
         let row = table.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| {
-            panic!("no row of {rival}: {table}");
+            panic!("no row of {baseline}: {table}");
         });
         row.to_owned()
     };
@@ -207,9 +208,9 @@ fn wrong_rivals_have_their_rows(directory: &Path, arguments: &str) {
     assert!(is_gone(directory, "spark"), "{table}");
 }
 
-/// Whether the process that a hanging rival started has ended.
-fn is_gone(directory: &Path, rival: &str) -> bool {
-    let pid = fs::read_to_string(directory.join(format!("pid-{rival}"))).unwrap();
+/// Whether the process that a hanging baseline started has ended.
+fn is_gone(directory: &Path, baseline: &str) -> bool {
+    let pid = fs::read_to_string(directory.join(format!("pid-{baseline}"))).unwrap();
     let state = if cfg!(target_os = "linux") {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.rsplit(") ").next().unwrap_or_default().to_owned()
@@ -230,26 +231,26 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_lab_that_is_ended_takes_its_rivals_along() {
-    let rivals = ["spark", "gensim"];
-    let directory = directory("ended", &rivals.map(|rival| (rival, HANG)));
+fn a_lab_that_is_ended_takes_its_baselines_along() {
+    let baselines = ["spark", "gensim"];
+    let directory = directory("ended", &baselines.map(|baseline| (baseline, HANG)));
     let arguments =
-        "run --corpus tiny --rival spark,gensim --topics 4 --epochs 2 --jobs 3 --out out";
+        "run --corpus tiny --baseline spark,gensim --topics 4 --epochs 2 --jobs 3 --out out";
     let mut lab = command(&directory, arguments).stderr(Stdio::null()).spawn().unwrap();
-    for rival in rivals {
-        let pid = directory.join(format!("pid-{rival}"));
-        wait_until("the rival starts", || pid.exists());
+    for baseline in baselines {
+        let pid = directory.join(format!("pid-{baseline}"));
+        wait_until("the baseline starts", || pid.exists());
     }
     // Both at once.
-    assert!(!rivals.iter().any(|rival| is_gone(&directory, rival)));
+    assert!(!baselines.iter().any(|baseline| is_gone(&directory, baseline)));
     // What was finished beside them is kept.
     let kept = directory.join("out/cells/tiny-k4-f-plus-t1-s1.json");
     wait_until("our sampler is done", || kept.exists());
     // Without a chance to say goodbye.
     lab.kill().unwrap();
     lab.wait().unwrap();
-    for rival in rivals {
-        wait_until("the rival ends", || is_gone(&directory, rival));
+    for baseline in baselines {
+        wait_until("the baseline ends", || is_gone(&directory, baseline));
     }
     assert!(kept.exists());
 }
@@ -260,13 +261,13 @@ fn a_lab_that_cannot_keep_results_ends_what_runs() {
     fs::create_dir(directory.join("out")).unwrap();
     // Where the directory of results should be.
     fs::write(directory.join("out/cells"), "").unwrap();
-    let run = "run --corpus tiny --rival spark --topics 4 --epochs 2 --jobs 2 --again --out out";
+    let run = "run --corpus tiny --baseline spark --topics 4 --epochs 2 --jobs 2 --again --out out";
     let output = lab(&directory, run);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
     // It may have been ended before it had started anything.
     if directory.join("pid-spark").exists() {
-        wait_until("the rival ends", || is_gone(&directory, "spark"));
+        wait_until("the baseline ends", || is_gone(&directory, "spark"));
     }
 }
 
@@ -288,7 +289,7 @@ fn adapters_that_break_the_protocol_are_told_how() {
         ("head -c 100000 /dev/zero ;;\n", "longer than the 65536 bytes"),
     ] {
         let directory = directory("protocol", &[("tomotopy", does)]);
-        let output = lab(&directory, "run --corpus tiny --rival tomotopy --epochs 2 --out out");
+        let output = lab(&directory, "run --corpus tiny --baseline tomotopy --epochs 2 --out out");
         assert_eq!(output.status.code(), Some(1), "{does}: {}", stderr(&output));
         assert!(stderr(&output).contains(expected), "{does}: {}", stderr(&output));
     }
@@ -297,18 +298,19 @@ fn adapters_that_break_the_protocol_are_told_how() {
 #[test]
 fn packages_that_are_not_there_are_told_how_to_get_there() {
     let directory = directory("packages", &[]);
-    let mut command = command(&directory, "run --corpus tiny --rival gensim --epochs 2 --out out");
-    let output = command.env_remove("LDA_RIVALS").env("CARGO_TARGET_DIR", &directory).output();
+    let mut command =
+        command(&directory, "run --corpus tiny --baseline gensim --epochs 2 --out out");
+    let output = command.env_remove("LDA_BASELINES").env("CARGO_TARGET_DIR", &directory).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let expected = "gensim: not installed: run benches/rivals/setup";
+    let expected = "gensim: not installed: run benches/baselines/setup";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
 }
 
 #[test]
-fn unknown_rivals_are_refused() {
+fn unknown_baselines_are_refused() {
     let directory = directory("unknown", &[]);
-    let output = lab(&directory, "run --corpus tiny --rival vowpal");
+    let output = lab(&directory, "run --corpus tiny --baseline vowpal");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("tomotopy, gensim, scikit-learn"), "{}", stderr(&output));
     let help = lab(&directory, "run --help");

@@ -6,9 +6,9 @@ use lda_core::random::{Xoshiro256PlusPlus, mix};
 const MANY: f64 = 64.0;
 
 /// A stream of draws.
-pub(super) struct Chance(Xoshiro256PlusPlus);
+pub(super) struct Rng(Xoshiro256PlusPlus);
 
-impl Chance {
+impl Rng {
     /// Of a seed, for something that has a number.
     pub fn new(seed: u64, number: u64) -> Self {
         Self(Xoshiro256PlusPlus::from_seed(mix(mix(seed) ^ number)))
@@ -102,24 +102,24 @@ mod tests {
 
     #[test]
     fn draws_have_their_means() {
-        let mut chance = Chance::new(1, 2);
-        let mut mean = |of: &mut dyn FnMut(&mut Chance) -> f64| {
-            (0..40_000).map(|_| of(&mut chance)).sum::<f64>() / 40_000.0
+        let mut rng = Rng::new(1, 2);
+        let mut mean = |of: &mut dyn FnMut(&mut Rng) -> f64| {
+            (0..40_000).map(|_| of(&mut rng)).sum::<f64>() / 40_000.0
         };
         for of in [0.3, 4.0, 900.0] {
-            let found = mean(&mut |chance| chance.poisson(of) as f64);
+            let found = mean(&mut |rng| rng.poisson(of) as f64);
             assert!((found / of - 1.0).abs() < 0.02, "{found} of {of}");
         }
-        assert!((mean(&mut |chance| chance.run(1.25) as f64) - 1.25).abs() < 0.01);
-        assert!((mean(&mut |chance| chance.runs(100, 1.25) as f64) - 125.0).abs() < 0.5);
-        assert!((mean(&mut |chance| chance.round(2.3) as f64) - 2.3).abs() < 0.01);
+        assert!((mean(&mut |rng| rng.run(1.25) as f64) - 1.25).abs() < 0.01);
+        assert!((mean(&mut |rng| rng.runs(100, 1.25) as f64) - 125.0).abs() < 0.5);
+        assert!((mean(&mut |rng| rng.round(2.3) as f64) - 2.3).abs() < 0.01);
     }
 
     #[test]
     fn some_numbers_ascend_and_are_as_many() {
-        let mut chance = Chance::new(3, 0);
+        let mut rng = Rng::new(3, 0);
         for (count, below) in [(0, 9), (1, 1), (5, 8000), (7999, 8000), (8000, 8000), (3, 10)] {
-            let some = chance.some(count, below);
+            let some = rng.some(count, below);
             assert_eq!(some.len(), count as usize);
             assert!(some.is_sorted_by(|a, b| a < b) && some.iter().all(|&number| number < below));
         }

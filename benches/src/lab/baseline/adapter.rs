@@ -1,7 +1,7 @@
 //! An adapter's process: where its program is, how it is started, what it says.
 //!
-//! The program is `rivals/rival` of this crate, or of the directory `$LDA_RIVALS`; it gets the
-//! rival's name as its only argument. See [`protocol`](super::protocol) for the rest.
+//! The program is `baselines/baseline` of this crate, or of the directory `$LDA_BASELINES`; it gets the
+//! baseline's name as its only argument. See [`protocol`](super::protocol) for the rest.
 
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use serde::Serialize;
 
 use super::super::process::last_line;
-use super::super::{LabError, Rival};
+use super::super::{Baseline, LabError};
 use super::lines::Lines;
 use super::protocol::Report;
 
@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 1 << 16;
 
 /// A running adapter.
 pub(super) struct Adapter {
-    rival: Rival,
+    baseline: Baseline,
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -28,12 +28,12 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    pub(super) fn start(rival: Rival, job: &impl Serialize) -> Result<Self, LabError> {
-        installed(rival)?;
-        let fail = |message: String| LabError::Rival { rival, message };
+    pub(super) fn start(baseline: Baseline, job: &impl Serialize) -> Result<Self, LabError> {
+        installed(baseline)?;
+        let fail = |message: String| LabError::Baseline { baseline, message };
         let program = program();
         let mut child = Command::new(&program)
-            .arg(rival.name())
+            .arg(baseline.name())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -45,7 +45,7 @@ impl Adapter {
         };
         let output = Lines::new(BufReader::new(stdout));
         let complaints = thread::spawn(move || last_line(stderr));
-        let mut adapter = Self { rival, child, input, output, complaints };
+        let mut adapter = Self { baseline, child, input, output, complaints };
         let job = serde_json::to_string(job).map_err(|error| fail(error.to_string()))?;
         adapter.say(&job);
         Ok(adapter)
@@ -53,8 +53,8 @@ impl Adapter {
 
     /// What it says next; `None` if it has ended.
     pub(super) fn next(&mut self) -> Result<Option<Report>, LabError> {
-        let rival = self.rival;
-        let fail = |message: String| LabError::Rival { rival, message };
+        let baseline = self.baseline;
+        let fail = |message: String| LabError::Baseline { baseline, message };
         let line = self.output.next(MOST_BYTES);
         let line = line.map_err(|error| fail(format!("standard output, {error}")))?;
         let Some(line) = line.map(str::to_owned) else { return Ok(None) };
@@ -80,7 +80,7 @@ impl Adapter {
             Ok(_) => complaint,
             Err(error) => format!("lost: {error}"),
         };
-        Err(LabError::Rival { rival: self.rival, message })
+        Err(LabError::Baseline { baseline: self.baseline, message })
     }
 
     /// Ends it at once. What it started ends with the run's group of processes.
@@ -92,11 +92,11 @@ impl Adapter {
 }
 
 /// Whether there is a program at all. Whether a package is there, only its adapter can say.
-fn installed(rival: Rival) -> Result<(), LabError> {
+fn installed(baseline: Baseline) -> Result<(), LabError> {
     let missing = |remedy: String| {
-        Err(LabError::Rival { rival, message: format!("not installed: {remedy}") })
+        Err(LabError::Baseline { baseline, message: format!("not installed: {remedy}") })
     };
-    if let Some(variable) = rival.variable() {
+    if let Some(variable) = baseline.variable() {
         return match std::env::var_os(variable) {
             Some(path) if Path::new(&path).is_file() => Ok(()),
             Some(path) if !path.is_empty() => {
@@ -109,9 +109,9 @@ fn installed(rival: Rival) -> Result<(), LabError> {
 }
 
 fn program() -> PathBuf {
-    let directory = match std::env::var_os("LDA_RIVALS") {
+    let directory = match std::env::var_os("LDA_BASELINES") {
         Some(directory) if !directory.is_empty() => PathBuf::from(directory),
-        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals"),
+        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines"),
     };
-    directory.join("rival")
+    directory.join("baseline")
 }

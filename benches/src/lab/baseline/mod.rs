@@ -1,11 +1,11 @@
-//! One run of a rival, side by side with ours: same corpus, same priors, same judge.
+//! One run of a baseline, side by side with ours: same corpus, same priors, same judge.
 //!
 //! An [adapter](adapter) drives the user's own installation and writes down the state of its
 //! training at every evaluation, as [assignments] or [weights]. Likelihood and perplexity are
-//! computed here, by the same functions as for our samplers; what a rival prints of itself is not
+//! computed here, by the same functions as for our samplers; what a baseline prints of itself is not
 //! looked at.
 //!
-//! What is not the same: rivals that are programs are measured from outside. What is in their clock is
+//! What is not the same: baselines that are programs are measured from outside. What is in their clock is
 //! said by their adapter and kept in the record.
 
 mod adapter;
@@ -32,14 +32,14 @@ use super::documents::{lengths_of, topics_a_document};
 use super::files::{create_directory, write_whole};
 use super::held_out::Split;
 use super::lengths::by_length;
-use super::{Cell, LabError, Rival, median};
+use super::{Baseline, Cell, LabError, median};
 use adapter::Adapter;
 use assignments::Assignments;
 use protocol::{Evaluated, Report};
 
-/// Runs a rival; `evaluated(point, tokens of the corpus, tokens a CPU second)` hears of every state.
+/// Runs a baseline; `evaluated(point, tokens of the corpus, tokens a CPU second)` hears of every state.
 pub(super) fn run(
-    rival: Rival,
+    baseline: Baseline,
     job: &Job,
     mut evaluated: impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
 ) -> Result<Outcome, LabError> {
@@ -47,14 +47,14 @@ pub(super) fn run(
     let split = Split::new(Corpus::read(&job.path)?, job.cell.held_out)?;
     let read_seconds = start.elapsed().as_secs_f64();
     create_directory(&job.scratch)?;
-    // A rival may run in another directory.
+    // A baseline may run in another directory.
     let scratch = fs::canonicalize(&job.scratch).map_err(LabError::read(&job.scratch))?;
     let corpus = scratch.join("docword.txt");
     write_whole(&corpus, |out| write_uci(&split.training, out))?;
 
-    let judge = Judge { rival, cell: &job.cell, split: &split, scratch: &scratch };
+    let judge = Judge { baseline, cell: &job.cell, split: &split, scratch: &scratch };
     let mut adapter =
-        Adapter::start(rival, &protocol::Job::new(&job.cell, corpus, scratch.clone()))?;
+        Adapter::start(baseline, &protocol::Job::new(&job.cell, corpus, scratch.clone()))?;
     let mut points: Vec<Point> = Vec::new();
     let conversation = converse(&mut adapter, &judge, &mut points, &mut evaluated);
     let done = match conversation {
@@ -87,7 +87,7 @@ pub(super) fn run(
         points,
         memory: Memory { peak: done.peak_bytes, peak_reading: None, corpus: None, state: None },
         assignments_fingerprint: None,
-        rival: Some(done),
+        baseline: Some(done),
     })
 }
 
@@ -118,9 +118,9 @@ fn converse(
     Ok(None)
 }
 
-/// Turns states of a rival into points.
+/// Turns states of a baseline into points.
 struct Judge<'a> {
-    rival: Rival,
+    baseline: Baseline,
     cell: &'a Cell,
     split: &'a Split,
     scratch: &'a Path,
@@ -128,7 +128,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn fail(&self, message: impl Into<String>) -> LabError {
-        LabError::Rival { rival: self.rival, message: message.into() }
+        LabError::Baseline { baseline: self.baseline, message: message.into() }
     }
 
     fn point(&self, state: &Evaluated, before: Option<&Point>) -> Result<Point, LabError> {

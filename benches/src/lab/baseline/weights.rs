@@ -1,4 +1,4 @@
-//! The weights of words in topics, as a rival wrote them down: λ of variational Bayes, or expected
+//! The weights of words in topics, as a baseline wrote them down: λ of variational Bayes, or expected
 //! counts with the prior added.
 //!
 //! ```text

@@ -1,12 +1,12 @@
-"""Drives one rival for the sampler lab: `python adapters NAME`.
+"""Drives one baseline for the sampler lab: `python adapters NAME`.
 
-The lab writes a job to standard input, a JSON object on one line. The rival trains; at every
+The lab writes a job to standard input, a JSON object on one line. The baseline trains; at every
 evaluation its adapter writes the state of training into the scratch directory, prints a line
 
     {"evaluated": {"epoch": 5, "cpu-seconds": 1.2, "wall-seconds": 1.3, "file": "5.txt"}}
 
 and waits for an answer, `go` or `stop`. The last line is {"done": {...}}. What the files look like
-is said in `lab.py`. Each rival has a module here with one function, `run(lab, job)`.
+is said in `lab.py`. Each baseline has a module here with one function, `run(lab, job)`.
 """
 
 import importlib
@@ -15,12 +15,12 @@ import signal
 import sys
 
 MODULES = {
-    "tomotopy": "rival_tomotopy",
-    "gensim": "rival_gensim",
-    "scikit-learn": "rival_scikit_learn",
-    "spark": "rival_spark",
-    "mallet": "rival_mallet",
-    "warplda": "rival_warplda",
+    "tomotopy": "baseline_tomotopy",
+    "gensim": "baseline_gensim",
+    "scikit-learn": "baseline_scikit_learn",
+    "spark": "baseline_spark",
+    "mallet": "baseline_mallet",
+    "warplda": "baseline_warplda",
 }
 
 
@@ -32,17 +32,17 @@ def main():
     try:
         import lab
     except ImportError as error:
-        sys.exit(f"not installed: run benches/rivals/setup ({error})")
+        sys.exit(f"not installed: run benches/baselines/setup ({error})")
     talk = lab.Lab()
     job = talk.job()
     # Before numpy is loaded, since that is when its libraries look.
     for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
         os.environ[f"{library}_NUM_THREADS"] = str(job["threads"])
     try:
-        rival = importlib.import_module(MODULES[sys.argv[1]])
+        baseline = importlib.import_module(MODULES[sys.argv[1]])
     except ImportError as error:
-        sys.exit(f"not installed: run benches/rivals/setup ({error})")
-    rival.run(talk, job)
+        sys.exit(f"not installed: run benches/baselines/setup ({error})")
+    baseline.run(talk, job)
 
 
 main()

@@ -3,7 +3,7 @@
 lda-core's `eval::coherence`, which generate the same one.
 
 Tokens come from a linear congruential generator. A word that comes in pairs with others makes topics
-that differ. Run by target/rivals/venv/bin/python after benches/rivals/setup.
+that differ. Run by target/baselines/venv/bin/python after benches/baselines/setup.
 """
 
 from gensim.corpora.dictionary import Dictionary

@@ -20,7 +20,7 @@ use lda_dist::route::{self, Route};
 use lda_dist::together::{Options, Routing};
 use lda_dist::wire::{Document, PushCode, RowCode};
 
-use super::chance::Chance;
+use super::rng::Rng;
 use super::sizes::{Sizes, class};
 use super::words::{Lengths, Repeats};
 
@@ -166,8 +166,8 @@ impl<'a> Pairs<'a> {
         let which = number % SHELVES;
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves.entry((fold, which)).or_insert_with(|| {
-            let mut chance = Chance::new(self.seed, 1 << 61 | which);
-            let lengths = self.lengths.some((count.round() as u32).max(1), &mut chance);
+            let mut rng = Rng::new(self.seed, 1 << 61 | which);
+            let lengths = self.lengths.some((count.round() as u32).max(1), &mut rng);
             let mut up_to: Vec<f64> = Vec::with_capacity(lengths.len());
             for &length in &lengths {
                 let before = up_to.last().copied().unwrap_or(0.0);
@@ -185,17 +185,17 @@ impl<'a> Pairs<'a> {
         number: u64,
         by: &mut Vec<Pulled>,
     ) -> Moved {
-        let mut chance = Chance::new(self.seed, 1 << 60 | number);
+        let mut rng = Rng::new(self.seed, 1 << 60 | number);
         let mut moved = Moved::default();
         let mut candidates = Vec::new();
         let documents = self.lengths.documents();
         for of_all in words {
             let run = self.repeats.mean(of_all as f64 / documents);
-            let pairs = chance.poisson(of_all as f64 / (f64::from(self.shards) * run));
+            let pairs = rng.poisson(of_all as f64 / (f64::from(self.shards) * run));
             if pairs == 0 {
                 continue;
             }
-            let tokens = chance.runs(pairs, run);
+            let tokens = rng.runs(pairs, run);
             let row = size_of_byte(size_byte(self.sizes.row(of_all).bytes.round() as u32));
             let place = moved.words as u32;
             moved.words += 1.0;
@@ -214,7 +214,7 @@ impl<'a> Pairs<'a> {
         if moved.words > 0.0 && self.routing == Routing::Cheapest {
             moved.sizes = HEAD + moved.words;
         }
-        self.route(&candidates, number, &mut chance, &mut moved, by);
+        self.route(&candidates, number, &mut rng, &mut moved, by);
         if moved.pulled_tokens > 0.0 {
             let bits = (moved.words / 8.0).ceil();
             moved.routes = HEAD + bits;
@@ -248,7 +248,7 @@ impl<'a> Pairs<'a> {
         &self,
         candidates: &[Candidate],
         pair: u64,
-        chance: &mut Chance,
+        rng: &mut Rng,
         moved: &mut Moved,
         by: &mut Vec<Pulled>,
     ) {
@@ -266,7 +266,7 @@ impl<'a> Pairs<'a> {
             let mut left = if fold == 1 {
                 word.tokens
             } else {
-                chance.poisson(word.tokens as f64 / f64::from(fold))
+                rng.poisson(word.tokens as f64 / f64::from(fold))
             };
             if left == 0 {
                 unseen.push(word);
@@ -274,23 +274,23 @@ impl<'a> Pairs<'a> {
             }
             let mut here: Vec<(u32, u32)> = Vec::new();
             while left > 0 {
-                let run = chance.run(word.run).min(left);
+                let run = rng.run(word.run).min(left);
                 left -= run;
                 let (length, which) = match &shelf {
                     Some(shelf) => {
-                        let at = chance.unit() * shelf.up_to.last().copied().unwrap_or(0.0);
+                        let at = rng.unit() * shelf.up_to.last().copied().unwrap_or(0.0);
                         let number = shelf.up_to.partition_point(|&up_to| up_to <= at);
                         (shelf.lengths[number], number as u32)
                     }
                     None => {
-                        let length = self.lengths.of_token(chance);
+                        let length = self.lengths.of_token(rng);
                         let some = self.lengths.each()[length].1;
                         let here = some / f64::from(self.shards) / f64::from(fold);
-                        (length, chance.below((here.round() as u32).max(1)))
+                        (length, rng.below((here.round() as u32).max(1)))
                     }
                 };
                 let number = *numbers.entry((length, which)).or_insert_with(|| {
-                    documents.push((length, chance.below(VARIANTS)));
+                    documents.push((length, rng.below(VARIANTS)));
                     documents.len() as u32 - 1
                 });
                 here.push((number, run as u32));
@@ -309,7 +309,7 @@ impl<'a> Pairs<'a> {
         for &(length, variant) in &documents {
             rows.entry((length, variant)).or_insert_with(|| {
                 let tokens = self.lengths.each()[length].0;
-                let row = self.sizes.state.documents.row(topics, tokens.into(), chance);
+                let row = self.sizes.state.documents.row(topics, tokens.into(), rng);
                 let bytes = code.size(&row) as u32;
                 (row, bytes)
             });
@@ -353,7 +353,7 @@ impl<'a> Pairs<'a> {
         }
         for word in unseen {
             let (all, pulled) = of_class.get(&class(word.of_all)).copied().unwrap_or((1, 0));
-            if chance.happens(f64::from(pulled) / f64::from(all)) {
+            if rng.happens(f64::from(pulled) / f64::from(all)) {
                 self.pull(word.of_all, word.tokens, moved, by);
             } else {
                 self.push(word.of_all, word.tokens, moved, by);
@@ -364,17 +364,17 @@ impl<'a> Pairs<'a> {
             let row = rows[&documents[run[0].0 as usize]].0.clone();
             let mut tokens = Vec::new();
             for &(_, word, count) in run {
-                let mut topic = || row[chance.below(row.len() as u32) as usize].0;
+                let mut topic = || row[rng.below(row.len() as u32) as usize].0;
                 tokens.extend((0..count).map(|_| (word, topic())));
             }
             Document { row, tokens }
         });
         let documents: Vec<Document> = documents.collect();
-        self.write(&documents, f64::from(fold), chance, moved);
+        self.write(&documents, f64::from(fold), rng, moved);
     }
 
     /// Bytes of these documents and of their answers, so many times.
-    fn write(&self, documents: &[Document], times: f64, chance: &mut Chance, moved: &mut Moved) {
+    fn write(&self, documents: &[Document], times: f64, rng: &mut Rng, moved: &mut Moved) {
         if documents.is_empty() {
             return;
         }
@@ -386,13 +386,13 @@ impl<'a> Pairs<'a> {
             moved.documents += times;
             moved.document_entries += times * document.row.len() as f64;
             for &(_, before) in &document.tokens {
-                let is_within = chance.happens(state.within);
-                after.push(match chance.happens(state.changed) {
+                let is_within = rng.happens(state.within);
+                after.push(match rng.happens(state.changed) {
                     false => before,
                     true if is_within => {
-                        document.row[chance.below(document.row.len() as u32) as usize].0
+                        document.row[rng.below(document.row.len() as u32) as usize].0
                     }
-                    true => chance.below(topics),
+                    true => rng.below(topics),
                 });
             }
         }

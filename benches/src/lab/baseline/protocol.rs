@@ -82,7 +82,7 @@ pub(super) struct Evaluated {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Done {
-    /// Version of the rival and of what it runs on.
+    /// Version of the baseline and of what it runs on.
     pub version: String,
     /// Options that it really was given, by their own names.
     pub options: String,

@@ -1,7 +1,7 @@
 """Topics of new documents: how fast, and how well, by this library, tomotopy and gensim.
 
     cargo build --release -p lda-examples --bins
-    LDA_CORPORA=DIR target/rivals/venv/bin/python benches/rivals/inference.py kos 1000
+    LDA_CORPORA=DIR target/baselines/venv/bin/python benches/baselines/inference.py kos 1000
 
 tomotopy trains a model on nine tenths of the documents, and all of them use its topics: this library by
 `convert`, gensim by its sufficient statistics. Of each remaining document every other token is known; the

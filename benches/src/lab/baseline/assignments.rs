@@ -1,11 +1,11 @@
-//! The topic of every token, as a rival wrote it down.
+//! The topic of every token, as a baseline wrote it down.
 //!
 //! ```text
 //! assignments D V K
 //! word:topic word:topic ...      one line a document, empty if it has no tokens; ids from 0
 //! ```
 //!
-//! A rival's counts are believed only if they are the corpus's: every document must have its own
+//! A baseline's counts are believed only if they are the corpus's: every document must have its own
 //! words, each as often as it occurs. What is read is bounded by what the corpus has.
 
 use std::io::BufRead;

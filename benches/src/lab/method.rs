@@ -1,4 +1,4 @@
-//! Who runs a cell: one of our samplers, or a rival.
+//! Who runs a cell: one of our samplers, or a baseline.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use lda_core::train::SamplerKind;
 use serde::{Deserialize, Serialize};
 
-/// A program of other people, driven by an adapter (`rivals/` of this crate) on the user's own
+/// A program of other people, driven by an adapter (`baselines/` of this crate) on the user's own
 /// installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
-pub enum Rival {
+pub enum Baseline {
     /// tomotopy, collapsed Gibbs sampling in C++.
     Tomotopy,
     /// gensim, online variational Bayes.
@@ -26,8 +26,8 @@ pub enum Rival {
     WarpLda,
 }
 
-impl Rival {
-    /// Every rival, in the order of this list.
+impl Baseline {
+    /// Every baseline, in the order of this list.
     pub const ALL: [Self; 6] =
         [Self::Tomotopy, Self::Gensim, Self::ScikitLearn, Self::Spark, Self::Mallet, Self::WarpLda];
 
@@ -54,43 +54,43 @@ impl Rival {
     }
 }
 
-/// One of our samplers, the one of them that is picked by itself, or a rival. Written as its name, which no two share.
+/// One of our samplers, the one of them that is picked by itself, or a baseline. Written as its name, which no two share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Contender {
+pub enum Method {
     /// A sampler of this library.
     Sampler(SamplerKind),
     /// The one of them that the library picks.
     Auto,
-    /// A rival.
-    Rival(Rival),
+    /// A baseline.
+    Baseline(Baseline),
 }
 
-impl Contender {
+impl Method {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sampler(kind) => kind.name(),
             Self::Auto => "auto",
-            Self::Rival(rival) => rival.name(),
+            Self::Baseline(baseline) => baseline.name(),
         }
     }
 
-    /// Whether it is a rival.
-    pub fn is_rival(self) -> bool {
-        matches!(self, Self::Rival(_))
+    /// Whether it is a baseline.
+    pub fn is_baseline(self) -> bool {
+        matches!(self, Self::Baseline(_))
     }
 }
 
-impl From<SamplerKind> for Contender {
+impl From<SamplerKind> for Method {
     fn from(kind: SamplerKind) -> Self {
         Self::Sampler(kind)
     }
 }
 
-impl From<Rival> for Contender {
-    fn from(rival: Rival) -> Self {
-        Self::Rival(rival)
+impl From<Baseline> for Method {
+    fn from(baseline: Baseline) -> Self {
+        Self::Baseline(baseline)
     }
 }
 
@@ -99,9 +99,9 @@ pub fn sampler_names() -> String {
     join(SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(["auto"]).collect::<Vec<_>>())
 }
 
-/// Names of all rivals, likewise.
-pub fn rival_names() -> String {
-    join(Rival::ALL.map(Rival::name))
+/// Names of all baselines, likewise.
+pub fn baseline_names() -> String {
+    join(Baseline::ALL.map(Baseline::name))
 }
 
 fn join(names: impl AsRef<[&'static str]>) -> String {
@@ -112,16 +112,16 @@ fn join(names: impl AsRef<[&'static str]>) -> String {
     }
 }
 
-impl FromStr for Rival {
+impl FromStr for Baseline {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|rival| rival.name() == name);
-        found.ok_or_else(|| format!("unknown rival {name:?}: use {}", rival_names()))
+        let found = Self::ALL.into_iter().find(|baseline| baseline.name() == name);
+        found.ok_or_else(|| format!("unknown baseline {name:?}: use {}", baseline_names()))
     }
 }
 
-impl FromStr for Contender {
+impl FromStr for Method {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -132,13 +132,13 @@ impl FromStr for Contender {
             return Ok(kind.into());
         }
         let unknown = |_| {
-            format!("unknown contender {name:?}: use {}, or {}", sampler_names(), rival_names())
+            format!("unknown method {name:?}: use {}, or {}", sampler_names(), baseline_names())
         };
-        name.parse::<Rival>().map(Self::from).map_err(unknown)
+        name.parse::<Baseline>().map(Self::from).map_err(unknown)
     }
 }
 
-impl TryFrom<String> for Rival {
+impl TryFrom<String> for Baseline {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
@@ -146,7 +146,7 @@ impl TryFrom<String> for Rival {
     }
 }
 
-impl TryFrom<String> for Contender {
+impl TryFrom<String> for Method {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
@@ -154,25 +154,25 @@ impl TryFrom<String> for Contender {
     }
 }
 
-impl From<Rival> for String {
-    fn from(rival: Rival) -> Self {
-        rival.name().to_owned()
+impl From<Baseline> for String {
+    fn from(baseline: Baseline) -> Self {
+        baseline.name().to_owned()
     }
 }
 
-impl From<Contender> for String {
-    fn from(contender: Contender) -> Self {
-        contender.name().to_owned()
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.name().to_owned()
     }
 }
 
-impl fmt::Display for Rival {
+impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -183,21 +183,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_means_one_contender() {
-        let samplers = SamplerKind::ALL.into_iter().map(Contender::from);
-        let rivals = Rival::ALL.into_iter().map(Contender::from);
-        for contender in samplers.chain(rivals).chain([Contender::Auto]) {
-            assert_eq!(contender.name().parse(), Ok(contender));
-            let json = serde_json::to_string(&contender).unwrap();
-            assert_eq!(json, format!("\"{}\"", contender.name()));
-            assert_eq!(serde_json::from_str::<Contender>(&json).unwrap(), contender);
+    fn every_name_means_one_method() {
+        let samplers = SamplerKind::ALL.into_iter().map(Method::from);
+        let baselines = Baseline::ALL.into_iter().map(Method::from);
+        for method in samplers.chain(baselines).chain([Method::Auto]) {
+            assert_eq!(method.name().parse(), Ok(method));
+            let json = serde_json::to_string(&method).unwrap();
+            assert_eq!(json, format!("\"{}\"", method.name()));
+            assert_eq!(serde_json::from_str::<Method>(&json).unwrap(), method);
         }
     }
 
     #[test]
     fn unknown_names_are_told_the_known_ones() {
-        let error = "vowpal".parse::<Contender>().unwrap_err();
+        let error = "vowpal".parse::<Method>().unwrap_err();
         assert!(error.contains("f-plus") && error.contains("spark, mallet or warplda"), "{error}");
-        assert!("f-plus".parse::<Rival>().unwrap_err().contains("tomotopy"));
+        assert!("f-plus".parse::<Baseline>().unwrap_err().contains("tomotopy"));
     }
 }
