@@ -1,16 +1,16 @@
 //! What servers say that they have found of their rows: it is taken or refused, and what was taken can be said again.
 #![no_main]
 
-use lda_dist::aggregate::{Aggregate, Aggregates, Wanted};
+use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
 use lda_dist::job::Job;
 
 const TOPICS: u32 = 6;
 const WORDS: u32 = 70;
 
 libfuzzer_sys::fuzz_target!(|input: (bool, u8, Vec<&[u8]>)| {
-    let (judged, top_words, replies) = input;
+    let (evaluation, top_words, replies) = input;
     let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
-    let wanted = Wanted { judged, top_words: u32::from(top_words % 5) };
+    let wanted = AggregateRequest { evaluation, top_words: u32::from(top_words % 5) };
     let mut found = Aggregates::new(wanted, &job);
     for mut reply in replies {
         if found.merge(&mut reply).is_none() {

@@ -3,10 +3,10 @@
 #![no_main]
 
 use lda_dist::documents::Stored;
-use lda_dist::snapshot::{Of, decode, encode, latest, parse_latest};
+use lda_dist::snapshot::{SnapshotId, decode, decode_latest, encode, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
-const OF: Of = Of { run: 77, epoch: 40, shard: 3 };
+const OF: SnapshotId = SnapshotId { run: 77, epoch: 40, shard: 3 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, bytes)) = bytes.split_first() else { return };
@@ -18,14 +18,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             check(&[bytes, &sum].concat());
         }
         2 => {
-            if let Ok(epoch) = parse_latest(OF.run, bytes) {
-                assert_eq!(parse_latest(OF.run, latest(OF.run, epoch).as_bytes()), Ok(epoch));
+            if let Ok(epoch) = decode_latest(OF.run, bytes) {
+                assert_eq!(decode_latest(OF.run, encode_latest(OF.run, epoch).as_bytes()), Ok(epoch));
             }
         }
         _ => {
             let memory = Memory::default();
             memory.write("manifest", bytes).expect("memory takes it");
-            match Stored::open(memory) {
+            match StoredDocuments::open(memory) {
                 Ok(stored) => assert!(stored.num_shards() > 0 && stored.vocabulary().is_err()),
                 Err(error) => assert!(!error.to_string().is_empty()),
             }

@@ -11,12 +11,12 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
-mod bench;
 pub mod cluster;
 mod decoded;
 pub mod documents;
 pub mod job;
 pub mod locality;
+mod partition_sampler;
 pub mod placement;
 pub mod request;
 pub mod route;

@@ -12,9 +12,9 @@
 //! done here, where the largest worker has 5 % more than its share and not 12 % (means of 200 such).
 //!
 //! ```
-//! use lda_dist::locality::{Held, assign};
+//! use lda_dist::locality::{ShardLocation, assign};
 //!
-//! let held = |tokens, host: &str| Held { tokens, hosts: vec![host.to_owned()] };
+//! let held = |tokens, host: &str| ShardLocation { tokens, hosts: vec![host.to_owned()] };
 //! let shards = [held(50, "a"), held(40, "b"), held(45, "a"), held(48, "elsewhere")];
 //! let workers = [Some("a".to_owned()), Some("b".to_owned())];
 //! assert_eq!(assign(&shards, &workers)?, [0, 1, 0, 1]);
@@ -28,7 +28,7 @@ use crate::together::TogetherError;
 
 /// A shard, and where it lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ShardLocation {
     /// Its tokens, or bytes: what of it makes work.
     pub tokens: u64,
     /// Machines that have it; none where that is not known.
@@ -44,7 +44,10 @@ type Share = (u64, usize, u32);
 ///
 /// # Errors
 /// [`TogetherError::Workers`], as each is to have a shard.
-pub fn assign(shards: &[Held], workers: &[Option<String>]) -> Result<Vec<u32>, TogetherError> {
+pub fn assign(
+    shards: &[ShardLocation],
+    workers: &[Option<String>],
+) -> Result<Vec<u32>, TogetherError> {
     let (count, most) = (workers.len(), shards.len());
     let shards_or = u16::try_from(most);
     let (Ok(_), true) = (shards_or, (1..=most).contains(&count)) else {
@@ -65,7 +68,7 @@ pub fn assign(shards: &[Held], workers: &[Option<String>]) -> Result<Vec<u32>, T
     let mut assigned = vec![0; most];
     let mut idle = count;
     for (done, shard) in order.into_iter().enumerate() {
-        let Held { tokens, hosts } = &shards[shard];
+        let ShardLocation { tokens, hosts } = &shards[shard];
         // As many shards are left as workers without one.
         let is_last = most - done == idle;
         let first = |host: &String| near.get(&host.to_ascii_lowercase())?.first().copied();
@@ -93,8 +96,8 @@ pub fn assign(shards: &[Held], workers: &[Option<String>]) -> Result<Vec<u32>, T
 ///
 /// # Panics
 /// If a worker is none of these.
-pub fn near_tokens(shards: &[Held], workers: &[Option<String>], assigned: &[u32]) -> u64 {
-    let is_near = |shard: &Held, worker: u32| {
+pub fn near_tokens(shards: &[ShardLocation], workers: &[Option<String>], assigned: &[u32]) -> u64 {
+    let is_near = |shard: &ShardLocation, worker: u32| {
         let host = workers[worker as usize].as_ref();
         host.is_some_and(|host| shard.hosts.iter().any(|it| it.eq_ignore_ascii_case(host)))
     };
@@ -109,15 +112,15 @@ mod tests {
 
     use super::*;
 
-    fn held(tokens: u64, hosts: &[&str]) -> Held {
-        Held { tokens, hosts: hosts.iter().map(|&host| host.to_owned()).collect() }
+    fn held(tokens: u64, hosts: &[&str]) -> ShardLocation {
+        ShardLocation { tokens, hosts: hosts.iter().map(|&host| host.to_owned()).collect() }
     }
 
     fn on(hosts: &[&str]) -> Vec<Option<String>> {
         hosts.iter().map(|host| Some((*host).to_owned()).filter(|host| !host.is_empty())).collect()
     }
 
-    fn loads(shards: &[Held], assigned: &[u32], workers: usize) -> Vec<u64> {
+    fn loads(shards: &[ShardLocation], assigned: &[u32], workers: usize) -> Vec<u64> {
         let mut loads = vec![0; workers];
         for (shard, &worker) in shards.iter().zip(assigned) {
             loads[worker as usize] += shard.tokens;
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn shards_go_where_they_lie_until_a_worker_has_its_share() {
-        let shards: Vec<Held> = (0..6).map(|_| held(10, &["A", "b"])).collect();
+        let shards: Vec<ShardLocation> = (0..6).map(|_| held(10, &["A", "b"])).collect();
         // Both of the machine's workers, and the rest to whoever has least.
         assert_eq!(assign(&shards, &on(&["a", "a", ""])).unwrap(), [0, 1, 0, 1, 2, 2]);
         assert_eq!(assign(&shards, &on(&["b", "a", "c"])).unwrap(), [0, 1, 0, 1, 2, 2]);
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn nobody_is_left_without_a_shard() {
-        let one_place: Vec<Held> = (0..3).map(|_| held(1, &["a"])).collect();
+        let one_place: Vec<ShardLocation> = (0..3).map(|_| held(1, &["a"])).collect();
         assert_eq!(assign(&one_place, &on(&["a", "b", "c"])).unwrap(), [0, 1, 2]);
         let empty = vec![held(0, &["a"]); 4];
         assert_eq!(assign(&empty, &on(&["a", "b", "a"])).unwrap(), [0, 2, 0, 1]);
@@ -155,12 +158,12 @@ mod tests {
     fn most_of_what_has_three_copies_is_near() {
         // As in the head of this file.
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
-        let shards: Vec<Held> = (0..80)
+        let shards: Vec<ShardLocation> = (0..80)
             .map(|_| {
                 let mut hosts: Vec<u32> = (0..10).collect();
                 let hosts = (0..3).map(|left| hosts.remove(rng.below(10 - left) as usize));
                 let hosts = hosts.map(|host| host.to_string()).collect();
-                Held { tokens: 50 + u64::from(rng.below(101)), hosts }
+                ShardLocation { tokens: 50 + u64::from(rng.below(101)), hosts }
             })
             .collect();
         let workers: Vec<_> = (0..10).map(|host| Some(host.to_string())).collect();
@@ -171,11 +174,11 @@ mod tests {
         assert_eq!(near_tokens(&shards, &vec![None; 10], &assigned), 0);
     }
 
-    fn cases() -> impl Strategy<Value = (Vec<Held>, Vec<Option<String>>)> {
+    fn cases() -> impl Strategy<Value = (Vec<ShardLocation>, Vec<Option<String>>)> {
         let hosts = prop::collection::vec(0..5u8, 0..3);
         let shard = (0..50u64, hosts).prop_map(|(tokens, hosts)| {
             let hosts = hosts.iter().map(u8::to_string).collect();
-            Held { tokens, hosts }
+            ShardLocation { tokens, hosts }
         });
         let worker = prop::option::of((0..6u8).prop_map(|host| host.to_string()));
         (1..12usize).prop_flat_map(move |workers| {

@@ -81,7 +81,7 @@ pub enum SnapshotError {
 
 /// Which topics they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Of {
+pub struct SnapshotId {
     /// A hash of job, documents and their shards.
     pub run: u64,
     /// After which epoch.
@@ -90,7 +90,7 @@ pub struct Of {
     pub shard: u16,
 }
 
-impl Of {
+impl SnapshotId {
     /// Name of the object.
     pub fn name(&self) -> String {
         format!("topics-{:08}-{:05}", self.epoch, self.shard)
@@ -98,7 +98,7 @@ impl Of {
 }
 
 /// A shard's topics as bytes.
-pub fn encode<T: TopicIndex>(of: &Of, topics: &[T]) -> Vec<u8> {
+pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T]) -> Vec<u8> {
     let width = size_of::<T>();
     let mut bytes = Vec::with_capacity(HEAD + size_of_val(topics) + 8);
     bytes.extend(MAGIC);
@@ -121,7 +121,7 @@ pub fn encode<T: TopicIndex>(of: &Of, topics: &[T]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`SnapshotError`].
-pub fn decode<T: TopicIndex>(of: &Of, bytes: &[u8]) -> Result<Vec<T>, SnapshotError> {
+pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, SnapshotError> {
     let damaged = SnapshotError::Damaged;
     let (content, sum) = bytes.split_last_chunk().ok_or(damaged.clone())?;
     let (head, topics) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
@@ -158,7 +158,7 @@ pub fn decode<T: TopicIndex>(of: &Of, bytes: &[u8]) -> Result<Vec<T>, SnapshotEr
 }
 
 /// What is said of the epoch that all shards have kept.
-pub fn latest(run: u64, epoch: u32) -> String {
+pub fn encode_latest(run: u64, epoch: u32) -> String {
     let mut text = format!("{TITLE}\n");
     writeln!(text, "epoch {epoch}\nrun {run:016x}").expect("a string takes it");
     text
@@ -168,7 +168,7 @@ pub fn latest(run: u64, epoch: u32) -> String {
 ///
 /// # Errors
 /// [`SnapshotError`].
-pub fn parse_latest(run: u64, text: &[u8]) -> Result<u32, SnapshotError> {
+pub fn decode_latest(run: u64, text: &[u8]) -> Result<u32, SnapshotError> {
     let parse = || {
         let rest = std::str::from_utf8(text).ok()?.strip_prefix(TITLE)?;
         let (epoch, found) = rest.strip_prefix("\nepoch ")?.split_once("\nrun ")?;
@@ -188,18 +188,18 @@ mod tests {
 
     use super::*;
 
-    const OF: Of = Of { run: 77, epoch: 40, shard: 3 };
+    const OF: SnapshotId = SnapshotId { run: 77, epoch: 40, shard: 3 };
 
     #[test]
     fn what_is_of_something_else_is_refused() {
         let bytes = encode::<u16>(&OF, &[1, 2, 3]);
         assert_eq!(bytes.len(), 40 + 6 + 8);
         assert_eq!(OF.name(), "topics-00000040-00003");
-        let refused = |of: Of| decode::<u16>(&of, &bytes).unwrap_err();
-        assert_eq!(refused(Of { run: 8, ..OF }), SnapshotError::Run { found: 77, run: 8 });
+        let refused = |of: SnapshotId| decode::<u16>(&of, &bytes).unwrap_err();
+        assert_eq!(refused(SnapshotId { run: 8, ..OF }), SnapshotError::Run { found: 77, run: 8 });
         let other = SnapshotError::Other { shard: 3, epoch: 40 };
-        assert_eq!(refused(Of { shard: 2, ..OF }), other);
-        assert_eq!(refused(Of { epoch: 2, ..OF }), other);
+        assert_eq!(refused(SnapshotId { shard: 2, ..OF }), other);
+        assert_eq!(refused(SnapshotId { epoch: 2, ..OF }), other);
         let width = SnapshotError::Width { found: 2, expected: 4 };
         assert_eq!(decode::<u32>(&OF, &bytes), Err(width));
         let with = |at: usize, byte: u8| {
@@ -219,12 +219,12 @@ mod tests {
 
     #[test]
     fn the_latest_epoch_is_of_a_run() {
-        assert_eq!(parse_latest(9, latest(9, 40).as_bytes()), Ok(40));
+        assert_eq!(decode_latest(9, encode_latest(9, 40).as_bytes()), Ok(40));
         let other = SnapshotError::Run { found: 9, run: 8 };
-        assert_eq!(parse_latest(8, latest(9, 40).as_bytes()), Err(other));
-        let whole = latest(9, 40);
+        assert_eq!(decode_latest(8, encode_latest(9, 40).as_bytes()), Err(other));
+        let whole = encode_latest(9, 40);
         for text in [&whole[1..], &whole[..whole.len() - 1], "", "lda-dist snapshot 1\nepoch x"] {
-            assert_eq!(parse_latest(9, text.as_bytes()), Err(SnapshotError::Damaged));
+            assert_eq!(decode_latest(9, text.as_bytes()), Err(SnapshotError::Damaged));
         }
     }
 

@@ -45,13 +45,13 @@ pub fn ranges_for(tokens: u64) -> usize {
 /// index and the lower bin. Returns the items of each bin in the order dealt.
 ///
 /// ```
-/// use lda_core::layout::deal;
-/// assert_eq!(deal([3, 9, 4, 4].into_iter(), 2), [vec![1], vec![2, 3, 0]]);
+/// use lda_core::layout::greedy_partition;
+/// assert_eq!(greedy_partition([3, 9, 4, 4].into_iter(), 2), [vec![1], vec![2, 3, 0]]);
 /// ```
 ///
 /// # Panics
 /// If there are items and no bins.
-pub fn deal(weights: impl Iterator<Item = u64>, ranges: usize) -> Vec<Vec<u32>> {
+pub fn greedy_partition(weights: impl Iterator<Item = u64>, ranges: usize) -> Vec<Vec<u32>> {
     let mut items: Vec<(std::cmp::Reverse<u64>, u32)> =
         weights.enumerate().map(|(i, weight)| (std::cmp::Reverse(weight), i as u32)).collect();
     items.sort_unstable();
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn bins_are_even_and_complete() {
         let weights: Vec<u64> = (0..1000).map(|i| i % 37).collect();
-        let bins = deal(weights.iter().copied(), 8);
+        let bins = greedy_partition(weights.iter().copied(), 8);
         let mut all: Vec<u32> = bins.concat();
         all.sort_unstable();
         assert_eq!(all, (0..1000).collect::<Vec<_>>());

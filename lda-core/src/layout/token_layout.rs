@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::corpus::Corpus;
-use crate::layout::{WordRanges, deal};
+use crate::layout::{WordRanges, greedy_partition};
 
 /// In which order tokens lie, and so are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl TokenLayout {
             .filter(|&d| !corpus.document(d as usize).is_empty())
             .collect();
         let length = |i: u32| corpus.document(held[i as usize] as usize).len();
-        let bins = deal((0..held.len() as u32).map(length), ranges);
+        let bins = greedy_partition((0..held.len() as u32).map(length), ranges);
         let mut slots = Self {
             order,
             documents: Vec::with_capacity(held.len()),

@@ -1,6 +1,6 @@
 //! The word axis: which word lies in which range, and where.
 
-use crate::layout::deal;
+use crate::layout::greedy_partition;
 
 /// Words dealt to ranges. A word's *position* counts through all ranges; its *local id* counts from
 /// its range's start, most frequent word first.
@@ -19,7 +19,7 @@ pub struct WordRanges {
 impl WordRanges {
     /// Deals words with the given frequencies (tokens of each word) to `ranges` ranges.
     pub fn new(frequencies: &[u64], ranges: usize) -> Self {
-        let bins = deal(frequencies.iter().copied(), ranges.max(1));
+        let bins = greedy_partition(frequencies.iter().copied(), ranges.max(1));
         let mut starts = vec![0];
         let mut order = Vec::with_capacity(frequencies.len());
         for bin in bins {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{Order, TokenOrder, WordRanges, deal};
+use crate::layout::{Order, TokenOrder, WordRanges, greedy_partition};
 use crate::sampler::{WordTables, padded};
 use crate::train::options::{Options, OptionsError, Resolved};
 use crate::train::registry::token_sets;
@@ -155,7 +155,7 @@ fn check_rows<T: TopicIndex>(
         let Some(density) = requires.document_rows else { continue };
         let lengths: Vec<u64> =
             documents.iter().map(|&d| corpus.doc_length(d as usize)).filter(|&n| n > 0).collect();
-        for range in deal(lengths.iter().copied(), ranges) {
+        for range in greedy_partition(lengths.iter().copied(), ranges) {
             Rows::<T>::check(topics, range.iter().map(|&d| lengths[d as usize]), density)?;
         }
     }

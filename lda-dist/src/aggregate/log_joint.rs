@@ -32,7 +32,7 @@ impl LogJoint {
 }
 
 impl Aggregate for LogJoint {
-    fn see(&mut self, slice: u16, _: u32, row: &[(u32, u32)]) {
+    fn add_row(&mut self, slice: u16, _: u32, row: &[(u32, u32)]) {
         let of_row = row.iter().map(|entry| self.ratio.get(entry.1.into())).sum::<f64>();
         *self.parts.entry(slice).or_default() += of_row;
     }

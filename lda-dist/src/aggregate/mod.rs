@@ -1,7 +1,7 @@
 //! What servers compute of the rows that they have, so that only results travel (LDA*, section 5.4).
 //!
 //! An **aggregation** sees every row of a server once, at the end of a round, and writes what it has found; the master
-//! adds up what all servers have. A round's end asks for those that are [`Wanted`]:
+//! adds up what all servers have. A round's end asks for those that are [`AggregateRequest`]:
 //!
 //! | | of its rows a server tells | bytes |
 //! |---|---|---|
@@ -18,14 +18,14 @@
 //!
 //! ```
 //! use lda_core::Corpus;
-//! use lda_dist::aggregate::{Aggregate, Aggregates, Wanted};
+//! use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
 //! use lda_dist::job::Job;
 //! use lda_dist::together::{Options, Together};
 //!
 //! let corpus = Corpus::from_tokens([vec![0, 0, 0, 1], vec![1, 2, 2]])?;
 //! let job = Job::new(1, 3, 0.1.into(), 0.01, 42)?;
 //! let run = Together::<u16>::new(&job, &corpus, &Options { servers: 2, partitions: 2, ..Options::default() })?;
-//! let wanted = Wanted { judged: true, top_words: 2 };
+//! let wanted = AggregateRequest { evaluation: true, top_words: 2 };
 //! let mut all = Aggregates::new(wanted, &job);
 //! for server in run.servers() {
 //!     let mut of_server = Aggregates::new(wanted, &job);
@@ -53,7 +53,7 @@ pub use top_words::TopWords;
 /// Something that is found of all rows, a part of it by each server.
 pub trait Aggregate {
     /// Sees a word's row, or what a slice has of it: topics ascend, and counts are above 0.
-    fn see(&mut self, slice: u16, word: u32, row: &[(u32, u32)]);
+    fn add_row(&mut self, slice: u16, word: u32, row: &[(u32, u32)]);
 
     /// Writes what was found behind `to`.
     fn encode(&self, to: &mut Vec<u8>);
@@ -68,9 +68,9 @@ pub trait Aggregate {
 
 /// Which aggregations are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct AggregateRequest {
     /// Those that judge the model: [`LogJoint`] and [`NonZeros`].
-    pub judged: bool,
+    pub evaluation: bool,
     /// [`TopWords`], so many a topic; none where it is 0.
     pub top_words: u32,
 }
@@ -88,11 +88,11 @@ pub struct Aggregates {
 
 impl Aggregates {
     /// Of no rows yet.
-    pub fn new(wanted: Wanted, job: &Job) -> Self {
-        let Wanted { judged, top_words } = wanted;
+    pub fn new(wanted: AggregateRequest, job: &Job) -> Self {
+        let AggregateRequest { evaluation, top_words } = wanted;
         Self {
-            log_joint: judged.then(|| LogJoint::new(job.beta())),
-            non_zeros: judged.then(NonZeros::default),
+            log_joint: evaluation.then(|| LogJoint::new(job.beta())),
+            non_zeros: evaluation.then(NonZeros::default),
             top_words: (top_words > 0).then(|| TopWords::new(job.topics(), job.words(), top_words)),
         }
     }
@@ -121,8 +121,8 @@ impl Aggregates {
 }
 
 impl Aggregate for Aggregates {
-    fn see(&mut self, slice: u16, word: u32, row: &[(u32, u32)]) {
-        self.each_mut().for_each(|one| one.see(slice, word, row));
+    fn add_row(&mut self, slice: u16, word: u32, row: &[(u32, u32)]) {
+        self.each_mut().for_each(|one| one.add_row(slice, word, row));
     }
 
     fn encode(&self, to: &mut Vec<u8>) {
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn what_nobody_asks_for_takes_no_bytes() {
         let job = Job::new(3, 5, 0.1.into(), 0.1, 1).unwrap();
-        let mut none = Aggregates::new(Wanted::default(), &job);
-        none.see(0, 0, &[(1, 2)]);
+        let mut none = Aggregates::new(AggregateRequest::default(), &job);
+        none.add_row(0, 0, &[(1, 2)]);
         let mut bytes = Vec::new();
         none.encode(&mut bytes);
         assert!(none.is_empty() && bytes.is_empty());
@@ -155,16 +155,16 @@ mod tests {
         #[test]
         fn any_bytes_are_results_or_none(
             bytes in prop::collection::vec(any::<u8>(), 0..60),
-            judged in any::<bool>(),
+            evaluation in any::<bool>(),
             top_words in 0..4u32,
         ) {
             let job = Job::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
-            let mut found = Aggregates::new(Wanted { judged, top_words }, &job);
+            let mut found = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);
             if found.merge(&mut &bytes[..]).is_some() {
                 // What was read can be written, and is as long as its lists allow.
                 let mut again = Vec::new();
                 found.encode(&mut again);
-                let mut more = Aggregates::new(Wanted { judged, top_words }, &job);
+                let mut more = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);
                 prop_assert_eq!(more.merge(&mut &again[..]), Some(()));
             }
         }

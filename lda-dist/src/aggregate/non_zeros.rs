@@ -15,7 +15,7 @@ impl NonZeros {
 }
 
 impl Aggregate for NonZeros {
-    fn see(&mut self, _: u16, _: u32, row: &[(u32, u32)]) {
+    fn add_row(&mut self, _: u16, _: u32, row: &[(u32, u32)]) {
         self.0 += row.len() as u64;
     }
 

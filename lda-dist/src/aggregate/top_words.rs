@@ -60,7 +60,7 @@ impl TopWords {
 }
 
 impl Aggregate for TopWords {
-    fn see(&mut self, _: u16, word: u32, row: &[(u32, u32)]) {
+    fn add_row(&mut self, _: u16, word: u32, row: &[(u32, u32)]) {
         row.iter().for_each(|&(topic, count)| self.offer(topic, (count, Reverse(word))));
     }
 
@@ -152,7 +152,7 @@ mod tests {
                 let mut part = new();
                 // Words in another order.
                 let own = (0..rows.len()).rev().filter(|&word| rows[word].1 == server);
-                own.for_each(|word| part.see(0, word as u32, &table.row(word)));
+                own.for_each(|word| part.add_row(0, word as u32, &table.row(word)));
                 let mut bytes = Vec::new();
                 part.encode(&mut bytes);
                 let mut rest = &bytes[..];
@@ -172,7 +172,7 @@ mod tests {
     fn a_word_of_two_servers_is_refused() {
         let told = |word, count| {
             let mut part = TopWords::new(1, 9, 2);
-            part.see(0, word, &[(0, count)]);
+            part.add_row(0, word, &[(0, count)]);
             let mut bytes = Vec::new();
             part.encode(&mut bytes);
             bytes
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn more_words_than_were_asked_for_are_refused() {
         let mut two = TopWords::new(1, 9, 2);
-        two.see(0, 3, &[(0, 5)]);
-        two.see(0, 4, &[(0, 6)]);
+        two.add_row(0, 3, &[(0, 5)]);
+        two.add_row(0, 4, &[(0, 6)]);
         let mut bytes = Vec::new();
         two.encode(&mut bytes);
         assert_eq!(TopWords::new(1, 9, 2).merge(&mut &bytes[..]), Some(()));

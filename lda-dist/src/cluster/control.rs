@@ -5,13 +5,13 @@
 //!          in how many of them, as another
 //!          17 done, to the master: round, the last epoch of which all shards of this worker are kept (4); after
 //!          an epoch's last round, what it took: 8 bytes for each of [`Bytes`] but the last, nanoseconds waited for
-//!          servers and for the master, 8 each, bytes held (8), and if the model is judged, else 0, non-zeros of
+//!          servers and for the master, 8 each, bytes held (8), and if the model is evaluation, else 0, non-zeros of
 //!          C_d (8) and the number of shards (2), and for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), how often each word occurs and in
 //!          how many of them
 //!          19 begin, to all: round; the last epoch that all have kept (4); what C_k has gained, as a row of K
 //!          with signs
-//!          20 end, to servers: round, 1 if the model is judged or 0, words of each topic that are wanted (4); the
+//!          20 end, to servers: round, 1 if the model is evaluation or 0, words of each topic that are wanted (4); the
 //!          reply is what their rows have gained, as such a row, bytes held (8), and what was found of all rows
 //!          ([`aggregate`](crate::aggregate))
 //!          21 finish, to all: that was the last round; the last attempt, none up to which begins any more (4); the last
@@ -33,11 +33,11 @@
 use std::time::Duration;
 
 use super::Waited;
-use crate::aggregate::Wanted;
+use crate::aggregate::AggregateRequest;
 use crate::job::Round;
-use crate::placement::{Lengths, WordUses};
+use crate::placement::{DocumentLengths, WordStats};
 use crate::together::Bytes;
-use crate::wire::{RowCode, put_uses, take, take_uses};
+use crate::wire::{RowCode, put_word_stats, take, take_word_stats};
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +45,8 @@ pub(super) enum Control {
     /// Uses are (word, tokens, documents that have it), words ascending.
     Words {
         shard: u16,
-        lengths: Lengths,
-        uses: Vec<(u32, u32, u32)>,
+        lengths: DocumentLengths,
+        word_stats: Vec<(u32, u32, u32)>,
     },
     Done {
         round: Round,
@@ -56,8 +56,8 @@ pub(super) enum Control {
     Start {
         attempt: u32,
         epoch: u32,
-        lengths: Lengths,
-        words: WordUses,
+        lengths: DocumentLengths,
+        words: WordStats,
     },
     Begin {
         round: Round,
@@ -66,7 +66,7 @@ pub(super) enum Control {
     },
     End {
         round: Round,
-        wanted: Wanted,
+        wanted: AggregateRequest,
     },
     Finish {
         attempt: u32,
@@ -98,7 +98,7 @@ pub(super) struct Took {
     pub waited: Waited,
     /// Bytes held.
     pub memory: u64,
-    /// Of C_d, and of shards the parts of the log joint; 0 and none unless the model is judged.
+    /// Of C_d, and of shards the parts of the log joint; 0 and none unless the model is evaluation.
     pub non_zeros: u64,
     pub parts: Parts,
 }
@@ -130,12 +130,13 @@ impl Control {
             to.extend(round.attempt.to_le_bytes());
         };
         match self {
-            Self::Words { shard, lengths, uses } => {
+            Self::Words { shard, lengths, word_stats } => {
                 to.push(WORDS);
                 to.extend(shard.to_le_bytes());
                 put_lengths(lengths, &mut to);
-                let tokens: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.1)).collect();
-                let of_documents: Vec<(u32, u32)> = uses.iter().map(|it| (it.0, it.2)).collect();
+                let tokens: Vec<(u32, u32)> = word_stats.iter().map(|it| (it.0, it.1)).collect();
+                let of_documents: Vec<(u32, u32)> =
+                    word_stats.iter().map(|it| (it.0, it.2)).collect();
                 RowCode::new(words).encode(&tokens, &mut to);
                 RowCode::new(words).encode(&of_documents, &mut to);
             }
@@ -162,7 +163,7 @@ impl Control {
                 to.extend(attempt.to_le_bytes());
                 to.extend(epoch.to_le_bytes());
                 put_lengths(lengths, &mut to);
-                put_uses(words, &mut to);
+                put_word_stats(words, &mut to);
             }
             Self::Begin { round, kept, gained } => {
                 to.push(BEGIN);
@@ -170,10 +171,10 @@ impl Control {
                 to.extend(kept.to_le_bytes());
                 RowCode::new(topics).encode(gained, &mut to);
             }
-            Self::End { round, wanted: Wanted { judged, top_words } } => {
+            Self::End { round, wanted: AggregateRequest { evaluation, top_words } } => {
                 to.push(END);
                 put_round(round, &mut to);
-                to.push((*judged).into());
+                to.push((*evaluation).into());
                 to.extend(top_words.to_le_bytes());
             }
             Self::Finish { attempt, kept, stopped } => {
@@ -227,9 +228,10 @@ impl Control {
                         in_documents.1,
                     ))
                 };
-                let uses: Option<Vec<_>> = tokens.iter().zip(&of_documents).map(fit).collect();
-                let uses = uses.filter(|_| tokens.len() == of_documents.len())?;
-                Self::Words { shard, lengths, uses }
+                let word_stats: Option<Vec<_>> =
+                    tokens.iter().zip(&of_documents).map(fit).collect();
+                let word_stats = word_stats.filter(|_| tokens.len() == of_documents.len())?;
+                Self::Words { shard, lengths, word_stats }
             }
             DONE => {
                 let round = take_round(&mut rest)?;
@@ -241,7 +243,7 @@ impl Control {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 let epoch = u32::from_le_bytes(take(&mut rest)?);
                 let lengths = take_lengths(&mut rest)?;
-                let words = take_uses(words, &mut rest).ok()?;
+                let words = take_word_stats(words, &mut rest).ok()?;
                 Self::Start { attempt, epoch, lengths, words }
             }
             BEGIN => {
@@ -253,9 +255,12 @@ impl Control {
             }
             END => {
                 let round = take_round(&mut rest)?;
-                let [judged @ (0 | 1)] = take(&mut rest)? else { return None };
+                let [evaluation @ (0 | 1)] = take(&mut rest)? else { return None };
                 let top_words = u32::from_le_bytes(take(&mut rest)?);
-                Self::End { round, wanted: Wanted { judged: judged == 1, top_words } }
+                Self::End {
+                    round,
+                    wanted: AggregateRequest { evaluation: evaluation == 1, top_words },
+                }
             }
             FINISH => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
@@ -313,14 +318,14 @@ fn take_took(rest: &mut &[u8]) -> Option<Took> {
     Some(Took { bytes, waited, memory, non_zeros, parts: take_parts(rest)? })
 }
 
-fn put_lengths(lengths: &Lengths, to: &mut Vec<u8>) {
+fn put_lengths(lengths: &DocumentLengths, to: &mut Vec<u8>) {
     to.extend(lengths.documents.to_le_bytes());
     to.extend(lengths.squares.to_le_bytes());
 }
 
-fn take_lengths(rest: &mut &[u8]) -> Option<Lengths> {
+fn take_lengths(rest: &mut &[u8]) -> Option<DocumentLengths> {
     let documents = u64::from_le_bytes(take(rest)?);
-    Some(Lengths { documents, squares: u64::from_le_bytes(take(rest)?) })
+    Some(DocumentLengths { documents, squares: u64::from_le_bytes(take(rest)?) })
 }
 
 fn take_round(rest: &mut &[u8]) -> Option<Round> {
@@ -354,20 +359,24 @@ mod tests {
         prop::option::of(took)
     }
 
-    fn lengths() -> impl Strategy<Value = Lengths> {
-        any::<[u64; 2]>().prop_map(|[documents, squares]| Lengths { documents, squares })
+    fn lengths() -> impl Strategy<Value = DocumentLengths> {
+        any::<[u64; 2]>().prop_map(|[documents, squares]| DocumentLengths { documents, squares })
     }
 
     fn control() -> impl Strategy<Value = Control> {
-        let uses = prop::collection::btree_map(0..WORDS, (1..u32::MAX, 0..9u32), 0..5);
+        let word_stats = prop::collection::btree_map(0..WORDS, (1..u32::MAX, 0..9u32), 0..5);
         let of = |(word, (tokens, less)): (u32, (u32, u32))| {
             (word, tokens, tokens - less.min(tokens - 1))
         };
         let gained = prop::collection::btree_map(0..TOPICS, prop_oneof![-99..0i32, 1..99i32], 0..9);
         let round = || any::<(u32, u16, u32)>().prop_map(round_of);
         prop_oneof![
-            (any::<u16>(), lengths(), uses).prop_map(move |(shard, lengths, uses)| {
-                Control::Words { shard, lengths, uses: uses.into_iter().map(of).collect() }
+            (any::<u16>(), lengths(), word_stats).prop_map(move |(shard, lengths, word_stats)| {
+                Control::Words {
+                    shard,
+                    lengths,
+                    word_stats: word_stats.into_iter().map(of).collect(),
+                }
             }),
             (round(), any::<u32>(), took()).prop_map(|(round, kept, took)| Control::Done {
                 round,
@@ -377,15 +386,15 @@ mod tests {
             (any::<[u32; 2]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
                 |([attempt, epoch], lengths, tokens)| {
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
-                    let words = WordUses::new(tokens.to_vec(), of_words).unwrap();
+                    let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
                     Control::Start { attempt, epoch, lengths, words }
                 }
             ),
             (round(), any::<u32>(), gained).prop_map(|(round, kept, gained)| {
                 Control::Begin { round, kept, gained: gained.into_iter().collect() }
             }),
-            (round(), any::<(bool, u32)>()).prop_map(|(round, (judged, top_words))| {
-                Control::End { round, wanted: Wanted { judged, top_words } }
+            (round(), any::<(bool, u32)>()).prop_map(|(round, (evaluation, top_words))| {
+                Control::End { round, wanted: AggregateRequest { evaluation, top_words } }
             }),
             any::<([u32; 2], bool)>().prop_map(|([attempt, kept], stopped)| Control::Finish {
                 attempt,
@@ -410,9 +419,12 @@ mod tests {
             RowCode::new(WORDS).encode(documents, &mut bytes);
             Control::decode(TOPICS, WORDS, &bytes)
         };
-        let uses = vec![(0, 4, 2), (3, 1, 1)];
-        let words =
-            Control::Words { shard: 3, lengths: Lengths { documents: 9, squares: 20 }, uses };
+        let word_stats = vec![(0, 4, 2), (3, 1, 1)];
+        let words = Control::Words {
+            shard: 3,
+            lengths: DocumentLengths { documents: 9, squares: 20 },
+            word_stats,
+        };
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (3, 1)]), Some(words));
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2), (4, 1)]), None, "of other words");
         assert_eq!(read(&[(0, 4), (3, 1)], &[(0, 2)]), None, "of fewer words");

@@ -159,7 +159,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 return Err(Refusal::Now);
             }
             let placement = place(job, &setup.options, &words, lengths).map_err(Failed::from)?;
-            let own = placement.held(self.number, job.topics());
+            let own = placement.slices_on(self.number, job.topics());
             *now = attempt;
             (*of, *ended) = (Round::joining(epoch, attempt), None);
             *server = Some(Server::new(job, &setup.options, *of, own));

@@ -6,7 +6,7 @@ use lda_core::special::ln_rising;
 
 use super::control::Took;
 use super::{Memory, NonZeros, Report, Topics, Waited};
-use crate::aggregate::{Aggregate, Aggregates, Wanted};
+use crate::aggregate::{Aggregate, AggregateRequest, Aggregates};
 use crate::job::{Job, Round};
 use crate::together::Bytes;
 use crate::wire::{RowCode, take};
@@ -38,7 +38,7 @@ impl Tally {
     }
 
     /// Servers are about to be asked what a round has left.
-    pub fn ask(&mut self, wanted: Wanted, job: &Job) {
+    pub fn ask(&mut self, wanted: AggregateRequest, job: &Job) {
         self.found = Aggregates::new(wanted, job);
     }
 

@@ -1,4 +1,4 @@
-//! Documents of a job, a shard at a time: in memory, or [stored](Stored).
+//! Documents of a job, a shard at a time: in memory, or [stored](StoredDocuments).
 
 mod stored;
 
@@ -8,7 +8,7 @@ use lda_core::Corpus;
 
 use crate::together::{TogetherError, cut};
 
-pub use stored::{Stored, StoredError, store};
+pub use stored::{StoredDocuments, StoredError, store};
 
 /// Documents, as they are kept: a shard at a time.
 pub trait Documents {

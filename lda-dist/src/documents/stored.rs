@@ -30,7 +30,7 @@ use lda_core::file::{FileError, checksum};
 use thiserror::Error;
 
 use super::Documents;
-use crate::locality::Held;
+use crate::locality::ShardLocation;
 use crate::storage::{Storage, StorageError};
 use crate::together::{TogetherError, cut};
 
@@ -95,14 +95,14 @@ struct Part {
 
 /// Stored documents. A copy is of the same.
 #[derive(Debug)]
-pub struct Stored<S> {
+pub struct StoredDocuments<S> {
     storage: Arc<S>,
     words: u32,
     parts: Arc<[Part]>,
     fingerprint: u64,
 }
 
-impl<S> Clone for Stored<S> {
+impl<S> Clone for StoredDocuments<S> {
     fn clone(&self) -> Self {
         let Self { storage, words, parts, fingerprint } = self;
         let (storage, parts) = (Arc::clone(storage), Arc::clone(parts));
@@ -154,7 +154,7 @@ fn name(shard: usize) -> String {
     format!("shard-{shard:05}")
 }
 
-impl<S: Storage> Stored<S> {
+impl<S: Storage> StoredDocuments<S> {
     /// Reads what there is.
     ///
     /// # Errors
@@ -162,14 +162,14 @@ impl<S: Storage> Stored<S> {
     ///
     /// ```
     /// use lda_core::Corpus;
-    /// use lda_dist::documents::{Documents, Stored, store};
+    /// use lda_dist::documents::{Documents, StoredDocuments, store};
     /// use lda_dist::storage::Directory;
     ///
     /// let path = std::env::temp_dir().join(format!("lda-doc-stored-{}", std::process::id()));
     /// let corpus = Corpus::from_words([["tree", "leaf"], ["sea", "wave"], ["leaf", "sea"]])?;
     /// store(&corpus, 2, &Directory::create(&path)?)?;
     ///
-    /// let stored = Stored::open(Directory::at(&path))?;
+    /// let stored = StoredDocuments::open(Directory::at(&path))?;
     /// assert_eq!((stored.num_shards(), stored.num_documents(), stored.num_words()), (2, 3, 4));
     /// let (documents, first) = stored.read(1)?;
     /// assert_eq!((documents.num_documents(), first), (1, 2));
@@ -222,9 +222,9 @@ impl<S: Storage> Stored<S> {
     ///
     /// # Errors
     /// [`StoredError::Hosts`] and [`StoredError::Storage`].
-    pub fn held(&self) -> Result<Vec<Held>, StoredError> {
-        let held = |part: &Part| Held { tokens: part.tokens, hosts: Vec::new() };
-        let mut held: Vec<Held> = self.parts.iter().map(held).collect();
+    pub fn shard_locations(&self) -> Result<Vec<ShardLocation>, StoredError> {
+        let held = |part: &Part| ShardLocation { tokens: part.tokens, hosts: Vec::new() };
+        let mut held: Vec<ShardLocation> = self.parts.iter().map(held).collect();
         if self.storage.has(HOSTS)? {
             parse_hosts(&self.storage.read(HOSTS)?, &mut held)?;
         }
@@ -259,7 +259,7 @@ impl<S: Storage> Stored<S> {
     }
 }
 
-impl<S: Storage> Documents for Stored<S> {
+impl<S: Storage> Documents for StoredDocuments<S> {
     fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
         self.shard(shard).map_err(|error| error.to_string())
     }
@@ -292,7 +292,7 @@ fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
 }
 
 /// Puts down where shards lie.
-fn parse_hosts(hosts: &[u8], held: &mut [Held]) -> Result<(), StoredError> {
+fn parse_hosts(hosts: &[u8], held: &mut [ShardLocation]) -> Result<(), StoredError> {
     let fail = |line: usize, why: String| StoredError::Hosts { line: line + 1, why };
     let text = std::str::from_utf8(hosts).map_err(|_| fail(0, "it is no text".to_owned()))?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn shards_are_the_corpus_piece_by_piece() {
-        let stored = Stored::open(stored()).unwrap();
+        let stored = StoredDocuments::open(stored()).unwrap();
         let corpus = corpus();
         assert_eq!(stored.num_documents(), 20);
         assert_eq!(stored.num_tokens(), corpus.num_tokens());
@@ -367,7 +367,7 @@ mod tests {
     fn documents_without_names_have_none() {
         let memory = Memory::default();
         store(&Corpus::from_tokens([[0, 5], [1, 1]]).unwrap(), 2, &memory).unwrap();
-        let stored = Stored::open(memory).unwrap();
+        let stored = StoredDocuments::open(memory).unwrap();
         assert_eq!((stored.num_words(), stored.vocabulary().unwrap()), (6, None));
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let of = |shards, corpus: &Corpus| {
             let memory = Memory::default();
             store(corpus, shards, &memory).unwrap();
-            Stored::open(memory).unwrap().fingerprint()
+            StoredDocuments::open(memory).unwrap().fingerprint()
         };
         let other = Corpus::from_tokens([[0, 1], [2, 3]]).unwrap();
         assert_eq!(of(2, &corpus()), of(2, &corpus()));
@@ -390,7 +390,7 @@ mod tests {
             let memory = stored();
             let object = memory.read(from).unwrap();
             memory.write(to, &object).unwrap();
-            Stored::open(memory).unwrap().read(0).unwrap_err()
+            StoredDocuments::open(memory).unwrap().read(0).unwrap_err()
         };
         assert!(swap("shard-00001", "shard-00000").contains("other documents"));
         assert!(swap("words", "shard-00000").contains("other documents"));
@@ -398,7 +398,9 @@ mod tests {
         let memory = stored();
         store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
         memory.remove("shard-00000").unwrap();
-        assert!(Stored::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000"));
+        assert!(
+            StoredDocuments::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000")
+        );
     }
 
     /// Objects each of which lies on machines that its name tells.
@@ -437,8 +439,8 @@ mod tests {
     fn where_shards_lie_is_told_where_the_storage_tells() {
         let spread = Arc::new(Spread::default());
         store(&corpus(), 3, &spread).unwrap();
-        let stored = Stored::open(Arc::clone(&spread)).unwrap();
-        let held = stored.held().unwrap();
+        let stored = StoredDocuments::open(Arc::clone(&spread)).unwrap();
+        let held = stored.shard_locations().unwrap();
         let hosts: Vec<&[String]> = held.iter().map(|held| &held.hosts[..]).collect();
         assert_eq!(
             hosts,
@@ -451,9 +453,9 @@ mod tests {
         let silent = Arc::new(Memory::default());
         silent.write(HOSTS, told.as_bytes()).unwrap();
         store(&corpus(), 3, &silent).unwrap();
-        let other = Stored::open(Arc::clone(&silent)).unwrap();
+        let other = StoredDocuments::open(Arc::clone(&silent)).unwrap();
         assert_eq!(other.fingerprint(), stored.fingerprint());
-        assert!(other.held().unwrap().iter().all(|held| held.hosts.is_empty()));
+        assert!(other.shard_locations().unwrap().iter().all(|held| held.hosts.is_empty()));
         for (text, said) in [
             (&b"\xff"[..], "hosts:1: it is no text"),
             (b"", "hosts:1: \"lda-dist hosts 1\" is expected"),
@@ -463,11 +465,11 @@ mod tests {
             (b"lda-dist hosts 1\nshard 1 a\nshard 1 b", "hosts:3: shard 1 was there before"),
         ] {
             silent.write(HOSTS, text).unwrap();
-            let error = other.held().unwrap_err().to_string();
+            let error = other.shard_locations().unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
         silent.write(HOSTS, b"lda-dist hosts 1\nshard 1\n").unwrap();
-        assert!(other.held().unwrap()[1].hosts.is_empty());
+        assert!(other.shard_locations().unwrap()[1].hosts.is_empty());
     }
 
     #[test]
@@ -479,7 +481,7 @@ mod tests {
             lines[line] = with;
             let memory = Memory::default();
             memory.write(MANIFEST, lines.join("\n").as_bytes()).unwrap();
-            Stored::open(memory).unwrap_err().to_string()
+            StoredDocuments::open(memory).unwrap_err().to_string()
         };
         assert!(refused(0, "documents").starts_with("manifest:1: \"lda-dist documents 1\" is"));
         assert!(refused(1, "words many").starts_with("manifest:2: the number of words"));
@@ -494,8 +496,10 @@ mod tests {
         {
             let memory = Memory::default();
             memory.write(MANIFEST, text).unwrap();
-            assert!(Stored::open(memory).is_err());
+            assert!(StoredDocuments::open(memory).is_err());
         }
-        assert!(Stored::open(Memory::default()).unwrap_err().to_string().contains("manifest"));
+        assert!(
+            StoredDocuments::open(Memory::default()).unwrap_err().to_string().contains("manifest")
+        );
     }
 }

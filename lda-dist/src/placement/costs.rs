@@ -23,7 +23,7 @@
 //! Whether words are pushed at all is not asked: both modes are to be compared with the same words in each partition.
 //!
 //! Rows later are fitted to reddit after 10 to 30 epochs, K = 1,000 (bytes of the 1,000 most frequent words go with
-//! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). Lengths of entries are fitted to [what is
+//! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). DocumentLengths of entries are fitted to [what is
 //! written](crate::wire) of topics at random, K = 1,000 and 8,000. Words are pushed as on reddit, K = 8,000, 300
 //! shards: in the first epoch half of the tokens of a word with 8,000 to 11,000 are, in the second of one with twice as
 //! many.
@@ -36,7 +36,7 @@
 //! Numbers are of 64 bits, with sums, products, quotients and roots, which IEEE 754 rounds the same way everywhere: all
 //! nodes come to the same.
 
-use super::{Demand, Lengths, WordUses};
+use super::{DocumentLengths, WordStats, Workload};
 
 /// Kinds of which costs of pushed words are no sums: bytes at first, and when documents' rows are shorter.
 const TIMES: usize = 2;
@@ -125,17 +125,17 @@ impl Item {
 
 /// What each word brings to one of so many partitions.
 pub(super) fn of_words(
-    words: &WordUses,
-    demand: &Demand,
+    words: &WordStats,
+    workload: &Workload,
     documents: &Documents,
     partitions: u32,
 ) -> Vec<Item> {
-    let (topics, shards) = (f64::from(demand.topics), f64::from(demand.shards));
+    let (topics, shards) = (f64::from(workload.topics), f64::from(workload.shards));
     // As if all words were pushed.
     let pairs: f64 = words.documents().iter().map(|&pairs| pairs as f64).sum();
     let share = pairs / f64::from(partitions);
     let document: [f64; TIMES] = std::array::from_fn(|time| documents.sent(share, time) / share);
-    let number = demand.lengths.documents.max(1) as f64;
+    let number = workload.lengths.documents.max(1) as f64;
     let of_word = |(&tokens, &in_documents): (&u64, &u64)| {
         let mut item = Item::default();
         if tokens == 0 {
@@ -202,11 +202,11 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    pub(super) fn new(demand: &Demand, words: &WordUses) -> Self {
+    pub(super) fn new(workload: &Workload, words: &WordStats) -> Self {
         let tokens: f64 = words.tokens().iter().map(|&tokens| tokens as f64).sum();
-        let Lengths { documents, squares } = demand.lengths;
+        let DocumentLengths { documents, squares } = workload.lengths;
         let length = (squares as f64 / documents.max(1) as f64).sqrt().max(1.0);
-        let gap = (f64::from(demand.topics) / length).max(1.0);
+        let gap = (f64::from(workload.topics) / length).max(1.0);
         let pairs: f64 = words.documents().iter().map(|&pairs| pairs as f64).sum();
         Self { entries: tokens, entry: entry(1.0, gap), reach: length / pairs.max(1.0) }
     }
@@ -267,12 +267,12 @@ mod tests {
     use super::*;
     use crate::wire::RowCode;
 
-    const LENGTHS: Lengths = Lengths { documents: 40_000, squares: 40_000 * 4 };
-    const DEMAND: Demand = Demand { topics: 100, shards: 100, lengths: LENGTHS };
+    const LENGTHS: DocumentLengths = DocumentLengths { documents: 40_000, squares: 40_000 * 4 };
+    const DEMAND: Workload = Workload { topics: 100, shards: 100, lengths: LENGTHS };
 
     #[test]
     fn frequent_words_are_pulled_and_others_pushed() {
-        let words = WordUses::new(vec![80_000, 50, 0], vec![40_000, 25, 0]).unwrap();
+        let words = WordStats::new(vec![80_000, 50, 0], vec![40_000, 25, 0]).unwrap();
         let documents = Documents::new(&DEMAND, &words);
         let items = of_words(&words, &DEMAND, &documents, 2);
         let sent = 25.0 * apart(25.0 / 40_000.0);
@@ -335,20 +335,20 @@ mod tests {
 
     #[test]
     fn documents_are_as_long_as_the_root_of_their_mean_square() {
-        let words = WordUses::new(vec![600, 400], vec![100, 100]).unwrap();
-        let of = |lengths| Documents::new(&Demand { topics: 80, shards: 4, lengths }, &words);
-        let even = of(Lengths::even(100, 1000));
+        let words = WordStats::new(vec![600, 400], vec![100, 100]).unwrap();
+        let of = |lengths| Documents::new(&Workload { topics: 80, shards: 4, lengths }, &words);
+        let even = of(DocumentLengths::even(100, 1000));
         assert_eq!(
             even,
             Documents { entries: 1000.0, entry: entry(1.0, 8.0), reach: 10.0 / 200.0 }
         );
         // Three of ten tokens and one of seventy.
         let squares = 25 * (3 * 100 + 70 * 70);
-        let skewed = of(Lengths { documents: 100, squares });
+        let skewed = of(DocumentLengths { documents: 100, squares });
         let root = 1300f64.sqrt();
         assert_eq!((skewed.reach, skewed.entry), (root / 200.0, entry(1.0, 80.0 / root)));
         // Without any document they are of a token.
-        assert_eq!(of(Lengths::default()).reach, 1.0 / 200.0);
+        assert_eq!(of(DocumentLengths::default()).reach, 1.0 / 200.0);
     }
 
     #[test]

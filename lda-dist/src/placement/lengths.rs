@@ -5,21 +5,21 @@
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_dist::placement::Lengths;
+/// use lda_dist::placement::DocumentLengths;
 ///
 /// let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1]])?;
-/// assert_eq!(Lengths::of(&corpus), Lengths { documents: 2, squares: 9 + 1 });
+/// assert_eq!(DocumentLengths::of(&corpus), DocumentLengths { documents: 2, squares: 9 + 1 });
 /// # Ok::<(), lda_core::corpus::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lengths {
+pub struct DocumentLengths {
     /// Documents D.
     pub documents: u64,
     /// Squares of documents' tokens, summed.
     pub squares: u64,
 }
 
-impl Lengths {
+impl DocumentLengths {
     /// Of a corpus.
     pub fn of(corpus: &lda_core::Corpus) -> Self {
         let mut lengths = Self::default();
@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn documents_of_one_length() {
-        let mut all = Lengths::even(3, 12);
-        assert_eq!(all, Lengths { documents: 3, squares: 48 });
-        assert_eq!(Lengths::even(0, 0), Lengths::default());
-        assert_eq!(Lengths::even(1, u64::MAX).squares, u64::MAX);
-        all.add(Lengths { documents: u64::MAX, squares: 2 });
-        assert_eq!(all, Lengths { documents: u64::MAX, squares: 50 });
+        let mut all = DocumentLengths::even(3, 12);
+        assert_eq!(all, DocumentLengths { documents: 3, squares: 48 });
+        assert_eq!(DocumentLengths::even(0, 0), DocumentLengths::default());
+        assert_eq!(DocumentLengths::even(1, u64::MAX).squares, u64::MAX);
+        all.add(DocumentLengths { documents: u64::MAX, squares: 2 });
+        assert_eq!(all, DocumentLengths { documents: u64::MAX, squares: 50 });
     }
 }

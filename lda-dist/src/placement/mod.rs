@@ -4,11 +4,11 @@
 //! partition lies on one server, but for those of hot words (below). LDA* (section 4.2) takes two steps, for rows of a
 //! few frequent words cost more than those of all others: partitions are ranges of words of about equal cost, so of
 //! unequal width, and each goes to the server that has least so far. Many ranges balance servers, and many partitions
-//! are dear: a document is pushed once a partition. So ranges of one server can be [joined](Placement::joined) to fewer
+//! are dear: a document is pushed once a partition. So ranges of one server can be [joined](Placement::merged) to fewer
 //! partitions.
 //!
 //! But what costs as much at first does not later, when rows have become short, and those of some words much shorter
-//! than others'. So words are [dealt](Partitioner::Dealt) one by one unless something else is asked for, by costs of
+//! than others'. So words are [dealt](Partitioner::Balanced) one by one unless something else is asked for, by costs of
 //! several times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 6.5 % more than
 //! the mean by bytes in any of 30 epochs, where 3,000 ranges come to 15.5 %; with K = 8,000 and 300 servers, of 200
 //! words each, 8.4 %. Hashing and equal ranges are here to be compared with.
@@ -24,7 +24,7 @@
 //!
 //! | by | a partition is | servers differ by | when one server more comes |
 //! |---|---|---|---|
-//! | [`Partitioner::Dealt`] | some frequent, some less frequent and some rare words | a few words' rows | all is placed anew |
+//! | [`Partitioner::Balanced`] | some frequent, some less frequent and some rare words | a few words' rows | all is placed anew |
 //! | [`Partitioner::SkewAware`] | a range of words of about equal cost | one partition's cost | all is placed anew |
 //! | [`Partitioner::Range`] | a range of equally many words | what frequent words bring together | all is placed anew |
 //! | [`Partitioner::Hash`] | words of all kinds | the frequent words that meet | all is placed anew |
@@ -42,14 +42,14 @@
 //! # Ok::<(), PlacementError>(())
 //! ```
 
+mod balance;
+mod balanced;
 mod costs;
-mod deal;
-mod dealt;
 mod hashed;
-mod hot;
 mod lengths;
 mod ranges;
-mod uses;
+mod split_rows;
+mod word_stats;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -58,10 +58,10 @@ use thiserror::Error;
 
 use costs::{Documents, Item};
 use hashed::{first_of, mix};
-use hot::{Cut, Hot};
-pub use lengths::Lengths;
+pub use lengths::DocumentLengths;
 use ranges::{costliest_first, equal_costs, least_first, loads_of, total};
-pub use uses::WordUses;
+use split_rows::{HotWords, SliceMap};
+pub use word_stats::WordStats;
 
 /// How words find their servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub use uses::WordUses;
 pub enum Partitioner {
     /// One by one, so that each server has its share of frequent, of less frequent and of rare words, however their
     /// rows come to shrink.
-    Dealt,
+    Balanced,
     /// Ranges of about equal cost, each to the server that has least.
     SkewAware,
     /// Ranges of equally many words, in turn.
@@ -80,15 +80,15 @@ pub enum Partitioner {
     Rendezvous,
 }
 
-/// What decides, beside [how often words occur](WordUses), what workers will ask of servers.
+/// What decides, beside [how often words occur](WordStats), what workers will ask of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demand {
+pub struct Workload {
     /// Topics K.
     pub topics: u32,
     /// Shards of the documents, P.
     pub shards: u32,
     /// Documents, in all shards.
-    pub lengths: Lengths,
+    pub lengths: DocumentLengths,
 }
 
 /// What a word costs before anything is known of its topics (LDA*, section 4.2): the lesser of pulling its row to every
@@ -127,7 +127,7 @@ pub enum PlacementError {
     Servers,
     /// A word that cannot occur so often, or in so many documents.
     #[error("word {word} has tokens and no documents, or more documents than tokens, or too many")]
-    Uses {
+    WordStats {
         /// Which.
         word: u32,
     },
@@ -144,7 +144,7 @@ pub struct Placement {
     servers: Vec<u32>,
     num_servers: u32,
     /// Partitions of more than one slice.
-    cut: Cut,
+    cut: SliceMap,
 }
 
 /// What a server has of a partition. LDA* has whole rows only: cutting them by topic is ours.
@@ -182,10 +182,17 @@ impl Placement {
         let in_turn =
             |starts: &[u32]| (0..starts.len() as u32 - 1).map(|it| it % servers).collect();
         let (grouped, starts, homes) = match by {
-            Partitioner::Dealt => {
+            Partitioner::Balanced => {
                 let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
                 let none = Documents::default();
-                return Ok(Self::deal(&items, costs, &none, partitions, servers, &Hot::none()));
+                return Ok(Self::balance_words(
+                    &items,
+                    costs,
+                    &none,
+                    partitions,
+                    servers,
+                    &HotWords::none(),
+                ));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);
@@ -207,7 +214,7 @@ impl Placement {
                 (Some(grouped), starts, homes)
             }
         };
-        let cut = Cut::new(homes.len() as u32, 0, 1);
+        let cut = SliceMap::new(homes.len() as u32, 0, 1);
         Ok(Self { grouped, starts, servers: homes, num_servers: servers, cut })
     }
 
@@ -225,11 +232,11 @@ impl Placement {
     ///
     /// let costs: Vec<u64> = (1..100).map(|rank| 600 / rank).collect();
     /// let many = Placement::new(Partitioner::SkewAware, &costs, 24, 2)?;
-    /// let few = many.clone().joined(&costs, 4)?;
+    /// let few = many.clone().merged(&costs, 4)?;
     /// assert_eq!((few.num_partitions(), few.loads(&costs)), (4, many.loads(&costs)));
     /// # Ok::<(), PlacementError>(())
     /// ```
-    pub fn joined(self, costs: &[u64], partitions: u32) -> Result<Self, PlacementError> {
+    pub fn merged(self, costs: &[u64], partitions: u32) -> Result<Self, PlacementError> {
         assert_eq!(costs.len(), self.num_words(), "a cost a word");
         let servers = self.num_servers;
         if partitions < servers {
@@ -258,7 +265,7 @@ impl Placement {
         let of_word = words.map(|word| joined[self.partition(word) as usize]).collect();
         let (grouped, starts) = grouped(of_word, partitions);
         let homes: Vec<u32> = (0..partitions).map(|partition| partition % servers).collect();
-        let cut = Cut::new(partitions, 0, 1);
+        let cut = SliceMap::new(partitions, 0, 1);
         Ok(Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers, cut })
     }
 
@@ -300,7 +307,7 @@ impl Placement {
     ///
     /// # Panics
     /// If numbers of slices have more than 16 bits.
-    pub fn held(&self, server: u32, topics: u32) -> impl Iterator<Item = Slice> + '_ {
+    pub fn slices_on(&self, server: u32, topics: u32) -> impl Iterator<Item = Slice> + '_ {
         let all = 0..self.num_slices() as u32;
         all.filter(move |&slice| self.server(slice) == server).map(move |slice| {
             let (partition, topics) = self.slice(slice, topics);
@@ -350,7 +357,7 @@ impl Placement {
     ///
     /// # Panics
     /// If there is no such word.
-    pub fn place(&self, word: u32) -> u32 {
+    pub fn position(&self, word: u32) -> u32 {
         let at = self.partition(word) as usize;
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         match &self.grouped {
@@ -425,7 +432,7 @@ mod tests {
     use super::*;
 
     const ALL: [Partitioner; 5] = [
-        Partitioner::Dealt,
+        Partitioner::Balanced,
         Partitioner::SkewAware,
         Partitioner::Range,
         Partitioner::Hash,
@@ -456,7 +463,7 @@ mod tests {
                 let mut placement = place(by, &costs, servers + more, servers);
                 if let Some(joined) = joined {
                     let before = placement.clone();
-                    placement = placement.joined(&costs, servers + joined).unwrap();
+                    placement = placement.merged(&costs, servers + joined).unwrap();
                     let most = before.num_partitions().min((servers + joined) as usize);
                     prop_assert_eq!(placement.num_partitions(), most);
                     for word in 0..costs.len() as u32 {
@@ -468,7 +475,7 @@ mod tests {
                 let mut seen = vec![0; costs.len()];
                 for partition in 0..placement.num_partitions() as u32 {
                     let words: Vec<u32> = placement.words(partition).collect();
-                    let places: Vec<u32> = words.iter().map(|&word| placement.place(word)).collect();
+                    let places: Vec<u32> = words.iter().map(|&word| placement.position(word)).collect();
                     prop_assert!(places.into_iter().eq(0..words.len() as u32));
                     prop_assert!(words.is_sorted() && placement.server(partition) < servers);
                     for word in words {
@@ -479,7 +486,7 @@ mod tests {
                 prop_assert!(seen.iter().all(|&times| times == 1));
                 let loads = placement.loads(&costs);
                 prop_assert_eq!(loads.iter().sum::<u64>(), costs.iter().sum::<u64>());
-                if matches!(by, Partitioner::SkewAware | Partitioner::Dealt) {
+                if matches!(by, Partitioner::SkewAware | Partitioner::Balanced) {
                     let of = |partition| placement.server(partition);
                     let used: BTreeSet<u32> = (0..placement.num_partitions() as u32).map(of).collect();
                     prop_assert_eq!(used.len(), servers as usize, "each server has some");
@@ -492,7 +499,7 @@ mod tests {
     fn words_of_any_cost_are_placed() {
         let costs = [u64::MAX; 50];
         for by in ALL {
-            let placement = place(by, &costs, 12, 3).joined(&costs, 4).unwrap();
+            let placement = place(by, &costs, 12, 3).merged(&costs, 4).unwrap();
             let words: usize = (0..4).map(|partition| placement.words(partition).len()).sum();
             assert_eq!((placement.num_partitions(), words), (4, 50), "{by:?}");
             assert_eq!(placement.loads(&costs), [u64::MAX; 3], "{by:?}");
@@ -515,14 +522,14 @@ mod tests {
     fn joined_partitions_are_balanced_as_servers_are() {
         let costs: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 100_000 / (rank + 99)).collect();
         let many = place(Partitioner::SkewAware, &costs, 1500, 50);
-        let few = many.clone().joined(&costs, 100).unwrap();
+        let few = many.clone().merged(&costs, 100).unwrap();
         assert_eq!(few.loads(&costs), many.loads(&costs));
         let load = |partition| few.words(partition).map(|word| costs[word as usize]).sum::<u64>();
         let loads: Vec<u64> = (0..100).map(load).collect();
         let mean = loads.iter().sum::<u64>() / 100;
         assert!(loads.iter().all(|load| load.abs_diff(mean) * 8 < mean), "{mean}: {loads:?}");
         assert!((0..100).all(|partition| few.server(partition) == partition % 50));
-        let refused = many.joined(&costs, 49).unwrap_err();
+        let refused = many.merged(&costs, 49).unwrap_err();
         assert_eq!(refused, PlacementError::Partitions { partitions: 49, servers: 50 });
     }
 

@@ -19,9 +19,9 @@ use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
 
 use crate::aggregate::Aggregate;
-use crate::bench::Bench;
 use crate::decoded::{Decoded, MOST_DECODED};
 use crate::job::{Job, Round};
+use crate::partition_sampler::PartitionSampler;
 use crate::placement::Slice;
 use crate::request::{self, About, Kind};
 use crate::route::Route;
@@ -44,7 +44,7 @@ pub struct Server<T: TopicIndex> {
     slices: BTreeMap<u16, Held<T>>,
     /// Bytes of rows that are kept as they are sampled by.
     decoded: usize,
-    bench: Bench<T>,
+    sampler: PartitionSampler<T>,
     /// Bytes that the documents took which were pushed in one request, the most of all.
     pushed: usize,
 }
@@ -101,7 +101,7 @@ impl<T: TopicIndex> Server<T> {
             rounds: VecDeque::new(),
             slices: slices.into_iter().map(held).collect(),
             decoded: 0,
-            bench: Bench::new(job.topics()),
+            sampler: PartitionSampler::new(job.topics()),
             pushed: 0,
         }
     }
@@ -113,7 +113,7 @@ impl<T: TopicIndex> Server<T> {
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, about, body) = request::read(request)?;
         let About { shard, slice, round } = about;
-        let Self { job, options, joining, rounds, slices, decoded, bench, pushed } = self;
+        let Self { job, options, joining, rounds, slices, decoded, sampler, pushed } = self;
         if *decoded > MOST_DECODED {
             slices.values_mut().for_each(|it| it.decoded = Decoded::default());
             *decoded = 0;
@@ -172,7 +172,7 @@ impl<T: TopicIndex> Server<T> {
                     .then(|| of.decoded.turn(job.topics(), &of.tokens, version, oldest, left));
                 let rows = (version, kept.flatten());
                 let done =
-                    push(job, options, code, &about, &open.totals, rows, bench, of, body, reply);
+                    push(job, options, code, &about, &open.totals, rows, sampler, of, body, reply);
                 *decoded = *decoded - before + of.decoded.memory();
                 *pushed = done?.max(*pushed);
                 Ok(())
@@ -224,7 +224,7 @@ impl<T: TopicIndex> Server<T> {
 
     /// Shows all rows, as of the last round's end, to what is to be found of them; slices in order, and their words.
     pub fn aggregate(&self, to: &mut impl Aggregate) {
-        self.each_row(|slice, word, row| to.see(slice, word, row));
+        self.each_row(|slice, word, row| to.add_row(slice, word, row));
     }
 
     /// Every row, or what lies here of it: `f(word, row)`, topics ascending, as of the last round's end; words in order
@@ -274,7 +274,7 @@ impl<T: TopicIndex> Server<T> {
             own + shards + 4 * held.words.capacity() + 8 * held.tokens.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
-        let of_request = self.bench.memory() + self.pushed;
+        let of_request = self.sampler.memory() + self.pushed;
         self.slices.values().map(of).sum::<usize>() + of_request + totals
     }
 }

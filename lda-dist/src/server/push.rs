@@ -7,8 +7,8 @@ use lda_core::sampler::BlockKey;
 
 use super::Held;
 use super::error::RequestError;
-use crate::bench::{Bench, NotInRow, Owner, tokens_of};
 use crate::job::Job;
+use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, tokens_of};
 use crate::request::About;
 use crate::together::Options;
 use crate::wire::{Document, Lists, PushCode};
@@ -23,7 +23,7 @@ pub(super) fn push<T: TopicIndex>(
     about: &About,
     totals: &[u32],
     (version, kept): (u64, Option<usize>),
-    bench: &mut Bench<T>,
+    sampler: &mut PartitionSampler<T>,
     of: &mut Held<T>,
     mut body: &[u8],
     answer: &mut Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) fn push<T: TopicIndex>(
     }
     own.fill(0);
     let mut places = Vec::new();
-    bench.clear();
+    sampler.clear();
     for run in tokens.chunk_by(|a, b| a.0 == b.0) {
         let word = run[0].0;
         let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
@@ -64,9 +64,9 @@ pub(super) fn push<T: TopicIndex>(
         let laid = match kept {
             Some(kept) => {
                 let rows = of.decoded.with(kept, &of.store, place);
-                bench.lay_copy(rows, place as usize, of_run)
+                sampler.add_word_from_rows(rows, place as usize, of_run)
             }
-            None => bench.lay(&mut of.store.encoded(version, place), of_run)?,
+            None => sampler.add_word(&mut of.store.encoded(version, place), of_run)?,
         };
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
@@ -79,18 +79,18 @@ pub(super) fn push<T: TopicIndex>(
     documents.adapt();
     let key = BlockKey { shard: about.shard, documents: 2, words: about.slice };
     let (round, documents) = (about.round, &mut documents);
-    bench.sample(
+    sampler.sample(
         &[u32::MAX],
         options.passes,
-        &mut Owner { job, round, key, totals: &totals, own: &mut own, documents },
+        &mut SampleContext { job, round, key, totals: &totals, own: &mut own, documents },
     );
     let mut new = vec![0; tokens.len()];
-    for (token, topic) in tokens.iter().zip(bench.topics()) {
+    for (token, topic) in tokens.iter().zip(sampler.topics()) {
         new[token.2 as usize] = topic.get();
     }
     code.encode_answer(&pushed, &new, answer);
     let mut added = Ok(());
-    bench.gains(|row, gains| {
+    sampler.for_each_delta(|row, gains| {
         added = added.and(of.store.add(about.round, places[row as usize], gains));
     });
     added?;

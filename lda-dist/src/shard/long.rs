@@ -26,7 +26,7 @@ use lda_core::sampler::{
 };
 
 use super::ShardError;
-use crate::bench::WarpScratch;
+use crate::partition_sampler::WarpScratch;
 
 /// Which documents WarpLDA samples, and how. By default none: F+LDA samples all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

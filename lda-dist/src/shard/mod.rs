@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::{deal, ranges_for};
+use lda_core::layout::{greedy_partition, ranges_for};
 use lda_core::random::{Purpose, StreamKey};
 
 use crate::job::{Job, Round};
@@ -226,7 +226,7 @@ impl<T: TopicIndex> Shard<T> {
         let partition = partition as u16;
         let words = self.words(partition);
         let places: Vec<(u32, u32)> =
-            words.iter().map(|&word| (placement.place(word), 1)).collect();
+            words.iter().map(|&word| (placement.position(word), 1)).collect();
         let all = placement.words(partition.into()).len() as u32;
         if all > 0 {
             RowCode::new(all).encode(&places, to);
@@ -307,7 +307,7 @@ fn ranges(documents: &[u32], length: impl Fn(u32) -> u64) -> Vec<Vec<u32>> {
         return Vec::new();
     }
     let lengths = documents.iter().map(|&document| length(document));
-    let ranges = deal(lengths.clone(), ranges_for(lengths.sum()));
+    let ranges = greedy_partition(lengths.clone(), ranges_for(lengths.sum()));
     let named =
         |range: Vec<u32>| range.into_iter().rev().map(|at| documents[at as usize]).collect();
     ranges.into_iter().map(named).collect()

@@ -4,8 +4,8 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::bench::{Bench, NotInRow, Owner, SliceRows};
 use crate::job::{Job, Round};
+use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, SliceRows};
 use crate::route::{self, Route};
 use crate::wire::{self, PushCode, RowCode};
 
@@ -123,7 +123,7 @@ impl<T: TopicIndex> Shard<T> {
     /// `totals` are C_k of the first round's start.
     pub(crate) fn sample_documents(
         &mut self,
-        bench: &mut Bench<T>,
+        sampler: &mut PartitionSampler<T>,
         job: &Job,
         round: Round,
         totals: &[u32],
@@ -133,7 +133,7 @@ impl<T: TopicIndex> Shard<T> {
             return;
         }
         // What other partitions' answers have added by now depends on when they came.
-        bench.warp(job, round, totals, std::iter::repeat(0), |context, scratch, _| {
+        sampler.run_warp_pass(job, round, totals, std::iter::repeat(0), |context, scratch, _| {
             let key = BlockKey { shard: *number, documents: 0, words: 0 };
             long.sample_documents(key, 0, context, scratch, |outcome| add(own, outcome));
         });
@@ -151,7 +151,7 @@ impl<T: TopicIndex> Shard<T> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn sample(
         &mut self,
-        bench: &mut Bench<T>,
+        sampler: &mut PartitionSampler<T>,
         job: &Job,
         round: Round,
         partition: u16,
@@ -162,13 +162,14 @@ impl<T: TopicIndex> Shard<T> {
     ) -> Result<Moved, AnswerError> {
         let part = &mut self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
-        bench.clear();
+        sampler.clear();
         for at in plan.pulled() {
             let range = part.range(at);
-            self.long.known(&mut walk, partition, at as u32, |known| bench.lay_long(known));
+            self.long
+                .known(&mut walk, partition, at as u32, |known| sampler.add_long_tokens(known));
             let documents = part.documents[range.clone()].iter().copied();
             let tokens = documents.zip(part.topics[range].iter().copied());
-            let laid = bench.lay_slices(slices, tokens)?;
+            let laid = sampler.add_sliced_word(slices, tokens)?;
             laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
         }
         let rest: usize = slices.iter().map(|slice| slice.rows.len()).sum();
@@ -176,44 +177,62 @@ impl<T: TopicIndex> Shard<T> {
             return Err(AnswerError::Rest { bytes: rest });
         }
         let key = BlockKey { shard: self.number, documents: 0, words: partition };
-        if bench.has_long() {
+        if sampler.has_long() {
             let mut row = vec![0; part.words.len()];
             plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
             let Self { long, own, .. } = self;
             for again in 0..passes {
                 if again > 0 {
                     let mut outcomes = Vec::new();
-                    bench.warp(job, round, totals, own.iter().copied(), |context, scratch, _| {
-                        let each = |outcome| outcomes.push(outcome);
-                        long.sample_documents(key, again, context, scratch, each);
-                    });
+                    sampler.run_warp_pass(
+                        job,
+                        round,
+                        totals,
+                        own.iter().copied(),
+                        |context, scratch, _| {
+                            let each = |outcome| outcomes.push(outcome);
+                            long.sample_documents(key, again, context, scratch, each);
+                        },
+                    );
                     outcomes.into_iter().for_each(|outcome| add(own, outcome));
-                    bench.without_long();
+                    sampler.invalidate_rows();
                 }
                 let mut outcome = Outcome::default();
-                bench.warp(job, round, totals, own.iter().copied(), |context, scratch, rows| {
-                    outcome = long.sample_words(key, again, context, scratch, rows, &row);
-                });
+                sampler.run_warp_pass(
+                    job,
+                    round,
+                    totals,
+                    own.iter().copied(),
+                    |context, scratch, rows| {
+                        outcome = long.sample_words(key, again, context, scratch, rows, &row);
+                    },
+                );
                 add(own, outcome);
             }
             let mut walk = long.walk(partition);
             for at in plan.pulled() {
-                long.topics(&mut walk, partition, at as u32, |topic| bench.put_long(topic));
+                long.topics(&mut walk, partition, at as u32, |topic| {
+                    sampler.push_long_topic(topic)
+                });
             }
             long.told(partition);
         }
         let Self { own, rows: documents, ends, .. } = self;
-        bench.sample(ends, passes, &mut Owner { job, round, key, totals, own, documents });
-        let mut topics = bench.topics();
+        sampler.sample(
+            ends,
+            passes,
+            &mut SampleContext { job, round, key, totals, own, documents },
+        );
+        let mut topics = sampler.topics();
         for at in plan.pulled() {
             let range = part.range(at);
             let (of_word, rest) = topics.split_at(range.len());
             part.topics[range].copy_from_slice(of_word);
             topics = rest;
         }
-        let mut moved = Moved { pulled: bench.entries() as u64, ..Moved::default() };
+        let mut moved = Moved { pulled: sampler.entries() as u64, ..Moved::default() };
         let mut part = Vec::new();
-        bench.gains(|_, gains| {
+        sampler.for_each_delta(|_, gains| {
             moved.rows += 1;
             moved.gained += gains.len() as u64;
             for SliceRows { topics, gained, .. } in &mut *slices {
@@ -288,7 +307,7 @@ mod tests {
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
             shard.restore(&job, &kept).unwrap();
             let totals = shard.counts.clone();
-            let mut bench = Bench::new(job.topics());
+            let mut sampler = PartitionSampler::new(job.topics());
             // Words of the long one are pulled, whatever that costs.
             assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
             let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);
@@ -301,7 +320,7 @@ mod tests {
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }
-            shard.sample_documents(&mut bench, &job, round, &totals);
+            shard.sample_documents(&mut sampler, &job, round, &totals);
             if !is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

@@ -5,7 +5,9 @@ use lda_core::counts::TopicIndex;
 
 use super::{Options, Routing, TogetherError};
 use crate::job::Job;
-use crate::placement::{Demand, Lengths, Partitioner, Placement, WordUses, estimated_cost};
+use crate::placement::{
+    DocumentLengths, Partitioner, Placement, WordStats, Workload, estimated_cost,
+};
 use crate::route::Route;
 use crate::shard::Shard;
 
@@ -38,8 +40,8 @@ pub(crate) fn routes<T: TopicIndex>(
 pub fn place(
     job: &Job,
     options: &Options,
-    words: &WordUses,
-    lengths: Lengths,
+    words: &WordStats,
+    lengths: DocumentLengths,
 ) -> Result<Placement, TogetherError> {
     let Options { shards, partitions, ranges, rounds, servers, partitioner, .. } = *options;
     options.check()?;
@@ -51,13 +53,13 @@ pub fn place(
     }
     let mean = words.tokens().iter().sum::<u64>().div_ceil(lengths.documents.max(1));
     let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
-    let placement = if partitioner == Partitioner::Dealt {
-        let demand = Demand { topics: job.topics(), shards: shards.into(), lengths };
-        Placement::dealt(words, &demand, partitions, servers)?
+    let placement = if partitioner == Partitioner::Balanced {
+        let workload = Workload { topics: job.topics(), shards: shards.into(), lengths };
+        Placement::balanced(words, &workload, partitions, servers)?
     } else {
         let costs: Vec<u64> = words.tokens().iter().map(cost).collect();
         let placement = Placement::new(partitioner, &costs, partitions.max(ranges), servers)?;
-        placement.joined(&costs, partitions)?
+        placement.merged(&costs, partitions)?
     };
     let partitions = placement.num_partitions();
     if rounds == 0 || usize::from(rounds) > partitions {

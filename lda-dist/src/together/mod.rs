@@ -49,9 +49,9 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::eval::{DocumentCounts, Visit, WordCounts};
 
-use crate::bench::{Bench, SliceRows};
 use crate::job::{Job, Round};
-use crate::placement::{Lengths, Placement, WordUses};
+use crate::partition_sampler::{PartitionSampler, SliceRows};
+use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::request::{self, About, Kind, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
@@ -112,7 +112,7 @@ pub struct Together<T: TopicIndex> {
     /// First document of each shard, and the end.
     firsts: Vec<usize>,
     servers: Vec<Server<T>>,
-    bench: Bench<T>,
+    sampler: PartitionSampler<T>,
     totals: Vec<u32>,
     /// Rounds that are on, and C_k of when each was begun.
     rounds: VecDeque<(Round, Vec<u32>)>,
@@ -128,14 +128,14 @@ impl<T: TopicIndex> Together<T> {
     pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
         let shards = options.shards;
         let firsts = cut(corpus, shards)?;
-        let placement = place(job, options, &WordUses::of(corpus), Lengths::of(corpus))?;
+        let placement = place(job, options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
         let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
             let documents = ends[0]..ends[1];
             Shard::new(job, options.hybrid, &placement, number, corpus, documents, 0)
         });
         let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
         let of_server = |server: u32| {
-            let own = placement.held(server, job.topics());
+            let own = placement.slices_on(server, job.topics());
             Server::new(job, options, Round::joining(0, 0), own)
         };
         let mut run = Self {
@@ -144,7 +144,7 @@ impl<T: TopicIndex> Together<T> {
             options: *options,
             shards,
             firsts,
-            bench: Bench::new(job.topics()),
+            sampler: PartitionSampler::new(job.topics()),
             totals: vec![0; job.topics() as usize],
             rounds: VecDeque::new(),
             begun: Round::joining(0, 0),
@@ -247,10 +247,10 @@ impl<T: TopicIndex> Together<T> {
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
             for &shard in order {
-                let Self { job, options, shards, bench, .. } = &mut *self;
+                let Self { job, options, shards, sampler, .. } = &mut *self;
                 shards[shard].begin_round(&totals, options.slack)?;
                 if number == 0 {
-                    shards[shard].sample_documents(bench, job, round, &totals);
+                    shards[shard].sample_documents(sampler, job, round, &totals);
                 }
                 for partition in group(&self.options, &self.placement, shard as u16, number) {
                     bytes.add(&self.exchange(shard, partition, round, &totals, watch)?);
@@ -271,7 +271,7 @@ impl<T: TopicIndex> Together<T> {
         totals: &[u32],
         watch: &mut dyn FnMut(Happening<'_>),
     ) -> Result<Bytes, TogetherError> {
-        let Self { job, options, placement, shards, servers, bench, .. } = self;
+        let Self { job, options, placement, shards, servers, sampler, .. } = self;
         let shard = &mut shards[shard];
         let words = shard.words(partition).len();
         let mut bytes = Bytes::default();
@@ -335,7 +335,7 @@ impl<T: TopicIndex> Together<T> {
             }
             let passes = options.passes;
             let moved =
-                shard.sample(bench, job, round, partition, &plan, passes, totals, &mut slices)?;
+                shard.sample(sampler, job, round, partition, &plan, passes, totals, &mut slices)?;
             let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
             // Told with the first slice's.
             let mut moved = Some(moved);

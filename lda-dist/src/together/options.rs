@@ -131,7 +131,7 @@ pub struct Options {
     /// that are [hot](crate::placement) have some more.
     pub partitions: u32,
     /// Ranges of the words that are placed, and joined to these partitions at their servers; as many as partitions
-    /// unless there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Dealt)
+    /// unless there are more. The more, the more evenly servers are loaded. Words that are [dealt](Partitioner::Balanced)
     /// are none.
     pub ranges: u32,
     /// Rounds an epoch: as many as shards at least, that no word is sampled by two at once; at most as there are
@@ -162,7 +162,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let partitioner = Partitioner::Dealt;
+        let partitioner = Partitioner::Balanced;
         let routing = Routing::Cheapest;
         let (longest, hybrid) = (1 << 16, Hybrid::default());
         Self {

@@ -49,14 +49,14 @@ mod bits;
 mod lists;
 mod push;
 mod row;
-mod uses;
+mod word_stats;
 
 use thiserror::Error;
 
 pub use lists::Lists;
 pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};
-pub use uses::{put_uses, take_uses};
+pub use word_stats::{put_word_stats, take_word_stats};
 
 /// Bytes that are no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lda_dist::locality::{Held, assign};
-use lda_dist::snapshot::{LATEST, latest};
+use lda_dist::locality::{ShardLocation, assign};
+use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
 use super::recovery::{check, job, world as world_that_keeps};
@@ -48,9 +48,9 @@ fn threads_of_a_process_take_one_too() {
     let host = |host: &str| host.to_owned();
     let held = |shard: usize| {
         let tokens = stored.read(shard as u16).unwrap().0.num_tokens();
-        Held { tokens, hosts: vec![host(["a", "b"][shard % 2])] }
+        ShardLocation { tokens, hosts: vec![host(["a", "b"][shard % 2])] }
     };
-    let held: Vec<Held> = (0..4).map(held).collect();
+    let held: Vec<ShardLocation> = (0..4).map(held).collect();
     let of = assign(&held, &[Some(host("b")), Some(host("a"))]).unwrap();
     assert_eq!(of, [1, 0, 1, 0]);
     let setup = assigned(&of, &Setup { workers: 2, ..whole });
@@ -80,7 +80,7 @@ fn a_run_goes_on_with_another_assignment() {
     let storage = Arc::new(Memory::default());
     let short = Setup { epochs: 4, ..job(&corpus, 2) };
     run(&mut world_that_keeps(&short, &stored, &storage, Network::default(), 1));
-    assert_eq!(storage.read(LATEST).unwrap(), latest(short.run(), 4).as_bytes());
+    assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
     let long = assigned(&[2, 0, 1, 0], &job(&corpus, 3));
     let mut world = world_that_keeps(&long, &stored, &storage, Network::default(), 2);
     world.run_for(Duration::from_millis(20));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lda_dist::placement::{Lengths, WordUses};
+use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::request::Kind;
 use lda_dist::together::{Happening, cut, place};
 
@@ -58,7 +58,8 @@ fn bench(tokens: u64, rows: &[u64]) -> u64 {
 fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let Setup { options, job, .. } = setup;
     let frequencies = corpus.word_frequencies();
-    let placement = place(job, options, &WordUses::of(corpus), Lengths::of(corpus)).unwrap();
+    let placement =
+        place(job, options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap();
     let firsts = cut(corpus, options.shards).unwrap();
     let (topics, rounds) = (u64::from(TOPICS), u64::from(options.slack) + 1);
     // Tokens of the largest partition of a shard, and the most that a request may take of one.

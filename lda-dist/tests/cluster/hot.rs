@@ -1,7 +1,7 @@
 //! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
 
 use lda_dist::cluster::{Port, Stage};
-use lda_dist::placement::{Lengths, Placement, WordUses};
+use lda_dist::placement::{DocumentLengths, Placement, WordStats};
 use lda_dist::request::{self, About, Kind, put_routes};
 use lda_dist::route::Route;
 use lda_dist::together::place;
@@ -31,7 +31,7 @@ pub fn of_many_topics(setup: Setup) -> Setup {
 }
 
 pub fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
-    place(&setup.job, &setup.options, &WordUses::of(corpus), Lengths::of(corpus)).unwrap()
+    place(&setup.job, &setup.options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap()
 }
 
 #[test]

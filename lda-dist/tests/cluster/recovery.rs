@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lda_dist::cluster::Keeper;
-use lda_dist::snapshot::{LATEST, latest};
+use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::storage::{Memory, Storage, StorageError};
 use lda_transport::sim::{Chaos, Spell};
 
@@ -171,7 +171,7 @@ fn a_run_goes_on_from_what_it_has_kept() {
     let storage = Arc::new(Memory::default());
     let short = Setup { epochs: 4, ..job(&corpus, 2) };
     run(&mut world(&short, &stored, &storage, Network::default(), 1));
-    assert_eq!(storage.read(LATEST).unwrap(), latest(short.run(), 4).as_bytes());
+    assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
     // With other workers and servers, which are no part of what is kept.
     let mut long = job(&corpus, 3);
     long.options.servers = 3;
@@ -203,11 +203,11 @@ fn a_snapshot_of_another_run_is_refused() {
         first
     };
     let storage = Arc::new(Memory::default());
-    storage.write(LATEST, latest(setup.run() ^ 1, 4).as_bytes()).unwrap();
+    storage.write(LATEST, encode_latest(setup.run() ^ 1, 4).as_bytes()).unwrap();
     assert!(failed(&storage).contains("its topics, priors, seed, documents or shards are others"));
     storage.write(LATEST, b"lda-dist").unwrap();
     assert!(failed(&storage).contains("snapshot latest: it is no snapshot, or damaged"));
-    storage.write(LATEST, latest(setup.run(), 4).as_bytes()).unwrap();
+    storage.write(LATEST, encode_latest(setup.run(), 4).as_bytes()).unwrap();
     assert!(failed(&storage).contains("snapshot topics-00000004-00000"));
 }
 

@@ -5,9 +5,9 @@ use std::thread;
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{self, Assignment, Gathered, Keeper, Role, Setup, run_local};
-use lda_dist::documents::{InMemory, Stored, store};
+use lda_dist::documents::{InMemory, StoredDocuments, store};
 use lda_dist::job::Job;
-use lda_dist::snapshot::{LATEST, latest};
+use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::together::Options;
 use lda_transport::endpoint::Identity;
 use lda_transport::{Transport, local};
@@ -52,7 +52,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
         let storage = |prefix| {
             ObjectStore::open(&format!("s3://{BUCKET}/{prefix}"), &access(&server.address)).unwrap()
         };
-        let documents = Stored::open(storage("documents")).unwrap();
+        let documents = StoredDocuments::open(storage("documents")).unwrap();
         // What is written beside may be heard of too late, where epochs are so short.
         let keeper = Keeper::now(Arc::new(storage("kept")));
         let role = Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(keeper));
@@ -109,7 +109,7 @@ fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
     let corpus = corpus();
     let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
     store(&corpus, SHARDS, &documents).unwrap();
-    let stored = Stored::open(documents).unwrap();
+    let stored = StoredDocuments::open(documents).unwrap();
     assert_eq!(stored.num_tokens(), corpus.num_tokens());
     let whole = setup(stored.num_words(), stored.fingerprint());
 
@@ -129,7 +129,7 @@ fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
             .filter_map(|name| name.strip_prefix("kept/").map(str::to_owned))
             .collect()
     };
-    assert_eq!(server.state().objects["kept/latest"], latest(short.run(), 4).as_bytes());
+    assert_eq!(server.state().objects["kept/latest"], encode_latest(short.run(), 4).as_bytes());
     let names = |epoch: u32| {
         let of = |shard| format!("topics-{epoch:08}-{shard:05}");
         let objects = [LATEST.to_owned()].into_iter().chain((0..SHARDS).map(of));
@@ -148,7 +148,7 @@ fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
 fn documents_that_are_not_there_are_told() {
     let server = Server::start();
     let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
-    let said = Stored::open(documents).unwrap_err().to_string();
+    let said = StoredDocuments::open(documents).unwrap_err().to_string();
     assert!(said.starts_with("s3://bucket/documents/manifest: "), "{said}");
     assert!(said.ends_with("look whether it was written there, and the bucket is there"), "{said}");
 }

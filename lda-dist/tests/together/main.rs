@@ -75,7 +75,7 @@ fn check_counts<T: TopicIndex>(run: &Together<T>, corpus: &Corpus) {
 }
 
 const PARTITIONERS: [Partitioner; 5] = [
-    Partitioner::Dealt,
+    Partitioner::Balanced,
     Partitioner::SkewAware,
     Partitioner::Range,
     Partitioner::Hash,
@@ -178,7 +178,7 @@ fn bits_are_those_of_versions_before() {
         after(300, Routing::Pull, Partitioner::SkewAware),
         after(300, Routing::Cheapest, Partitioner::SkewAware),
         after(300, Routing::Push, Partitioner::SkewAware),
-        after(300, Routing::Push, Partitioner::Dealt),
+        after(300, Routing::Push, Partitioner::Balanced),
     ];
     let expected = [
         0xdfd1b8a09580cc0f,

@@ -3,7 +3,7 @@
 use lda_core::counts::{Density, Rows};
 use lda_dist::cluster::MOST_TOLD;
 use lda_dist::job::Job;
-use lda_dist::placement::{self, Placement, WordUses};
+use lda_dist::placement::{self, Placement, WordStats};
 use lda_dist::together::{Options, Routing, place};
 use serde::{Deserialize, Serialize};
 
@@ -181,13 +181,13 @@ impl<'a> Division<'a> {
         };
         let documents = frequencies.iter().map(of_all).collect();
         let words =
-            WordUses::new(frequencies.to_vec(), documents).map_err(|error| refuse(&error))?;
+            WordStats::new(frequencies.to_vec(), documents).map_err(|error| refuse(&error))?;
         let squares = lengths
             .each()
             .iter()
             .map(|&(length, documents)| f64::from(length) * f64::from(length) * documents);
         let squares = squares.sum::<f64>() as u64;
-        let known = placement::Lengths { documents: lengths.documents() as u64, squares };
+        let known = placement::DocumentLengths { documents: lengths.documents() as u64, squares };
         let placement = place(&job, options, &words, known).map_err(|error| refuse(&error))?;
         Ok(Self { frequencies, lengths, repeats, topics, options: *options, seed, placement })
     }

@@ -44,13 +44,13 @@ pub struct TrafficPlan {
 pub struct Arm {
     /// `cheapest` (default), `pull` or `push`.
     pub routing: Route,
-    /// `dealt` (default), `skew-aware`, `range`, `hash` or `rendezvous`.
+    /// `balanced` (default), `skew-aware`, `range`, `hash` or `rendezvous`.
     pub partitioner: Placing,
     /// Servers; as many as parts unless given.
     pub servers: Option<u32>,
     /// Partitions of the words; as many as servers unless given.
     pub partitions: Option<u32>,
-    /// Ranges of the words that are dealt to servers and joined to these partitions; as many unless given.
+    /// Ranges of words that are placed on servers and merged to `partitions`; default: as many.
     pub ranges: u32,
     /// Rounds an epoch; 1 unless given.
     pub rounds: Option<u16>,
@@ -75,7 +75,7 @@ pub enum Route {
 pub enum Placing {
     /// One by one, by what words cost at first and later.
     #[default]
-    Dealt,
+    Balanced,
     /// Ranges of about equal cost, each to the server that has least.
     SkewAware,
     /// Ranges of equally many words, in turn.
@@ -177,7 +177,7 @@ impl Arm {
             Route::Push => Routing::Push,
         };
         let partitioner = match self.partitioner {
-            Placing::Dealt => Partitioner::Dealt,
+            Placing::Balanced => Partitioner::Balanced,
             Placing::SkewAware => Partitioner::SkewAware,
             Placing::Range => Partitioner::Range,
             Placing::Hash => Partitioner::Hash,

@@ -1,6 +1,6 @@
 //! Documents for nodes of a network: shards in a directory, or in an object store.
 
-use lda_dist::documents::{Stored, store};
+use lda_dist::documents::{StoredDocuments, store};
 use lda_examples::reading;
 
 use crate::args::Cut;
@@ -20,7 +20,7 @@ pub fn run(args: &Cut) -> Result<(), ClusterError> {
     let storage = args.out.create()?;
     let place = |error| ClusterError::Stored { place: args.out.to_string(), error };
     store(&corpus, args.shards, &storage).map_err(place)?;
-    let stored = Stored::open(storage).map_err(place)?;
+    let stored = StoredDocuments::open(storage).map_err(place)?;
     args.program.note(&format!(
         "{}: {} shards of {} documents, {} tokens, {} words",
         args.out,

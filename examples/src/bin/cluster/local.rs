@@ -7,7 +7,7 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
-use lda_dist::placement::{Lengths, WordUses};
+use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::storage::Storage;
 use lda_dist::together::place;
 use lda_examples::output::Output;
@@ -63,7 +63,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
 /// Shards of the documents. Here all is known that nodes would find out.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     setup.check()?;
-    place(&setup.job, &setup.options, &WordUses::of(&corpus), Lengths::of(&corpus))?;
+    place(&setup.job, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }
 

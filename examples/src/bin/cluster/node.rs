@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lda_core::counts::TopicIndex;
 use lda_core::file::checksum;
 use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
-use lda_dist::documents::Stored;
+use lda_dist::documents::StoredDocuments;
 use lda_dist::locality::{assign, near_tokens};
 use lda_dist::storage::Storage;
 use lda_examples::output::Output;
@@ -24,7 +24,7 @@ use crate::stop;
 use crate::training::Extent;
 use crate::watched::Watched;
 
-type Documents = Stored<Arc<dyn Storage>>;
+type Documents = StoredDocuments<Arc<dyn Storage>>;
 
 /// Is the node that the command line says, until the run is finished.
 ///
@@ -37,7 +37,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     }
     let config = Config::read(&args.config)?;
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
-    let documents = Stored::open(config.documents.open()?).map_err(place)?;
+    let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
     let extent = Extent {
         documents: documents.num_documents(),
         words: documents.num_words(),
@@ -50,7 +50,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let mut near = None;
     if let Some(locality) = &config.locality {
         let machines = locality.machines(setup.workers)?;
-        let held = documents.held().map_err(place)?;
+        let held = documents.shard_locations().map_err(place)?;
         let assigned = assign(&held, &machines).map_err(divided)?;
         near = Some(near_tokens(&held, &machines, &assigned));
         setup.assignment = assigned.into();

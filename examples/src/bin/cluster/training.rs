@@ -50,7 +50,7 @@ pub struct Training {
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
     /// How words come to partitions and servers
-    #[arg(long, value_enum, default_value_t = Placing::Dealt)]
+    #[arg(long, value_enum, default_value_t = Placing::Balanced)]
     pub partitioner: Placing,
     /// Ranges of the words that are placed and joined to these partitions at their servers, to load them evenly; for
     /// skew-aware and range [default: as many as partitions]
@@ -104,7 +104,7 @@ impl Default for Training {
             workers: 1,
             servers: 1,
             partitions: None,
-            partitioner: Placing::Dealt,
+            partitioner: Placing::Balanced,
             ranges: 0,
             rounds: None,
             slack: 0,
@@ -148,7 +148,7 @@ impl Route {
 #[serde(rename_all = "kebab-case")]
 pub enum Placing {
     /// One by one, by what their rows cost at first and later
-    Dealt,
+    Balanced,
     /// Ranges of about equal cost, each to the server that has least
     SkewAware,
     /// Ranges of equally many words, in turn
@@ -162,7 +162,7 @@ pub enum Placing {
 impl Placing {
     fn partitioner(self) -> Partitioner {
         match self {
-            Self::Dealt => Partitioner::Dealt,
+            Self::Balanced => Partitioner::Balanced,
             Self::SkewAware => Partitioner::SkewAware,
             Self::Range => Partitioner::Range,
             Self::Hash => Partitioner::Hash,

@@ -15,8 +15,8 @@ use super::outbox::Outbox;
 use super::tally::Tally;
 use super::{Failed, Keeper, Port, Report, Setup, Stage, Topics, outcome, reject};
 use crate::job::{JOINING, Round};
-use crate::placement::{Lengths, Placement, WordUses};
-use crate::snapshot::{LATEST, latest, parse_latest};
+use crate::placement::{DocumentLengths, Placement, WordStats};
+use crate::snapshot::{LATEST, decode_latest, encode_latest};
 use crate::together::place;
 
 /// Attempts in a row that may come to no end of an epoch.
@@ -70,8 +70,8 @@ pub struct Master {
     phase: Phase,
     /// Nodes that wait for what they are told, or do it.
     here: BTreeSet<NodeId>,
-    words: WordUses,
-    lengths: Lengths,
+    words: WordStats,
+    lengths: DocumentLengths,
     heard: BTreeSet<u16>,
     /// The last that any node has heard of.
     attempt: u32,
@@ -110,8 +110,8 @@ impl Master {
             outbox: Outbox::default(),
             phase: Phase::Gone,
             here: BTreeSet::new(),
-            words: WordUses::none(setup.job.words() as usize),
-            lengths: Lengths::default(),
+            words: WordStats::none(setup.job.words() as usize),
+            lengths: DocumentLengths::default(),
             heard: BTreeSet::new(),
             attempt: 0,
             fruitless: 0,
@@ -200,8 +200,8 @@ impl Master {
         let storage = keeper.storage();
         if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
             let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
-            self.kept =
-                parse_latest(self.setup.run(), &text).map_err(|error| failed(error.to_string()))?;
+            self.kept = decode_latest(self.setup.run(), &text)
+                .map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl Master {
         let (job, peer) = (&self.setup.job, ticket.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
         match Control::decode(job.topics(), job.words(), body) {
-            Some(Control::Words { shard, lengths, uses }) => {
+            Some(Control::Words { shard, lengths, word_stats }) => {
                 port.reply(ticket, Draft::new());
                 if shard >= self.setup.options.shards {
                     return Err(nonsense(format!("words of shard {shard}")));
@@ -254,7 +254,7 @@ impl Master {
                 // Who has started anew says it again.
                 if self.heard.insert(shard) {
                     self.lengths.add(lengths);
-                    for (word, tokens, documents) in uses {
+                    for (word, tokens, documents) in word_stats {
                         let added = self.words.add(word, tokens.into(), documents.into());
                         added.map_err(|error| nonsense(error.to_string()))?;
                     }
@@ -375,7 +375,7 @@ impl Master {
     fn note_kept(&mut self) {
         let all = self.kept_by.values().copied().min().unwrap_or(0);
         let Some(keeper) = self.keeper.as_ref().filter(|_| all > self.kept) else { return };
-        match keeper.storage().write(LATEST, latest(self.setup.run(), all).as_bytes()) {
+        match keeper.storage().write(LATEST, encode_latest(self.setup.run(), all).as_bytes()) {
             Ok(()) => self.kept = all,
             Err(error) => self.trouble = Some(error.to_string()),
         }

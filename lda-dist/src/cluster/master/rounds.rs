@@ -9,7 +9,7 @@ use super::super::gathered::Gathered;
 use super::super::tally::Tally;
 use super::super::{Failed, MASTER, Port};
 use super::{For, Master, Phase};
-use crate::aggregate::Wanted;
+use crate::aggregate::AggregateRequest;
 use crate::job::{JOINING, Round};
 use crate::together::Options;
 use crate::wire::RowCode;
@@ -105,13 +105,16 @@ impl Master {
     }
 
     /// What is to be found of all rows when the round that is on has ended.
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> AggregateRequest {
         let Round { epoch, number, .. } = self.round;
         let is_last = self.round.is_last(self.setup.options.rounds);
         let judged = is_last && number != JOINING && self.setup.judges(epoch);
         // A run that begins again when all is done has only its end.
         let told = judged || is_last && epoch >= self.setup.epochs;
-        Wanted { judged, top_words: if told { self.setup.top_words } else { 0 } }
+        AggregateRequest {
+            evaluation: judged,
+            top_words: if told { self.setup.top_words } else { 0 },
+        }
     }
 
     fn gained_row(&self) -> Result<Vec<(u32, i32)>, Failed> {
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
     use crate::cluster::{Assignment, Setup};
     use crate::job::Job;
-    use crate::placement::Lengths;
+    use crate::placement::DocumentLengths;
 
     const SERVER: NodeId = NodeId(1);
     const WORKER: NodeId = NodeId(2);
@@ -173,8 +176,8 @@ mod tests {
             ahead: 0,
         };
         let mut master = Master::new(setup, None);
-        let uses = vec![(0, 1, 1), (1, 2, 1)];
-        let words = Control::Words { shard: 0, lengths: Lengths::of(&corpus), uses };
+        let word_stats = vec![(0, 1, 1), (1, 2, 1)];
+        let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
         let here = Control::Here { attempt: 0 };
         for (peer, control) in [(WORKER, &words), (WORKER, &here), (SERVER, &here)] {
             master.act(told(peer, control), asked).unwrap();

@@ -50,7 +50,7 @@ pub(super) mod tests {
     use crate::cluster::{MASTER, Message, Setup};
     use crate::documents::InMemory;
     use crate::job::Job;
-    use crate::placement::{Lengths, WordUses};
+    use crate::placement::{DocumentLengths, WordStats};
     use crate::together::Options;
 
     /// What was asked and has no answer.
@@ -101,7 +101,7 @@ pub(super) mod tests {
             keep_every: 0,
             ahead: 0,
         };
-        let (words, lengths) = (WordUses::of(&corpus), Lengths::of(&corpus));
+        let (words, lengths) = (WordStats::of(&corpus), DocumentLengths::of(&corpus));
         let stored = InMemory::new(corpus, 4).unwrap();
         let mut worker = Worker::new(setup, 0, stored, None);
         worker.most_joining = most_joining;

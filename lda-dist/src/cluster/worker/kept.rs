@@ -9,7 +9,7 @@ use super::super::{Failed, Keeper};
 use super::Worker;
 use crate::documents::Documents;
 use crate::shard::Shard;
-use crate::snapshot::{Of, decode, encode};
+use crate::snapshot::{SnapshotId, decode, encode};
 
 /// Topics of an epoch that are being kept: names of what is not there yet.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(super) struct Keeping {
 }
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    fn of(&self, shard: u16, epoch: u32) -> Of {
-        Of { run: self.setup.run(), epoch, shard }
+    fn of(&self, shard: u16, epoch: u32) -> SnapshotId {
+        SnapshotId { run: self.setup.run(), epoch, shard }
     }
 
     pub(super) fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
@@ -39,12 +39,13 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Begins to keep the topics of this epoch, unless others are still being written.
     pub(super) fn keep(&mut self) {
         let epoch = self.round.epoch;
-        let ofs: Vec<Of> = self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
+        let ofs: Vec<SnapshotId> =
+            self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
         let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_busy()) else { return };
         for (of, shard) in ofs.iter().zip(&self.shards) {
             keeper.write(of.name(), encode(of, &shard.topics()));
         }
-        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(Of::name).collect() });
+        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(SnapshotId::name).collect() });
     }
 
     /// Sees what is kept now.
@@ -96,7 +97,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let is_kept = |epoch: u32| self.setup.keeps(epoch) || epoch == self.gone_on_from;
         let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && is_kept(epoch));
         let shards = || self.shards.iter().map(Shard::number);
-        let ofs: Vec<Of> = old
+        let ofs: Vec<SnapshotId> = old
             .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))
             .map(|(shard, epoch)| self.of(shard, epoch))
             .collect();

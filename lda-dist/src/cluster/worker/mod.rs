@@ -17,9 +17,9 @@ use super::outbox::Outbox;
 use super::{
     Documents, Failed, Keeper, MASTER, NodeState, Port, Setup, Stage, Waited, outcome, reject,
 };
-use crate::bench::Bench;
 use crate::job::{JOINING, Round};
-use crate::placement::{Lengths, Placement, WordUses};
+use crate::partition_sampler::PartitionSampler;
+use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::shard::Shard;
 use crate::together::{Bytes, Options, place};
 
@@ -52,7 +52,7 @@ pub struct Worker<T: TopicIndex, D> {
     over: u32,
     placement: Option<Placement>,
     shards: Vec<Shard<T>>,
-    bench: Bench<T>,
+    sampler: PartitionSampler<T>,
     /// Bytes that plans of partitions that were underway took at once, the most there were.
     planned: usize,
     /// The round that is sampled here, or was the last, and C_k in it.
@@ -106,7 +106,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             over: 0,
             placement: None,
             shards: Vec::new(),
-            bench: Bench::new(setup.job.topics()),
+            sampler: PartitionSampler::new(setup.job.topics()),
             planned: 0,
             round: Round::joining(0, 0),
             totals: vec![0; setup.job.topics() as usize],
@@ -205,15 +205,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             }
             let both = corpus.word_frequencies().into_iter().zip(corpus.document_frequencies());
             let there = (0..).zip(both).filter(|(_, (tokens, _))| *tokens > 0);
-            let uses: Result<Vec<(u32, u32, u32)>, _> = there
+            let word_stats: Result<Vec<(u32, u32, u32)>, _> = there
                 .map(|(word, (tokens, documents))| {
                     u32::try_from(tokens).map(|tokens| (word, tokens, documents))
                 })
                 .collect();
-            let uses = uses.map_err(|_| {
+            let word_stats = word_stats.map_err(|_| {
                 failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
             })?;
-            let told = Control::Words { shard, lengths: Lengths::of(&corpus), uses };
+            let told = Control::Words { shard, lengths: DocumentLengths::of(&corpus), word_stats };
             self.link.tell(&told, &self.setup, port);
         }
         self.link.introduce(self.attempt.max(self.over), &self.setup, port);
@@ -325,8 +325,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     fn go_to(
         &mut self,
         epoch: u32,
-        lengths: Lengths,
-        words: &WordUses,
+        lengths: DocumentLengths,
+        words: &WordStats,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         self.outbox.clear();

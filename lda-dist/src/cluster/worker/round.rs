@@ -27,9 +27,9 @@ use lda_transport::endpoint::{Kind, RequestId};
 use super::super::control::{Control, Took};
 use super::super::{Failed, MASTER, Port};
 use super::{For, Worker};
-use crate::bench::SliceRows;
 use crate::documents::Documents;
 use crate::job::Round;
+use crate::partition_sampler::SliceRows;
 use crate::request::{self, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{Plan, Shard};
@@ -214,7 +214,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Bytes held, without what travels.
     pub(super) fn memory(&self) -> u64 {
         let shards: usize = self.shards.iter().map(Shard::memory).sum();
-        (shards + self.bench.memory() + self.planned) as u64
+        (shards + self.sampler.memory() + self.planned) as u64
     }
 
     /// Asks for what does not depend on the partitions before.
@@ -368,8 +368,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// where there is none. What was asked before should have left by then.
     pub(in super::super) fn work(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
         if let Some(shard) = self.long_left.pop_front() {
-            let Self { setup, shards, bench, totals, round, .. } = self;
-            shards[shard].sample_documents(bench, &setup.job, *round, totals);
+            let Self { setup, shards, sampler, totals, round, .. } = self;
+            shards[shard].sample_documents(sampler, &setup.job, *round, totals);
             if self.long_left.is_empty() {
                 self.go_on(port)?;
             }
@@ -381,7 +381,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let Flight { place, plan: Some(plan), pulled, .. } = flight else { return Ok(false) };
         let (place, before) = (*place, std::mem::replace(pulled, Pulled::Sampled));
         let Pulled::There(rows) = before else { return Ok(false) };
-        let Self { setup, placement: Some(placement), shards, bench, totals, round, .. } = self
+        let Self { setup, placement: Some(placement), shards, sampler, totals, round, .. } = self
         else {
             return Ok(false);
         };
@@ -394,7 +394,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
         let shard = &mut shards[place.shard];
         let (job, passes) = (&setup.job, setup.options.passes);
-        shard.sample(bench, job, *round, place.partition, plan, passes, totals, &mut slices)?;
+        shard.sample(sampler, job, *round, place.partition, plan, passes, totals, &mut slices)?;
         let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
         for (slice, gained) in self.slices(place).into_iter().zip(gained) {
             let what = For::Gained(place.round);

@@ -16,12 +16,12 @@
 //! more even.
 //!
 //! Slices have [`TOPICS`] topics at least, as each row of each takes a byte or two more than its part of the whole, and
-//! each slice a request. Hot words come to as few partitions as leave none with much more than [`TOKENS`] times the
+//! each slice a request. HotWords words come to as few partitions as leave none with much more than [`TOKENS`] times the
 //! tokens of a mean one, and as many as give a server a slice at least, were there as many servers as partitions.
 
 use std::ops::Range;
 
-use super::WordUses;
+use super::WordStats;
 use super::costs::{Documents, Item, Load};
 
 /// How much of a partition's bytes a word that is not hot has at most, as far as it is pulled.
@@ -33,9 +33,9 @@ const TOPICS: u32 = 256;
 /// How many times as many tokens as a mean partition one of hot words has.
 const TOKENS: f64 = 4.0;
 
-/// Hot words.
+/// HotWords words.
 #[derive(Debug)]
-pub(super) struct Hot {
+pub(super) struct HotWords {
     /// Which, ascending.
     pub words: Vec<u32>,
     /// How many partitions they have.
@@ -44,7 +44,7 @@ pub(super) struct Hot {
     pub slices: u32,
 }
 
-impl Hot {
+impl HotWords {
     /// None.
     pub fn none() -> Self {
         Self { words: Vec::new(), partitions: 0, slices: 1 }
@@ -54,7 +54,7 @@ impl Hot {
     pub fn new(
         items: &[Item],
         documents: &Documents,
-        words: &WordUses,
+        words: &WordStats,
         topics: u32,
         partitions: u32,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Hot {
 /// Which partitions have hot words, and the numbers of all slices: those of partitions first, then what else those of
 /// hot words have, one partition's behind the other's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct SliceMap {
     partitions: u32,
     /// Of hot words, ascending.
     hot: Vec<u32>,
@@ -108,7 +108,7 @@ pub(super) struct Cut {
     slices: u32,
 }
 
-impl Cut {
+impl SliceMap {
     /// `more` partitions of hot words among `whole` others, so that any run of partitions has its share of them; as
     /// many slices of each as have numbers, and at most so many.
     pub fn new(whole: u32, more: u32, most: u32) -> Self {
@@ -189,7 +189,7 @@ mod tests {
             most in 1..12u32,
             topics in 12..3000u32,
         ) {
-            let cut = Cut::new(whole, more, most);
+            let cut = SliceMap::new(whole, more, most);
             let mut numbers: Vec<u32> = (0..whole).map(|at| cut.whole(at)).collect();
             numbers.extend((0..more).map(|at| cut.hot(at)));
             numbers.sort_unstable();
@@ -221,23 +221,23 @@ mod tests {
     #[test]
     fn servers_have_as_many_slices_as_each_other() {
         let slices = |partitions, slices, servers| {
-            Hot { words: Vec::new(), partitions, slices }.slices_on(servers)
+            HotWords { words: Vec::new(), partitions, slices }.slices_on(servers)
         };
         assert_eq!([1, 4, 31, 100].map(|servers| slices(3, 31, servers)), [1, 4, 31, 31]);
         // Of 93 on 32, 310 on 300, 341 on 300.
         assert_eq!((slices(3, 31, 32), slices(10, 31, 300), slices(11, 31, 300)), (21, 30, 27));
         // Half of a partition either way: two quarters of eight, or one of four halves.
         assert_eq!(slices(2, 4, 5), 4);
-        assert_eq!(Hot::none().slices_on(8), 1);
+        assert_eq!(HotWords::none().slices_on(8), 1);
     }
 
     #[test]
     fn slices_are_no_more_than_have_numbers() {
-        let cut = Cut::new(65_000, 10, 31);
+        let cut = SliceMap::new(65_000, 10, 31);
         assert_eq!((cut.slices(), cut.num_slices()), (31, 65_310));
-        let cut = Cut::new(65_500, 10, 31);
+        let cut = SliceMap::new(65_500, 10, 31);
         assert_eq!((cut.slices(), cut.num_slices()), (3, 65_530));
-        let cut = Cut::new(65_530, 10, 31);
+        let cut = SliceMap::new(65_530, 10, 31);
         assert_eq!((cut.slices(), cut.num_slices()), (1, 65_540));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::WireError;
 use super::row::number;
-use crate::placement::WordUses;
+use crate::placement::WordStats;
 
 /// Most tokens of a job: 2^16 shards of 2^32.
 const MOST_TOKENS: u64 = 1 << 48;
@@ -11,7 +11,7 @@ const MOST_BYTES: u32 = 9;
 
 /// Writes of each word its tokens and how many more these are than its documents, 7 bits a byte; the latter where there
 /// are tokens.
-pub fn put_uses(words: &WordUses, to: &mut Vec<u8>) {
+pub fn put_word_stats(words: &WordStats, to: &mut Vec<u8>) {
     for (&tokens, &documents) in words.tokens().iter().zip(words.documents()) {
         put(tokens, to);
         if tokens > 0 {
@@ -20,11 +20,11 @@ pub fn put_uses(words: &WordUses, to: &mut Vec<u8>) {
     }
 }
 
-/// Reads the uses of so many words from the front of `from`, and takes them off.
+/// Reads the word_stats of so many words from the front of `from`, and takes them off.
 ///
 /// # Errors
 /// [`WireError`].
-pub fn take_uses(words: u32, from: &mut &[u8]) -> Result<WordUses, WireError> {
+pub fn take_word_stats(words: u32, from: &mut &[u8]) -> Result<WordStats, WireError> {
     // A word has a byte at least.
     if from.len() < words as usize {
         return Err(WireError::Truncated);
@@ -40,7 +40,7 @@ pub fn take_uses(words: u32, from: &mut &[u8]) -> Result<WordUses, WireError> {
         all.0.push(tokens);
         all.1.push(documents);
     }
-    WordUses::new(all.0, all.1).map_err(|_| WireError::Number)
+    WordStats::new(all.0, all.1).map_err(|_| WireError::Number)
 }
 
 fn put(mut number: u64, to: &mut Vec<u8>) {
@@ -59,13 +59,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(uses in prop::collection::vec((0..1u64 << 42, 0..100u64), 0..20)) {
+        fn what_is_written_is_read(word_stats in prop::collection::vec((0..1u64 << 42, 0..100u64), 0..20)) {
             let documents = |&(tokens, by): &(u64, u64)| tokens - tokens.saturating_sub(1) * by / 100;
-            let all = uses.iter().map(documents).collect();
-            let words = WordUses::new(uses.iter().map(|it| it.0).collect(), all).unwrap();
+            let all = word_stats.iter().map(documents).collect();
+            let words = WordStats::new(word_stats.iter().map(|it| it.0).collect(), all).unwrap();
             let mut bytes = Vec::new();
-            put_uses(&words, &mut bytes);
-            let read = |mut from: &[u8]| take_uses(uses.len() as u32, &mut from);
+            put_word_stats(&words, &mut bytes);
+            let read = |mut from: &[u8]| take_word_stats(word_stats.len() as u32, &mut from);
             prop_assert_eq!(read(&bytes), Ok(words));
             for cut in 0..bytes.len() {
                 prop_assert_eq!(read(&bytes[..cut]), Err(WireError::Truncated));
@@ -75,8 +75,8 @@ mod tests {
         #[test]
         fn any_bytes_are_uses_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), words in 0..9u32) {
             let mut rest = &bytes[..];
-            if let Ok(uses) = take_uses(words, &mut rest) {
-                prop_assert_eq!(uses.num_words(), words as usize);
+            if let Ok(word_stats) = take_word_stats(words, &mut rest) {
+                prop_assert_eq!(word_stats.num_words(), words as usize);
                 prop_assert!(rest.len() + words as usize <= bytes.len());
             }
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let read = |mut from: &[u8]| take_uses(1, &mut from).unwrap_err();
+        let read = |mut from: &[u8]| take_word_stats(1, &mut from).unwrap_err();
         assert_eq!(read(&[3, 3]), WireError::Number, "no documents");
         assert_eq!(read(&[3, 4]), WireError::Number, "fewer than none");
         let mut long = vec![0xff; 9];
@@ -94,6 +94,6 @@ mod tests {
         put(MOST_TOKENS + 1, &mut many);
         many.push(0);
         assert_eq!(read(&many), WireError::Number);
-        assert_eq!(take_uses(u32::MAX, &mut &[0; 9][..]), Err(WireError::Truncated));
+        assert_eq!(take_word_stats(u32::MAX, &mut &[0; 9][..]), Err(WireError::Truncated));
     }
 }

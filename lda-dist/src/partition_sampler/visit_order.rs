@@ -20,7 +20,7 @@ use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::RowRun;
 use lda_core::sampler::{Block, BlockKey, Context, FPlusDoc, GridBlock, Sampler};
 
-use super::{Bench, Owner, Piece};
+use super::{PartitionSampler, SampleContext, Segment};
 
 // Times, in those that sixteen topics of a list take to be scanned.
 
@@ -92,9 +92,9 @@ fn times<T: TopicIndex>(rows: &Rows<T>, row: usize) -> (u64, u64) {
     (ROW + loaded, 1 + topics / 16)
 }
 
-impl<T: TopicIndex> Bench<T> {
+impl<T: TopicIndex> PartitionSampler<T> {
     /// Which words are sampled by document.
-    pub(super) fn choose(&mut self, documents: &Rows<T>) {
+    pub(super) fn choose_orders(&mut self, documents: &Rows<T>) {
         let Self { by_document: ByDocument { has, next, .. }, visits, words, .. } = self;
         has.clear();
         let (mut start, mut saved) = (0, 0);
@@ -130,27 +130,27 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Samples each word as was chosen.
-    pub(super) fn sample_either(&mut self, again: u8, of: &mut Owner<'_, T>) {
-        self.pieces.clear();
+    pub(super) fn sample_in_chosen_order(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
+        self.segments.clear();
         let mut start = 0;
         for (&RowRun { row: word, end }, &has) in self.visits.iter().zip(&self.by_document.has) {
             let start = std::mem::replace(&mut start, end);
             if !has {
-                self.pieces.push(Piece { range: 0, word, start, end });
+                self.segments.push(Segment { range: 0, word, start, end });
             }
         }
-        if !self.pieces.is_empty() {
-            self.by_word(again, of);
+        if !self.segments.is_empty() {
+            self.sample_by_word(again, of);
         }
-        if self.pieces.len() < self.visits.len() {
-            self.by_document(again, of);
+        if self.segments.len() < self.visits.len() {
+            self.sample_by_document(again, of);
         }
     }
 
     /// Samples the words that were chosen.
-    fn by_document(&mut self, again: u8, of: &mut Owner<'_, T>) {
+    fn sample_by_document(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
         self.sort_by_document();
-        self.see(of.totals, of.own.iter().copied());
+        self.update_totals(of.totals, of.own.iter().copied());
         let Self { by_document, totals, wave, after, .. } = self;
         let ByDocument { scratch, visits, words, topics, places, .. } = by_document;
         let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(of.job.topics() as usize));
@@ -236,8 +236,8 @@ mod tests {
         }
 
         /// Lays it out.
-        fn lay(&self, bench: &mut Bench<u16>) {
-            bench.clear();
+        fn lay(&self, sampler: &mut PartitionSampler<u16>) {
+            sampler.clear();
             let code = RowCode::new(self.totals.len() as u32);
             let all: Vec<((u32, u32), u16)> =
                 self.tokens.iter().copied().zip(self.topics.iter().copied()).collect();
@@ -251,26 +251,26 @@ mod tests {
                 let mut bytes = Vec::new();
                 code.encode(&there, &mut bytes);
                 let tokens = run.iter().map(|&((_, document), topic)| (document, topic));
-                bench.lay(&mut &bytes[..], tokens).unwrap().unwrap();
+                sampler.add_word(&mut &bytes[..], tokens).unwrap().unwrap();
             }
         }
 
         /// A sweep as `sample` does it, after which all counts are of the topics.
         fn sweep(
             &mut self,
-            bench: &mut Bench<u16>,
+            sampler: &mut PartitionSampler<u16>,
             job: &Job,
             epoch: u32,
-            sample: impl FnOnce(&mut Bench<u16>, &mut Owner<'_, u16>),
+            sample: impl FnOnce(&mut PartitionSampler<u16>, &mut SampleContext<'_, u16>),
         ) {
-            self.lay(bench);
+            self.lay(sampler);
             let mut own = vec![0; self.totals.len()];
             let round = Round { epoch, number: 0, attempt: 0 };
             let key = BlockKey { shard: 0, documents: 1, words: 0 };
             let Self { totals, documents, .. } = self;
-            let mut owner = Owner { job, round, key, totals, own: &mut own, documents };
-            sample(bench, &mut owner);
-            let new = Self::new(self.tokens, bench.topics().to_vec(), self.totals.len());
+            let mut owner = SampleContext { job, round, key, totals, own: &mut own, documents };
+            sample(sampler, &mut owner);
+            let new = Self::new(self.tokens, sampler.topics().to_vec(), self.totals.len());
             let both = self.totals.iter().zip(&own).zip(&new.totals);
             both.for_each(|((before, by), after)| {
                 assert_eq!(before.wrapping_add_signed(*by), *after)
@@ -310,21 +310,21 @@ mod tests {
             .collect();
         let all: f64 = law.iter().sum();
         let job = Job::new(2, 3, alpha.to_vec().into(), beta, 3).unwrap();
-        let mut bench = Bench::new(2);
+        let mut sampler = PartitionSampler::new(2);
         let mut state = State::new(TOKENS, vec![0; TOKENS.len()], 2);
         let mut seen = vec![0u32; law.len()];
         let sweeps = 60_000;
         for sweep in 0..sweeps {
-            state.sweep(&mut bench, &job, sweep, |bench, owner| {
-                bench.make_rows();
-                bench.choose(owner.documents);
+            state.sweep(&mut sampler, &job, sweep, |sampler, owner| {
+                sampler.build_rows();
+                sampler.choose_orders(owner.documents);
                 // Each way by turns.
-                bench.by_document.has = (0..3).map(|word| sweep >> word & 1 == 1).collect();
-                bench.after.clone_from(&bench.before);
+                sampler.by_document.has = (0..3).map(|word| sweep >> word & 1 == 1).collect();
+                sampler.after.clone_from(&sampler.before);
                 for pass in 0..2 {
-                    bench.by_document.next.fill(0);
-                    bench.count();
-                    bench.sample_either(pass, owner);
+                    sampler.by_document.next.fill(0);
+                    sampler.count();
+                    sampler.sample_in_chosen_order(pass, owner);
                 }
             });
             // Between what is counted others pass, so that they hardly know of each other.
@@ -355,37 +355,40 @@ mod tests {
     #[test]
     fn words_with_few_tokens_are_sampled_by_document() {
         let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
-        let mut bench = Bench::new(500);
+        let mut sampler = PartitionSampler::new(500);
         let mut state = some();
         state.others = 100;
-        state.sweep(&mut bench, &job, 1, |bench, owner| {
-            bench.make_rows();
-            bench.choose(owner.documents);
-            let has = bench.by_document.has.clone();
+        state.sweep(&mut sampler, &job, 1, |sampler, owner| {
+            sampler.build_rows();
+            sampler.choose_orders(owner.documents);
+            let has = sampler.by_document.has.clone();
             assert!(!has[0] && has[1..].iter().all(|has| *has), "{has:?}");
-            assert_eq!(bench.by_document.next, [5; 20]);
-            bench.sample(&[20], 1, owner);
+            assert_eq!(sampler.by_document.next, [5; 20]);
+            sampler.sample(&[20], 1, owner);
         });
         // And not where rows are short.
         state.others = 0;
-        state.sweep(&mut bench, &job, 2, |bench, owner| {
-            bench.make_rows();
-            bench.choose(owner.documents);
-            assert!(!bench.by_document.has.contains(&true));
-            bench.sample(&[20], 1, owner);
+        state.sweep(&mut sampler, &job, 2, |sampler, owner| {
+            sampler.build_rows();
+            sampler.choose_orders(owner.documents);
+            assert!(!sampler.by_document.has.contains(&true));
+            sampler.sample(&[20], 1, owner);
         });
     }
 
     #[test]
     fn by_word_alone_it_is_what_ranges_are() {
         let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
-        let (mut bench, mut one, mut other) = (Bench::new(500), some(), some());
+        let (mut sampler, mut one, mut other) = (PartitionSampler::new(500), some(), some());
         for (epoch, passes) in [(1, 1), (2, 3), (3, 2)] {
-            one.sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(&[20], passes, owner));
-            assert!(!bench.by_document.has.contains(&true));
+            one.sweep(&mut sampler, &job, epoch, |sampler, owner| {
+                sampler.sample(&[20], passes, owner)
+            });
+            assert!(!sampler.by_document.has.contains(&true));
             let ranges = &[20, 20];
-            other
-                .sweep(&mut bench, &job, epoch, |bench, owner| bench.sample(ranges, passes, owner));
+            other.sweep(&mut sampler, &job, epoch, |sampler, owner| {
+                sampler.sample(ranges, passes, owner)
+            });
             assert_eq!(one.topics, other.topics);
         }
         assert_ne!(one.topics, some().topics);

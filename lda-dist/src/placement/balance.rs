@@ -8,7 +8,7 @@
 //! beside its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is
 //! waited for in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes
 //! where the sum is least at all. A partition with a word that costs as much as a share gets less of all others: what
-//! is [too much](super::hot) has been taken out before.
+//! is [too much](super::split_rows) has been taken out before.
 //!
 //! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
 //! there are. It takes O(V log V + 64 P²) time for P partitions.
@@ -23,7 +23,7 @@ const ONE_BY_ONE: usize = 64;
 
 /// The bin of each item, all with about the same of each kind of cost, if they have these `before`. Of those that are
 /// as good the one that has fewer items, or a lower number.
-pub(super) fn deal(items: &[Item], documents: &Documents, before: &[Item]) -> Vec<u32> {
+pub(super) fn balance(items: &[Item], documents: &Documents, before: &[Item]) -> Vec<u32> {
     let mut homes = vec![0; items.len()];
     let bins = before.len() as u32;
     if bins <= 1 {
@@ -138,21 +138,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::costs::of_words;
-    use super::super::uses::with_a_hot_word;
-    use super::super::{Demand, Lengths, WordUses};
+    use super::super::word_stats::with_a_hot_word;
+    use super::super::{DocumentLengths, WordStats, Workload};
     use super::*;
 
     /// To empty bins.
-    fn dealt(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32> {
-        deal(items, documents, &vec![Item::default(); bins as usize])
+    fn balanced(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32> {
+        balance(items, documents, &vec![Item::default(); bins as usize])
     }
 
     /// Items of words, and their documents.
-    fn items(words: &WordUses, topics: u32, shards: u32, bins: u32) -> (Vec<Item>, Documents) {
+    fn items(words: &WordStats, topics: u32, shards: u32, bins: u32) -> (Vec<Item>, Documents) {
         let tokens = words.tokens().iter().sum::<u64>();
-        let demand = Demand { topics, shards, lengths: Lengths::even(tokens / 80, tokens) };
-        let documents = Documents::new(&demand, words);
-        (of_words(words, &demand, &documents, bins), documents)
+        let workload =
+            Workload { topics, shards, lengths: DocumentLengths::even(tokens / 80, tokens) };
+        let documents = Documents::new(&workload, words);
+        (of_words(words, &workload, &documents, bins), documents)
     }
 
     /// The heaviest bin over the mean.
@@ -177,18 +178,18 @@ mod tests {
     }
 
     /// Frequencies as Zipf has them, words more or less crowded.
-    fn zipf(words: u64) -> WordUses {
+    fn zipf(words: u64) -> WordStats {
         let tokens = (1..=words).map(|rank| 1 + 2_000_000 / (rank + 20));
         let (tokens, documents) =
             tokens.zip(0u64..).map(|(n, at)| (n, n.div_ceil(1 + at * 7 % 5))).unzip();
-        WordUses::new(tokens, documents).unwrap()
+        WordStats::new(tokens, documents).unwrap()
     }
 
     #[test]
     fn all_kinds_are_even() {
         let words = zipf(50_000);
         let (items, documents) = items(&words, 1000, 100, 50);
-        let homes = dealt(&items, &documents, 50);
+        let homes = balanced(&items, &documents, 50);
         let even = skews(&items, &homes, &documents, 50);
         let [bytes, later, sampled, rows @ ..] = even;
         assert!(rows.iter().all(|&skew| skew < 1.06), "{even:?}");
@@ -201,8 +202,8 @@ mod tests {
         }
         // And where they have many partitions.
         let (items, documents) = self::items(&words, 1000, 100, 200);
-        let parts = dealt(&items, &documents, 200);
-        let servers = dealt(&sums(&items, &parts, &documents, 200), &Documents::default(), 50);
+        let parts = balanced(&items, &documents, 200);
+        let servers = balanced(&sums(&items, &parts, &documents, 200), &Documents::default(), 50);
         let homes: Vec<u32> = parts.iter().map(|&part| servers[part as usize]).collect();
         // Less where a word has more than a partition's share.
         let even = skews(&items, &homes, &documents, 50);
@@ -213,7 +214,7 @@ mod tests {
     fn a_word_of_more_than_a_share_is_nearly_alone() {
         let words = with_a_hot_word();
         let (items, documents) = items(&words, 8000, 300, 30);
-        let homes = dealt(&items, &documents, 30);
+        let homes = balanced(&items, &documents, 30);
         let tokens = |bin: u32| {
             let others = homes.iter().zip(words.tokens()).skip(1).filter(|(home, _)| **home == bin);
             others.map(|(_, &tokens)| tokens).sum::<u64>()
@@ -230,13 +231,13 @@ mod tests {
         let items = [4.0, 1.0, 2.0, 3.0].map(Item::fixed);
         assert_eq!(sums(&items, &[0, 1, 1, 0], &none, 3), [7.0, 3.0, 0.0].map(Item::fixed));
         // One of four and three of one.
-        assert_eq!(dealt(&[4.0, 1.0, 1.0, 1.0].map(Item::fixed), &none, 2), [0, 1, 1, 1]);
+        assert_eq!(balanced(&[4.0, 1.0, 1.0, 1.0].map(Item::fixed), &none, 2), [0, 1, 1, 1]);
     }
 
     #[test]
     fn the_same_words_go_the_same_way() {
         let (items, documents) = items(&zipf(300), 100, 4, 7);
-        let homes = dealt(&items, &documents, 7);
+        let homes = balanced(&items, &documents, 7);
         assert_eq!(homes[..10], [0, 4, 4, 2, 2, 1, 0, 3, 3, 1], "{:?}", &homes[..10]);
     }
 
@@ -286,9 +287,9 @@ mod tests {
             prop_assume!(uses.len() >= bins as usize);
             let tokens: Vec<u64> = uses.iter().map(|it| it.0).collect();
             let documents = uses.iter().map(|it| it.0.div_ceil(it.1)).collect();
-            let words = WordUses::new(tokens, documents).unwrap();
+            let words = WordStats::new(tokens, documents).unwrap();
             let (items, documents) = items(&words, 50, 8, bins);
-            let homes = dealt(&items, &documents, bins);
+            let homes = balanced(&items, &documents, bins);
             let mut count = vec![0; bins as usize];
             homes.iter().for_each(|&bin| count[bin as usize] += 1);
             prop_assert!(count.iter().all(|&words| words > 0), "{:?}", count);

@@ -4,16 +4,16 @@ use super::PlacementError;
 
 /// How often each word occurs, and in how many documents: what is known before anything is of their topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WordUses {
+pub struct WordStats {
     tokens: Vec<u64>,
     documents: Vec<u64>,
 }
 
-impl WordUses {
+impl WordStats {
     /// Of each word its tokens, and the documents that have some.
     ///
     /// # Errors
-    /// [`PlacementError::Uses`], where a word has no documents and tokens, or more documents than tokens; or if there
+    /// [`PlacementError::WordStats`], where a word has no documents and tokens, or more documents than tokens; or if there
     /// are not as many numbers of the one as of the other.
     pub fn new(tokens: Vec<u64>, documents: Vec<u64>) -> Result<Self, PlacementError> {
         let fit = |(&tokens, &documents): (&u64, &u64)| {
@@ -24,7 +24,7 @@ impl WordUses {
             (tokens.len() != documents.len()).then_some(tokens.len().min(documents.len()))
         });
         match wrong {
-            Some(word) => Err(PlacementError::Uses { word: word as u32 }),
+            Some(word) => Err(PlacementError::WordStats { word: word as u32 }),
             None => Ok(Self { tokens, documents }),
         }
     }
@@ -58,9 +58,9 @@ impl WordUses {
     /// As many more of a word, which are in other documents.
     ///
     /// # Errors
-    /// [`PlacementError::Uses`], if there is no such word, or if these are not to be.
+    /// [`PlacementError::WordStats`], if there is no such word, or if these are not to be.
     pub fn add(&mut self, word: u32, tokens: u64, documents: u64) -> Result<(), PlacementError> {
-        let refused = PlacementError::Uses { word };
+        let refused = PlacementError::WordStats { word };
         if word as usize >= self.num_words() || documents == 0 || documents > tokens {
             return Err(refused);
         }
@@ -74,13 +74,13 @@ impl WordUses {
 
 /// An eighth of all tokens are one word's.
 #[cfg(test)]
-pub(super) fn with_a_hot_word() -> WordUses {
+pub(super) fn with_a_hot_word() -> WordStats {
     let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
     for rank in 1..=20_000u64 {
         tokens.push(1 + 700_000 / (rank + 2));
         documents.push(tokens[rank as usize].div_ceil(2));
     }
-    WordUses::new(tokens, documents).unwrap()
+    WordStats::new(tokens, documents).unwrap()
 }
 
 #[cfg(test)]
@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn uses_are_those_of_the_corpus() {
         let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1], vec![3]]).unwrap();
-        let words = WordUses::of(&corpus);
-        assert_eq!(words, WordUses::new(vec![1, 3, 0, 1], vec![1, 2, 0, 1]).unwrap());
-        let mut added = WordUses::none(4);
+        let words = WordStats::of(&corpus);
+        assert_eq!(words, WordStats::new(vec![1, 3, 0, 1], vec![1, 2, 0, 1]).unwrap());
+        let mut added = WordStats::none(4);
         for (word, tokens, documents) in [(1, 2, 1), (3, 1, 1), (1, 1, 1), (0, 1, 1)] {
             added.add(word, tokens, documents).unwrap();
         }
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let refused = |tokens: &[u64], documents: &[u64]| {
-            WordUses::new(tokens.to_vec(), documents.to_vec()).unwrap_err()
+            WordStats::new(tokens.to_vec(), documents.to_vec()).unwrap_err()
         };
-        assert_eq!(refused(&[1, 1], &[1, 2]), PlacementError::Uses { word: 1 });
-        assert_eq!(refused(&[1, 1], &[0, 1]), PlacementError::Uses { word: 0 });
-        assert_eq!(refused(&[1, 1], &[1]), PlacementError::Uses { word: 1 });
-        let mut words = WordUses::none(2);
+        assert_eq!(refused(&[1, 1], &[1, 2]), PlacementError::WordStats { word: 1 });
+        assert_eq!(refused(&[1, 1], &[0, 1]), PlacementError::WordStats { word: 0 });
+        assert_eq!(refused(&[1, 1], &[1]), PlacementError::WordStats { word: 1 });
+        let mut words = WordStats::none(2);
         for (word, tokens, documents) in [(2, 1, 1), (0, 1, 2), (0, 1, 0)] {
-            assert_eq!(words.add(word, tokens, documents), Err(PlacementError::Uses { word }));
+            assert_eq!(words.add(word, tokens, documents), Err(PlacementError::WordStats { word }));
         }
         words.add(0, u64::MAX, 1).unwrap();
         assert!(words.add(0, 1, 1).is_err());

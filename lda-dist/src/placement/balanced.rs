@@ -1,11 +1,11 @@
 //! Words dealt to partitions, and these to servers.
 
 use super::costs::{self, Documents, Item};
-use super::hot::{Cut, Hot};
-use super::{Demand, Placement, PlacementError, WordUses, check, deal, grouped};
+use super::split_rows::{HotWords, SliceMap};
+use super::{Placement, PlacementError, WordStats, Workload, balance, check, grouped};
 
 impl Placement {
-    /// [Deals](super::Partitioner::Dealt) words by what they cost, at first and later: in partitions, and these on
+    /// [Deals](super::Partitioner::Balanced) words by what they cost, at first and later: in partitions, and these on
     /// servers. As many partitions as words if there are fewer of these, and some more where words are [hot](super).
     /// LDA* (section 4.2) has costs of the first epoch only, word by word.
     ///
@@ -13,39 +13,39 @@ impl Placement {
     /// [`PlacementError`].
     ///
     /// ```
-    /// use lda_dist::placement::{Demand, Lengths, Placement, PlacementError, WordUses};
+    /// use lda_dist::placement::{Workload, DocumentLengths, Placement, PlacementError, WordStats};
     ///
     /// // As frequent as each other; the last two in few documents, so that they will have few topics.
-    /// let words = WordUses::new(vec![100; 4], vec![90, 90, 9, 9])?;
-    /// let demand = Demand { topics: 1000, shards: 10, lengths: Lengths::even(90, 400) };
-    /// let placement = Placement::dealt(&words, &demand, 2, 2)?;
+    /// let words = WordStats::new(vec![100; 4], vec![90, 90, 9, 9])?;
+    /// let workload = Workload { topics: 1000, shards: 10, lengths: DocumentLengths::even(90, 400) };
+    /// let placement = Placement::balanced(&words, &workload, 2, 2)?;
     /// let server = |word| placement.server(placement.partition(word));
     /// assert!(server(0) != server(1) && server(2) != server(3));
     /// # Ok::<(), PlacementError>(())
     /// ```
-    pub fn dealt(
-        words: &WordUses,
-        demand: &Demand,
+    pub fn balanced(
+        words: &WordStats,
+        workload: &Workload,
         partitions: u32,
         servers: u32,
     ) -> Result<Self, PlacementError> {
         let partitions = check(words.num_words(), partitions, servers)?;
-        let documents = Documents::new(demand, words);
-        let items = costs::of_words(words, demand, &documents, partitions);
-        let hot = Hot::new(&items, &documents, words, demand.topics, partitions);
-        Ok(Self::deal(&items, words.tokens(), &documents, partitions, servers, &hot))
+        let documents = Documents::new(workload, words);
+        let items = costs::of_words(words, workload, &documents, partitions);
+        let hot = HotWords::new(&items, &documents, words, workload.topics, partitions);
+        Ok(Self::balance_words(&items, words.tokens(), &documents, partitions, servers, &hot))
     }
 
     /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are, nor
-    /// does its number. Hot words come to more than these. Each item has a weight, and any run of partitions its share
+    /// does its number. HotWords words come to more than these. Each item has a weight, and any run of partitions its share
     /// of these.
-    pub(super) fn deal(
+    pub(super) fn balance_words(
         items: &[Item],
         weights: &[u64],
         documents: &Documents,
         partitions: u32,
         servers: u32,
-        hot: &Hot,
+        hot: &HotWords,
     ) -> Self {
         let none = Documents::default();
         let empty = |bins: u32| vec![Item::default(); bins as usize];
@@ -57,12 +57,12 @@ impl Placement {
         let mut of_hot = costs(&hot.words);
         of_hot.iter_mut().for_each(|item| *item = item.all_pulled());
         let of_others = costs(&others);
-        let hot_homes = deal::deal(&of_hot, &none, &empty(hot.partitions));
-        let homes = deal::deal(&of_others, documents, &empty(partitions));
-        let cut = Cut::new(partitions, hot.partitions, hot.slices_on(servers));
+        let hot_homes = balance::balance(&of_hot, &none, &empty(hot.partitions));
+        let homes = balance::balance(&of_others, documents, &empty(partitions));
+        let cut = SliceMap::new(partitions, hot.partitions, hot.slices_on(servers));
         let spread = |words: &[u32], homes: &[u32], bins: u32| {
             let weights = words.iter().map(|&word| weights[word as usize]);
-            deal::spread(&deal::weights(weights, homes, bins)).into_iter()
+            balance::spread(&balance::weights(weights, homes, bins)).into_iter()
         };
         let of_bin: Vec<u32> =
             spread(&others, &homes, partitions).map(|number| cut.whole(number)).collect();
@@ -79,7 +79,7 @@ impl Placement {
         let mut of_slice = vec![0; cut.num_slices() as usize];
         let mut before = empty(servers);
         let mut turn = (0..servers).cycle();
-        let sums = deal::sums(&of_hot, &hot_homes, &none, hot.partitions);
+        let sums = balance::sums(&of_hot, &hot_homes, &none, hot.partitions);
         for (&partition, sum) in of_hot_bin.iter().zip(sums) {
             let part = sum.divided(cut.slices());
             for (slice, server) in cut.slices_of(partition).zip(&mut turn) {
@@ -87,8 +87,8 @@ impl Placement {
                 before[server as usize].add(&part);
             }
         }
-        let sums = deal::sums(&of_others, &homes, documents, partitions);
-        for (&partition, server) in of_bin.iter().zip(deal::deal(&sums, &none, &before)) {
+        let sums = balance::sums(&of_others, &homes, documents, partitions);
+        for (&partition, server) in of_bin.iter().zip(balance::balance(&sums, &none, &before)) {
             of_slice[partition as usize] = server;
         }
         let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
@@ -100,25 +100,25 @@ impl Placement {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::Lengths;
-    use super::super::uses::with_a_hot_word;
+    use super::super::DocumentLengths;
+    use super::super::word_stats::with_a_hot_word;
     use super::*;
 
-    fn even(documents: u64, words: &WordUses) -> Lengths {
-        Lengths::even(documents, words.tokens().iter().sum())
+    fn even(documents: u64, words: &WordStats) -> DocumentLengths {
+        DocumentLengths::even(documents, words.tokens().iter().sum())
     }
 
     /// Each token in a document of its own.
-    fn zipf(words: u64, shift: u64) -> WordUses {
+    fn zipf(words: u64, shift: u64) -> WordStats {
         let tokens: Vec<u64> = (1..=words).map(|rank| 1 + 2_000_000 / (rank + shift)).collect();
-        WordUses::new(tokens.clone(), tokens).unwrap()
+        WordStats::new(tokens.clone(), tokens).unwrap()
     }
 
     #[test]
     fn hot_words_are_on_all_servers_and_others_on_one() {
         let words = with_a_hot_word();
-        let demand = Demand { topics: 8000, shards: 300, lengths: even(90_000, &words) };
-        let place = |servers| Placement::dealt(&words, &demand, 30, servers).unwrap();
+        let workload = Workload { topics: 8000, shards: 300, lengths: even(90_000, &words) };
+        let place = |servers| Placement::balanced(&words, &workload, 30, servers).unwrap();
         let placement = place(30);
         let hot = placement.partition(0);
         assert!(placement.is_hot(hot) && !placement.is_hot(placement.partition(20_000)));
@@ -141,22 +141,22 @@ mod tests {
             let other = place(servers);
             assert!((0..=20_000).all(|word| other.partition(word) == placement.partition(word)));
             assert_eq!(other.slices(hot).len(), servers as usize);
-            let held = (0..servers).flat_map(|server| other.held(server, 8000));
+            let held = (0..servers).flat_map(|server| other.slices_on(server, 8000));
             let mut numbers: Vec<u16> = held.map(|slice| slice.number).collect();
             numbers.sort_unstable();
             assert!(numbers.into_iter().eq(0..other.num_slices() as u16));
         }
         // Nor are there any where topics are few.
-        let few = Demand { topics: 500, ..demand };
-        let few = Placement::dealt(&words, &few, 30, 30).unwrap();
+        let few = Workload { topics: 500, ..workload };
+        let few = Placement::balanced(&words, &few, 30, 30).unwrap();
         assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
     }
 
     #[test]
     fn any_run_of_partitions_has_its_share_of_tokens() {
         let words = zipf(20_000, 2);
-        let demand = Demand { topics: 8000, shards: 100, lengths: even(200_000, &words) };
-        let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
+        let workload = Workload { topics: 8000, shards: 100, lengths: even(200_000, &words) };
+        let placement = Placement::balanced(&words, &workload, 100, 100).unwrap();
         let all = words.tokens().iter().sum::<u64>() as f64;
         let count = placement.num_partitions() as u32;
         assert!(count > 100, "some are of hot words");
@@ -177,9 +177,10 @@ mod tests {
         // The first would be pushed for nothing, and is pulled as it is hot.
         let mut items = [Item::of_bytes(10.0, 10.0); 7];
         items[0] = Item::of_bytes(0.0, 30.0);
-        let hot = Hot { words: vec![0], partitions: 1, slices: 2 };
-        let placement = Placement::deal(&items, &[1; 7], &Documents::default(), 6, 3, &hot);
-        let count = |server| placement.held(server, 600).filter(|it| it.words != [0]).count();
+        let hot = HotWords { words: vec![0], partitions: 1, slices: 2 };
+        let placement =
+            Placement::balance_words(&items, &[1; 7], &Documents::default(), 6, 3, &hot);
+        let count = |server| placement.slices_on(server, 600).filter(|it| it.words != [0]).count();
         assert_eq!(count(2), 3, "15 on each of the first two, and 30 a server");
     }
 
@@ -187,8 +188,8 @@ mod tests {
     fn a_word_that_can_be_placed_is_not_hot() {
         // The first has 0.6 % of all tokens.
         let words = zipf(50_000, 20);
-        let demand = Demand { topics: 1000, shards: 100, lengths: even(200_000, &words) };
-        let placement = Placement::dealt(&words, &demand, 100, 100).unwrap();
+        let workload = Workload { topics: 1000, shards: 100, lengths: even(200_000, &words) };
+        let placement = Placement::balanced(&words, &workload, 100, 100).unwrap();
         assert_eq!((placement.num_partitions(), placement.num_slices()), (100, 100));
     }
 }

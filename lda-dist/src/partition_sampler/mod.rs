@@ -2,13 +2,13 @@
 //!
 //! Rows come in, and what has changed goes out; nothing here knows where from and where to. Tokens are laid out word by
 //! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them; or
-//! documents, where words have [few tokens](either). Before that WarpLDA may sample others by the same rows, which stay
+//! documents, where words have [few tokens](visit_order). Before that WarpLDA may sample others by the same rows, which stay
 //! with their owner: rows come to it without them, and have them as they are then.
 //!
 //! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
 
-mod either;
-mod gains;
+mod delta;
+mod visit_order;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, War
 
 use crate::job::{Job, Round};
 use crate::wire::{Lists, RowCode, WireError};
-use either::ByDocument;
-use gains::gains;
+use delta::row_delta;
+use visit_order::ByDocument;
 
 /// WarpLDA's.
 pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
 
 /// Scratch of one thread.
-pub(crate) struct Bench<T: TopicIndex> {
+pub(crate) struct PartitionSampler<T: TopicIndex> {
     scratch: <FPlus as Sampler<T>>::Scratch,
     warp: WarpScratch<T>,
     code: RowCode,
@@ -34,7 +34,7 @@ pub(crate) struct Bench<T: TopicIndex> {
     lists: Lists<u32>,
     words: Rows<T>,
     /// Whether these are of what lies here.
-    are_made: bool,
+    rows_are_built: bool,
     /// WarpLDA's tokens, word by word: where each word's end, the topics that its row has of them, and those of after.
     long_ends: Vec<u32>,
     long_before: Vec<T>,
@@ -45,7 +45,7 @@ pub(crate) struct Bench<T: TopicIndex> {
     before: Vec<T>,
     after: Vec<T>,
     /// The same tokens as they are sampled: by range of documents, and then by word.
-    pieces: Vec<Piece>,
+    segments: Vec<Segment>,
     grid_visits: Vec<RowRun>,
     grid_documents: Vec<u32>,
     grid_topics: Vec<T>,
@@ -64,7 +64,7 @@ pub(crate) struct Bench<T: TopicIndex> {
 
 /// Tokens of a word in a range of documents.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct Segment {
     range: u32,
     word: u32,
     /// Among all that were laid out.
@@ -74,7 +74,7 @@ struct Piece {
 
 /// Tokens' owner, and what they are sampled by beside the rows that lie here.
 #[derive(Debug)]
-pub(crate) struct Owner<'a, T> {
+pub(crate) struct SampleContext<'a, T> {
     pub job: &'a Job,
     pub round: Round,
     /// Of what is sampled: random numbers follow from it.
@@ -108,9 +108,11 @@ impl SliceRows<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotInRow;
 
-impl<T: TopicIndex> fmt::Debug for Bench<T> {
+impl<T: TopicIndex> fmt::Debug for PartitionSampler<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bench").field("tokens", &self.after.len()).finish_non_exhaustive()
+        f.debug_struct("PartitionSampler")
+            .field("tokens", &self.after.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,7 +121,7 @@ pub(crate) fn tokens_of(rows: &Lists<u32>) -> impl Iterator<Item = u64> {
     rows.iter().map(|row| row.iter().map(|entry| u64::from(entry.1)).sum())
 }
 
-impl<T: TopicIndex> Bench<T> {
+impl<T: TopicIndex> PartitionSampler<T> {
     pub fn new(topics: u32) -> Self {
         let none = std::iter::empty();
         Self {
@@ -128,7 +130,7 @@ impl<T: TopicIndex> Bench<T> {
             code: RowCode::new(topics),
             lists: Lists::default(),
             words: Rows::new(topics as usize, none, Density::Auto).expect("no rows are not many"),
-            are_made: false,
+            rows_are_built: false,
             long_ends: Vec::new(),
             long_before: Vec::new(),
             long_after: Vec::new(),
@@ -136,7 +138,7 @@ impl<T: TopicIndex> Bench<T> {
             documents: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
-            pieces: Vec::new(),
+            segments: Vec::new(),
             grid_visits: Vec::new(),
             grid_documents: Vec::new(),
             grid_topics: Vec::new(),
@@ -157,7 +159,7 @@ impl<T: TopicIndex> Bench<T> {
         }
         let tokens = of(&self.documents) + of(&self.before) + of(&self.after);
         let long = of(&self.long_ends) + of(&self.long_before) + of(&self.long_after);
-        let grid = of(&self.pieces) + of(&self.grid_documents) + of(&self.grid_topics);
+        let grid = of(&self.segments) + of(&self.grid_documents) + of(&self.grid_topics);
         let visits = of(&self.visits) + of(&self.grid_visits);
         let topics = of(&self.left) + of(&self.gained) + of(&self.touched) + of(&self.row);
         self.lists.memory()
@@ -180,11 +182,11 @@ impl<T: TopicIndex> Bench<T> {
         self.long_ends.clear();
         self.long_before.clear();
         self.long_after.clear();
-        self.are_made = false;
+        self.rows_are_built = false;
     }
 
     /// Topics of WarpLDA's tokens of the word that is laid out next, as its row has them.
-    pub fn lay_long(&mut self, topics: &[T]) {
+    pub fn add_long_tokens(&mut self, topics: &[T]) {
         self.long_before.extend_from_slice(topics);
     }
 
@@ -194,7 +196,7 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// The topic of WarpLDA's next token after its pass, in the order that they were laid out.
-    pub fn put_long(&mut self, topic: T) {
+    pub fn push_long_topic(&mut self, topic: T) {
         self.long_after.push(topic);
     }
 
@@ -203,23 +205,23 @@ impl<T: TopicIndex> Bench<T> {
     /// # Errors
     /// [`WireError`] where there is no row. Within, [`NotInRow`]: the tokens are not among the row's. What lies here is
     /// not to be sampled then.
-    pub fn lay(
+    pub fn add_word(
         &mut self,
         from: &mut &[u8],
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
         self.lists.read(self.code, from)?;
-        Ok(self.lay_last(tokens))
+        Ok(self.add_tokens(tokens))
     }
 
     /// The same with a row of which each slice has some topics; the first has them from 0 on.
     ///
     /// # Errors
-    /// As [`lay`](Self::lay).
+    /// As [`add_word`](Self::add_word).
     ///
     /// # Panics
     /// If there are no slices.
-    pub fn lay_slices(
+    pub fn add_sliced_word(
         &mut self,
         slices: &mut [SliceRows<'_>],
         tokens: impl Iterator<Item = (u32, T)>,
@@ -229,18 +231,18 @@ impl<T: TopicIndex> Bench<T> {
         for slice in more {
             self.lists.read_more(slice.code(), slice.topics.start, &mut slice.rows)?;
         }
-        Ok(self.lay_last(tokens))
+        Ok(self.add_tokens(tokens))
     }
 
     /// The same with a copy of a row that stands as the sampler wants it; all words that lie here have such rows.
-    pub fn lay_copy(
+    pub fn add_word_from_rows(
         &mut self,
         rows: &Rows<T>,
         row: usize,
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<(), NotInRow> {
         let Self { words, left, visits, documents, before, long_ends, long_before, .. } = self;
-        if !std::mem::replace(&mut self.are_made, true) {
+        if !std::mem::replace(&mut self.rows_are_built, true) {
             words.renew(std::iter::empty()).expect("no rows are not many");
         }
         let first = before.len();
@@ -260,7 +262,7 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Lays out the tokens of the row that came last.
-    fn lay_last(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
+    fn add_tokens(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
         let Self { lists, left, visits, documents, before, long_ends, long_before, .. } = self;
         let word = lists.len() as u32 - 1;
         lists.last_mut().iter().for_each(|&(topic, count)| left[topic as usize] = count);
@@ -293,9 +295,9 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Cuts what lies here: each word's tokens by ranges of documents, of which `ends` are the ends.
-    fn cut(&mut self, ends: &[u32]) {
-        let Self { visits, documents, pieces, .. } = self;
-        pieces.clear();
+    fn cut_by_range(&mut self, ends: &[u32]) {
+        let Self { visits, documents, segments, .. } = self;
+        segments.clear();
         let mut start = 0;
         for &RowRun { row: word, end } in &*visits {
             while start < end {
@@ -303,21 +305,21 @@ impl<T: TopicIndex> Bench<T> {
                 let range = ends.partition_point(|&end| end <= of_word[0]);
                 let len = of_word.iter().take_while(|&&document| document < ends[range]).count();
                 let next = start + len as u32;
-                pieces.push(Piece { range: range as u32, word, start, end: next });
+                segments.push(Segment { range: range as u32, word, start, end: next });
                 start = next;
             }
         }
         // Words of a range stay in order.
-        pieces.sort_by_key(|piece| piece.range);
+        segments.sort_by_key(|segment| segment.range);
     }
 
-    /// Puts the tokens of pieces one behind the other.
-    fn lay_pieces(&mut self) {
-        let Self { documents, after, pieces, .. } = self;
+    /// Puts the tokens of segments one behind the other.
+    fn gather_segments(&mut self) {
+        let Self { documents, after, segments, .. } = self;
         self.grid_visits.clear();
         self.grid_documents.clear();
         self.grid_topics.clear();
-        for &Piece { word, start, end, .. } in &*pieces {
+        for &Segment { word, start, end, .. } in &*segments {
             let tokens = start as usize..end as usize;
             self.grid_documents.extend_from_slice(&documents[tokens.clone()]);
             self.grid_topics.extend_from_slice(&after[tokens]);
@@ -326,7 +328,7 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// C_k as their owner sees it.
-    fn see(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
+    fn update_totals(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
         self.totals.clear();
         self.totals.extend(totals.iter().zip(own).map(|(&total, own)| {
             total.checked_add_signed(own).expect("the round's start has all tokens of their owner")
@@ -336,8 +338,8 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Makes rows of what lies here, without WarpLDA's tokens, and with room for them.
-    fn make_rows(&mut self) {
-        if std::mem::replace(&mut self.are_made, true) {
+    fn build_rows(&mut self) {
+        if std::mem::replace(&mut self.rows_are_built, true) {
             return;
         }
         let mut start = 0;
@@ -352,8 +354,8 @@ impl<T: TopicIndex> Bench<T> {
     }
 
     /// Has WarpLDA do a pass, which is given the rows that lie here; they are to have its tokens when it is done.
-    /// `totals` and `own` are as an [`Owner`] has them.
-    pub fn warp(
+    /// `totals` and `own` are as an [`SampleContext`] has them.
+    pub fn run_warp_pass(
         &mut self,
         job: &Job,
         round: Round,
@@ -361,43 +363,43 @@ impl<T: TopicIndex> Bench<T> {
         own: impl Iterator<Item = i32>,
         pass: impl FnOnce(&Context<'_>, &mut WarpScratch<T>, &mut Rows<T>),
     ) {
-        self.see(totals, own);
-        self.make_rows();
+        self.update_totals(totals, own);
+        self.build_rows();
         pass(&job.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
     }
 
     /// Rows are without WarpLDA's tokens once more, for it to do its pass again.
-    pub fn without_long(&mut self) {
-        self.are_made = false;
+    pub fn invalidate_rows(&mut self) {
+        self.rows_are_built = false;
     }
 
     /// Samples all that lies here so many times, by ranges of documents that end with these numbers: rows of one range
-    /// are near each other, and in the cache. Where there is one it is sampled [either way](either), and the key with
+    /// are near each other, and in the cache. Where there is one it is sampled [either way](visit_order), and the key with
     /// the next number of documents is its own too.
     ///
     /// # Panics
     /// If a document is beyond the last range, or if a word's documents do not ascend.
-    pub fn sample(&mut self, ends: &[u32], passes: u8, of: &mut Owner<'_, T>) {
-        self.make_rows();
+    pub fn sample(&mut self, ends: &[u32], passes: u8, of: &mut SampleContext<'_, T>) {
+        self.build_rows();
         self.after.clone_from(&self.before);
         let is_cut = ends.len() > 1;
         if is_cut {
-            self.cut(ends);
+            self.cut_by_range(ends);
         }
         for again in 0..passes {
             if is_cut {
-                self.by_word(again, of);
+                self.sample_by_word(again, of);
             } else {
-                self.choose(of.documents);
-                self.sample_either(again, of);
+                self.choose_orders(of.documents);
+                self.sample_in_chosen_order(again, of);
             }
         }
     }
 
-    /// Samples the tokens of pieces.
-    fn by_word(&mut self, again: u8, of: &mut Owner<'_, T>) {
-        self.lay_pieces();
-        self.see(of.totals, of.own.iter().copied());
+    /// Samples the tokens of segments.
+    fn sample_by_word(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
+        self.gather_segments();
+        self.update_totals(of.totals, of.own.iter().copied());
         let block = GridBlock {
             key: of.key,
             visits: &self.grid_visits,
@@ -413,9 +415,9 @@ impl<T: TopicIndex> Bench<T> {
             of.own[topic as usize] += by;
         }
         let mut sampled = &self.grid_topics[..];
-        for &Piece { start, end, .. } in &self.pieces {
-            let (of_piece, rest) = sampled.split_at((end - start) as usize);
-            self.after[start as usize..end as usize].copy_from_slice(of_piece);
+        for &Segment { start, end, .. } in &self.segments {
+            let (of_segment, rest) = sampled.split_at((end - start) as usize);
+            self.after[start as usize..end as usize].copy_from_slice(of_segment);
             sampled = rest;
         }
     }
@@ -432,7 +434,7 @@ impl<T: TopicIndex> Bench<T> {
 
     /// What each word's row has gained, topics ascending and none of 0: `f(row, gained)`, rows in order, those that
     /// have gained nothing too.
-    pub fn gains(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
+    pub fn for_each_delta(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
         let Self { visits, before, after, gained, touched, row, .. } = self;
         let Self { long_ends, long_before, long_after, .. } = self;
         let (mut start, mut long_start) = (0, 0);
@@ -441,7 +443,7 @@ impl<T: TopicIndex> Bench<T> {
             let short = before[start..end].iter().zip(&after[start..end]);
             let long = long_before[long_start..long_end].iter();
             let long = long.zip(&long_after[long_start..long_end]);
-            gains(short.chain(long), gained, touched, row);
+            row_delta(short.chain(long), gained, touched, row);
             f(visit.row, row);
             (start, long_start) = (end, long_end);
         }
@@ -459,17 +461,17 @@ mod tests {
         code.encode(&[(1, 2u32), (3, 1)], &mut bytes);
         code.encode(&[(3, 1u32)], &mut bytes);
         let lay = |second: u16| {
-            let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
+            let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
             let first = [(0, 1), (4, 1)].into_iter();
-            assert_eq!(bench.lay(&mut rest, first), Ok(Ok(())));
-            bench.lay(&mut rest, [(2, second)].into_iter())
+            assert_eq!(sampler.add_word(&mut rest, first), Ok(Ok(())));
+            sampler.add_word(&mut rest, [(2, second)].into_iter())
         };
         assert_eq!(lay(3), Ok(Ok(())));
         assert_eq!(lay(1), Ok(Err(NotInRow)));
         // Of the first word a token of topic 1 is left, which the second has not.
-        let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
-        assert_eq!(bench.lay(&mut rest, [(0, 1)].into_iter()), Ok(Ok(())));
-        assert_eq!(bench.lay(&mut rest, [(0, 1)].into_iter()), Ok(Err(NotInRow)));
+        let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
+        assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Ok(())));
+        assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Err(NotInRow)));
     }
 
     #[test]
@@ -478,31 +480,37 @@ mod tests {
         let mut bytes = Vec::new();
         code.encode(&[(1, 2u32), (3, 1), (4, 2)], &mut bytes);
         code.encode(&[(0, 7u32)], &mut bytes);
-        let (mut bench, mut rest) = (Bench::<u16>::new(5), &bytes[..]);
-        bench.lay_long(&[3, 4]);
-        assert_eq!(bench.lay(&mut rest, [(0, 1), (0, 4)].into_iter()), Ok(Ok(())));
-        assert_eq!(bench.lay(&mut rest, [(0, 0)].into_iter()), Ok(Ok(())));
+        let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
+        sampler.add_long_tokens(&[3, 4]);
+        assert_eq!(sampler.add_word(&mut rest, [(0, 1), (0, 4)].into_iter()), Ok(Ok(())));
+        assert_eq!(sampler.add_word(&mut rest, [(0, 0)].into_iter()), Ok(Ok(())));
         let job = Job::new(5, 2, 0.1.into(), 0.1, 0).unwrap();
         let round = Round { epoch: 1, number: 0, attempt: 0 };
-        bench.warp(&job, round, &[7, 2, 0, 1, 2], [0; 5].into_iter(), |context, _, rows| {
-            assert_eq!(context.totals[..5], [7, 2, 0, 1, 2]);
-            let row = |word| {
-                let mut row = Vec::new();
-                rows.for_each(word, |topic, count| row.push((topic, count)));
-                row.sort_unstable();
-                row
-            };
-            assert_eq!((row(0), row(1)), (vec![(1, 2), (4, 1)], vec![(0, 7)]));
-        });
-        [3, 2].into_iter().for_each(|topic| bench.put_long(topic));
-        bench.after.clone_from(&bench.before);
+        sampler.run_warp_pass(
+            &job,
+            round,
+            &[7, 2, 0, 1, 2],
+            [0; 5].into_iter(),
+            |context, _, rows| {
+                assert_eq!(context.totals[..5], [7, 2, 0, 1, 2]);
+                let row = |word| {
+                    let mut row = Vec::new();
+                    rows.for_each(word, |topic, count| row.push((topic, count)));
+                    row.sort_unstable();
+                    row
+                };
+                assert_eq!((row(0), row(1)), (vec![(1, 2), (4, 1)], vec![(0, 7)]));
+            },
+        );
+        [3, 2].into_iter().for_each(|topic| sampler.push_long_topic(topic));
+        sampler.after.clone_from(&sampler.before);
         let mut gained = Vec::new();
-        bench.gains(|row, gains| gained.push((row, gains.to_vec())));
+        sampler.for_each_delta(|row, gains| gained.push((row, gains.to_vec())));
         assert_eq!(gained, [(0, vec![(2, 1), (4, -1)]), (1, vec![])]);
         // A row that has not both its tokens and WarpLDA's.
-        bench.clear();
-        bench.lay_long(&[3]);
-        assert_eq!(bench.lay(&mut &bytes[..], [(0, 3)].into_iter()), Ok(Err(NotInRow)));
+        sampler.clear();
+        sampler.add_long_tokens(&[3]);
+        assert_eq!(sampler.add_word(&mut &bytes[..], [(0, 3)].into_iter()), Ok(Err(NotInRow)));
     }
 
     #[test]
@@ -510,8 +518,8 @@ mod tests {
         let mut rows = Rows::<u16>::new(5, [0, 3].into_iter(), Density::Auto).unwrap();
         rows.write(1, [(1, 2), (3, 1)].into_iter());
         let lay = |topics: &[u16]| {
-            let mut bench = Bench::<u16>::new(5);
-            bench.lay_copy(&rows, 1, topics.iter().map(|&topic| (0, topic)))
+            let mut sampler = PartitionSampler::<u16>::new(5);
+            sampler.add_word_from_rows(&rows, 1, topics.iter().map(|&topic| (0, topic)))
         };
         assert_eq!(lay(&[1, 3, 1]), Ok(()));
         assert_eq!(lay(&[1, 1, 1]), Err(NotInRow));

@@ -3,7 +3,7 @@
 use lda_core::counts::TopicIndex;
 
 /// (topic, tokens gained), topics ascending. `gained` is zeros, K of them.
-pub(super) fn gains<'a, T: TopicIndex>(
+pub(super) fn row_delta<'a, T: TopicIndex>(
     tokens: impl Iterator<Item = (&'a T, &'a T)>,
     gained: &mut [i32],
     touched: &mut Vec<u32>,
@@ -30,7 +30,7 @@ mod tests {
     fn gains_are_what_topics_have_more_than_before() {
         let (mut gained, mut touched, mut row) = ([0; 10], Vec::new(), Vec::new());
         let mut gains = |before: &[u16], after: &[u16]| {
-            super::gains(before.iter().zip(after), &mut gained, &mut touched, &mut row);
+            super::row_delta(before.iter().zip(after), &mut gained, &mut touched, &mut row);
             assert_eq!((gained, touched.len()), ([0; 10], 0));
             row.clone()
         };
