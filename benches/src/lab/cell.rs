@@ -58,7 +58,7 @@ pub struct Cell {
     /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub length_bins: Vec<u64>,
-    /// Share of the documents that are not trained on but foretold; nothing is, if not given.
+    /// Share of the documents that are not trained on but predicted; nothing is, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
     /// Whether the topics of documents are counted at every evaluation.
@@ -499,7 +499,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn held_out_documents_are_foretold() {
+    fn held_out_documents_have_a_perplexity() {
         let (messages, _) = serve_cell(Cell { held_out: Some(0.3), ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
         assert!(outcome.documents < 20 && outcome.tokens == 10 * outcome.documents);

@@ -79,7 +79,7 @@ pub enum LabError {
     /// A run was refused.
     #[error(transparent)]
     Options(#[from] lda_core::train::OptionsError),
-    /// Held-out documents could not be foretold.
+    /// Held-out documents could not be predicted.
     #[error(transparent)]
     Completion(#[from] lda_core::eval::CompletionError),
     /// A baseline is not there, failed, or wrote what cannot be.

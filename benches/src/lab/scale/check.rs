@@ -1,4 +1,4 @@
-//! The model against runs in one process: what it foretells, and what moves.
+//! Compares the model with runs in one process: predicted and measured traffic, memory and time.
 
 use lda_core::Corpus;
 use lda_dist::together::{Bytes, Options, Routing};
@@ -12,35 +12,35 @@ use super::rng::Rng;
 use super::sizes::Sizes;
 use super::words::{Lengths, Repeats};
 
-/// An epoch of a run, foretold and measured.
+/// One epoch of a run, predicted and measured. Pairs are (measured, predicted).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Checked {
-    /// Documents.
+    /// Corpus of the run.
     pub corpus: CorpusName,
     /// Whether all rows were pulled.
     pub symmetric: bool,
-    /// Shards.
+    /// Number of shards.
     pub shards: u16,
-    /// Servers, each with a partition.
+    /// Number of servers, each with one partition.
     pub servers: u32,
-    /// Rounds an epoch.
+    /// Rounds per epoch.
     pub rounds: u16,
-    /// Which epoch.
+    /// Epoch, from 1.
     pub epoch: u32,
-    /// Bytes that moved, and foretold ones.
+    /// Measured bytes.
     pub measured: BytesByKind,
-    /// Foretold.
-    pub foretold: BytesByKind,
-    /// Share of the tokens that servers sampled, and foretold.
+    /// Predicted bytes.
+    pub predicted: BytesByKind,
+    /// Share of the tokens that servers sampled.
     pub pushed: (f64, f64),
-    /// Bytes that workers held after it, all of them together, and foretold.
+    /// Bytes held by all workers after the epoch.
     pub workers: (f64, f64),
-    /// Servers.
+    /// Bytes held by all servers after the epoch.
     pub server_memory: (f64, f64),
-    /// CPU seconds of workers, all of them together, and foretold.
+    /// CPU seconds of all workers.
     pub worker_seconds: (f64, f64),
-    /// Servers.
+    /// CPU seconds of all servers.
     pub server_seconds: (f64, f64),
 }
 
@@ -54,7 +54,7 @@ impl From<Bytes> for BytesByKind {
 }
 
 impl BytesByKind {
-    /// By name.
+    /// Name and bytes of each kind of message.
     pub fn each(&self) -> [(&'static str, f64); 7] {
         let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;
         [
@@ -68,13 +68,13 @@ impl BytesByKind {
         ]
     }
 
-    /// All.
+    /// Sum over all kinds.
     pub fn total(&self) -> f64 {
         self.each().iter().map(|it| it.1).sum()
     }
 }
 
-/// A corpus of which runs are checked.
+/// A corpus on which predictions are checked.
 pub(super) struct Checking<'a> {
     pub name: &'a CorpusName,
     pub corpus: &'a Corpus,
@@ -84,7 +84,7 @@ pub(super) struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Runs so far, and foretells these epochs.
+    /// Runs the given division, and predicts and measures the given epochs.
     pub fn check(
         &self,
         options: &Options,
@@ -110,10 +110,10 @@ impl Checking<'_> {
             let sizes = Sizes::new(self.topics, &state, self.seed);
             let (mean, by) = division.pair(&sizes);
             let seconds = division.seconds(&sizes, &mean, &by, self.rates);
-            let mut foretold = division.bytes(&mean);
+            let mut predicted = division.bytes(&mean);
             let (servers, shards) = (f64::from(options.servers), f64::from(options.shards));
             let (of_server, of_all) = division.round_totals(&state);
-            foretold.totals =
+            predicted.totals =
                 f64::from(options.rounds) * (servers * of_server + (servers + shards) * of_all);
             let row_bytes: f64 = frequencies.iter().map(|&it| sizes.row(it).bytes).sum();
             let words = mean.words * division.placement.num_partitions() as f64 * shards;
@@ -127,7 +127,7 @@ impl Checking<'_> {
                 rounds: options.rounds,
                 epoch,
                 measured: bytes.into(),
-                foretold,
+                predicted,
                 pushed: (
                     work.pushed_tokens / tokens,
                     mean.pushed_tokens / (mean.pushed_tokens + mean.pulled_tokens),
@@ -137,13 +137,13 @@ impl Checking<'_> {
                 worker_seconds: (work.of_workers(), seconds.0),
                 server_seconds: (work.of_servers(), seconds.1),
             };
-            let (measured, foretold) = (checked.measured.total(), checked.foretold.total());
+            let (measured, predicted) = (checked.measured.total(), checked.predicted.total());
             tell(&format!(
-                "check: {} shards, {} servers, epoch {epoch}: {:.2} MB measured, {:.2} foretold",
+                "check: {} shards, {} servers, epoch {epoch}: {:.2} MB measured, {:.2} predicted",
                 options.shards,
                 options.servers,
                 measured / 1e6,
-                foretold / 1e6
+                predicted / 1e6
             ));
             all.push(checked);
         }
@@ -156,9 +156,9 @@ mod tests {
     use super::*;
     use crate::synthetic::Preset;
 
-    /// Bytes of all kinds within 8 %, at a fixed seed; those that matter within 20 %.
+    /// All bytes within 8 % at a fixed seed, and each kind that matters within 20 %.
     #[test]
-    fn a_run_moves_about_what_was_foretold() {
+    fn predicted_bytes_are_close_to_measured() {
         let spec = Preset::NytLike.spec().scaled(0.01).unwrap();
         let corpus = spec.generate(1).unwrap().corpus;
         let name = "nytlike@0.01".parse().unwrap();
@@ -168,12 +168,12 @@ mod tests {
                 let cut = Options { shards, servers, rounds, routing, ..Options::default() };
                 let options = Options { partitions: servers, ..cut };
                 for it in checking.check(&options, &[1, 3], &|_| {}).unwrap() {
-                    let (real, model) = (it.measured.total(), it.foretold.total());
+                    let (real, model) = (it.measured.total(), it.predicted.total());
                     assert!((model / real - 1.0).abs() < 0.08, "{real} and {model}: {it:?}");
-                    let each = it.measured.each().into_iter().zip(it.foretold.each());
-                    for ((name, kind), (_, foretold)) in each {
-                        let is_far = (foretold - kind).abs() > 0.2 * kind.max(0.25 * real);
-                        assert!(!is_far, "{name}: {kind} and {foretold}");
+                    let each = it.measured.each().into_iter().zip(it.predicted.each());
+                    for ((name, kind), (_, predicted)) in each {
+                        let is_far = (predicted - kind).abs() > 0.2 * kind.max(0.25 * real);
+                        assert!(!is_far, "{name}: {kind} and {predicted}");
                     }
                     assert!((it.pushed.0 - it.pushed.1).abs() < 0.15, "{:?}", it.pushed);
                     assert!((it.workers.1 / it.workers.0 - 1.0).abs() < 0.15, "{:?}", it.workers);

@@ -126,20 +126,20 @@ fn kinds(plan: &ScalePlan, lines: &[Line], last: u32, note: &str) -> Option<Scen
     .draw()
 }
 
-/// What was foretold beside what moved.
+/// What was predicted beside what moved.
 fn runs(measured: &Measured) -> Option<Scene> {
     let groups = measured.checked.iter().map(|it| {
         let way = if it.symmetric { "sym." } else { "asym." };
         BarGroup {
             label: format!("{}/{}\n{way} {}", it.shards, it.servers, it.epoch),
-            values: vec![Some(it.measured.total() / 1e6), Some(it.foretold.total() / 1e6)],
+            values: vec![Some(it.measured.total() / 1e6), Some(it.predicted.total() / 1e6)],
         }
     });
     Bars {
         title: "The model against runs".to_owned(),
         note: "shards/servers, way, epoch".to_owned(),
         y_label: "MB an epoch".to_owned(),
-        series: vec![("moved".to_owned(), PALETTE[0]), ("foretold".to_owned(), PALETTE[5])],
+        series: vec![("moved".to_owned(), PALETTE[0]), ("predicted".to_owned(), PALETTE[5])],
         groups: groups.collect(),
     }
     .draw()

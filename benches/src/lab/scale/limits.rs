@@ -1,4 +1,5 @@
-//! What breaks first: bounds of the design, and how far over or under each a projection is.
+//! Shows what breaks first: the bounds of the design, and how far a projection is above or below
+//! each.
 
 use super::plan::{CorpusPlan, MachinePlan, ScalePlan};
 use super::project::start_bytes;
@@ -6,43 +7,43 @@ use super::state::State;
 use super::words::{Lengths, frequencies};
 use super::{Line, Measured};
 
-/// Bytes of a frame that nodes over gRPC take unless told otherwise, and that the program `cluster` tells them.
+/// Default limit of the bytes of a gRPC frame, which the program `cluster` uses too.
 const FRAME: f64 = (16u64 << 20) as f64;
 const FRAME_OF_CLUSTER: f64 = (1u64 << 30) as f64;
-/// What a peer may have underway to a node.
+/// Bytes that a peer may have in flight to a node.
 const UNDERWAY: f64 = (64u64 << 20) as f64;
-/// Nodes that a node over gRPC knows at most, unless told otherwise.
+/// Default limit of the peers of a gRPC node.
 const MOST_PEERS: f64 = 4096.0;
-/// Tokens of a job.
+/// Largest number of tokens of a run.
 const MOST_TOKENS: f64 = (1u64 << 48) as f64;
-/// Numbers of 16 and 32 bits.
+/// Limit of 16-bit numbers.
 const SHORT: f64 = 65_536.0;
 const WORD: f64 = 4_294_967_296.0;
-/// Bytes of the rows of C_d that a shard can have.
+/// Limit of the bytes of a shard's rows of C_d.
 const ROWS: f64 = (64u64 << 30) as f64;
 
-/// A bound.
+/// A bound of the design and the projected value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
-    /// Of what.
+    /// The bounded quantity.
     pub what: &'static str,
-    /// What there is, and what there may be.
+    /// Projected value; the next field is the bound.
     pub there: f64,
     pub bound: f64,
     pub unit: &'static str,
-    /// What happens beyond, and what to do.
+    /// What happens beyond the bound, and what to do.
     pub then: &'static str,
     pub next: &'static str,
 }
 
 impl Limit {
-    /// Above 1 it is broken.
+    /// Projected value over the bound; above 1 it is exceeded.
     pub fn over(&self) -> f64 {
         self.there / self.bound
     }
 }
 
-/// Bounds of a line, those that are furthest over first.
+/// Bounds of a line, the most exceeded first.
 pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<Limit> {
     let CorpusPlan { documents, words, exponent, shift, spread, .. } = plan.corpus;
     let MachinePlan { memory_gib, .. } = plan.machine;

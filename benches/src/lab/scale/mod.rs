@@ -1,21 +1,23 @@
-//! What a cluster that is not at hand would take: bytes, memory and time an epoch of a thousand workers and servers.
+//! Projects what an epoch takes on a cluster that is not available: bytes, memory and time of a
+//! thousand workers and servers.
 //!
-//! A model of a corpus (frequencies of words, lengths of documents) says which words a shard has; rows and documents
-//! are drawn and measured by the encoder itself, and the way of each word is chosen by the code that chooses it in a
-//! run. How many topics rows have after some epochs, and what a core does in a second, is measured here. The same model
-//! foretells runs that can be had, and the tables say by how much it errs.
+//! A model of a corpus (word frequencies, document lengths) gives the words of a shard. Rows and
+//! documents are drawn from it and measured by the real encoder, and the route of each word is
+//! chosen by the code that chooses it in a real run. The number of topics per row after some
+//! epochs, and the work a core does per second, are measured on this machine. The same model
+//! predicts runs that can be made here, and the tables show its errors.
 //!
 //! ```toml
 //! topics = 8000
 //! machines = [10, 100, 1000]         # each with a worker and a server
 //!
-//! [corpus]                           # the one that is not at hand
+//! [corpus]                           # the corpus that is not available
 //! documents = 2_200_000_000
 //! words = 3_911_813
 //! tokens = 308_000_000_000
 //!
 //! [measure]
-//! corpus = "reddit"                  # rows of its words, rates, and what the model is held against
+//! corpus = "reddit"                  # source of rows and rates; predictions are checked against it
 //! after = [0, 30, 100]
 //! check = [{ shards = 300 }]
 //!
@@ -24,7 +26,7 @@
 //! [arm.asymmetric]
 //! ```
 //!
-//! What was measured is kept, so that arms and machines can be changed without measuring again.
+//! Measurements are cached, so arms and machines can be changed without measuring again.
 
 mod check;
 mod draw;
@@ -66,39 +68,39 @@ pub use state::{Curve, State};
 pub use words::Repeats;
 use words::{Lengths, frequencies};
 
-/// Shards of the run of which rows are looked at, and as many rounds, so that counts are fresh.
+/// Shards and rounds of the run whose rows are measured. Few shards keep counts fresh.
 const LOOKED_AT: u16 = 4;
 
-/// What was measured.
+/// Measurements that a projection starts from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Tokens of the corpus.
+    /// Tokens of the measured corpus.
     pub tokens: u64,
-    /// How often a document that has a word has it.
+    /// Occurrences of a word in a document that contains it.
     pub repeats: Repeats,
-    /// Rows, by epochs.
+    /// Row statistics, one per measured epoch.
     pub states: Vec<State>,
-    /// Rates, of the first epoch and of another.
+    /// Sampling rates of the first epoch and of a later one.
     pub rates: Vec<Rates>,
-    /// The model against runs.
+    /// Predictions compared with runs.
     pub checked: Vec<Checked>,
-    /// Where what was measured, and how many processes wanted a core before and after.
+    /// Machine and load of each measurement.
     pub places: Vec<Place>,
 }
 
-/// Where something was measured.
+/// Machine and load of one measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Place {
-    /// What.
+    /// Name of the measurement.
     pub what: String,
-    /// Where.
+    /// Machine it ran on.
     pub machine: Machine,
-    /// Processes that wanted a core in the minute before it began, and before it ended.
+    /// Load average over one minute, at the start and at the end.
     pub load: (f64, f64),
 }
 
-/// What was measured for a plan.
+/// Cached measurement and the plan it belongs to.
 #[derive(Serialize, Deserialize)]
 struct Kept<T> {
     of: String,
@@ -112,30 +114,31 @@ struct Kept<T> {
 pub struct Line {
     /// Name of the arm.
     pub arm: String,
-    /// Machines.
+    /// Number of machines.
     pub machines: u16,
-    /// Whether tokens grow with the machines, or are those of the whole corpus on few machines too.
+    /// Whether the number of tokens grows with the machines; otherwise every line has the whole
+    /// corpus.
     pub grows: bool,
-    /// Tokens.
+    /// Tokens of the corpus of this line.
     pub tokens: f64,
-    /// Epochs that were done before.
+    /// Epochs completed before the projected one.
     pub after: u32,
-    /// How it is divided.
+    /// Number of shards.
     pub shards: u16,
-    /// Servers.
+    /// Number of servers.
     pub servers: u32,
-    /// Partitions.
+    /// Number of word partitions.
     pub partitions: u32,
-    /// Rounds.
+    /// Rounds per epoch.
     pub rounds: u16,
-    /// Slack.
+    /// Rounds by which counts are old.
     pub slack: u16,
-    /// What it takes.
+    /// The projection.
     pub takes: Projected,
 }
 
-/// Measures what is not yet, projects, and writes tables and plots; returns the files. `tell` is given lines for
-/// people.
+/// Measures what is not cached, projects, writes tables and plots, and returns the files. `tell`
+/// receives progress lines.
 ///
 /// # Errors
 /// [`LabError`].
@@ -151,7 +154,7 @@ pub fn run(
     report::write(plan, &measured, &lines, directory)
 }
 
-/// What was measured before, if it was of the same; or is now.
+/// Returns the cached measurement if its plan is equal, otherwise measures and caches.
 fn kept<T: Serialize + DeserializeOwned>(
     directory: &Path,
     name: &str,
@@ -239,7 +242,7 @@ fn measure(
     Ok(Measured { tokens, repeats, states, rates, checked, places })
 }
 
-/// The same documents in another order.
+/// Returns the same documents in random order.
 fn shuffle(corpus: &Corpus, seed: u64) -> Result<Corpus, LabError> {
     let mut order: Vec<usize> = (0..corpus.num_documents()).collect();
     let mut rng = Rng::new(seed, 6);
@@ -254,7 +257,7 @@ fn shuffle(corpus: &Corpus, seed: u64) -> Result<Corpus, LabError> {
     Ok(Corpus::from_tokens(documents.collect::<Vec<Vec<u32>>>())?)
 }
 
-/// Rows after these epochs.
+/// Measures rows after the given epochs.
 fn look(
     corpus: &Corpus,
     topics: u32,
@@ -278,7 +281,7 @@ fn look(
     Ok(states)
 }
 
-/// All lines.
+/// Projects every arm on every number of machines.
 fn project(
     plan: &ScalePlan,
     measured: &Measured,
@@ -291,7 +294,7 @@ fn project(
     let mut lines = Vec::new();
     for &machines in &plan.machines {
         for grows in [true, false] {
-            // The two are the same in the end.
+            // At the largest number of machines both modes are the same.
             if machines == most && !grows {
                 continue;
             }
@@ -310,7 +313,7 @@ fn project(
                     &options,
                     plan.seed,
                 )?;
-                // Of few machines only rows of the end.
+                // Fewer machines are projected only for the last measured epoch.
                 let from = if machines == most { 0 } else { sizes.len() - 1 };
                 for sizes in &sizes[from..] {
                     let takes = division.project(sizes, &measured.rates, &plan.machine);

@@ -1,4 +1,4 @@
-//! What to project, and what to measure for it.
+//! The plan of a projection: what to project, and what to measure for it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,116 +10,117 @@ use super::super::files::read_plan;
 use super::super::traffic::Route;
 use super::super::{CorpusName, LabError};
 
-/// What to project, and what to measure for it.
+/// The plan of a projection, as a TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScalePlan {
-    /// For headings; the file's name unless given.
+    /// Heading of the summary. Defaults to the file's name.
     pub name: String,
-    /// K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Seed.
+    /// Random seed.
     pub seed: u64,
-    /// Machines, of which each has a worker and a server; the last number is the one that tables are of.
+    /// Numbers of machines, each with a worker and a server. Tables show the last one.
     pub machines: Vec<u16>,
-    /// The corpus that is not at hand.
+    /// The corpus that is not available.
     pub corpus: CorpusPlan,
-    /// What is measured.
+    /// What to measure on this machine.
     pub measure: MeasurePlan,
-    /// What a machine is.
+    /// The machine of a node.
     pub machine: MachinePlan,
-    /// The arm that others are compared with.
+    /// Name of the arm that others are compared with.
     pub beside: String,
-    /// How the work is divided, by name.
+    /// Divisions of the work, by name.
     pub arm: BTreeMap<String, ScaleArm>,
 }
 
-/// A corpus by what it is known of.
+/// A corpus described by a few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CorpusPlan {
-    /// Documents.
+    /// Number of documents D.
     pub documents: u64,
-    /// Words V.
+    /// Number of words V.
     pub words: u32,
-    /// Tokens.
+    /// Number of tokens T.
     pub tokens: u64,
-    /// s of the law of frequencies, 1 / (rank + q)^s.
+    /// Exponent s of the frequency law 1 / (rank + q)^s.
     pub exponent: f64,
-    /// q.
+    /// Shift q of the frequency law.
     pub shift: f64,
-    /// Standard deviation of the logarithms of documents' lengths.
+    /// Standard deviation of the logarithm of document lengths.
     pub spread: f64,
 }
 
-/// What is measured.
+/// What to measure on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasurePlan {
-    /// Documents, for rows.
+    /// Corpus for row statistics.
     pub corpus: Option<CorpusName>,
-    /// Documents for rates, of which some are best longer than others; the same unless given.
+    /// Corpora for sampling rates, best of different document lengths. Defaults to `corpus`.
     pub rate_corpora: Vec<CorpusName>,
-    /// After so many epochs rows are looked at; 0 is the start.
+    /// Epochs after which rows are measured; 0 is the start.
     pub after: Vec<u32>,
-    /// Rates are of the first epoch and of this one.
+    /// Rates are measured in the first epoch and in this one.
     pub rate_epochs: u32,
-    /// Shards where there are many, for rates.
+    /// Number of shards for the rates of many shards.
     pub rate_shards: u16,
-    /// Epochs of which bytes are foretold and measured.
+    /// Epochs that are predicted and measured.
     pub check_epochs: Vec<u32>,
-    /// Divisions of which they are.
+    /// Divisions that are predicted and measured.
     pub check: Vec<CheckPlan>,
 }
 
-/// A run that is foretold and measured.
+/// A run that is predicted and measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CheckPlan {
-    /// Documents; those of the rows unless given.
+    /// Corpus. Defaults to that of the rows.
     pub corpus: Option<CorpusName>,
-    /// Shards.
+    /// Number of shards.
     pub shards: u16,
-    /// Servers; as many as shards unless given.
+    /// Number of servers. Defaults to the number of shards.
     pub servers: Option<u32>,
-    /// Rounds an epoch.
+    /// Rounds per epoch.
     pub rounds: u16,
-    /// Whether documents are put in no order first: a corpus that is sorted by subject has shards with words of their
-    /// own, and LDA* deals documents by a hash.
+    /// Whether documents are shuffled first. In a corpus sorted by subject, shards have words of
+    /// their own, and LDA* assigns documents by a hash.
     pub shuffled: bool,
 }
 
-/// What a machine is.
+/// The machine of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MachinePlan {
-    /// Cores of a node, of which it uses one.
+    /// Cores per node, of which a node uses one.
     pub cores: f64,
-    /// GiB of memory.
+    /// Memory in GiB.
     pub memory_gib: f64,
-    /// Gbit/s of its link, each way.
+    /// Link rates in Gbit/s, each way.
     pub gbit: Vec<f64>,
-    /// Milliseconds that a message is on its way.
+    /// Latency of a message in milliseconds.
     pub latency_ms: f64,
-    /// Microseconds of the master's that a message takes.
+    /// CPU microseconds of the master per message.
     pub message_us: f64,
 }
 
-/// How the work is divided; what is left out is LDA*'s architecture, a worker and a server a machine.
+/// A division of the work. The defaults are LDA*'s architecture: one worker and one server per
+/// machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScaleArm {
     /// `cheapest` (default), `pull` or `push`.
     pub routing: Route,
-    /// Workers of a machine, each with a shard and a core; 1 unless given.
+    /// Workers per machine, each with one shard and one core. Defaults to 1.
     pub workers: Option<u16>,
-    /// One server for so many machines; 1 unless given.
-    pub machines_a_server: Option<u32>,
-    /// Partitions a server; 1 unless given.
+    /// Machines per server. Defaults to 1.
+    pub machines_per_server: Option<u32>,
+    /// Partitions per server. Defaults to 1.
     pub partitions: Option<u32>,
-    /// Rounds an epoch; as many as shards unless given, and at most as there are partitions.
+    /// Rounds per epoch. Defaults to the number of shards; at most the number of partitions.
     pub rounds: Option<u16>,
-    /// Rounds that may be on besides the first.
+    /// Staleness: rounds that may overlap with the oldest open one.
     pub slack: u16,
 }
 
@@ -140,7 +141,7 @@ impl Default for ScalePlan {
 }
 
 impl Default for CorpusPlan {
-    /// LDA*'s largest (table 1).
+    /// LDA*'s largest corpus (table 1).
     fn default() -> Self {
         Self {
             documents: 2_200_000_000,
@@ -194,7 +195,7 @@ impl ScalePlan {
         read_plan(path, |plan: &mut Self| &mut plan.name)
     }
 
-    /// Whether there is something to project, and can be.
+    /// Checks that there is something to project and that it can be projected.
     ///
     /// # Errors
     /// [`LabError::Value`]; [`LabError::NoCorpus`].
@@ -268,7 +269,7 @@ impl ScalePlan {
         for arm in arm.values() {
             let workers = f64::from(arm.workers.unwrap_or(1));
             let partitions = f64::from(arm.partitions.unwrap_or(1));
-            if workers == 0.0 || partitions == 0.0 || arm.machines_a_server == Some(0) {
+            if workers == 0.0 || partitions == 0.0 || arm.machines_per_server == Some(0) {
                 return refuse("arm", format!("{arm:?}"), "give numbers from 1");
             }
             if workers * most >= 65_535.0 || partitions * most >= 65_535.0 {
@@ -288,7 +289,7 @@ impl ScalePlan {
             .try_for_each(CorpusName::check)
     }
 
-    /// The arm that others are compared with first.
+    /// The arms, the reference first.
     pub(super) fn arms(&self) -> Vec<(&str, &ScaleArm)> {
         let mut arms: Vec<(&str, &ScaleArm)> =
             self.arm.iter().map(|(name, arm)| (name.as_str(), arm)).collect();
@@ -298,10 +299,10 @@ impl ScalePlan {
 }
 
 impl ScaleArm {
-    /// On so many machines.
+    /// Options of a run on this number of machines.
     pub(super) fn options(&self, machines: u16) -> Options {
         let shards = machines.saturating_mul(self.workers.unwrap_or(1));
-        let servers = u32::from(machines).div_ceil(self.machines_a_server.unwrap_or(1)).max(1);
+        let servers = u32::from(machines).div_ceil(self.machines_per_server.unwrap_or(1)).max(1);
         let partitions = servers * self.partitions.unwrap_or(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
         let rounds = self.rounds.unwrap_or(shards).min(most).max(1);
@@ -377,7 +378,7 @@ mod tests {
         let options = ScaleArm::default().options(1000);
         assert_eq!((options.shards, options.servers, options.partitions), (1000, 1000, 1000));
         assert_eq!((options.rounds, options.slack), (1000, 0));
-        let few = ScaleArm { machines_a_server: Some(8), slack: 200, ..ScaleArm::default() };
+        let few = ScaleArm { machines_per_server: Some(8), slack: 200, ..ScaleArm::default() };
         let options = few.options(1000);
         assert_eq!((options.servers, options.partitions, options.rounds), (125, 125, 125));
         assert_eq!(options.slack, 124);

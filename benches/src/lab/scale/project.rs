@@ -1,4 +1,4 @@
-//! What an epoch takes of each role, where a corpus of this size is divided so.
+//! Projects what an epoch costs each role for a given corpus and division.
 
 use lda_core::counts::{Density, Rows};
 use lda_dist::cluster::MOST_TOLD;
@@ -17,14 +17,14 @@ use super::state::State;
 use super::traffic_model::{Moved, Pairs, Pulled};
 use super::words::{Lengths, Repeats};
 
-/// Tokens, or words, of all pairs that are drawn together.
+/// Tokens or words drawn in all sampled pairs together.
 const DRAWN: f64 = 1.5e6;
-/// Pairs that are drawn.
+/// Least and largest number of sampled (shard, partition) pairs.
 const PAIRS: (f64, f64) = (4.0, 30_000.0);
-/// Bytes of rows of counts that a server keeps, at most.
+/// Limit of the bytes of decoded rows that a server caches.
 const MOST_DECODED: f64 = (64 << 20) as f64;
 
-/// A corpus, and how it is divided.
+/// A corpus and its division into shards, partitions and rounds.
 pub(super) struct Division<'a> {
     pub frequencies: &'a [u64],
     pub lengths: &'a Lengths,
@@ -35,37 +35,37 @@ pub(super) struct Division<'a> {
     pub placement: Placement,
 }
 
-/// Bytes an epoch.
+/// Bytes per epoch, by kind of message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BytesByKind {
-    /// How long rows are.
+    /// Row lengths, which decide the routes.
     pub sizes: f64,
-    /// Which are pulled.
+    /// Routes: which words are pulled.
     pub routes: f64,
-    /// Rows.
+    /// Pulled rows.
     pub rows: f64,
-    /// What they have gained.
+    /// Deltas of pulled rows.
     pub gained: f64,
-    /// Documents and their tokens.
+    /// Pushed documents and their tokens.
     pub pushed: f64,
-    /// Their topics.
+    /// New topics of pushed tokens.
     pub answers: f64,
-    /// C_k.
+    /// Totals C_k.
     pub totals: f64,
 }
 
-/// Bytes to a node and from it.
+/// Bytes through the link of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Link {
-    /// There.
+    /// Bytes received.
     pub to: f64,
-    /// Back.
+    /// Bytes sent.
     pub from: f64,
 }
 
-/// What an epoch takes.
+/// Projected cost of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Projected {
@@ -73,91 +73,96 @@ pub struct Projected {
     pub bytes: BytesByKind,
     /// Share of the tokens that servers sample.
     pub pushed: f64,
-    /// How often a pushed document is sent, its row each time: documents that are pushed over documents.
+    /// Times that a document's row is sent per epoch: pushed documents over documents.
     pub sent: f64,
-    /// Of a worker, of the heaviest server, of the master.
+    /// Link of a worker.
     pub worker: Link,
-    /// Server.
+    /// Link of the heaviest server.
     pub server: Link,
-    /// Master.
+    /// Link of the master.
     pub master: Link,
-    /// The heaviest server over the mean, by bytes.
+    /// Bytes of the heaviest server over the mean.
     pub heaviest: f64,
-    /// Bytes held.
+    /// Bytes held by a worker.
     pub worker_memory: f64,
-    /// By the heaviest server.
+    /// Bytes held by the heaviest server.
     pub server_memory: f64,
-    /// By the master, while nodes begin.
+    /// Bytes held by the master during start-up.
     pub master_memory: f64,
-    /// CPU seconds of a worker, of the heaviest server without rounds' ends, and of those.
+    /// CPU seconds of a worker.
     pub worker_seconds: f64,
-    /// Server.
+    /// CPU seconds of the heaviest server, without ends of rounds.
     pub server_seconds: f64,
-    /// Rounds' ends.
+    /// CPU seconds of the heaviest server for ends of rounds.
     pub end_seconds: f64,
-    /// Topics of all rows of C_w.
+    /// Non-zeros of C_w.
     pub entries: f64,
-    /// Bytes of all rows of C_w, as they travel.
+    /// Encoded bytes of C_w.
     pub row_bytes: f64,
-    /// Bytes of the longest answer to a pull, and of the longest push.
+    /// Bytes of the longest reply to a pull.
     pub longest_pull: f64,
-    /// Push.
+    /// Bytes of the longest push.
     pub longest_push: f64,
-    /// By the rate of links.
+    /// Times, one per link rate.
     pub times: Vec<Time>,
 }
 
-/// Seconds an epoch.
+/// Seconds per epoch at one link rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Time {
-    /// Gbit/s.
+    /// Link rate in Gbit/s.
     pub gbit: f64,
-    /// Of the worker's link, of the heaviest server's, of the master's.
+    /// Seconds that the link of a worker is busy.
     pub worker: f64,
-    /// Server's.
+    /// Seconds that the link of the heaviest server is busy.
     pub server: f64,
-    /// Master's.
+    /// Seconds that the link of the master is busy.
     pub master: f64,
-    /// Of a round, beside what workers do in it.
+    /// Fixed cost of all rounds, without the workers' sampling.
     pub beside: f64,
-    /// Sampling alone, rounds after each other, each as long as its slowest shard.
+    /// Sampling alone: the sum over rounds of the slowest shard.
     pub sampling: f64,
-    /// All where the network is hidden, and where it is not.
+    /// Whole epoch if communication is hidden behind sampling.
     pub hidden: f64,
-    /// Not hidden.
+    /// Whole epoch if communication is not hidden.
     pub waited: f64,
-    /// Hidden, if all of a node's cores sampled.
+    /// `hidden`, if all cores of a node sampled.
     pub cores: f64,
 }
 
-/// Of a partition.
+/// Cost of one partition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// CPU seconds of one shard, and of the server for all.
+    /// CPU seconds of one shard on its worker.
     worker: f64,
+    /// CPU seconds of the server, for all shards.
     server: f64,
-    /// Bytes to the server and from it, of all shards.
+    /// Bytes that the server receives from all shards.
     to: f64,
+    /// Bytes that the server sends to all shards.
     from: f64,
-    /// Of one shard: topics of pulled rows, tokens by them.
+    /// Non-zeros of the rows that one shard pulls.
     entries: f64,
+    /// Tokens that one shard samples with pulled rows.
     tokens: f64,
-    /// All rows, as they travel, and their topics.
+    /// Encoded bytes of all rows.
     bytes: f64,
+    /// Non-zeros of all rows.
     all_entries: f64,
-    /// Topics of rows that are made anew, in all rounds.
+    /// Non-zeros of rows that are rebuilt, over all rounds.
     ended: f64,
 }
 
-/// Bytes of a start message, at most: 7 bits a byte for a word's tokens, and as many for its documents.
+/// Upper bound of the bytes of a start message: 7 bits per byte, for the tokens and the documents
+/// of each word.
 pub(super) fn start_bytes(frequencies: &[u64]) -> f64 {
     let bytes = |&tokens: &u64| 2 * (tokens.max(1).ilog2() / 7 + 1);
     frequencies.iter().map(|tokens| f64::from(bytes(tokens))).sum()
 }
 
 impl<'a> Division<'a> {
-    /// Places words.
+    /// Places the words on servers.
     pub fn new(
         frequencies: &'a [u64],
         lengths: &'a Lengths,
@@ -196,8 +201,9 @@ impl<'a> Division<'a> {
         self.frequencies.iter().map(|&tokens| tokens as f64).sum()
     }
 
-    /// A mean pair, and which words are pulled. Partitions of a hot word, which lie on several servers, are few and
-    /// have little in common with others: pairs of them are drawn apart, and count as often as there are some.
+    /// Mean traffic of a (shard, partition) pair, and the pulled words. Partitions of hot words lie
+    /// on several servers, are few and differ from the others: pairs of them are drawn separately
+    /// and weighted by their number.
     pub fn pair(&self, sizes: &Sizes<'_>) -> (Moved, Vec<Pulled>) {
         let shards = f64::from(self.options.shards);
         let pairs = Pairs::new(sizes, self.lengths, self.repeats, &self.options, self.seed);
@@ -219,7 +225,7 @@ impl<'a> Division<'a> {
             let partitions = alike.len() as f64;
             let a_pair = (tokens / shards).max(words) / partitions;
             let count = (DRAWN / a_pair).clamp(PAIRS.0, PAIRS.1).min(partitions * shards).round();
-            // Each partition as often as any other.
+            // Draws each partition equally often.
             let first = rng.below(alike.len() as u32) as usize;
             for step in 0..count as u64 {
                 let step = (step as f64 * partitions / count.min(partitions)) as usize;
@@ -247,7 +253,7 @@ impl<'a> Division<'a> {
         }
     }
 
-    /// Bytes of what C_k gains in a round, by a server's rows and by all.
+    /// Bytes of the change of C_k in a round: from one server, and summed over all.
     pub fn round_totals(&self, state: &State) -> (f64, f64) {
         let moves = self.tokens() * state.changed / f64::from(self.options.rounds);
         let mut rng = Rng::new(self.seed, 78);
@@ -256,7 +262,7 @@ impl<'a> Division<'a> {
         (of_server, totals(self.topics, moves, &mut rng))
     }
 
-    /// Bytes that shards hold when nothing is sampled, all of them together.
+    /// Bytes held by all shards when nothing is being sampled.
     pub fn shards_memory(&self, words: f64) -> f64 {
         let shards = f64::from(self.options.shards);
         let topics = self.topics as usize;
@@ -268,38 +274,38 @@ impl<'a> Division<'a> {
         6.0 * self.tokens() + rows.sum::<f64>() + shards * of_shard + 8.0 * words
     }
 
-    /// Bytes that servers hold between two epochs, all of them together; all rows have `row_bytes` bytes as they
-    /// travel.
+    /// Bytes held by all servers between two epochs. `row_bytes` is the encoded size of all rows.
     pub fn servers_memory(&self, mean: &Moved, row_bytes: f64) -> f64 {
         let (all, servers) = (self.frequencies.len() as f64, f64::from(self.options.servers));
         let pairs = self.placement.num_partitions() as f64 * f64::from(self.options.shards);
         let words = mean.words * pairs;
-        // Rows of counts, by which tokens that are pushed are sampled: kept, or made of those that were read. None where
-        // nothing is pushed.
+        // Decoded rows for sampling pushed tokens, cached or read on demand. Zero if nothing is
+        // pushed.
         let each = self.frequencies.iter().copied();
         let counts = Rows::<u16>::bytes(self.topics as usize, each, Density::Auto) as f64;
         let is_kept = mean.pushed_tokens > 0.0
             && self.options.rounds < self.options.shards
             && counts < servers * MOST_DECODED;
         let kept = if is_kept { counts } else { 8.0 * servers * mean.row_entries };
-        // Of the largest request, which is about a mean one: rows as they are sampled, documents', tokens.
+        // Memory of the largest request, which is close to the mean one: decoded rows, document
+        // rows, tokens.
         let request = mean.row_memory
             + 5.0 * mean.document_entries
             + 40.0 * mean.documents
             + 14.0 * mean.pushed_tokens;
         let row_bytes = row_bytes + kept + servers * request;
-        // Which words shards have, which ones partitions, and their tokens; where rows begin; K numbers three times and
-        // C_k.
+        // Words of shards and partitions with their token counts, row offsets, three arrays of K
+        // numbers, and C_k.
         row_bytes + 4.0 * words + 20.0 * all + servers * 28.0 * f64::from(self.topics)
     }
 
-    /// What each partition takes.
+    /// Cost of each partition.
     fn loads(&self, sizes: &Sizes<'_>, mean: &Moved, by: &[Pulled], rates: &Rates) -> Vec<Load> {
         let (shards, rounds) = (f64::from(self.options.shards), f64::from(self.options.rounds));
         let most = self.frequencies.iter().copied().max().unwrap_or(1);
         let classes = class(most) as usize + 1;
         let size: Vec<Size> = (0..classes as u32).map(|it| sizes.row_of_class(it)).collect();
-        // A class that was not drawn is as the next one below.
+        // A class that was not drawn takes the value of the next lower one.
         let mut ways = vec![(0.0, 0.0); classes];
         let mut last = if self.options.routing == Routing::Pull { (1.0, 1.0) } else { (0.0, 0.0) };
         for (at, way) in ways.iter_mut().enumerate() {
@@ -325,7 +331,7 @@ impl<'a> Division<'a> {
                 let tokens = self.frequencies[word as usize] as f64;
                 let class = class(tokens as u64) as usize;
                 let (row, (pulled, pulled_tokens)) = (size[class], ways[class]);
-                // Shards that have it.
+                // Number of shards that contain the word.
                 let run = self.repeats.mean(tokens / documents);
                 let there = -(-tokens / (shards * run)).exp_m1() * shards;
                 let (here, away) = (tokens * pulled_tokens, tokens * (1.0 - pulled_tokens));
@@ -341,7 +347,7 @@ impl<'a> Division<'a> {
                 load.tokens += here / shards;
                 load.bytes += row.bytes;
                 load.all_entries += row.entries;
-                // A row that nothing has changed in a round is copied.
+                // A row without changes in a round is copied.
                 let changed = -(-tokens * sizes.state.changed / rounds).exp_m1();
                 load.ended += rounds * changed * row.entries;
             }
@@ -350,7 +356,7 @@ impl<'a> Division<'a> {
         (0..self.placement.num_partitions() as u32).map(of_partition).collect()
     }
 
-    /// Rates of these documents.
+    /// Interpolates the measured rates to these documents.
     fn rates(&self, state: &State, rates: &[Rates]) -> Rates {
         let each = self.lengths.each().iter().map(|&(length, documents)| {
             let tokens = f64::from(length) * documents;
@@ -376,7 +382,7 @@ impl<'a> Division<'a> {
         (workers * f64::from(self.options.shards), servers + ends)
     }
 
-    /// All of it.
+    /// Projects an epoch.
     pub fn project(&self, sizes: &Sizes<'_>, rates: &[Rates], machine: &MachinePlan) -> Projected {
         let state = sizes.state;
         let rates = &self.rates(state, rates);
@@ -411,10 +417,10 @@ impl<'a> Division<'a> {
         let row_bytes: f64 = loads.iter().map(|load| load.bytes).sum();
         let entries: f64 = loads.iter().map(|load| load.all_entries).sum();
         let largest = loads.iter().map(|load| 16.0 * load.entries + 14.0 * load.tokens);
-        // Tokens and documents of each.
+        // Token and document frequencies, 8 bytes each.
         let frequencies = 16.0 * self.frequencies.len() as f64;
         let start = start_bytes(self.frequencies);
-        // What rows gain in a round, with room for twice as much.
+        // Deltas of a round, with capacity for twice as much.
         let gained = (mean.gained_entries * partitions * shards
             + 2.0 * mean.pushed_tokens * state.changed * partitions * shards)
             / (rounds * servers);
@@ -437,9 +443,9 @@ impl<'a> Division<'a> {
             worker_memory: self.shards_memory(words) / shards
                 + most(&largest.collect::<Vec<_>>())
                 + 2.0 * frequencies,
-            // Rows of before and after, while a round ends.
+            // Rows before and after the round coexist while a round ends.
             server_memory: heaviest * (at_rest + row_bytes / servers + changes) + 2.0 * frequencies,
-            // And the start message, with what is on its way of it.
+            // Plus the start message and its copies in flight.
             master_memory: 2.0 * frequencies
                 + start
                 + (start * servers.max(shards)).min(start.max(MOST_TOLD as f64)),
@@ -465,7 +471,7 @@ impl<'a> Division<'a> {
         let (worker, server, master) = (over(&of.worker), over(&of.server), over(&of.master));
         let nodes = f64::from(shards) + f64::from(servers);
         let (all, of_shard) = (f64::from(rounds), f64::from(shards));
-        // End and its answer, begin to servers and its answer, begin to workers, and that they are done.
+        // Per round: end and its reply, begin to servers and its reply, begin to workers, and done.
         let messages = 2.0 * f64::from(servers) + nodes;
         let ends = of.end_seconds / all;
         let beside = 6.0 * machine.latency_ms / 1e3
@@ -542,10 +548,10 @@ mod tests {
         let (symmetric, asymmetric) = (projected(&pull, 50), projected(&ScaleArm::default(), 50));
         assert_eq!((symmetric.pushed, symmetric.bytes.pushed), (0.0, 0.0));
         assert!(asymmetric.bytes.total() < symmetric.bytes.total() * 1.01);
-        // Ten million tokens at a microsecond, on fifty workers.
+        // Ten million tokens at one microsecond, on fifty workers.
         assert!((symmetric.worker_seconds - 0.2).abs() < 1e-3, "{symmetric:?}");
         for of in [&symmetric, &asymmetric] {
-            // What workers send servers get; C_k is the master's.
+            // Servers receive what workers send; C_k travels through the master.
             let moved = of.bytes.total() - of.bytes.totals;
             let by_workers =
                 50.0 * (of.worker.to + of.worker.from) - 50.0 * (of.master.from / 2.0 / 50.0);
@@ -561,7 +567,8 @@ mod tests {
 
     #[test]
     fn a_few_pairs_stand_for_all_where_words_are_hot() {
-        // So many tokens that few pairs are drawn, and so many servers that frequent words are on several.
+        // Enough tokens that few pairs are drawn, and enough servers that frequent words lie on
+        // several.
         let each = frequencies(20_000, 300_000_000_000, 1.2, 30.0, 1);
         let lengths = Lengths::log_normal(3e9, 100.0, 1.0);
         let state = beginning();
@@ -574,7 +581,7 @@ mod tests {
         assert!((0..all).filter(is_hot).count() > 4);
         let (mean, _) = division.pair(&Sizes::new(2000, &state, 1));
         let pairs = f64::from(all) * 400.0;
-        // Every shard has every word.
+        // Every shard contains every word.
         assert!((mean.words * pairs / 8e6 - 1.0).abs() < 0.02, "{mean:?}, {all} partitions");
         assert!((mean.pulled_tokens * pairs / 3e11 - 1.0).abs() < 0.1, "{mean:?}");
     }

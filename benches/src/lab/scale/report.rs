@@ -1,4 +1,4 @@
-//! `scale.csv`, `summary.md` and plots.
+//! Writes `scale.csv`, `summary.md` and the plots.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn write(
     write_report(directory, files, draw(plan, measured, lines))
 }
 
-/// One row a line and rate of links. Names have no commas.
+/// One CSV row per line and link rate. Names contain no commas.
 fn csv(lines: &[Line]) -> String {
     let mut out = "arm,machines,tokens_grow,tokens,after,shards,servers,partitions,rounds,slack,bytes,sizes,routes,rows,\
                    gained,pushed,answers,totals,pushed_share,sent,worker_to,worker_from,server_to,server_from,master_to,\
@@ -33,7 +33,7 @@ fn csv(lines: &[Line]) -> String {
         let Line { arm, machines, grows, tokens, after, shards, servers, takes, .. } = line;
         let Line { partitions, rounds, slack, .. } = line;
         for time in &takes.times {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 out,
                 "{arm},{machines},{grows},{tokens},{after},{shards},{servers},{partitions},{rounds},{slack},{:.0}",
@@ -72,13 +72,13 @@ fn csv(lines: &[Line]) -> String {
     out
 }
 
-/// Lines of the last number of machines, whose tokens are all.
+/// Lines of the largest number of machines, which has all tokens.
 pub(super) fn largest<'a>(plan: &ScalePlan, lines: &'a [Line]) -> Vec<&'a Line> {
     let most = plan.machines.last();
     lines.iter().filter(|line| Some(&line.machines) == most).collect()
 }
 
-/// The line that another is compared with.
+/// The reference line that `line` is compared with.
 pub(super) fn beside<'a>(plan: &ScalePlan, lines: &'a [Line], line: &Line) -> Option<&'a Line> {
     let is_like = |other: &&Line| {
         let key = |line: &Line| (line.machines, line.grows, line.after);
@@ -87,7 +87,7 @@ pub(super) fn beside<'a>(plan: &ScalePlan, lines: &'a [Line], line: &Line) -> Op
     lines.iter().find(is_like)
 }
 
-/// Three digits or more.
+/// Formats with at least three significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -99,7 +99,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Bytes with a unit.
+/// Formats bytes with a unit.
 fn bytes(value: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut at = 0;
@@ -111,7 +111,7 @@ fn bytes(value: f64) -> String {
     format!("{} {}", short(value), units[at])
 }
 
-/// How much more than measured, in percent.
+/// Difference of the prediction from the measurement, in percent.
 fn off(pair: (f64, f64)) -> String {
     if pair.0 == 0.0 { String::new() } else { format!("{:+.1} %", 100.0 * (pair.1 / pair.0 - 1.0)) }
 }
@@ -138,7 +138,7 @@ fn markdown(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     if let Some(worst) = worst(&measured.checked) {
         let _ = writeln!(
             out,
-            "Of {} epochs of runs that were had, the same model foretold all bytes within {:.1} % of what moved, memory of \
+            "Of {} epochs of runs that were had, the same model predicted all bytes within {:.1} % of what moved, memory of \
              workers within {:.1} %, of servers within {:.1} %, CPU seconds of workers within {:.0} % and of servers within \
              {:.0} % (below). Where the projection goes beyond those runs it is as good as its curves.\n",
             measured.checked.len(),
@@ -185,7 +185,7 @@ fn worst(checked: &[Checked]) -> Option<[f64; 5]> {
         each.map(|(real, model)| 100.0 * (model / real - 1.0).abs()).fold(0.0, f64::max)
     };
     Some([
-        of(&|it| (it.measured.total(), it.foretold.total())),
+        of(&|it| (it.measured.total(), it.predicted.total())),
         of(&|it| it.workers),
         of(&|it| it.server_memory),
         of(&|it| it.worker_seconds),
@@ -308,7 +308,7 @@ fn sweep(plan: &ScalePlan, lines: &[Line]) -> String {
         for (arm, _) in plan.arms() {
             for line in lines {
                 let is_here = line.arm == arm && line.after == last;
-                // The last number of machines stands in both.
+                // The largest number of machines appears in both tables.
                 let is_last = Some(&line.machines) == plan.machines.last();
                 if !is_here || (line.grows != grows && !is_last) {
                     continue;
@@ -339,7 +339,7 @@ fn broken(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     let mut out = String::new();
     let last = lines.iter().map(|line| line.after).max().unwrap_or(0);
     let arms = plan.arms();
-    // The architecture itself, and not what it is compared with.
+    // Shows the architecture itself, not the reference.
     let Some((arm, _)) = arms.iter().find(|(name, _)| *name != plan.beside) else { return out };
     let Some(line) =
         largest(plan, lines).into_iter().find(|line| line.arm == *arm && line.after == last)
@@ -378,15 +378,15 @@ fn broken(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
 
 fn checks(measured: &Measured) -> String {
     let mut out = "\n## The model against runs\n\n\
-         Runs in one process, which write and read all that would move. MB that moved, and by how much more was foretold, of \
+         Runs in one process, which write and read all that would move. MB that moved, and by how much more was predicted, of \
          each kind; what workers and servers held, and CPU seconds, all of them together.\n\n\
          | corpus | shards | servers | rounds | way | epoch | all | off | rows | gained | documents | answers | sizes | routes | C_k | \
-         tokens pushed | foretold | workers, MB | off | servers, MB | off | workers, s | off | servers, s | off |\n\
+         tokens pushed | predicted | workers, MB | off | servers, MB | off | workers, s | off | servers, s | off |\n\
          |---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for it in &measured.checked {
         let way = if it.symmetric { "symmetric" } else { "asymmetric" };
-        let all = (it.measured.total(), it.foretold.total());
+        let all = (it.measured.total(), it.predicted.total());
         let _ = write!(
             out,
             "| {} | {} | {} | {} | {way} | {} | {:.1} | {} |",
@@ -398,7 +398,7 @@ fn checks(measured: &Measured) -> String {
             all.0 / 1e6,
             off(all)
         );
-        let both = it.measured.each().into_iter().zip(it.foretold.each());
+        let both = it.measured.each().into_iter().zip(it.predicted.each());
         let of = |name: &str| {
             let found = both.clone().find(|(measured, _)| measured.0 == name);
             let (real, model) = found.map_or((0.0, 0.0), |(real, model)| (real.1, model.1));
