@@ -65,7 +65,7 @@ pub(super) fn draw(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> Vec
     scenes
 }
 
-/// What an epoch waits for.
+/// Stacked bars: what an epoch waits for.
 fn parts(plan: &ScalePlan, lines: &[Line], last: u32, gbit: f64) -> Option<Scene> {
     let names = [
         "worker samples",
@@ -107,7 +107,7 @@ fn parts(plan: &ScalePlan, lines: &[Line], last: u32, gbit: f64) -> Option<Scene
     .draw()
 }
 
-/// Bytes by kind.
+/// Stacked bars: bytes by kind.
 fn kinds(plan: &ScalePlan, lines: &[Line], last: u32, note: &str) -> Option<Scene> {
     let own: Vec<&Line> =
         largest(plan, lines).into_iter().filter(|line| line.after == last).collect();
@@ -126,7 +126,7 @@ fn kinds(plan: &ScalePlan, lines: &[Line], last: u32, note: &str) -> Option<Scen
     .draw()
 }
 
-/// What was predicted beside what moved.
+/// Predicted next to measured bytes.
 fn runs(measured: &Measured) -> Option<Scene> {
     let groups = measured.checked.iter().map(|it| {
         let way = if it.symmetric { "sym." } else { "asym." };

@@ -27,8 +27,9 @@ const ROWS: f64 = (64u64 << 30) as f64;
 pub(super) struct Limit {
     /// The bounded quantity.
     pub what: &'static str,
-    /// Projected value; the next field is the bound.
+    /// Projected value.
     pub there: f64,
+    /// The bound.
     pub bound: f64,
     pub unit: &'static str,
     /// What happens beyond the bound, and what to do.

@@ -1,4 +1,4 @@
-//! What a run in one process shows: rows of a model after some epochs, bytes by kind, and who works for how long.
+//! Observes a run in one process: rows after some epochs, bytes by kind, and CPU time by role.
 
 use std::ops::Range;
 
@@ -15,48 +15,47 @@ use super::super::LabError;
 use super::rng::Rng;
 use super::state::{Bins, Curve, State};
 
-/// β of all of these runs.
+/// Topic-word prior β of all observed runs.
 const BETA: f64 = 0.01;
 
-/// What an epoch has done, and how long it took: CPU seconds of one thread.
+/// Work and CPU seconds (of one thread) of an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Work {
-    /// Of the epoch.
+    /// CPU seconds of the whole epoch.
     pub seconds: f64,
-    /// Of that, servers: with rows that are pulled, with what they have gained, with what is pushed, with lengths of
-    /// rows, and when rounds end.
+    /// Server seconds for pulled rows.
     pub pull_seconds: f64,
-    /// Gained.
+    /// Server seconds for deltas.
     pub gained_seconds: f64,
-    /// Pushed.
+    /// Server seconds for pushed tokens.
     pub push_seconds: f64,
-    /// Sizes.
+    /// Server seconds for row lengths.
     pub sizes_seconds: f64,
-    /// Rounds' ends.
+    /// Server seconds for ends of rounds.
     pub end_seconds: f64,
-    /// Bytes of rows that were pulled.
+    /// Bytes of pulled rows.
     pub row_bytes: f64,
-    /// Topics of them.
+    /// Non-zeros of pulled rows.
     pub row_entries: f64,
-    /// Topics of what they gained.
+    /// Non-zeros of the deltas of pulled rows.
     pub gained_entries: f64,
-    /// Tokens that were pushed.
+    /// Pushed tokens.
     pub pushed_tokens: f64,
-    /// Their documents.
+    /// Pushed documents.
     pub documents: f64,
-    /// Topics of these.
+    /// Non-zeros of pushed document rows.
     pub document_entries: f64,
-    /// Topics of all rows of servers when the epoch began, times the rounds.
+    /// Non-zeros of all rows of servers at the start of the epoch, times the number of rounds.
     pub ended_entries: f64,
 }
 
-/// Sees an epoch.
+/// Measures the phases of an epoch.
 #[derive(Debug)]
 struct Watch {
     work: Work,
     begun: ThreadTime,
-    /// Of a server, of which it is not told yet what it was about.
+    /// Server time whose request kind is not known yet.
     took: Option<f64>,
 }
 
@@ -79,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// What nobody has asked for was a round's end.
+    /// Time that belongs to no request is the end of a round.
     fn end(&mut self) {
         self.work.end_seconds += self.took.take().unwrap_or_default();
     }
@@ -111,7 +110,7 @@ impl Work {
         }
     }
 
-    /// Of servers.
+    /// CPU seconds of servers.
     pub fn of_servers(&self) -> f64 {
         self.pull_seconds
             + self.gained_seconds
@@ -120,13 +119,13 @@ impl Work {
             + self.end_seconds
     }
 
-    /// Of workers.
+    /// CPU seconds of workers.
     pub fn of_workers(&self) -> f64 {
         (self.seconds - self.of_servers()).max(0.0)
     }
 }
 
-/// A run that is looked at.
+/// A run under observation.
 pub(super) struct Run {
     together: Together<u16>,
     pub options: Options,
@@ -141,8 +140,9 @@ pub(super) struct Run {
 pub(super) struct Before {
     state: State,
     topics: Vec<u16>,
-    /// Rows of C_d: topics of each, ascending, one row behind the other, and where each begins.
+    /// Topics of the rows of C_d, ascending within a row, rows concatenated.
     rows: Vec<u16>,
+    /// Start of each row in `rows`.
     starts: Vec<usize>,
 }
 
@@ -166,7 +166,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Topics of all rows of C_w.
+    /// Non-zeros of C_w.
     fn count_entries(&self) -> u64 {
         let mut entries = 0;
         let words: Range<usize> = 0..self.together.num_words();
@@ -174,7 +174,7 @@ impl Run {
         entries
     }
 
-    /// Topics of a token's document, in the mean.
+    /// Mean over tokens of the number of topics of the token's document.
     pub fn document_topics(&self) -> f64 {
         let mut sum = 0u64;
         let all = 0..self.together.num_documents();
@@ -185,7 +185,7 @@ impl Run {
         sum as f64 / (self.tokens as f64).max(1.0)
     }
 
-    /// An epoch.
+    /// Runs an epoch.
     pub fn epoch(&mut self) -> Result<(Bytes, Work), LabError> {
         let ended_entries = self.entries as f64 * f64::from(self.rounds);
         let mut watch = Watch::new(Work { ended_entries, ..Work::default() });
@@ -203,7 +203,7 @@ impl Run {
         Ok((bytes, work))
     }
 
-    /// Bytes that shards hold, and servers, all of them together.
+    /// Bytes held by all shards, and by all servers.
     pub fn memory(&self) -> (u64, u64) {
         let shards: usize = self.together.shards().iter().map(|shard| shard.memory()).sum();
         let servers: usize = self.together.servers().iter().map(|server| server.memory()).sum();
@@ -216,7 +216,7 @@ impl Run {
         topics
     }
 
-    /// The model of now.
+    /// Captures the current model.
     pub fn look(&self, rng: &mut Rng) -> Before {
         let code = RowCode::new(self.topics);
         let (mut words, mut documents) = (Bins::default(), Bins::default());
@@ -246,7 +246,7 @@ impl Run {
         Before { state, topics: self.all_topics(), rows, starts }
     }
 
-    /// A model before this epoch, now that we know what the epoch has changed.
+    /// Statistics of the model captured before this epoch, including what the epoch changed.
     pub fn look_back(&self, before: Before) -> State {
         let (mut changed, mut within, mut at) = (0u64, 0u64, 0);
         self.together.for_each(|document, _, topic| {

@@ -1,8 +1,8 @@
-//! What one core does in a second, measured.
+//! Measures the rates of one core.
 //!
-//! The same epoch is run in two ways that differ in one kind of work, and of two kinds of work and two times there is
-//! one solution: pulled rows in few shards and in many (the same tokens, more rows), pushed documents with one
-//! partition and with many (the same tokens, more documents). Times are CPU seconds.
+//! The same epoch is run in two ways that differ in one kind of work; two kinds of work and two
+//! times give one solution. Pulled rows: few shards and many (same tokens, more rows). Pushed
+//! documents: one partition and many (same tokens, more documents). Times are CPU seconds.
 
 use std::hint::black_box;
 
@@ -17,65 +17,65 @@ use super::observe::{Run, Work};
 use super::rng::Rng;
 use super::state::State;
 
-/// Shards where there are few, and partitions where there are many.
+/// The small number of shards.
 const FEW: u16 = 2;
-/// Bytes of rows that are written and read.
+/// The large number of partitions.
+/// Bytes of rows that are encoded and decoded.
 const WRITTEN: usize = 8 << 20;
 
-/// Seconds of a core.
+/// CPU seconds of one core per unit of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Rates {
-    /// Documents that they were measured on.
+    /// Corpus they were measured on.
     pub corpus: String,
-    /// Topics of a token's document, in the mean.
+    /// Mean over tokens of the number of topics of the token's document.
     pub document_topics: f64,
-    /// After so many epochs.
+    /// Epochs completed before the measured one.
     pub after: u32,
-    /// On a worker, of a token that is sampled by a pulled row, and of a topic of such a row.
+    /// Worker: per token sampled with a pulled row.
     pub token: f64,
-    /// Topic of a row.
+    /// Worker: per non-zero of a pulled row.
     pub entry: f64,
-    /// On a worker, of a token that is pushed, and of a topic of its document's row.
+    /// Worker: per pushed token.
     pub asked_token: f64,
-    /// Topic of a document.
+    /// Worker: per non-zero of a pushed document's row.
     pub asked_entry: f64,
-    /// On a server, the same.
+    /// Server: per pushed token.
     pub pushed_token: f64,
-    /// Topic of a document.
+    /// Server: per non-zero of a pushed document's row.
     pub pushed_entry: f64,
-    /// On a server, of a byte of a row that is pulled, of a topic that a row has gained, of a topic of a row at the end
-    /// of a round.
+    /// Server: per byte of a pulled row.
     pub served_byte: f64,
-    /// Topic gained.
+    /// Server: per non-zero of a delta.
     pub gained_entry: f64,
-    /// Topic of a row, made anew.
+    /// Server: per non-zero of a row that is rebuilt at the end of a round.
     pub ended_entry: f64,
-    /// Of a byte of rows that are written, and of one that is read.
+    /// Per encoded byte of rows.
     pub written_byte: f64,
-    /// Read.
+    /// Per decoded byte of rows.
     pub read_byte: f64,
 }
 
-/// How it is measured.
+/// Settings of a measurement.
 pub(super) struct Measuring<'a> {
     pub name: &'a CorpusName,
     pub corpus: &'a Corpus,
     pub topics: u32,
     pub seed: u64,
-    /// Shards where there are many.
+    /// The large number of shards.
     pub many: u16,
-    /// The last epoch, which is measured besides the first.
+    /// The last epoch, which is measured in addition to the first.
     pub epochs: u32,
 }
 
-/// x a + y b of two times.
+/// Solves x a + y b = t for (a, b), given (x, y, t) of two measurements.
 fn solve(one: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64) {
     let by = one.0 * other.1 - other.0 * one.1;
     let both = ((one.2 * other.1 - other.2 * one.1) / by, (one.0 * other.2 - other.0 * one.2) / by);
     match both {
         (a, b) if a > 0.0 && b > 0.0 => both,
-        // Noise is larger than the one of them.
+        // Noise exceeds one of the two quantities: attribute all time to the other.
         (a, _) if a > 0.0 => ((one.2 + other.2) / (one.0 + other.0), 0.0),
         _ => (0.0, (one.2 + other.2) / (one.1 + other.1)),
     }
@@ -86,8 +86,8 @@ fn each(seconds: f64, of: f64) -> f64 {
 }
 
 impl Rates {
-    /// Of documents of so many topics, after so many epochs: of each corpus the epoch next to it, and between the two
-    /// corpora next to it along a line.
+    /// Rates for documents with this many topics after this many epochs: the nearest measured epoch
+    /// of each corpus, interpolated linearly between the two nearest corpora.
     pub(super) fn of(all: &[Self], after: u32, document_topics: f64) -> Self {
         let mut own: Vec<&Self> = Vec::new();
         for rates in all {
@@ -132,7 +132,7 @@ impl Rates {
 }
 
 impl Measuring<'_> {
-    /// Of the first epoch and of the last.
+    /// Measures the first epoch and the last.
     pub fn rates(&self, states: &[State], tell: &dyn Fn(&str)) -> Result<Vec<Rates>, LabError> {
         let of = |routing, shards: u16, partitions: u32| {
             let words = self.corpus.num_words() as u32;
@@ -158,7 +158,7 @@ impl Measuring<'_> {
                 (tokens, one.document_entries, one.of_workers()),
                 (tokens, cut.document_entries, cut.of_workers()),
             );
-            // Rows of pushed words are laid out as pulled ones are.
+            // Rows of pushed words are decoded as pulled ones are.
             let rows = f64::from(FEW) * one.ended_entries * entry;
             let (pushed_token, pushed_entry) = solve(
                 (tokens, one.document_entries, (one.push_seconds - rows).max(0.0)),
@@ -186,7 +186,7 @@ impl Measuring<'_> {
         Ok(rates.collect())
     }
 
-    /// The first epoch and the last, and topics of a token's document before each.
+    /// Work of the first epoch and of the last, and the mean topics per document before each.
     fn run(&self, options: &Options) -> Result<([Work; 2], [f64; 2]), LabError> {
         let mut run = Run::new(self.corpus, self.topics, self.seed, options)?;
         let mut topics = [run.document_topics(); 2];
@@ -199,7 +199,7 @@ impl Measuring<'_> {
         Ok(([first, last], topics))
     }
 
-    /// Seconds of a byte that is written, and read: rows of words of all frequencies.
+    /// Seconds per encoded and per decoded byte, over rows of words of all frequencies.
     fn coding(&self, state: &State) -> (f64, f64) {
         let mut rng = Rng::new(self.seed, 5);
         let code = RowCode::new(self.topics);
@@ -246,7 +246,7 @@ mod tests {
     fn two_times_have_one_solution() {
         let (a, b) = solve((10.0, 1.0, 10.0 * 3.0 + 7.0), (10.0, 8.0, 10.0 * 3.0 + 8.0 * 7.0));
         assert!((a - 3.0).abs() < 1e-9 && (b - 7.0).abs() < 1e-9);
-        // The second takes less, as measured: all is the tokens'.
+        // The second run takes less time than the first: all time belongs to the tokens.
         assert_eq!(solve((10.0, 1.0, 30.0), (10.0, 8.0, 28.0)), (2.9, 0.0));
         assert_eq!(solve((1.0, 1.0, 1.0), (1.0, 90.0, 99.0)), (0.0, 100.0 / 91.0));
     }

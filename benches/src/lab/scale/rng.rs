@@ -1,46 +1,46 @@
-//! Draws that the model needs, from a seed.
+//! Seeded draws for the traffic model.
 
 use lda_core::random::{Xoshiro256PlusPlus, mix};
 
-/// Above this a Poisson draw is a rounded normal one.
+/// Above this mean a Poisson draw is a rounded normal draw.
 const MANY: f64 = 64.0;
 
-/// A stream of draws.
+/// A stream of random draws.
 pub(super) struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// Of a seed, for something that has a number.
+    /// Stream `number` of a seed.
     pub fn new(seed: u64, number: u64) -> Self {
         Self(Xoshiro256PlusPlus::from_seed(mix(mix(seed) ^ number)))
     }
 
-    /// In [0, 1).
+    /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         self.0.next_f64()
     }
 
-    /// Below `n`.
+    /// Uniform below `n`.
     pub fn below(&mut self, n: u32) -> u32 {
         self.0.below(n)
     }
 
-    /// Whether something of this probability happens.
+    /// Bernoulli draw.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// A whole number of this mean, one of the two next to it.
+    /// Rounds `mean` up or down at random, so that the expectation is `mean`.
     pub fn round(&mut self, mean: f64) -> u64 {
         (mean + self.unit()).max(0.0) as u64
     }
 
-    /// Normal, by Box and Muller; the second of the two is dropped.
+    /// Standard normal by Box–Muller; the second value is dropped.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// How many of many rare things happen.
+    /// Poisson draw.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         if mean > MANY {
             return (mean + mean.sqrt() * self.normal() + 0.5).max(0.0) as u64;
@@ -53,7 +53,7 @@ impl Rng {
         count
     }
 
-    /// From 1 on, each as much less likely than the one before, with this mean.
+    /// Geometric draw from 1 on with this mean.
     pub fn run(&mut self, mean: f64) -> u64 {
         if mean <= 1.0 {
             return 1;
@@ -62,7 +62,7 @@ impl Rng {
         1 + ((1.0 - self.unit()).ln() / more.ln()) as u64
     }
 
-    /// What so many runs come to.
+    /// Sum of `runs` geometric draws.
     pub fn runs(&mut self, runs: u64, mean: f64) -> u64 {
         if runs as f64 <= MANY {
             return (0..runs).map(|_| self.run(mean)).sum();
@@ -72,7 +72,7 @@ impl Rng {
         (all + 0.5).max(runs as f64) as u64
     }
 
-    /// So many of the numbers below `below`, each once, ascending.
+    /// Draws `count` distinct numbers below `below`, ascending.
     pub fn some(&mut self, count: u32, below: u32) -> Vec<u32> {
         if count.saturating_mul(8) < below {
             let mut some: Vec<u32> = Vec::with_capacity(count as usize);

@@ -1,16 +1,17 @@
-//! How long an epoch of rounds takes, when some groups of partitions are heavier than others.
+//! Duration of an epoch whose groups of partitions differ in weight.
 //!
-//! In round r shard s has group (r + ⌊s R / S⌋) mod R, and a round ends when the last shard is done with it: so each
-//! round takes as long as the heaviest group that some shard has in it. With a slack of x a shard begins round r when
-//! round r − x − 1 has ended.
+//! In round r shard s has group (r + ⌊s R / S⌋) mod R, and a round ends when the last shard has
+//! finished it, so each round takes as long as the heaviest group that a shard has in it. With a
+//! staleness of x a shard starts round r when round r − x − 1 has ended.
 
-/// Epochs that are gone through; the last one counts.
+/// Simulated epochs; the last one is reported.
 const EPOCHS: usize = 3;
 
-/// Seconds of an epoch, where a shard is so long at each group, and a round takes so long beside.
+/// Seconds per epoch. `groups` has the seconds of a shard for each group; `beside` is the fixed
+/// cost of a round.
 pub(super) fn seconds(groups: &[f64], shards: u32, slack: u16, beside: f64) -> f64 {
     let rounds = groups.len();
-    // Shards that begin with the same group are alike.
+    // Shards that start with the same group behave equally.
     let kinds = rounds.min(shards as usize);
     let first = |kind: usize| match kinds {
         _ if kinds == rounds => kind,
@@ -26,7 +27,7 @@ pub(super) fn seconds(groups: &[f64], shards: u32, slack: u16, beside: f64) -> f
         }
         let last = done.iter().copied().fold(0.0, f64::max);
         let before = ends.last().copied().unwrap_or(0.0);
-        // Rounds end one after the other.
+        // INVARIANT: rounds end in order.
         ends.push(last.max(before) + beside);
     }
     ends[EPOCHS * rounds - 1] - ends[(EPOCHS - 1) * rounds - 1]
@@ -42,9 +43,9 @@ mod tests {
 
     #[test]
     fn a_round_takes_as_long_as_its_heaviest_group() {
-        // Two shards, two groups: one of them always has the heavy one.
+        // Two shards, two groups: one of them always has the heavy group.
         near(seconds(&[3.0, 1.0], 2, 0, 0.5), 2.0 * 3.5);
-        // One shard waits for nobody.
+        // A single shard never waits.
         near(seconds(&[3.0, 1.0], 1, 0, 0.5), 5.0);
         near(seconds(&[4.0], 100, 0, 0.25), 4.25);
     }

@@ -1,4 +1,4 @@
-//! Bytes of rows, by their tokens: rows are drawn, and the encoder says how long they are.
+//! Encoded sizes of rows by their tokens: rows are drawn and measured by the encoder.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,31 +8,32 @@ use lda_dist::wire::RowCode;
 use super::rng::Rng;
 use super::state::{ONE_BY_ONE, State, one, up_to};
 
-/// Up to here each number of tokens is a class of its own, then there are so many an octave.
+/// Up to this number each token count is a class of its own.
 const SINGLE: u64 = 16;
+/// Classes per octave above.
 const AN_OCTAVE: f64 = 4.0;
-/// Entries that are drawn of a class, in all its rows.
+/// Non-zeros drawn per class, over all its rows.
 const DRAWN: f64 = 30_000.0;
 
-/// Topics of a row and its bytes, means of those that were drawn.
+/// Mean non-zeros and bytes of the drawn rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Size {
     pub entries: f64,
     pub bytes: f64,
 }
 
-/// Sizes of rows of a state.
+/// Row sizes of a state, computed on demand.
 pub(super) struct Sizes<'a> {
     pub topics: u32,
     pub state: &'a State,
     seed: u64,
-    /// By class of tokens.
+    /// By token class.
     rows: RefCell<HashMap<u32, Size>>,
-    /// By classes of the word's tokens and of the shard's.
+    /// By the classes of the word's tokens in the corpus and in the shard.
     gained: RefCell<HashMap<(u32, u32), Size>>,
 }
 
-/// The class of a number of tokens.
+/// Class of a number of tokens.
 pub(super) fn class(tokens: u64) -> u32 {
     if tokens <= SINGLE {
         return tokens as u32;
@@ -41,7 +42,7 @@ pub(super) fn class(tokens: u64) -> u32 {
     SINGLE as u32 + (octaves * AN_OCTAVE).floor() as u32
 }
 
-/// Least tokens of a class.
+/// Smallest number of tokens of a class.
 fn least(class: u32) -> f64 {
     let above = class.saturating_sub(SINGLE as u32);
     let low = f64::from(class.min(SINGLE as u32));
@@ -53,7 +54,7 @@ impl<'a> Sizes<'a> {
         Self { topics, state, seed, rows: RefCell::default(), gained: RefCell::default() }
     }
 
-    /// Of a row of C_w.
+    /// Size of a row of C_w.
     pub fn row(&self, tokens: u64) -> Size {
         if tokens == 0 {
             return Size { entries: 0.0, bytes: 1.0 };
@@ -70,7 +71,7 @@ impl<'a> Sizes<'a> {
         Size { entries: between(low.entries, high.entries), bytes: between(low.bytes, high.bytes) }
     }
 
-    /// In the middle of a class.
+    /// Size of a row in the middle of a class.
     pub fn row_of_class(&self, class: u32) -> Size {
         let middle = if class <= SINGLE as u32 { 1.0 } else { (0.5 / AN_OCTAVE).exp2() };
         self.row((least(class) * middle) as u64)
@@ -93,8 +94,7 @@ impl<'a> Sizes<'a> {
         size
     }
 
-    /// Shares of the topics that tokens of a word come from and go to in an epoch: those that it had before or has
-    /// after.
+    /// Shares of the topics that tokens of a word leave or enter in an epoch.
     fn moving(&self, tokens: f64) -> Vec<f64> {
         let words = &self.state.words;
         let both = if self.state.after == 0 {
@@ -105,7 +105,8 @@ impl<'a> Sizes<'a> {
         words.shares(both.clamp(2, self.topics.max(2)) as usize)
     }
 
-    /// Of what a row of so many tokens gains by an epoch of those that one shard has.
+    /// Size of the delta that one shard's epoch makes to a row. `tokens` are those of the word,
+    /// `of_shard` those in the shard.
     pub fn gained(&self, tokens: u64, of_shard: u64) -> Size {
         let classes = (class(tokens), class(of_shard));
         if let Some(&known) = self.gained.borrow().get(&classes) {
@@ -134,7 +135,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// What so many tokens that change their topics bring and take, where topics have these shares.
+/// Delta of a row in which `moves` tokens change their topics, given the shares of the topics.
 fn gained(
     topics: u32,
     (shares, up_to): (&[f64], &[f64]),
@@ -143,7 +144,8 @@ fn gained(
 ) -> Vec<(u32, i32)> {
     let mut each = vec![0i64; shares.len()];
     if moves > ONE_BY_ONE {
-        // The difference of two Poisson numbers, which none or both are of a token that would come back.
+        // Difference of two Poisson numbers; a token that returns to its topic counts in both or in
+        // neither.
         for (by, share) in each.iter_mut().zip(shares) {
             *by =
                 rng.poisson(share * moves as f64) as i64 - rng.poisson(share * moves as f64) as i64;
@@ -169,7 +171,7 @@ fn gained(
     rng.some(gained.len() as u32, below).into_iter().zip(gained).collect()
 }
 
-/// Bytes of what C_k gains where so many tokens change their topics.
+/// Encoded bytes of the change of C_k when `moves` tokens change their topics.
 pub(super) fn totals(topics: u32, moves: f64, rng: &mut Rng) -> f64 {
     let shares = vec![1.0 / f64::from(topics); topics as usize];
     if topics == 1 {
@@ -204,7 +206,7 @@ mod tests {
         let state = start();
         let sizes = Sizes::new(1000, &state, 1);
         let one = sizes.row(1);
-        // A byte and twelve bits.
+        // One byte and twelve bits.
         assert!((one.entries - 1.0).abs() < 1e-9 && (one.bytes - 3.0).abs() < 1e-9, "{one:?}");
         let mut rng = Rng::new(9, 9);
         for tokens in [7, 90, 3333, 200_000] {
@@ -217,7 +219,7 @@ mod tests {
             assert!((found.bytes / drawn - 1.0).abs() < 0.03, "{found:?} and {drawn}");
         }
         let few = sizes.gained(90, 1);
-        // Nine tokens of ten move, from one topic to another.
+        // Nine of ten tokens move from one topic to another.
         assert!((few.entries - 1.8).abs() < 0.15, "{few:?}");
         let many = sizes.gained(1 << 20, 1 << 19);
         assert!(many.entries > 900.0 && many.entries <= 1000.0, "{many:?}");

@@ -1,13 +1,15 @@
-//! What rows are like after some epochs: how many topics one of so many tokens has, and how unevenly.
+//! Shape of rows after some epochs: the number of topics of a row of n tokens, and their skew.
 //!
-//! At the start each token has any of K topics, so that n tokens have K (1 − (1 − 1/K)^n) of them. Later they have
-//! fewer, which is measured: rows are put into bins by their tokens, two an octave, and between the bins' means we go
-//! along a line, ln x over ln n, where x is the number of tokens whose topics, each any of K, would be as many: K (1 −
-//! e^(−x/K)). Beyond the last bin the line goes on as it went over the last two octaves; so a row has never more than K
+//! At the start each token has any of K topics, so n tokens have K (1 − (1 − 1/K)^n) distinct ones.
+//! Later they have fewer, which is measured: rows are binned by tokens, two bins per octave, and
+//! between bin means ln x is interpolated linearly over ln n, where x is the number of uniformly
+//! distributed tokens that would have equally many topics: K (1 − e^(−x/K)). Beyond the last bin
+//! the line continues with the slope of the last two octaves, so a row never has more than K
 //! topics.
 //!
-//! Counts of a row of n tokens and k topics are 1 each, and of the n − k others the i-th topic has a share in
-//! proportion to 1/i^u: u is the one with which rows take as many bytes as the measured ones did.
+//! A row of n tokens and k topics has counts of 1 each, and the remaining n − k tokens are
+//! distributed with shares proportional to 1/i^u for the i-th topic. u is chosen so that rows take
+//! as many bytes as the measured ones.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +18,28 @@ use serde::{Deserialize, Serialize};
 
 use super::rng::Rng;
 
-/// Of the measured lines, so much of ln n says how they go on.
+/// Span of ln n at the end of the measured line that determines the extrapolation.
 const END: f64 = 2.0 * std::f64::consts::LN_2;
-/// Values of u that are tried.
+/// Candidate values of u.
 const UNEVEN: [f64; 13] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0];
-/// Rows of each bin that are drawn to find it.
+/// Rows drawn per bin to choose u.
 const DRAWN: u32 = 24;
-/// Above this tokens are dealt to topics by shares and not one by one.
+/// Above this number, tokens are assigned to topics by shares instead of one by one.
 pub(super) const ONE_BY_ONE: u64 = 1 << 15;
 
-/// Rows of one kind after some epochs.
+/// Shape of the rows of one kind after some epochs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Curve {
-    /// (ln n, ln x), ascending; none at the start.
+    /// (ln n, ln x), ascending; empty at the start.
     points: Vec<(f64, f64)>,
-    /// How it goes on.
+    /// Slope beyond the last point.
     slope: f64,
-    /// u.
+    /// The exponent u.
     uneven: f64,
 }
 
-/// Rows of about as many tokens.
+/// Sums over rows of similar length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bin {
     pub rows: u64,
@@ -46,7 +48,7 @@ pub(super) struct Bin {
     pub bytes: u64,
 }
 
-/// Measured rows, by their tokens.
+/// Measured rows, binned by tokens.
 #[derive(Debug, Default)]
 pub(super) struct Bins(BTreeMap<u32, Bin>);
 
@@ -71,13 +73,13 @@ impl Bin {
 }
 
 impl Curve {
-    /// Of measured rows.
+    /// Fits a curve to measured rows.
     pub(super) fn fit(topics: u32, bins: &Bins, rng: &mut Rng) -> Self {
         let all = f64::from(topics);
         let point = |bin: &Bin| {
             let (tokens, entries) =
                 (Bin::mean(bin.tokens, bin.rows), Bin::mean(bin.entries, bin.rows));
-            // Of a row that has nearly all topics nothing can be seen.
+            // A row with nearly all topics carries no information about x.
             let is_seen = entries < 0.98 * all;
             is_seen.then(|| (tokens.ln(), (-all * (-entries / all).ln_1p()).ln()))
         };
@@ -107,7 +109,7 @@ impl Curve {
         Self { uneven: best.map_or(0.0, |best| best.0), ..curve }
     }
 
-    /// Topics that a row of so many tokens has.
+    /// Mean number of topics of a row of `tokens` tokens.
     pub fn entries(&self, topics: u32, tokens: f64) -> f64 {
         let at = tokens.max(1.0).ln();
         let drawn = match self.points.partition_point(|point| point.0 < at) {
@@ -127,7 +129,7 @@ impl Curve {
         (-all * (-drawn / all).exp_m1()).clamp(1.0, tokens.max(1.0))
     }
 
-    /// Shares of a row's topics, the largest first; they add up to 1.
+    /// Shares of a row's topics, the largest first, summing to 1.
     pub(super) fn shares(&self, topics: usize) -> Vec<f64> {
         let mut shares: Vec<f64> = (1..=topics).map(|i| (i as f64).powf(-self.uneven)).collect();
         let all: f64 = shares.iter().sum();
@@ -135,7 +137,7 @@ impl Curve {
         shares
     }
 
-    /// A row of so many tokens.
+    /// Draws a row of `tokens` tokens.
     pub(super) fn row(&self, topics: u32, tokens: u64, rng: &mut Rng) -> Vec<(u32, u32)> {
         let most = u64::from(u32::MAX);
         if self.points.is_empty() {
@@ -154,7 +156,7 @@ impl Curve {
         let left = tokens.saturating_sub(entries as u64);
         let mut counts = vec![1u64; entries];
         deal(left, &self.shares(entries), &mut counts, rng);
-        // Which topic is the first is rng, and matters no further: gaps are drawn.
+        // The first topic is arbitrary and does not matter; only gaps are drawn.
         for at in (1..counts.len()).rev() {
             counts.swap(at, rng.below(at as u32 + 1) as usize);
         }
@@ -163,7 +165,7 @@ impl Curve {
     }
 }
 
-/// Deals tokens to topics by their shares.
+/// Distributes tokens over topics by their shares.
 fn deal(tokens: u64, shares: &[f64], counts: &mut [u64], rng: &mut Rng) {
     if tokens > ONE_BY_ONE {
         for (count, share) in counts.iter_mut().zip(shares) {
@@ -175,7 +177,7 @@ fn deal(tokens: u64, shares: &[f64], counts: &mut [u64], rng: &mut Rng) {
     (0..tokens).for_each(|_| counts[one(&up_to, rng)] += 1);
 }
 
-/// Sums of shares.
+/// Cumulative sums of shares.
 pub(super) fn up_to(shares: &[f64]) -> Vec<f64> {
     let mut so_far = 0.0;
     let sums = shares.iter().map(|share| {
@@ -185,25 +187,25 @@ pub(super) fn up_to(shares: &[f64]) -> Vec<f64> {
     sums.collect()
 }
 
-/// One of several, by such sums.
+/// Draws an index from cumulative sums.
 pub(super) fn one(up_to: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * up_to.last().copied().unwrap_or(0.0);
     up_to.partition_point(|&up_to| up_to <= at).min(up_to.len() - 1)
 }
 
-/// A model after some epochs, as far as what moves depends on it.
+/// The properties of a model that traffic depends on, after some epochs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct State {
-    /// Epochs that were done; 0 at the start.
+    /// Completed epochs; 0 at the start.
     pub after: u32,
     /// Rows of C_w.
     pub words: Curve,
     /// Rows of C_d.
     pub documents: Curve,
-    /// Share of the tokens that the next epoch gives another topic.
+    /// Share of the tokens whose topic changes in the next epoch.
     pub changed: f64,
-    /// Of these, how many get one that their document had.
+    /// Share of the changed tokens whose new topic was present in their document.
     pub within: f64,
     /// Tokens of the largest topic over the mean.
     pub largest: f64,

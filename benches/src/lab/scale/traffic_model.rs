@@ -1,14 +1,15 @@
-//! What moves between a shard and a partition in an epoch: one of the many pairs of them, drawn.
+//! Traffic between one shard and one partition in an epoch, for a drawn sample of such pairs.
 //!
-//! Of each word of the partition we draw how many documents of the shard have it (Poisson, with as many tokens in each
-//! as words that are as frequent have in the measured corpus) and which ones; what rows take says [`Sizes`]. Then it is
-//! the real thing: [`route`] says which words are pulled, and what is pushed is written by [`PushCode`], documents with
-//! rows that are drawn by their lengths.
+//! For each word of the partition, the model draws the number of documents of the shard that
+//! contain it (Poisson, with as many occurrences per document as equally frequent words of the
+//! measured corpus) and which documents they are. [`Sizes`] gives the cost of rows. From there on
+//! the real code runs: [`route`] decides which words are pulled, and [`PushCode`] encodes the
+//! pushed documents, with document rows drawn by length.
 //!
-//! A word whose tokens alone cost more pushed than its row does pulled, whatever becomes of the others, is pulled
-//! without its documents being drawn. Where the tokens of the others are still too many, we look at the documents whose
-//! numbers divide by f, and count all of theirs f times; a word that none of these has is pulled as often as others of
-//! about as many tokens.
+//! A word whose tokens alone cost more pushed than its row costs pulled is pulled, and its
+//! documents are not drawn. If the tokens of the remaining words are still too many, only documents
+//! whose numbers are divisible by f are drawn and each counts f times; a word that occurs in none
+//! of them is pulled as often as other words of similar frequency.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,19 +25,20 @@ use super::rng::Rng;
 use super::sizes::{Sizes, class};
 use super::words::{Lengths, Repeats};
 
-/// Of a request before its body.
+/// Bytes of a request before its body.
 const HEAD: f64 = 15.0;
-/// Least bits of a token that is pushed.
+/// Lower bound of the bits of a pushed token.
 const LEAST_BITS: u64 = 11;
-/// Pushed tokens of a pair that are drawn at most.
+/// Largest number of pushed tokens drawn for a pair.
 const MOST: f64 = 1_500_000.0;
-/// Documents of a shard that are had one by one, and shards of which they are.
+/// Largest number of documents of a shard that are held individually.
 const SHELF: f64 = 200_000.0;
+/// Shards whose documents are cached.
 const SHELVES: u64 = 4;
-/// Rows that are drawn of documents of a length.
+/// Rows drawn per document length.
 const VARIANTS: u32 = 4;
 
-/// What moves, and what it takes to make: of a pair, or means of several.
+/// Traffic and work of one pair, or the mean over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moved {
     pub sizes: f64,
@@ -45,23 +47,26 @@ pub(super) struct Moved {
     pub gained: f64,
     pub pushed: f64,
     pub answers: f64,
-    /// Words that the shard has.
+    /// Words of the partition that the shard contains.
     pub words: f64,
     pub pulled_tokens: f64,
-    /// Topics of rows that are pulled, and of what they gain.
+    /// Non-zeros of pulled rows.
     pub pulled_entries: f64,
+    /// Non-zeros of the deltas of pulled rows.
     pub gained_entries: f64,
     pub pushed_tokens: f64,
-    /// Documents that are pushed, and topics of their rows.
+    /// Pushed documents.
     pub documents: f64,
+    /// Non-zeros of the rows of pushed documents.
     pub document_entries: f64,
-    /// Topics of the rows of words that are pushed, and bytes of these rows where they are sampled.
+    /// Non-zeros of the rows of pushed words.
     pub row_entries: f64,
+    /// Bytes of the rows of pushed words, decoded.
     pub row_memory: f64,
 }
 
-/// Of words of about as many tokens: how many there are in shards and how many of them are pulled, and the same of
-/// their tokens.
+/// For words of similar frequency: the number of (word, shard) pairs and how many are pulled, and
+/// the same for their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pulled {
     pub words: f64,
@@ -70,21 +75,21 @@ pub(super) struct Pulled {
     pub pulled_tokens: f64,
 }
 
-/// Pairs of a division.
+/// The (shard, partition) pairs of a division.
 pub(super) struct Pairs<'a> {
     pub sizes: &'a Sizes<'a>,
     pub lengths: &'a Lengths,
     pub shards: u32,
     pub repeats: &'a Repeats,
     pub routing: Routing,
-    /// Documents of more tokens are not pushed.
+    /// Documents with more tokens are not pushed.
     pub longest: u32,
     pub seed: u64,
     shelves: RefCell<HashMap<(u32, u64), Rc<Shelf>>>,
 }
 
-/// Documents of a shard, where there are few enough to have each: numbers of their lengths, and the share of the tokens
-/// that are in those up to each.
+/// Documents of a shard, if few enough to hold individually: their length classes, and the
+/// cumulative share of the tokens.
 struct Shelf {
     lengths: Vec<usize>,
     up_to: Vec<f64>,
@@ -94,18 +99,18 @@ struct Shelf {
 struct Candidate {
     place: u32,
     tokens: u64,
-    /// Tokens of it in a document that has it.
+    /// Occurrences of the word in a document that contains it.
     run: f64,
-    /// Its tokens in the whole corpus.
+    /// Occurrences in the whole corpus.
     of_all: u64,
     row: u32,
 }
 
-/// A row of C_d and its bytes.
+/// A row of C_d and its encoded bytes.
 type Row = (Vec<(u32, u32)>, u32);
 
 impl Moved {
-    /// As much more.
+    /// Adds `times` × `more`.
     pub fn add(&mut self, more: &Self, times: f64) {
         let both = self.all_mut().into_iter().zip(more.clone().all_mut().map(|it| *it));
         both.for_each(|(to, more)| *to += times * more);
@@ -137,14 +142,14 @@ impl Moved {
     /// Bytes to the server and from it.
     pub fn both_ways(&self) -> (f64, f64) {
         let Self { sizes, routes, rows, gained, pushed, answers, words, .. } = self;
-        // Of asking for sizes a request's head, and a byte a word back.
+        // A request for sizes has a head only; its reply has one byte per word.
         let back = words.min(*sizes);
         (sizes - back + routes + gained + pushed, back + rows + answers)
     }
 }
 
 impl<'a> Pairs<'a> {
-    /// Of documents that are divided as `options` say.
+    /// Creates the pairs of a division given by `options`.
     pub fn new(
         sizes: &'a Sizes<'a>,
         lengths: &'a Lengths,
@@ -157,7 +162,7 @@ impl<'a> Pairs<'a> {
         Self { sizes, lengths, shards: shards.into(), repeats, routing, longest, seed, shelves }
     }
 
-    /// Documents of a shard, or of the part of them that is looked at; none where they are too many.
+    /// Documents of a shard, or of the sampled part of them; `None` if there are too many.
     fn shelf(&self, fold: u32, number: u64) -> Option<Rc<Shelf>> {
         let count = self.lengths.documents() / f64::from(self.shards) / f64::from(fold);
         if count > SHELF {
@@ -178,7 +183,7 @@ impl<'a> Pairs<'a> {
         Some(Rc::clone(shelf))
     }
 
-    /// Draws the pair of a shard with words of these tokens, the `number`-th.
+    /// Draws pair `number` of a shard with words of these frequencies.
     pub fn draw(
         &self,
         words: impl Iterator<Item = u64>,
@@ -243,7 +248,7 @@ impl<'a> Pairs<'a> {
         note(by, of_all, tokens, false);
     }
 
-    /// What becomes of words that may be pushed.
+    /// Decides whether candidate words are pulled or pushed.
     fn route(
         &self,
         candidates: &[Candidate],
@@ -257,7 +262,7 @@ impl<'a> Pairs<'a> {
         let shelf = self.shelf(fold, pair);
         let mut rows: HashMap<(usize, u32), Row> = HashMap::new();
         let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
-        // Lengths of documents, and which of their rows.
+        // (length class, variant of the row) of each document.
         let mut documents: Vec<(usize, u32)> = Vec::new();
         let (mut starts, mut of_words, mut tokens, mut pulled) = (vec![0], vec![], vec![], vec![]);
         let mut seen: Vec<&Candidate> = Vec::new();
@@ -334,7 +339,7 @@ impl<'a> Pairs<'a> {
         };
         let routes = route::route(&words, &on_worker);
         let mut of_class: HashMap<u32, (u32, u32)> = HashMap::new();
-        // (document, place of the word, tokens).
+        // (document, index of the word, tokens).
         let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
         for (at, (word, way)) in seen.iter().zip(&routes).enumerate() {
             let of_class = of_class.entry(class(word.of_all)).or_default();
@@ -373,7 +378,7 @@ impl<'a> Pairs<'a> {
         self.write(&documents, f64::from(fold), rng, moved);
     }
 
-    /// Bytes of these documents and of their answers, so many times.
+    /// Adds `times` × the bytes of these documents and of the answers to them.
     fn write(&self, documents: &[Document], times: f64, rng: &mut Rng, moved: &mut Moved) {
         if documents.is_empty() {
             return;

@@ -1,7 +1,7 @@
-//! How often words occur and how long documents are, in a corpus that is not at hand.
+//! Word frequencies and document lengths of a corpus that is not available.
 //!
-//! The word of rank r occurs in proportion to 1 / (r + q)^s (Mandelbrot 1953; Zipf's law where q is 0), numbers of
-//! words are shuffled over the ranks. Lengths of documents are log-normal.
+//! The word of rank r occurs in proportion to 1 / (r + q)^s (Mandelbrot 1953; Zipf's law for q =
+//! 0); word ids are shuffled over the ranks. Document lengths are log-normal.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::rng::Rng;
 
-/// Lengths that a law is divided into.
+/// Number of classes of a distribution of lengths.
 const LENGTHS: u32 = 256;
 
-/// How often each word occurs, in no order.
+/// Token frequency of each word, in random order.
 pub(super) fn frequencies(
     words: u32,
     tokens: u64,
@@ -22,7 +22,7 @@ pub(super) fn frequencies(
     seed: u64,
 ) -> Vec<u64> {
     let weight = |rank: u32| (f64::from(rank) + 1.0 + shift).powf(-exponent);
-    // From the rarest on, so that small ones are not lost beside large ones.
+    // Summed from the rarest word on, so that small terms are not lost.
     let all: f64 = (0..words).rev().map(weight).sum();
     let tokens = tokens as f64;
     let mut each: Vec<u64> =
@@ -34,16 +34,16 @@ pub(super) fn frequencies(
     each
 }
 
-/// How often a document that has a word has it, by how often a mean document does: two bins an octave, and a line
-/// between them.
+/// Mean occurrences of a word in a document that contains it, as a function of its mean over all
+/// documents: two bins per octave, interpolated linearly.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// (ln of the mean of all documents, the mean of those that have it), ascending.
+    /// (ln of the mean over all documents, mean over documents that contain it), ascending.
     points: Vec<(f64, f64)>,
 }
 
 impl Repeats {
-    /// Of a corpus.
+    /// Measures a corpus.
     pub fn of(corpus: &Corpus) -> Self {
         let mut documents = vec![0u64; corpus.num_words()];
         for document in corpus.documents() {
@@ -65,14 +65,14 @@ impl Repeats {
         Self { points: bins.values().map(point).collect() }
     }
 
-    /// Tokens of a word in a document that has it, where a mean document has so many.
+    /// Mean occurrences in a document that contains the word, given its mean over all documents.
     pub fn mean(&self, of_all: f64) -> f64 {
         let at = of_all.ln();
         let Some((first, last)) = self.points.first().zip(self.points.last()) else { return 1.0 };
         let after = self.points.partition_point(|point| point.0 <= at);
         if after == 0 || after == self.points.len() {
             let end = if after == 0 { first.1 } else { last.1 };
-            // A document that has it has one at least, and the mean one is among them.
+            // At least one, and at least the mean over all documents.
             return end.max(of_all);
         }
         let (low, high) = (self.points[after - 1], self.points[after]);
@@ -80,17 +80,17 @@ impl Repeats {
     }
 }
 
-/// How long documents are.
+/// Distribution of document lengths.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lengths {
-    /// (length, how many documents), ascending.
+    /// (length, number of documents), ascending.
     each: Vec<(u32, f64)>,
-    /// Share of the tokens that are in documents up to this one.
+    /// Cumulative share of the tokens, by length class.
     up_to: Vec<f64>,
 }
 
 impl Lengths {
-    /// Of a corpus.
+    /// Measures a corpus.
     pub fn of(corpus: &Corpus) -> Self {
         let mut all: Vec<u32> =
             corpus.documents().map(|document| document.len() as u32).filter(|&it| it > 0).collect();
@@ -99,9 +99,10 @@ impl Lengths {
         Self::new(runs.map(|run| (run[0], run.len() as f64)).collect())
     }
 
-    /// So many, of this mean, the logarithms of which differ by this standard deviation.
+    /// Log-normal lengths with this mean; `spread` is the standard deviation of the logarithms.
     pub fn log_normal(documents: f64, mean: f64, spread: f64) -> Self {
-        // Quantiles of a logistic curve that is close to the normal one (Tocher 1963) are as good for this.
+        // Quantiles of a logistic curve close to the normal one (Tocher 1963), which is accurate
+        // enough here.
         let quantile = |at: u32| {
             let share = (f64::from(at) + 0.5) / f64::from(LENGTHS);
             (share / (1.0 - share)).ln() / 1.702
@@ -131,7 +132,7 @@ impl Lengths {
         Self { up_to: up_to.collect(), each }
     }
 
-    /// So many documents, as different as all are: numbers of their lengths, ascending.
+    /// A stratified sample of `count` documents: their length classes, ascending.
     pub fn some(&self, count: u32, rng: &mut Rng) -> Vec<usize> {
         let all: f64 = self.each.iter().map(|it| it.1).sum();
         let (mut at, mut so_far) = (0, self.each.first().map_or(0.0, |it| it.1));
@@ -146,17 +147,17 @@ impl Lengths {
         some.collect()
     }
 
-    /// Documents.
+    /// Number of documents.
     pub fn documents(&self) -> f64 {
         self.each.iter().map(|it| it.1).sum()
     }
 
-    /// (length, how many documents), ascending.
+    /// (length, number of documents), ascending.
     pub fn each(&self) -> &[(u32, f64)] {
         &self.each
     }
 
-    /// Which length the document of a token has that was drawn from all.
+    /// Length class of the document of a token drawn uniformly.
     pub fn of_token(&self, rng: &mut Rng) -> usize {
         let at = rng.unit();
         self.up_to.partition_point(|&up_to| up_to <= at).min(self.each.len() - 1)
