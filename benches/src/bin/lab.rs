@@ -27,33 +27,34 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs samplers and baselines × corpora × K × threads × seeds; run it again to go on after an
-    /// interruption.
+    /// Runs samplers and baselines × corpora × K × threads × seeds; run it again to continue after
+    /// an interruption.
     Run(Box<RunArguments>),
-    /// Writes CSV, table and plots again from what is finished in an output directory.
+    /// Writes CSV, table and plots again from the finished runs of an output directory.
     Report(ReportArguments),
-    /// Counts what moves between workers and servers of a cluster that is run in one process, in several ways to divide
-    /// the work.
+    /// Counts the bytes between workers and servers of a cluster in one process, for several
+    /// divisions of the work.
     Traffic(TrafficArguments),
-    /// Times a cluster of processes whose servers are behind links of some rate, in several ways to divide the work.
-    /// Needs root, ip and tc (iproute2), and the program `cluster` with the feature `grpc`.
+    /// Times a cluster of processes whose servers are behind links of a given rate, for several
+    /// divisions of the work. Needs root, ip and tc (iproute2), and the program `lda` with the
+    /// feature `grpc`.
     Links(LinksArguments),
-    /// Projects bytes, memory and time an epoch of a cluster that is not at hand, from rates that are measured here,
-    /// and holds the model against runs.
+    /// Projects bytes, memory and time per epoch of a cluster that is not available from rates
+    /// measured here, and compares the model with runs.
     Scale(ScaleArguments),
-    /// Finds from which document length on WarpLDA is sooner at a likelihood than F+LDA on this
+    /// Finds the document length from which WarpLDA reaches a likelihood before F+LDA on this
     /// machine; prints TOML.
     Calibrate(CalibrateArguments),
     /// Makes an entry of thresholds.toml from long runs of the exact sampler; prints TOML.
     Thresholds(ThresholdArguments),
-    /// One run; started by `run`.
+    /// Runs one cell; started by `run`.
     #[command(hide = true)]
     Cell,
 }
 
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// The plan; options below go before what it says.
+    /// Plan file; the options below override it.
     plan: Option<PathBuf>,
     #[arg(
         long = "sampler",
@@ -69,8 +70,8 @@ struct RunArguments {
         help = format!("Programs of other people that run beside them: {}", baseline_names())
     )]
     baselines: Option<Vec<Baseline>>,
-    /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; acl+nips for two of them joined;
-    /// nytlike@0.1 for a generated one.
+    /// Corpora: kos for docword.kos.txt.gz in $LDA_CORPORA; acl+nips for two joined; nytlike@0.1
+    /// for a generated one.
     #[arg(long = "corpus", value_name = "NAMES", value_delimiter = ',')]
     corpora: Option<Vec<CorpusName>>,
     /// Numbers of topics K.
@@ -79,24 +80,25 @@ struct RunArguments {
     /// Numbers of threads.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     threads: Option<Vec<usize>>,
-    /// How many seeds: 1 to this.
+    /// Number of seeds: 1 to this.
     #[arg(long, value_name = "N")]
     seeds: Option<u32>,
     #[command(flatten)]
     limits: Limits,
-    /// Longest lengths of bins of documents whose likelihoods are told apart: 60,600.
+    /// Upper bounds of document length bins with separate likelihoods: 60,600.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     length_bins: Option<Vec<u64>>,
-    /// Share of the documents that nobody trains on and everybody foretells: 0.1.
+    /// Share of the documents that are held out for perplexity: 0.1.
     #[arg(long, value_name = "SHARE")]
     held_out: Option<f64>,
-    /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), where it is known.
+    /// Ends a run at this share of the best likelihood (95, 98, 99 or 99.8), if it is known.
     #[arg(long, value_name = "PERCENT")]
     until: Option<f64>,
-    /// Runs at once, each a process of its own; 1 unless given, as times are best measured.
+    /// Number of runs at once, each in its own process. Defaults to 1, which gives the best
+    /// timings.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Runs again what is finished.
+    /// Repeats finished runs.
     #[arg(long)]
     again: bool,
     #[command(flatten)]
@@ -105,16 +107,16 @@ struct RunArguments {
 
 #[derive(Debug, Args)]
 struct Limits {
-    /// Document-topic prior of every topic, 50/K unless given.
+    /// Document-topic prior per topic. Defaults to 50/K.
     #[arg(long, value_name = "X")]
     alpha: Option<f64>,
     /// Topic-word prior.
     #[arg(long, value_name = "X")]
     beta: Option<f64>,
-    /// Epochs at most, for every sampler.
+    /// Largest number of epochs, for every sampler.
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
-    /// CPU seconds of sampling at most, for every sampler.
+    /// Limit of the CPU seconds of sampling, for every sampler.
     #[arg(long, value_name = "X")]
     seconds: Option<f64>,
     /// Epochs between evaluations, for every sampler.
@@ -124,10 +126,10 @@ struct Limits {
 
 #[derive(Debug, Args)]
 struct Output {
-    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    /// Output directory. Defaults to target/lab/NAME OF THE PLAN.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Likelihoods to reach, instead of those of this repository.
+    /// File of target likelihoods, instead of those of this repository.
     #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
 }
@@ -136,46 +138,46 @@ struct Output {
 struct ReportArguments {
     /// Output directory of a run.
     directory: PathBuf,
-    /// Likelihoods to reach, instead of those of this repository.
+    /// File of target likelihoods, instead of those of this repository.
     #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct TrafficArguments {
-    /// The plan.
+    /// Plan file.
     plan: PathBuf,
-    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    /// Output directory. Defaults to target/lab/NAME OF THE PLAN.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Epochs, instead of the plan's.
+    /// Number of epochs, instead of the plan's.
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
-    /// Runs at once, each on a thread, instead of the plan's.
+    /// Number of runs at once, each on a thread, instead of the plan's.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Runs again what is finished.
+    /// Repeats finished runs.
     #[arg(long)]
     again: bool,
 }
 
 #[derive(Debug, Args)]
 struct LinksArguments {
-    /// The plan.
+    /// Plan file.
     plan: PathBuf,
-    /// The program `cluster`; the one beside this program unless given.
+    /// The program `lda`. Defaults to the one next to this program.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
-    /// Output directory; target/lab/NAME OF THE PLAN unless given.
+    /// Output directory. Defaults to target/lab/NAME OF THE PLAN.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Epochs, instead of the plan's.
+    /// Number of epochs, instead of the plan's.
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
     /// Rates in Mbit/s, instead of the plan's.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     rates: Option<Vec<u32>>,
-    /// Runs again what is finished.
+    /// Repeats finished runs.
     #[arg(long)]
     again: bool,
 }
@@ -188,22 +190,22 @@ struct CalibrateArguments {
     /// Numbers of topics K.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     topics: Option<Vec<u32>>,
-    /// Tokens of each corpus, about.
+    /// Approximate number of tokens per corpus.
     #[arg(long, value_name = "N")]
     tokens: Option<u32>,
-    /// Epochs of F+LDA, whose likelihood WarpLDA is to reach.
+    /// Epochs of F+LDA, whose final likelihood WarpLDA has to reach.
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 struct ScaleArguments {
-    /// The plan.
+    /// Plan file.
     plan: PathBuf,
-    /// Measures again what was measured.
+    /// Repeats finished measurements.
     #[arg(long)]
     again: bool,
-    /// Output directory, target/lab/NAME unless given.
+    /// Output directory. Defaults to target/lab/NAME.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -213,16 +215,16 @@ struct ThresholdArguments {
     /// Corpus.
     #[arg(long, value_name = "NAME")]
     corpus: CorpusName,
-    /// Topics K.
+    /// Number of topics K.
     #[arg(long, value_name = "K")]
     topics: u32,
-    /// Sampler; one that is exact.
+    /// An exact sampler.
     #[arg(long, value_name = "NAME", default_value = "f-plus")]
     sampler: SamplerKind,
-    /// How many seeds: 1 to this.
+    /// Number of seeds: 1 to this.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u32,
-    /// Threads.
+    /// Number of threads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
     #[command(flatten)]
@@ -247,14 +249,14 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             say(&format!("error: {error}"));
-            // A plan that makes no sense is misuse, like an unknown option.
+            // An invalid plan is misuse, as an unknown option is.
             let misuse = matches!(error, LabError::Value { .. });
             ExitCode::from(if misuse { 2 } else { 1 })
         }
     }
 }
 
-/// Whether every run was finished.
+/// Returns whether every run finished.
 fn run(arguments: RunArguments) -> Result<bool, LabError> {
     let mut plan = match &arguments.plan {
         Some(path) => Plan::read(path)?,
@@ -263,13 +265,13 @@ fn run(arguments: RunArguments) -> Result<bool, LabError> {
     replace(&mut plan.samplers, arguments.samplers);
     replace(&mut plan.baselines, arguments.baselines);
     if let Some(corpora) = arguments.corpora {
-        // The plan's tables of other corpora are not in question then.
+        // Tables of corpora that are not selected do not apply.
         plan.corpus.retain(|name, _| corpora.contains(name));
         plan.corpora = corpora;
     }
     replace(&mut plan.topics, arguments.topics);
     replace(&mut plan.threads, arguments.threads);
-    // As with limits, what is given here holds everywhere.
+    // As with limits, a value given here applies everywhere.
     if let Some(seeds) = arguments.seeds {
         plan.seeds = Seeds::Count(seeds);
         plan.corpus.values_mut().for_each(|tuning| tuning.seeds = None);
@@ -324,7 +326,7 @@ fn scale(arguments: &ScaleArguments) -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// The child's side of a run, which ends when the lab does.
+/// Runs a cell in a child process, which ends when the lab does.
 fn cell() -> Result<bool, LabError> {
     let mut job = String::new();
     let read = io::stdin().read_line(&mut job);
@@ -342,8 +344,7 @@ fn replace<T>(value: &mut T, by: Option<T>) {
 }
 
 impl Limits {
-    /// What is given here holds for every method on every corpus, whatever their tables in the plan
-    /// say.
+    /// Applies the options to every method and corpus, overriding the plan's tables.
     fn apply(&self, plan: &mut Plan) {
         plan.alpha = self.alpha.or(plan.alpha);
         replace(&mut plan.beta, self.beta);
@@ -451,20 +452,20 @@ fn make_threshold(arguments: ThresholdArguments) -> Result<bool, LabError> {
     Ok(results.failures.is_empty())
 }
 
-/// Tells people how it goes, on standard error: one changing line on a terminal, else a line a run.
+/// Shows progress on standard error: one changing line on a terminal, otherwise a line per run.
 #[derive(Debug)]
 struct Progress {
     changing: bool,
-    /// The runs under way, by number.
+    /// Running cells, by number.
     running: BTreeMap<usize, Running>,
 }
 
-/// How far a run is, in words.
+/// Progress of a run, in words.
 #[derive(Debug)]
 struct Running {
-    /// Said of a run alone.
+    /// Text if the run is the only one.
     long: String,
-    /// Said of one of several, which have to share a line.
+    /// Text if several runs share a line.
     short: String,
 }
 
@@ -521,7 +522,7 @@ impl Progress {
         }
     }
 
-    /// A run begins, is further on, or has ended.
+    /// Updates the progress of a run; `None` means it has ended.
     fn change(&mut self, number: usize, state: Option<Running>) {
         match state {
             Some(state) => drop(self.running.insert(number, state)),
@@ -536,17 +537,17 @@ impl Progress {
             [alone] => alone.long.clone(),
             several => several.iter().map(|run| run.short.as_str()).collect::<Vec<_>>().join("  "),
         };
-        // Nothing depends on it.
+        // A failed write to the terminal is ignored.
         let _ = write!(io::stderr(), "\r{line}\x1b[K");
     }
 }
 
 fn say(text: &str) {
-    // There is nowhere to say that it could not be said.
+    // If standard error is closed, there is nowhere to report it.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn print(text: &str) {
-    // A reader that has seen enough closes the pipe.
+    // The reader may close the pipe early.
     let _ = io::stdout().write_all(text.as_bytes());
 }

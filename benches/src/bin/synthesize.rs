@@ -17,21 +17,21 @@ use lda_core::corpus::{Vocabulary, write_uci};
 struct Arguments {
     /// nytlike, pubmedlike or baikelike: about 9.9 million tokens each.
     preset: Preset,
-    /// Documents to make, as a share of the preset's.
+    /// Number of documents as a share of the preset's.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
-    /// Any number: another seed is another corpus of the same law.
+    /// Random seed: another seed gives another corpus of the same distribution.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Where to write the documents.
+    /// Output file for the documents.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Where to write the words, one a line.
+    /// Output file for the vocabulary, one word per line.
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
 }
 
-/// Refused by the command line, like every other misuse.
+/// An error here is reported by the command line as misuse.
 fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     let spec = Preset::NytLike.spec().scaled(scale).and_then(|spec| spec.check());
@@ -76,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
     ))
 }
 
-/// Writes beside the target and renames, so that an error leaves no half of a file behind.
+/// Writes to a temporary file and renames it, so that an error leaves no partial file.
 fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -87,7 +87,7 @@ fn write_whole(
         .and_then(|file| write(&mut BufWriter::new(file)))
         .and_then(|()| fs::rename(&partial, path));
     result.map_err(|error| {
-        // Its own failure says nothing new: the file may never have been there.
+        // The first error is reported; the file may not exist.
         let _ = fs::remove_file(&partial);
         format!("cannot write {}: {error}", path.display())
     })

@@ -1,4 +1,4 @@
-//! What can go wrong in the lab.
+//! Errors of the lab.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,67 +7,67 @@ use thiserror::Error;
 
 use super::Baseline;
 
-/// Why the lab did not do what was asked.
+/// Error of a lab command.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A file could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has invalid content.
     #[error("{}: {message}", path.display())]
     Syntax {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where in it, and what to do.
+        /// Position, problem and remedy.
         message: String,
     },
-    /// A plan or an argument asks for something that makes no sense.
+    /// A plan or an option has an invalid value.
     #[error("{key} is {value}: {remedy}")]
     Value {
         /// Key of the plan, or option.
         key: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What to give.
+        /// Valid values.
         remedy: String,
     },
-    /// A corpus that is neither a file nor a preset.
+    /// A corpus is neither a file nor a preset.
     #[error(
         "no corpus {name:?}: looked for {kind}.{name}.txt.gz and {kind}.{name}.txt in {}; set \
          LDA_CORPORA to the directory that holds them, or use a generated corpus (nytlike, \
          pubmedlike, baikelike; nytlike@0.1 is a tenth of it)", directory.display()
     )]
     NoCorpus {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What of it: docword or vocab.
+        /// The missing file: docword or vocab.
         kind: &'static str,
-        /// Where it was looked for.
+        /// Directory that was searched.
         directory: PathBuf,
     },
     /// Corpora could not be joined.
     #[error(transparent)]
     Build(#[from] lda_core::corpus::BuildError),
-    /// A cluster in namespaces could not be had, or failed.
+    /// A cluster in network namespaces could not be set up, or failed.
     #[error("{command}: {why}")]
     Network {
-        /// What was tried.
+        /// The command that failed.
         command: String,
-        /// Why it failed.
+        /// Its error.
         why: String,
     },
     /// A corpus could not be generated.
@@ -76,29 +76,29 @@ pub enum LabError {
     /// A corpus could not be read.
     #[error(transparent)]
     Corpus(#[from] lda_core::corpus::ReadError),
-    /// A run was refused.
+    /// Invalid training options.
     #[error(transparent)]
     Options(#[from] lda_core::train::OptionsError),
-    /// Held-out documents could not be predicted.
+    /// Held-out documents could not be evaluated.
     #[error(transparent)]
     Completion(#[from] lda_core::eval::CompletionError),
-    /// A baseline is not there, failed, or wrote what cannot be.
+    /// A baseline is not installed, failed, or wrote invalid output.
     #[error("{baseline}: {message}")]
     Baseline {
-        /// Which.
+        /// The baseline.
         baseline: Baseline,
-        /// What happened, and what to do if something can be done.
+        /// Problem and remedy.
         message: String,
     },
     /// A child process failed.
     #[error("{cell}: {message}")]
     Child {
-        /// Which run.
+        /// The run.
         cell: String,
-        /// How it ended and what it said last.
+        /// Exit status and last line of output.
         message: String,
     },
-    /// Nothing to report on.
+    /// There is nothing to report on.
     #[error("no finished run in {}: `lab run` makes some", path.display())]
     Empty {
         /// The output directory.

@@ -23,12 +23,12 @@ pub struct Machine {
     pub compiler: String,
     /// Target, profile and flags of the build.
     pub build: String,
-    /// Commit of the source, with "-dirty" where files were changed after it.
+    /// Commit of the source, with "-dirty" if files were changed after it.
     pub commit: String,
 }
 
 impl Machine {
-    /// This one. What cannot be found out is "unknown" or 0.
+    /// Describes this machine. Unknown properties are "unknown" or 0.
     pub fn detect() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -45,8 +45,8 @@ impl Machine {
         }
     }
 
-    /// Whether the same program takes the same time on both: all but the commit, and the last of the memory, which
-    /// systems count differently from start to start.
+    /// Whether timings on both are comparable: all properties but the commit are equal. The last
+    /// digits of the memory are ignored, since systems count it differently after each boot.
     pub fn is_like(&self, other: &Self) -> bool {
         let of = |machine: &Self| {
             let Self { cpu, cores, caches, system, compiler, build, .. } = machine.clone();
@@ -55,7 +55,7 @@ impl Machine {
         of(self) == of(other)
     }
 
-    /// In one line for people, without the commit.
+    /// One-line description, without the commit.
     pub fn describe(&self) -> String {
         let caches = if self.caches.is_empty() { unknown() } else { self.caches.join(", ") };
         format!(
@@ -82,7 +82,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Number of the kernel's release, without what its builder has put after it.
+/// Kernel release number without the vendor suffix.
 fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().split('-').next().unwrap_or_default().to_owned()
@@ -116,8 +116,8 @@ fn commit() -> Option<String> {
     Some(if changed { format!("{commit}-dirty") } else { commit })
 }
 
-/// Processes that wanted a core in the last minute: above 1 beside a run on one thread, something
-/// else was going on.
+/// Load average over the last minute. Above 1 next to a run on one thread, something else was
+/// running.
 pub(super) fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

@@ -1,14 +1,16 @@
-//! The sampler lab: one command that runs samplers × corpora × K × threads × seeds and writes what
-//! a researcher compares. Baselines, programs of other people, run beside our samplers.
+//! The sampler lab: one command runs samplers × corpora × K × threads × seeds and writes the tables
+//! and plots that a researcher compares. Baselines (other people's programs) run next to our
+//! samplers.
 //!
-//! A [`Plan`] is a list of [`Cell`]s. Each is run in a child process ([`serve`]) by the [`Runner`], which keeps every
-//! finished [`Record`] in a [`Store`]: interrupt it at any time and run it again. [`report::write`] turns the records
-//! into CSV, a Markdown table and plots. [`thresholds`] reads off how long a sampler took to a likelihood;
-//! [`calibrate`] finds which sampler suits which documents on this machine; [`traffic`] counts what a cluster moves,
-//! [`links`] times one whose servers are behind slow links, and [`scale`] projects one that is not at hand.
+//! A [`Plan`] is a list of [`Cell`]s. The [`Runner`] runs each in a child process ([`serve`]) and
+//! saves every finished [`Record`] in a [`Store`]; an interrupted plan continues where it stopped.
+//! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`]
+//! computes the time to a likelihood; [`calibrate`] finds the faster sampler by document length on
+//! this machine; [`traffic`] counts the bytes of a cluster, [`links`] times a cluster behind slow
+//! links, and [`scale`] projects one that is not available.
 //!
-//! How a figure is measured stands beside the code that measures it, and in the README of this
-//! crate. Needs the feature `lab`.
+//! How each figure is measured is documented at the code that measures it and in the README of this
+//! package. Needs the feature `lab`.
 
 mod baseline;
 pub mod calibrate;
@@ -46,8 +48,8 @@ pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
 pub use tuning::{BaselineTuning, CorpusTuning, Overrides, Tuning, Variant};
 
-/// The middle value, or the mean of the two middle ones; `None` of nothing. Infinite values are
-/// values like others: the median of runs of which most never arrive is infinite.
+/// Median: the middle value, or the mean of the two middle ones; `None` if empty. Infinite values
+/// take part: the median of runs most of which never reach a likelihood is infinite.
 fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What to run: samplers and baselines × corpora × K × threads × seeds, from a small TOML file.
+//! Plan of a lab run: samplers and baselines × corpora × K × threads × seeds, from a TOML file.
 //!
 //! ```toml
 //! samplers = ["f-plus", "warp"]
@@ -10,12 +10,12 @@
 //! evaluate-every = 5
 //! until = 99.8
 //!
-//! # What only one sampler is to do differently.
+//! # Overrides for one sampler.
 //! [sampler.warp]
 //! epochs = 4000
 //! evaluate-every = 50
 //!
-//! # A sampler once more, with other options and a name of its own.
+//! # A sampler a second time, with other options and a name of its own.
 //! [variant.warp-2]
 //! sampler = "warp"
 //! mh-steps = 2
@@ -23,14 +23,14 @@
 //! [baseline.mallet]
 //! epochs = 1000
 //!
-//! # What all do differently on one corpus.
+//! # Overrides for one corpus.
 //! [corpus.kos]
 //! seconds = 60.0
 //! ```
 //!
-//! Where several tables speak of one run, the nearer one counts: a sampler's, variant's or baseline's
-//! goes over the corpus', and that over the plan. Seconds are a limit, so that of a corpus' and a
-//! method's the smaller one counts.
+//! If several tables set an option, the most specific one counts: that of a sampler, variant or
+//! baseline before that of the corpus, and that before the plan. `seconds` is a limit: of a corpus'
+//! and a method's value the smaller one counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,18 +45,18 @@ use super::thresholds::Thresholds;
 use super::tuning::{BaselineTuning, CorpusTuning, Tuning, Variant, is_name};
 use super::{Baseline, Cell, LabError, Method};
 
-/// A mistyped number should not start a run of years.
+/// Limit of the number of runs, against a mistyped number.
 const MOST_CELLS: usize = 10_000;
 
-/// What to run.
+/// Plan of a lab run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Plan {
-    /// Name, for headings; the file's name unless given.
+    /// Heading of reports. Defaults to the file's name.
     pub name: String,
     /// Samplers.
     pub samplers: Vec<Method>,
-    /// Baselines that run beside them.
+    /// Baselines to run next to the samplers.
     pub baselines: Vec<Baseline>,
     /// Corpora.
     pub corpora: Vec<CorpusName>,
@@ -66,60 +66,58 @@ pub struct Plan {
     pub threads: Vec<usize>,
     /// Seeds.
     pub seeds: Seeds,
-    /// α of every topic; 50/K unless given.
+    /// Document-topic prior α per topic. Defaults to 50/K.
     pub alpha: Option<f64>,
-    /// β.
+    /// Topic-word prior β.
     pub beta: f64,
-    /// Epochs at most.
+    /// Largest number of epochs.
     pub epochs: u32,
-    /// CPU seconds of sampling at most.
+    /// Limit of the CPU seconds of sampling.
     pub seconds: Option<f64>,
-    /// Ends a run that has reached this share of the best, in percent, where thresholds know it.
+    /// Ends a run at this share of the best likelihood in percent, if thresholds have an entry.
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
-    /// Longest lengths of bins of documents, ascending, as [60, 600]: plots and tables then tell
-    /// their likelihoods apart, and one more bin's, of what is longer.
+    /// Upper bounds of bins of document lengths, ascending, such as [60, 600]. Plots and tables
+    /// then show the likelihood of each bin, and of one more bin for longer documents.
     pub length_bins: Vec<u64>,
-    /// Share of the documents that nobody trains on and everybody foretells.
+    /// Share of the documents that are held out for perplexity.
     pub held_out: Option<f64>,
     /// Counts the topics K_d of documents at every evaluation, for plots of λ = K_d × acceptance.
-    /// Takes four bytes a token, which the peak of memory then has in it.
+    /// Takes four bytes per token, which the peak memory includes.
     pub complexity: bool,
-    /// Computes the likelihood of the words given θ and φ at every evaluation, for plots of it:
-    /// ZenLDA's figure.
+    /// Computes the likelihood of the words given θ and φ at every evaluation (ZenLDA's figure).
     pub predictive: bool,
-    /// Draws the document part and the word part of the log joint by themselves too.
+    /// Also plots the document part and the word part of the log joint.
     pub parts: bool,
-    /// Draws how long the documents of the corpora are; it is always drawn of several corpora.
+    /// Plots document lengths even for a single corpus; with several corpora it is always done.
     pub lengths: bool,
-    /// Seconds of the clock after which a run is ended and counts as failed; 3600 for baselines
-    /// unless given.
+    /// Timeout of a run in wall-clock seconds, after which it counts as failed. Defaults to 3600
+    /// for baselines.
     pub timeout: Option<f64>,
-    /// Runs at once, each a process of its own. They share caches and memory, so that more than 1
-    /// costs CPU seconds too.
+    /// Number of runs at once, each in its own process. They share caches and memory bandwidth, so
+    /// more than 1 increases CPU seconds too.
     pub jobs: usize,
-    /// What single samplers do differently.
+    /// Overrides for samplers.
     pub sampler: BTreeMap<String, Tuning>,
-    /// Samplers with other options, by name. They come after `samplers`, in the order of their
-    /// names.
+    /// Samplers with other options, by name. They come after `samplers`, ordered by name.
     pub variant: BTreeMap<String, Variant>,
-    /// What single baselines do differently.
+    /// Overrides for baselines.
     pub baseline: BTreeMap<String, BaselineTuning>,
-    /// What everybody does differently on single corpora, which have to be among `corpora`.
+    /// Overrides for corpora, each of which must be among `corpora`.
     pub corpus: BTreeMap<CorpusName, CorpusTuning>,
 }
 
-/// Who runs in the cells of a plan, under which name and how.
+/// A method of the plan with its name and options.
 struct Entrant {
     method: Method,
     variant: Option<String>,
     tuning: Tuning,
 }
 
-/// Of a method's limit, a corpus' and the plan's: a method's own goes over the plan's, and of
-/// either and a corpus' the smaller one counts. So a corpus that is to be done in a minute is, and one
-/// that may take an hour does not undo the ten minutes of a slow baseline.
+/// Effective limit. A method's own limit overrides the plan's; of the result and the corpus' limit
+/// the smaller one counts. So a corpus limited to a minute takes a minute, and one that allows an
+/// hour does not lift the ten minutes of a slow baseline.
 fn limit(method: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<f64> {
     match (method, corpus) {
         (Some(method), Some(corpus)) => Some(method.min(corpus)),
@@ -127,18 +125,18 @@ fn limit(method: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<
     }
 }
 
-/// Seeds: 1 to n, or just these.
+/// Seeds: 1 to n, or a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number of seeds (5) or a list of them ([1, 7])")]
 pub enum Seeds {
     /// 1 to n.
     Count(u32),
-    /// Just these.
+    /// These seeds.
     List(Vec<u64>),
 }
 
 impl Seeds {
-    /// How many.
+    /// Number of seeds.
     fn count(&self) -> usize {
         match self {
             Self::Count(n) => *n as usize,
@@ -146,7 +144,7 @@ impl Seeds {
         }
     }
 
-    /// One by one.
+    /// The seeds.
     fn list(&self) -> Vec<u64> {
         match self {
             Self::Count(n) => (1..=u64::from(*n)).collect(),
@@ -188,7 +186,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// A plan from a file.
+    /// Reads a plan.
     ///
     /// # Errors
     /// [`LabError::Read`], or [`LabError::Syntax`] with line and remedy.

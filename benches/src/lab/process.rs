@@ -1,4 +1,4 @@
-//! What the operating system says about this process, and how to end others.
+//! CPU time and memory of this process, and ending of others.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -15,8 +15,7 @@ pub(super) fn thread_time() -> Duration {
     cpu_time::ThreadTime::now().as_duration()
 }
 
-/// Largest resident set so far, in bytes; `None` where the system does not say (it is read from
-/// `/proc/self/status`).
+/// Peak resident set size in bytes, from `/proc/self/status`; `None` if it is not available.
 pub(super) fn peak_memory() -> Option<u64> {
     parse_status(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -27,7 +26,7 @@ fn parse_status(status: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Gives a process to be started a group of its own, which holds all that it will start.
+/// Puts the process to be started into a process group of its own, with all its descendants.
 #[cfg(unix)]
 pub(super) fn lead_group(command: &mut Command) -> &mut Command {
     std::os::unix::process::CommandExt::process_group(command, 0)
@@ -38,9 +37,9 @@ pub(super) fn lead_group(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Ends a process that [leads its group](lead_group), and with it all that is left of the group.
+/// Ends a process that [leads its group](lead_group), and the rest of the group.
 pub(super) fn end_group(leader: &mut Child) {
-    // It may have ended by itself, which is as well.
+    // It may already have exited.
     let _ = leader.kill();
     #[cfg(unix)]
     if let Ok(group) = i32::try_from(leader.id()) {
@@ -49,8 +48,8 @@ pub(super) fn end_group(leader: &mut Child) {
     }
 }
 
-/// Ends this process, and the group it leads, as soon as `input` ends: whoever holds its other end
-/// is gone then, in whatever way. Interrupting the lab so ends what the lab has started.
+/// Ends this process and the group it leads as soon as `input` closes, which happens when its other
+/// end's process exits for any reason. So interrupting the lab ends all that it has started.
 pub fn end_with(mut input: impl Read + Send + 'static) {
     thread::spawn(move || {
         let mut ignored = [0; 64];
@@ -59,7 +58,7 @@ pub fn end_with(mut input: impl Read + Send + 'static) {
         {
             use nix::sys::signal::{Signal, killpg};
             use nix::unistd::{getpgrp, getpid};
-            // Started by hand, it may share a group with strangers.
+            // A process started by hand may share its group with unrelated ones.
             if getpgrp() == getpid() {
                 let _ = killpg(getpgrp(), Signal::SIGKILL);
             }
@@ -68,7 +67,7 @@ pub fn end_with(mut input: impl Read + Send + 'static) {
     });
 }
 
-/// Last line that is not blank, cut off where it is too long to be read.
+/// Last line that is not blank, truncated to a readable length.
 pub(super) fn last_line(from: impl Read) -> String {
     const MOST_BYTES: u64 = 1000;
     let mut from = BufReader::new(from);

@@ -1,10 +1,10 @@
-//! Runs the cells of a plan, each in a child process: one after the other, or as many at once as the
-//! plan's `jobs` says.
+//! Runs the cells of a plan, each in a child process, up to `jobs` at once.
 //!
-//! Workers take the cells in the plan's order and report to the caller's thread, which alone talks to
-//! the listener and puts results where their cells stand in the plan: tables do not depend on who was
-//! first. A child ends when its standard input does. The inputs lie together in [`Children`], so that
-//! one step ends all that run, and the system does the same when the lab itself is gone.
+//! Workers take cells in the plan's order and report to the caller's thread, which alone calls the
+//! listener and puts results where their cells stand in the plan, so tables do not depend on the
+//! order of completion. A child exits when its standard input closes. [`Children`] holds all
+//! inputs, so one call ends all running children, and the operating system does the same if the lab
+//! itself dies.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -22,39 +22,39 @@ use super::process::{end_group, last_line, lead_group};
 use super::thresholds::Thresholds;
 use super::{Cell, LabError, Machine, Plan, Record, Store};
 
-/// A baseline that hangs is given up after this, unless the plan says when.
+/// Default timeout of a baseline that hangs.
 const BASELINES_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What a runner tells while it works.
+/// Progress of a runner.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A run begins.
+    /// A run starts.
     Started {
-        /// Which.
+        /// The run.
         cell: &'a Cell,
     },
     /// An epoch was evaluated.
     Evaluated {
-        /// Of which run.
+        /// The run.
         cell: &'a Cell,
-        /// Which epoch.
+        /// Number of the epoch, from 1.
         epoch: u32,
-        /// How good its state is.
+        /// Quality after the epoch.
         score: Score,
         /// Speed of the epoch.
         tokens_per_cpu_second: f64,
     },
     /// A run is finished.
     Finished {
-        /// What came out.
+        /// Its result.
         record: &'a Record,
-        /// Whether it was finished before, so that nothing was run.
+        /// Whether the result was stored by an earlier call, so that nothing was run.
         kept: bool,
     },
-    /// A run failed; the others go on.
+    /// A run failed; the others continue.
     Failed {
-        /// Why.
+        /// The failed run and its reason.
         failure: &'a Failure,
     },
 }
@@ -62,13 +62,13 @@ pub enum Event<'a> {
 /// A run that failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which.
+    /// The run.
     pub cell: Cell,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub message: String,
 }
 
-/// What a plan came to.
+/// Results of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Finished runs, in the plan's order.
@@ -80,24 +80,25 @@ pub struct Results {
 /// Runs plans.
 #[derive(Debug)]
 pub struct Runner {
-    /// A program that answers `cell` by calling [`serve`](super::serve): the lab itself.
+    /// Program that handles the subcommand `cell` by calling [`serve`](super::serve): the lab
+    /// itself.
     pub program: PathBuf,
-    /// Where finished runs are kept.
+    /// Storage of finished runs.
     pub store: Store,
-    /// Likelihoods that end runs early.
+    /// Likelihoods at which runs end early.
     pub thresholds: Thresholds,
-    /// Runs again what was finished before.
+    /// Whether to repeat runs that are already stored.
     pub again: bool,
 }
 
 impl Runner {
-    /// Runs every cell that is not finished yet, [`jobs`](Plan::jobs) at once. `on` hears of each
-    /// with its number, from 1, and the number of all; it is called by this thread only.
+    /// Runs every cell that is not finished, [`jobs`](Plan::jobs) at once. `on` receives each event
+    /// with the run's number, from 1, and the total number of runs; it is called by this thread
+    /// only.
     ///
     /// # Errors
-    /// A plan that makes no sense, a corpus that is not there (both before anything is run), or an
-    /// output directory that cannot be written, which ends the runs under way. A run that fails is
-    /// no error here.
+    /// An invalid plan or a missing corpus (both before anything runs), or an output directory that
+    /// cannot be written, which ends the running cells. A failed run is not an error here.
     pub fn run(
         &self,
         plan: &Plan,
@@ -117,7 +118,7 @@ impl Runner {
             corpora: Mutex::default(),
             children: Children::default(),
         };
-        // Each where its cell stands in the plan.
+        // Indexed by the cell's position in the plan.
         let mut ends: Vec<Option<Result<Record, Failure>>> = Vec::new();
         ends.resize_with(cells.len(), || None);
         thread::scope(|scope| {
@@ -161,12 +162,12 @@ impl Runner {
         Ok(results)
     }
 
-    /// Takes cells, one after the other, until there are none or all is to end.
+    /// Takes cells until none is left or everything is to stop.
     fn work(&self, shared: &Shared<'_>, sender: &Sender<(usize, News)>) {
         while !shared.children.ended() {
             let i = shared.next.fetch_add(1, Ordering::Relaxed);
             let Some(cell) = shared.cells.get(i) else { return };
-            // Nobody listens any more once all is to end.
+            // The receiver is gone once everything is to stop.
             let tell = |news| drop(sender.send((i, news)));
             match self.finish(i, cell, shared, &tell) {
                 Ok(news) => tell(news),
@@ -175,7 +176,7 @@ impl Runner {
         }
     }
 
-    /// Runs a cell unless it is finished; says how it ended.
+    /// Runs a cell unless it is finished, and returns its result.
     fn finish(
         &self,
         i: usize,
@@ -214,18 +215,18 @@ impl Runner {
     ) -> Result<Outcome, LabError> {
         let timeout = shared.timeout.or(cell.sampler.is_baseline().then_some(BASELINES_TIMEOUT));
         let path = {
-            // Two runs of one generated corpus are not to make it both.
+            // Only one run may generate a corpus file at a time.
             let _making = lock(&shared.corpora);
             cell.corpus.file(&self.store.corpora())?
         };
         let fail = |message: String| LabError::Child { cell: cell.name(), message };
         let scratch = self.store.scratch(cell);
-        // States of a run that was interrupted are not this one's.
+        // Remove the states of an interrupted run.
         clear(&scratch);
         let job = Job { cell: cell.clone(), path, scratch: scratch.clone() };
         let (mut child, input) = start(&self.program, &job)
             .map_err(|error| fail(format!("cannot start {}: {error}", self.program.display())))?;
-        // Stays open until the child is gone, since the end of it ends the child.
+        // INVARIANT: stays open until the child has exited, since closing it ends the child.
         let _input = input.map(|input| shared.children.hold(i, input));
         let complaints = thread::spawn({
             let stderr = child.stderr.take();
@@ -239,7 +240,7 @@ impl Runner {
             end_group(&mut child);
         }
         let status = child.wait().map_err(|error| fail(format!("lost: {error}")))?;
-        // What a baseline has started may outlive it.
+        // Processes started by a baseline may outlive it.
         end_group(&mut child);
         clear(&scratch);
         let complaint = complaints.join().unwrap_or_default();
@@ -251,22 +252,22 @@ impl Runner {
     }
 }
 
-/// What the workers of a plan have in common.
+/// State shared by the workers of a plan.
 struct Shared<'a> {
     cells: &'a [Cell],
-    /// The first cell that nobody has taken.
+    /// Index of the next cell to run.
     next: AtomicUsize,
-    /// Cells that run at once, at most.
+    /// Largest number of cells that run at once.
     jobs: usize,
     machine: Machine,
-    /// As the plan says, for all.
+    /// The plan's timeout for all runs.
     timeout: Option<Duration>,
-    /// Held by who makes the file of a corpus.
+    /// Held while a corpus file is generated.
     corpora: Mutex<()>,
     children: Children,
 }
 
-/// What a worker says of a cell.
+/// Message from a worker about a cell.
 enum News {
     Started,
     Evaluated {
@@ -283,7 +284,8 @@ enum News {
     Stopped(LabError),
 }
 
-/// Standard inputs of the children that run, by the number of their cell; none once all is to end.
+/// Standard inputs of the running children, by the number of their cell; `None` once all are to
+/// end.
 struct Children(Mutex<Option<BTreeMap<usize, ChildStdin>>>);
 
 /// Closes a child's input when it is dropped.
@@ -299,7 +301,7 @@ impl Default for Children {
 }
 
 impl Children {
-    /// Keeps a child's input open; closes it at once, if all is to end.
+    /// Keeps a child's input open; closes it at once if all are to end.
     fn hold(&self, number: usize, input: ChildStdin) -> Held<'_> {
         if let Some(inputs) = &mut *lock(&self.0) {
             inputs.insert(number, input);
@@ -307,7 +309,7 @@ impl Children {
         Held { children: self, number }
     }
 
-    /// Ends all children, those to come included.
+    /// Ends all children, including those not yet started.
     fn end(&self) {
         *lock(&self.0) = None;
     }
@@ -325,12 +327,12 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Nothing that is locked here can be left half done.
+/// No critical section here can be left half done, so a poisoned lock is safe to use.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a run's scratch directory. Only baselines have one, so that often there is none.
+/// Removes a run's scratch directory, if any. Only baselines have one.
 fn clear(scratch: &Path) {
     let _ = std::fs::remove_dir_all(scratch);
 }
@@ -352,7 +354,7 @@ fn start(program: &Path, job: &Job) -> std::io::Result<(Child, Option<ChildStdin
     if let Some(input) = &mut input {
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
-        // A child that is gone already says so by its status.
+        // If the child has already exited, its status reports it.
         let _ = input.write_all(&line);
     }
     Ok((child, input))
@@ -364,7 +366,7 @@ fn listen(child: &mut Child) -> Receiver<Message> {
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             for message in lines.map_while(|line| serde_json::from_str(&line).ok()) {
-                // Nobody listens any more after a timeout.
+                // The receiver is gone after a timeout.
                 if sender.send(message).is_err() {
                     break;
                 }
@@ -375,9 +377,9 @@ fn listen(child: &mut Child) -> Receiver<Message> {
 }
 
 enum Ended {
-    /// The child said no more.
+    /// The child closed its output.
     Silent,
-    /// The time was over.
+    /// The timeout expired.
     Late,
 }
 

@@ -1,13 +1,12 @@
 //! Time to a likelihood.
 //!
-//! How soon a sampler reaches a given log joint a token is the figure that counts: an epoch of one
-//! sampler may be worth ten of another's. The likelihoods to reach are constants in
+//! The time a sampler needs to reach a given log joint per token is the deciding figure: an epoch
+//! of one sampler may be worth ten of another's. The target likelihoods are constants in
 //! `thresholds.toml`, set before any tuning: shares of the best value that any program reached.
 //! (Log likelihoods are negative: 99 % of the best −9.0 is −9.0 / 0.99 = −9.09.)
 //!
-//! Between two evaluated epochs the likelihood is taken to rise linearly with time. It really rises
-//! faster at first, so a time read off this way is never too short by more than the noise of the
-//! curve.
+//! Between two evaluated epochs the likelihood is assumed to rise linearly with time. It rises
+//! faster at first, so an interpolated time is too short by at most the noise of the curve.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,11 +17,11 @@ use serde::Deserialize;
 use super::cell::Point;
 use super::{Cell, LabError, Record};
 
-/// Likelihoods to reach.
+/// Target likelihoods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thresholds(Vec<Entry>);
 
-/// Those of one corpus and K.
+/// Targets of one corpus and K.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     corpus: String,
@@ -32,12 +31,12 @@ struct Entry {
     levels: Vec<Level>,
 }
 
-/// A likelihood to reach.
+/// A target likelihood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Its share of the best in percent, as it is written: `99.8`.
+    /// Share of the best in percent, as written: `99.8`.
     pub percent: String,
-    /// Log joint a token.
+    /// Log joint per token.
     pub log_joint: f64,
 }
 
@@ -53,24 +52,24 @@ struct File {
 struct RawEntry {
     corpus: String,
     topics: u32,
-    /// 50/K unless given.
+    /// Defaults to 50/K.
     alpha: Option<f64>,
     beta: f64,
-    /// Percent to log joint a token.
+    /// Percent → log joint per token.
     levels: BTreeMap<String, f64>,
-    /// Where the values are from, for people.
+    /// Origin of the values; for readers of the file only.
     #[serde(rename = "source")]
     _source: String,
 }
 
 impl Thresholds {
-    /// The constants of this repository.
+    /// The targets of this repository.
     pub fn built_in() -> Self {
         let file = include_str!("../../thresholds.toml");
         Self::parse(file, Path::new("thresholds.toml")).expect("tested")
     }
 
-    /// Those of a file.
+    /// Reads targets from a file.
     ///
     /// # Errors
     /// [`LabError::Read`], or [`LabError::Syntax`] with line and remedy.
@@ -110,8 +109,8 @@ impl Thresholds {
         Ok(Self(entries))
     }
 
-    /// Likelihoods that the cell is to reach, lowest first; none where nothing is known of its
-    /// corpus and K, where its priors are others, or where documents are held out.
+    /// Targets of a cell, lowest first. Empty if there is no entry for its corpus and K, if its
+    /// priors differ, or if documents are held out.
     pub fn of(&self, cell: &Cell) -> &[Level] {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
         let entry = self.0.iter().find(|entry| {
@@ -135,18 +134,18 @@ impl Thresholds {
     }
 }
 
-/// When a curve first reached a likelihood.
+/// Where a curve first reached a likelihood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     /// CPU seconds of sampling.
     pub cpu_seconds: f64,
-    /// Seconds of sampling.
+    /// Wall-clock seconds of sampling.
     pub wall_seconds: f64,
     /// Epochs, with a fraction.
     pub epoch: f64,
 }
 
-/// When `points` first reach `log_joint` a token; `None` if never.
+/// First crossing of `log_joint` per token by `points`; `None` if they never reach it.
 pub fn crossing(points: &[Point], tokens: u64, log_joint: f64) -> Option<Crossing> {
     let goal = log_joint * tokens as f64;
     let i = points.iter().position(|point| point.log_joint.is_some_and(|joint| joint >= goal))?;
@@ -162,14 +161,14 @@ pub fn crossing(points: &[Point], tokens: u64, log_joint: f64) -> Option<Crossin
     })
 }
 
-/// Shares of the best that an entry has.
+/// Percentages of an entry.
 const PERCENTS: [f64; 4] = [95.0, 98.0, 99.0, 99.8];
 
-/// The entry of `thresholds.toml` that long runs of one cell, seeds apart, come to.
+/// Entry for `thresholds.toml` from long runs of one cell that differ in their seeds.
 ///
-/// The best is the highest evaluated log joint a token of all seeds. A comment says by how much the
-/// likelihood still rose over the last tenth of the epochs: an entry made of a run that was cut
-/// short sets a goal that is too easy.
+/// The best value is the highest evaluated log joint per token over all seeds. A comment states the
+/// rise over the last tenth of the epochs: an entry made from runs that were too short sets too
+/// easy a goal.
 pub fn entry(records: &[Record]) -> Option<String> {
     let first = records.first()?;
     let (cell, tokens) = (&first.cell, first.outcome.tokens as f64);
@@ -255,9 +254,9 @@ mod tests {
                 assert!((level.log_joint - best / share).abs() < 1e-3, "{level:?}");
             }
             assert_eq!(thresholds.of(&cell).len(), 4);
-            // Another prior is another likelihood.
+            // Another prior has another likelihood.
             assert!(thresholds.of(&Cell { alpha: 0.1, ..cell.clone() }).is_empty());
-            // So is that of fewer documents.
+            // So have fewer documents.
             assert!(thresholds.of(&Cell { held_out: Some(0.1), ..cell }).is_empty());
         }
     }

@@ -17,9 +17,8 @@ use super::observe::{Run, Work};
 use super::rng::Rng;
 use super::state::State;
 
-/// The small number of shards.
+/// The small number of shards, and the large number of partitions.
 const FEW: u16 = 2;
-/// The large number of partitions.
 /// Bytes of rows that are encoded and decoded.
 const WRITTEN: usize = 8 << 20;
 
