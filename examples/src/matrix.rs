@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lda_core::Corpus;
-use lda_core::exchange::npy;
+use lda_core::interop::npy;
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 use lda_core::train::Assignments;

@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         // As it is, and with the checksum that it should have.
         0 => check(bytes),
         1 => {
-            let sum = lda_core::file::checksum(bytes).to_le_bytes();
+            let sum = lda_core::container::checksum(bytes).to_le_bytes();
             check(&[bytes, &sum].concat());
         }
         2 => {

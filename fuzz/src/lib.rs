@@ -90,7 +90,7 @@ fn with_checksums(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// XXH64 with seed 0, as `lda_core::file` documents it.
+/// XXH64 with seed 0, as `lda_core::container` documents it.
 fn xxh64(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh64::xxh64(bytes, 0)
 }

@@ -4,13 +4,13 @@
 //! until the counts settle; what remains is a topic model, which [`infer`] applies to new documents.
 
 mod checksum;
+pub mod container;
 pub mod corpus;
 pub mod counts;
 pub mod discrete;
 pub mod eval;
-pub mod exchange;
-pub mod file;
 pub mod infer;
+pub mod interop;
 pub mod layout;
 pub mod model;
 pub mod prior;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
-use lda_core::file::FileError;
+use lda_core::container::FileError;
 use lda_core::train::{
     Checkpoints, EpochReport, Flow, Learn, LearnAlpha, LevelOff, Observer, Options, ResumeError,
     SamplerKind, Snapshot, Trainer,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lda_core::file::checksum;
+use lda_core::container::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;

@@ -25,8 +25,8 @@
 
 use std::fmt::Write;
 
+use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
-use lda_core::file::checksum;
 use thiserror::Error;
 
 /// Name of the object that tells which epoch all shards have kept.

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::time::Instant;
 
 use lda_core::Corpus;
-use lda_core::eval::{Ranking, Visit, WordCounts, top_words};
+use lda_core::counts::{VisitRow, WordCounts};
+use lda_core::eval::{Ranking, top_words};
 use lda_core::model::TopicModel;
 use lda_core::random::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
@@ -251,7 +252,7 @@ impl WordCounts for Sparse {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         words.for_each(|word| visit(word, &self.rows[word]));
     }
 }

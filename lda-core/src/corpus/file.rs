@@ -1,6 +1,6 @@
 //! Documents in files of this library: as they lie in memory, with checksums.
 //!
-//! Sections of a [file](crate::file), in this order; those marked * only where there is something in them.
+//! Sections of a [file](crate::container), in this order; those marked * only where there is something in them.
 //!
 //! | section | element | what |
 //! |---|---|---|
@@ -19,8 +19,8 @@ use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary};
-use crate::file::pairs::{self, ABOUT, Pairs};
-use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
+use crate::container::pairs::{self, ABOUT, Pairs};
+use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace};
 
 impl Corpus {
     /// Writes it at `path`, with names, dates and order, by a [replacement](replace) that leaves the old file or the

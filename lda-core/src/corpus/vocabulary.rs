@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use thiserror::Error;
 
-use crate::file::FileError;
+use crate::container::FileError;
 
 /// The vocabulary has no room for another word: ids are 32 bits, and so are places in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

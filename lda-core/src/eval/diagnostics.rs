@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::phi::Phi;
-use super::view::{DocumentCounts, WordCounts};
+use crate::counts::{DocumentCounts, WordCounts};
 
 /// One topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,8 +105,8 @@ pub fn diversity<W: AsRef<[u32]>>(top_words: &[W]) -> f64 {
 mod tests {
     use std::ops::Range;
 
-    use super::super::view::Visit;
     use super::*;
+    use crate::counts::VisitRow;
 
     /// Topic 0 in four documents alike and in two words, topic 1 in one of either, topic 2 nowhere.
     struct Counts;
@@ -118,7 +118,7 @@ mod tests {
         fn num_documents(&self) -> usize {
             4
         }
-        fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {
             for d in documents {
                 let row: &[(u32, u32)] = if d == 3 { &[(0, 2), (1, 5)] } else { &[(0, 2)] };
                 visit(d, row);
@@ -136,7 +136,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             [8, 5, 0][topic]
         }
-        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
             words.for_each(|word| visit(word, [&[(0, 4)], &[(0, 4)], &[(1, 5)]][word]));
         }
     }

@@ -19,7 +19,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sum::{Sum, sum_chunks};
-use super::view::{DocumentCounts, WordCounts};
+use crate::counts::{DocumentCounts, WordCounts};
 use crate::prior::{Alpha, PriorError, check_beta};
 use crate::special::ln_rising;
 
@@ -61,7 +61,8 @@ impl LogJoint {
 ///
 /// ```
 /// use std::ops::Range;
-/// use lda_core::eval::{DocumentCounts, Visit, WordCounts, log_joint};
+/// use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
+/// use lda_core::eval::log_joint;
 /// use lda_core::prior::Alpha;
 ///
 /// /// One document, one word, three tokens, all in topic 1 of 2.
@@ -69,7 +70,7 @@ impl LogJoint {
 /// impl DocumentCounts for Tiny {
 ///     fn num_topics(&self) -> usize { 2 }
 ///     fn num_documents(&self) -> usize { 1 }
-///     fn visit_documents(&self, _: Range<usize>, visit: &mut Visit<'_>) {
+///     fn visit_documents(&self, _: Range<usize>, visit: &mut VisitRow<'_>) {
 ///         visit(0, &[(1, 3)]);
 ///     }
 /// }
@@ -77,7 +78,7 @@ impl LogJoint {
 ///     fn num_topics(&self) -> usize { 2 }
 ///     fn num_words(&self) -> usize { 1 }
 ///     fn topic_total(&self, topic: usize) -> u64 { [0, 3][topic] }
-///     fn visit_words(&self, _: Range<usize>, visit: &mut Visit<'_>) {
+///     fn visit_words(&self, _: Range<usize>, visit: &mut VisitRow<'_>) {
 ///         visit(0, &[(1, 3)]);
 ///     }
 /// }
@@ -192,8 +193,8 @@ impl Rising {
 mod tests {
     use std::ops::Range;
 
-    use super::super::view::Visit;
     use super::*;
+    use crate::counts::VisitRow;
 
     /// Counts of tokens (document, word, topic), kept dense: the plainest view there is.
     struct Dense {
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    fn visit(rows: &[Vec<u32>], range: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit(rows: &[Vec<u32>], range: Range<usize>, visit: &mut VisitRow<'_>) {
         for id in range {
             let row: Vec<_> = (0u32..).zip(rows[id].iter().copied()).filter(|e| e.1 > 0).collect();
             visit(id, &row);
@@ -232,7 +233,7 @@ mod tests {
         fn num_documents(&self) -> usize {
             self.documents.len()
         }
-        fn visit_documents(&self, range: Range<usize>, f: &mut Visit<'_>) {
+        fn visit_documents(&self, range: Range<usize>, f: &mut VisitRow<'_>) {
             visit(&self.documents, range, f);
         }
     }
@@ -247,7 +248,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             self.words.iter().map(|row| u64::from(row[topic])).sum()
         }
-        fn visit_words(&self, range: Range<usize>, f: &mut Visit<'_>) {
+        fn visit_words(&self, range: Range<usize>, f: &mut VisitRow<'_>) {
             visit(&self.words, range, f);
         }
     }

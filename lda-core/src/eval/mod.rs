@@ -34,7 +34,6 @@ pub mod predictive;
 pub mod scaling;
 mod sum;
 pub mod top_words;
-pub mod view;
 
 pub use align::{Alignment, align};
 pub use coherence::{Coherence, CoherenceError, CoherenceOptions, Counting, Measure, coherence};
@@ -48,4 +47,3 @@ pub use phi::{Phi, PhiError};
 pub use predictive::log_predictive;
 pub use scaling::{classical_scaling, majorize_stress};
 pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
-pub use view::{DocumentCounts, Visit, WordCounts};

@@ -270,8 +270,8 @@ fn log_probability(
 mod tests {
     use std::ops::Range;
 
-    use super::super::view::{Visit, WordCounts};
     use super::*;
+    use crate::counts::{VisitRow, WordCounts};
 
     fn golden_phi() -> Phi {
         Phi::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).unwrap()
@@ -353,7 +353,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             [6, 0, 3, 4][topic]
         }
-        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
             let rows: [&[(u32, u32)]; 3] = [&[(0, 5), (2, 1)], &[(3, 4)], &[(2, 2), (0, 1)]];
             for word in words {
                 visit(word, rows[word]);

@@ -12,7 +12,7 @@
 use thiserror::Error;
 
 use super::sum::map_chunks;
-use super::view::WordCounts;
+use crate::counts::WordCounts;
 use crate::model::TopicModel;
 use crate::prior::{PriorError, check_beta};
 
@@ -240,8 +240,8 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::Visit;
     use super::*;
+    use crate::counts::VisitRow;
 
     /// Words 0 and 3 never occur; rows come in no order.
     struct Words;
@@ -256,7 +256,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             [5, 0, 9][topic]
         }
-        fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut VisitRow<'_>) {
             for (word, row) in [(1, [(2, 7), (0, 1)]), (2, [(0, 4), (2, 2)])] {
                 if words.contains(&word) {
                     visit(word, &row);

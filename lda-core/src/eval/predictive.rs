@@ -27,8 +27,8 @@
 //! agree at any thread count in every bit, and whatever the order of the view's rows.
 
 use super::sum::{Sum, map_chunks, map_chunks_with};
-use super::view::{DocumentCounts, WordCounts};
 use crate::corpus::Corpus;
+use crate::counts::{DocumentCounts, WordCounts};
 use crate::prior::{Alpha, PriorError, check_beta};
 
 /// Rows of one unit of work. Fixed, since the cut decides the order of additions.
@@ -46,7 +46,8 @@ const WORDS_PER_CHUNK: usize = 256;
 /// ```
 /// use std::ops::Range;
 /// use lda_core::corpus::CorpusBuilder;
-/// use lda_core::eval::{DocumentCounts, Visit, WordCounts, log_predictive};
+/// use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
+/// use lda_core::eval::log_predictive;
 /// use lda_core::prior::Alpha;
 ///
 /// /// One document "a a b", the first word in topic 0 and the second in topic 1.
@@ -54,7 +55,7 @@ const WORDS_PER_CHUNK: usize = 256;
 /// impl DocumentCounts for Tiny {
 ///     fn num_topics(&self) -> usize { 2 }
 ///     fn num_documents(&self) -> usize { 1 }
-///     fn visit_documents(&self, _: Range<usize>, visit: &mut Visit<'_>) {
+///     fn visit_documents(&self, _: Range<usize>, visit: &mut VisitRow<'_>) {
 ///         visit(0, &[(0, 2), (1, 1)]);
 ///     }
 /// }
@@ -62,7 +63,7 @@ const WORDS_PER_CHUNK: usize = 256;
 ///     fn num_topics(&self) -> usize { 2 }
 ///     fn num_words(&self) -> usize { 2 }
 ///     fn topic_total(&self, topic: usize) -> u64 { [2, 1][topic] }
-///     fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+///     fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
 ///         for word in words {
 ///             visit(word, &[[(0, 2)], [(1, 1)]][word]);
 ///         }
@@ -222,9 +223,9 @@ impl PairsByWord {
 mod tests {
     use std::ops::Range;
 
-    use super::super::view::Visit;
     use super::*;
     use crate::corpus::CorpusBuilder;
+    use crate::counts::VisitRow;
 
     /// A corpus, its dense counts, and whether rows are handed over backwards.
     struct Dense {
@@ -253,7 +254,7 @@ mod tests {
             Self { corpus: builder.build().unwrap(), documents, words, backwards: false }
         }
 
-        fn visit(&self, rows: &[Vec<u32>], range: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit(&self, rows: &[Vec<u32>], range: Range<usize>, visit: &mut VisitRow<'_>) {
             for id in range {
                 let counts = (0u32..).zip(rows[id].iter().copied());
                 let mut row: Vec<_> = counts.filter(|entry| entry.1 > 0).collect();
@@ -292,7 +293,7 @@ mod tests {
         fn num_documents(&self) -> usize {
             self.documents.len()
         }
-        fn visit_documents(&self, range: Range<usize>, f: &mut Visit<'_>) {
+        fn visit_documents(&self, range: Range<usize>, f: &mut VisitRow<'_>) {
             self.visit(&self.documents, range, f);
         }
     }
@@ -307,7 +308,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             self.words.iter().map(|row| u64::from(row[topic])).sum()
         }
-        fn visit_words(&self, range: Range<usize>, f: &mut Visit<'_>) {
+        fn visit_words(&self, range: Range<usize>, f: &mut VisitRow<'_>) {
             self.visit(&self.words, range, f);
         }
     }

@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::view::WordCounts;
+use crate::counts::WordCounts;
 use crate::prior::{PriorError, check_beta};
 
 /// What makes a word stand before another.
@@ -66,7 +66,8 @@ pub struct TopWord {
 ///
 /// ```
 /// use std::ops::Range;
-/// use lda_core::eval::{Ranking, Visit, WordCounts, top_words};
+/// use lda_core::counts::{VisitRow, WordCounts};
+/// use lda_core::eval::{Ranking, top_words};
 ///
 /// /// Word 0 is everywhere, word 1 in topic 0 and word 2 in topic 1.
 /// struct Words;
@@ -74,7 +75,7 @@ pub struct TopWord {
 ///     fn num_topics(&self) -> usize { 2 }
 ///     fn num_words(&self) -> usize { 3 }
 ///     fn topic_total(&self, _: usize) -> u64 { 100 }
-///     fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+///     fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
 ///         let rows: [&[(u32, u32)]; 3] = [&[(0, 60), (1, 60)], &[(0, 40)], &[(1, 40)]];
 ///         words.for_each(|word| visit(word, rows[word]));
 ///     }
@@ -181,8 +182,8 @@ impl Eq for Ranked {}
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::view::Visit;
     use super::*;
+    use crate::counts::VisitRow;
 
     /// Counts by word and topic.
     #[derive(Debug)]
@@ -201,7 +202,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             self.rows.iter().map(|row| u64::from(row[topic])).sum()
         }
-        fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut VisitRow<'_>) {
             for word in words {
                 let row = (0..).zip(self.rows[word].iter().copied()).filter(|entry| entry.1 > 0);
                 visit(word, &row.collect::<Vec<_>>());

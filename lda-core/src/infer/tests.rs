@@ -9,7 +9,7 @@ use super::row::Row;
 use super::tables::Tables;
 use super::{Inferred, RtLda, RtLdaError, RtOptions, RtScratch};
 use crate::counts::TopicIndex;
-use crate::eval::{Visit, WordCounts};
+use crate::counts::{VisitRow, WordCounts};
 use crate::model::TopicModel;
 use crate::prior::{Alpha, PriorError};
 use crate::random::Xoshiro256PlusPlus;
@@ -35,7 +35,7 @@ impl WordCounts for Counts {
         entries.filter(|entry| entry.0 as usize == topic).map(|entry| u64::from(entry.1)).sum()
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         words.for_each(|word| visit(word, &self.words[word]));
     }
 }

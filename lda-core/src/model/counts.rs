@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::rows::{Builder, Entries, Pattern, TopicArray, Topics};
-use crate::eval::{Visit, WordCounts};
-use crate::file::{Array, FileError};
+use crate::container::{Array, FileError};
+use crate::counts::{VisitRow, WordCounts};
 
 /// C_w by word, sparse, and C_k; φ_kw = (C_wk + β) / (C_k + Vβ).
 ///
@@ -176,7 +176,7 @@ impl WordCounts for Counts {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         let mut row = Vec::new();
         for word in words {
             row.clear();

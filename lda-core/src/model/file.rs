@@ -10,8 +10,8 @@ use super::provenance::Provenance;
 use super::rows::{Pattern, TopicArray};
 use super::weights::Weights;
 use super::{Parameters, TopicModel};
-use crate::file::pairs::{self, ABOUT, Pairs};
-use crate::file::{FileError, Kind, Reader, Source, Writer, replace};
+use crate::container::pairs::{self, ABOUT, Pairs};
+use crate::container::{FileError, Kind, Reader, Source, Writer, replace};
 use crate::prior::check_beta;
 
 impl TopicModel {
@@ -128,7 +128,7 @@ impl TopicModel {
         }
         let path = path.as_ref();
         let open = || {
-            let mut mapped = crate::file::map::Mapped::open(&File::open(path)?, Kind::Model)?;
+            let mut mapped = crate::container::map::Mapped::open(&File::open(path)?, Kind::Model)?;
             if verify {
                 mapped.verify()?;
             }

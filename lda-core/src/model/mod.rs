@@ -5,7 +5,7 @@
 //! are sparse by word over a floor a topic, and both serve inference.
 //!
 //! # The file
-//! Sections of a [model file](crate::file); those marked * only where there is something in them.
+//! Sections of a [model file](crate::container); those marked * only where there is something in them.
 //!
 //! | section | element | what |
 //! |---|---|---|
@@ -50,7 +50,7 @@ pub use rows::{Entries, Topics};
 pub use weights::{Weights, WeightsError};
 
 use crate::corpus::Vocabulary;
-use crate::eval::WordCounts;
+use crate::counts::WordCounts;
 use crate::prior::Alpha;
 use names::Names;
 

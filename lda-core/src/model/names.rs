@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::container::{Array, FileError};
 use crate::corpus::Vocabulary;
-use crate::file::{Array, FileError};
 
 /// A vocabulary, or what it can be made of.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Where a model comes from.
 
-use crate::file::FileError;
-use crate::file::pairs::{OPTION, Pairs};
+use crate::container::FileError;
+use crate::container::pairs::{OPTION, Pairs};
 use crate::prior::Alpha;
 use crate::train::Resolved;
 

@@ -1,7 +1,7 @@
 //! Entries by word: where each word's are, and their topics.
 
+use crate::container::{Array, FileError};
 use crate::counts::TopicIndex;
-use crate::file::{Array, FileError};
 
 /// Topics of a word's entries, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

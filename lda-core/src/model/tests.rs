@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::Corpus;
-use crate::file::FileProblem;
+use crate::container::FileProblem;
 use crate::random::Xoshiro256PlusPlus;
 use crate::train::{Lda, Trainer};
 
@@ -42,7 +42,7 @@ fn bytes(model: &TopicModel) -> Vec<u8> {
     out.into_inner()
 }
 
-fn read(bytes: &[u8]) -> Result<TopicModel, crate::file::FileError> {
+fn read(bytes: &[u8]) -> Result<TopicModel, crate::container::FileError> {
     TopicModel::read_from(Cursor::new(bytes))
 }
 
@@ -191,8 +191,12 @@ fn every_damage_is_seen() {
 }
 
 /// The file of a model, a section of which was replaced.
-fn with_section<T: crate::file::Number>(model: &TopicModel, name: &str, values: &[T]) -> Vec<u8> {
-    use crate::file::{Kind, Reader, Source, Writer};
+fn with_section<T: crate::container::Number>(
+    model: &TopicModel,
+    name: &str,
+    values: &[T],
+) -> Vec<u8> {
+    use crate::container::{Kind, Reader, Source, Writer};
     let bytes = bytes(model);
     let names = [
         "about",

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::rows::{Entries, Pattern, TopicArray, Topics};
-use crate::file::{Array, FileError};
+use crate::container::{Array, FileError};
 
 /// Numbers that are no φ.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -20,7 +20,7 @@
 //! added up in one order, so that results do not depend on the order of rows' entries, or on threads.
 
 use super::Alpha;
-use crate::eval::{DocumentCounts, WordCounts};
+use crate::counts::{DocumentCounts, WordCounts};
 use crate::special::digamma;
 
 /// Least value of a learnt prior.
@@ -196,7 +196,8 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::eval::{LogJoint, Visit, log_joint};
+    use crate::counts::VisitRow;
+    use crate::eval::{LogJoint, log_joint};
     use crate::random::Xoshiro256PlusPlus;
 
     struct Counts {
@@ -212,7 +213,7 @@ mod tests {
         fn num_documents(&self) -> usize {
             self.documents.len()
         }
-        fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {
             documents.for_each(|d| visit(d, &self.documents[d]));
         }
     }
@@ -228,7 +229,7 @@ mod tests {
             let all = self.words.iter().flatten().filter(|entry| entry.0 as usize == topic);
             all.map(|entry| u64::from(entry.1)).sum()
         }
-        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
             words.for_each(|word| visit(word, &self.words[word]));
         }
     }

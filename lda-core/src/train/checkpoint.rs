@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::file::{FileError, FileProblem};
+use crate::container::{FileError, FileProblem};
 use crate::train::snapshot::Snapshot;
 
 /// Where a run keeps its snapshots, how often it takes one and how many stay.

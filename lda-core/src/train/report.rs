@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::container::FileError;
 use crate::eval::LogJoint;
-use crate::file::FileError;
 use crate::train::options::SamplerKind;
 
 /// One epoch, as an observer sees it; serde writes it as one JSON object.

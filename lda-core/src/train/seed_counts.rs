@@ -31,8 +31,8 @@ use thiserror::Error;
 
 use crate::checksum::Xxh64;
 use crate::corpus::Corpus;
+use crate::counts::{VisitRow, WordCounts};
 use crate::eval::likelihood::word_part;
-use crate::eval::{Visit, WordCounts};
 use crate::infer::Translation;
 use crate::model::TopicModel;
 use crate::random::Xoshiro256PlusPlus;
@@ -363,7 +363,7 @@ impl WordCounts for Totalled<'_> {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut VisitRow<'_>) {
         for word in words {
             let row = self.counts.word(word);
             if !row.is_empty() {

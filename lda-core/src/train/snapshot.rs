@@ -9,7 +9,7 @@
 //! machine.
 //!
 //! # The file
-//! Sections of a [snapshot file](crate::file), in this order; those marked * only where there is
+//! Sections of a [snapshot file](crate::container), in this order; those marked * only where there is
 //! something in them.
 //!
 //! | section | element | what |
@@ -37,10 +37,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::container::pairs::{self, ABOUT, OPTION, Pairs};
+use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
-use crate::file::pairs::{self, ABOUT, OPTION, Pairs};
-use crate::file::{FileError, Kind, Number, Reader, Source, Writer, replace};
 use crate::prior::Alpha;
 use crate::train::options::{Options, OptionsError, Resolved};
 use crate::train::resume_state::{Lists, ResumeState};

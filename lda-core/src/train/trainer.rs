@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::container::FileError;
 use crate::corpus::Corpus;
 use crate::counts::RowsTooLarge;
 use crate::eval::{
     Completion, CompletionError, CompletionOptions, Diagnostics, LogJoint, Phi, Ranking,
     complete_documents, diagnose, log_joint, log_predictive, top_words,
 };
-use crate::file::FileError;
 use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 use crate::train::assignments::Assignments;

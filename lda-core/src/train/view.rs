@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::corpus::Corpus;
+use crate::counts::{DocumentCounts, VisitRow, WordCounts};
 use crate::counts::{Rows, TopicIndex};
-use crate::eval::{DocumentCounts, Visit, WordCounts};
 use crate::layout::WordRanges;
 use crate::train::state::State;
 
@@ -100,7 +100,7 @@ impl<T: TopicIndex> DocumentCounts for CountsView<'_, T> {
         self.corpus.num_documents()
     }
 
-    fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {
         let (mut row, mut tally) = (Vec::new(), Vec::new());
         for d in documents {
             let Some((set, range, local)) = self.places[d] else { continue };
@@ -128,7 +128,7 @@ impl<T: TopicIndex> WordCounts for CountsView<'_, T> {
         u64::from(self.state.totals[topic])
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         let rows = match &self.word_rows {
             WordRows::Kept(rows) => rows,
             WordRows::Counted(rows) => rows.as_slice(),

@@ -102,7 +102,8 @@ impl Aggregate for TopWords {
 mod tests {
     use std::ops::Range;
 
-    use lda_core::eval::{Ranking, Visit, WordCounts, top_words};
+    use lda_core::counts::{VisitRow, WordCounts};
+    use lda_core::eval::{Ranking, top_words};
     use proptest::prelude::*;
 
     use super::*;
@@ -129,7 +130,7 @@ mod tests {
         fn topic_total(&self, topic: usize) -> u64 {
             self.0.iter().map(|row| u64::from(row[topic])).sum()
         }
-        fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+        fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
             words.for_each(|word| visit(word, &self.row(word)));
         }
     }

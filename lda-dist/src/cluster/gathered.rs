@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lda_core::eval::{Visit, WordCounts};
+use lda_core::counts::{VisitRow, WordCounts};
 
 /// C_w of all servers, and C_k, for a [`TopicModel`](lda_core::model::TopicModel).
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl WordCounts for Gathered {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         words.for_each(|word| visit(word, &self.rows[word]));
     }
 }

@@ -94,8 +94,8 @@ mod worker;
 
 use std::time::Duration;
 
+use lda_core::container::checksum;
 use lda_core::eval::TopWord;
-use lda_core::file::checksum;
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
 use lda_transport::sim::Context;

@@ -25,8 +25,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lda_core::Corpus;
+use lda_core::container::{FileError, checksum};
 use lda_core::corpus::Vocabulary;
-use lda_core::file::{FileError, checksum};
 use thiserror::Error;
 
 use super::Documents;

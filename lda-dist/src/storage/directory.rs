@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lda_core::file::replace;
+use lda_core::container::replace;
 
 use super::{Storage, StorageError, checked};
 

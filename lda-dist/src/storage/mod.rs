@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use lda_core::file::FileError;
+use lda_core::container::FileError;
 use thiserror::Error;
 
 pub use directory::Directory;

@@ -47,7 +47,7 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
-use lda_core::eval::{DocumentCounts, Visit, WordCounts};
+use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 
 use crate::job::{Job, Round};
 use crate::partition_sampler::{PartitionSampler, SliceRows};
@@ -393,7 +393,7 @@ impl<T: TopicIndex> DocumentCounts for Together<T> {
         self.firsts[self.shards.len()]
     }
 
-    fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {
         let mut row = Vec::new();
         for document in documents {
             let shard = self.firsts.partition_point(|&first| first <= document) - 1;
@@ -416,7 +416,7 @@ impl<T: TopicIndex> WordCounts for Together<T> {
         self.totals[topic].into()
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         let mut row = Vec::new();
         for word in words {
             row.clear();

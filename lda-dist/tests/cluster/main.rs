@@ -17,7 +17,8 @@ mod topics;
 use std::time::Duration;
 
 use lda_core::Corpus;
-use lda_core::eval::{DocumentCounts, Ranking, WordCounts, log_joint, top_words};
+use lda_core::counts::{DocumentCounts, WordCounts};
+use lda_core::eval::{Ranking, log_joint, top_words};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
     Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,

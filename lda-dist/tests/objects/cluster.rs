@@ -88,7 +88,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
 
 /// Rows of words.
 fn rows(counts: &Gathered) -> Vec<(usize, Vec<(u32, u32)>)> {
-    use lda_core::eval::WordCounts;
+    use lda_core::counts::WordCounts;
     let mut rows = Vec::new();
     counts.visit_words(0..counts.num_words(), &mut |word, row| rows.push((word, row.to_vec())));
     rows

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
-use lda_core::eval::{DocumentCounts, WordCounts, log_joint};
+use lda_core::counts::{DocumentCounts, WordCounts};
+use lda_core::eval::log_joint;
 use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{Options as CoreOptions, SamplerKind, Trainer};
@@ -159,7 +160,7 @@ fn a_run_begins_as_one_process_does() {
 /// The topics as one number.
 fn hash<T: TopicIndex>(run: &Together<T>) -> u64 {
     let numbers = topics(run).into_iter().flat_map(|(d, w, k)| [d, w, k]);
-    lda_core::file::checksum(&numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
+    lda_core::container::checksum(&numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
 }
 
 #[test]

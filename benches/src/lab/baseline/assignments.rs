@@ -12,7 +12,7 @@ use std::io::BufRead;
 use std::ops::Range;
 
 use lda_core::Corpus;
-use lda_core::eval::{DocumentCounts, Visit, WordCounts};
+use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 
 use super::lines::Lines;
 
@@ -149,7 +149,7 @@ impl DocumentCounts for Assignments {
         self.starts.len() - 1
     }
 
-    fn visit_documents(&self, documents: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {
         let (mut topics, mut row) = (Vec::new(), Vec::new());
         for d in documents {
             topics.clear();
@@ -175,7 +175,7 @@ impl WordCounts for Assignments {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         for word in words {
             visit(word, &self.entries[self.offsets[word]..self.offsets[word + 1]]);
         }

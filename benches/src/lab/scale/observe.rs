@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cpu_time::ThreadTime;
 use lda_core::Corpus;
-use lda_core::eval::{DocumentCounts, WordCounts};
+use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_dist::job::Job;
 use lda_dist::request::Kind;
 use lda_dist::together::{Bytes, Exchange, Happening, Options, Together};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lda_core::file::FileError;
+use lda_core::container::FileError;
 use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
 use lda_dist::job::JobError;

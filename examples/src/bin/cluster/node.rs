@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
-use lda_core::file::checksum;
 use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::locality::{assign, near_tokens};

@@ -15,7 +15,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lda_core::exchange::npy;
+use lda_core::interop::npy;
 use lda_core::model::TopicModel;
 use lda_examples::matrix::Matrix;
 use lda_examples::output::{Output, OutputError};

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use lda_core::container::FileError;
 use lda_core::corpus::ReadError;
 use lda_core::corpus::read::read_vocabulary;
-use lda_core::exchange::{ExchangeError, mallet, npy, warplda};
-use lda_core::file::FileError;
+use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 use thiserror::Error;
@@ -31,7 +31,7 @@ pub enum ImportError {
     File(#[from] FileError),
     /// One of another program is not as it should be.
     #[error("{0}{hint}", hint = hint(*.1))]
-    Exchange(ExchangeError, Program),
+    Exchange(InteropError, Program),
     /// The names cannot be read.
     #[error(transparent)]
     Names(#[from] ReadError),

@@ -7,7 +7,7 @@
 //! convert state.gz --out news.lda                   MALLET's topics, to infer with or go on from
 //! ```
 //!
-//! An example of what stands in [`lda_core::exchange`], and of the forms that need no library.
+//! An example of what stands in [`lda_core::interop`], and of the forms that need no library.
 
 mod args;
 mod gensim;

@@ -16,7 +16,7 @@
 
 use std::io::{self, Seek, Write};
 
-use lda_core::exchange::npy;
+use lda_core::interop::npy;
 use lda_core::model::TopicModel;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};

@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use lda_core::Corpus;
+use lda_core::container::FileError;
 use lda_core::corpus::read::text;
-use lda_core::file::FileError;
 use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};

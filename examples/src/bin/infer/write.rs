@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use lda_core::exchange::npy;
 use lda_core::infer::{Answer, Inference};
+use lda_core::interop::npy;
 use lda_core::model::TopicModel;
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use std::fs::File;
 
 use lda_core::Corpus;
+use lda_core::container::FileError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::corpus::{ReadError, Vocabulary};
 use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, majorize_stress};
-use lda_core::file::FileError;
 use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};

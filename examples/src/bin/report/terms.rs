@@ -10,7 +10,8 @@
 
 use std::ops::Range;
 
-use lda_core::eval::{Ranking, TopWordsError, Visit, WordCounts, top_words};
+use lda_core::counts::{VisitRow, WordCounts};
+use lda_core::eval::{Ranking, TopWordsError, top_words};
 use lda_core::model::TopicModel;
 use rayon::prelude::*;
 
@@ -136,7 +137,7 @@ impl WordCounts for Weighted<'_> {
         self.totals[topic]
     }
 
-    fn visit_words(&self, words: Range<usize>, visit: &mut Visit<'_>) {
+    fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
         let mut row = Vec::new();
         for word in words {
             row.clear();

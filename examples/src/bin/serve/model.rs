@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use lda_core::file::FileError;
+use lda_core::container::FileError;
 use lda_core::infer::{Inference, InferenceError, Method};
 use lda_core::model::TopicModel;
 use thiserror::Error;

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use lda_core::container::FileError;
 use lda_core::corpus::{BuildError, ReadError};
 use lda_core::eval::{CompletionError, TopWordsError};
-use lda_core::file::FileError;
 use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lda_core::Corpus;
+use lda_core::container::FileError;
 use lda_core::corpus::BuildError;
 use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
-use lda_core::file::FileError;
 use lda_core::model::TopicModel;
 use lda_core::train::{self, Checkpoints, EpochReport, Flow, HeldOut, Observer, Snapshot, Trainer};
 

@@ -4,8 +4,8 @@
 //! same bits.
 
 use super::{Learn, LearnAlpha, Options, Resolved, SamplerKind};
-use crate::file::FileError;
-use crate::file::pairs::Pairs;
+use crate::container::FileError;
+use crate::container::pairs::Pairs;
 use crate::prior::Alpha;
 use crate::sampler::Proposals;
 use crate::simd::Isa;

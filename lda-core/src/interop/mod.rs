@@ -45,7 +45,7 @@ pub const MAX_TOPICS: u32 = 1 << 24;
 /// A model of another program cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ExchangeError {
+pub enum InteropError {
     /// The system's word.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -66,11 +66,11 @@ pub enum ExchangeError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        error: Box<ExchangeError>,
+        error: Box<InteropError>,
     },
 }
 
-impl ExchangeError {
+impl InteropError {
     fn at(self, path: &Path) -> Self {
         Self::File { path: path.to_owned(), error: Box::new(self) }
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 use hashbrown::HashMap;
 
 use super::lines::Lines;
-use super::{ExchangeError, MAX_TOPICS};
+use super::{InteropError, MAX_TOPICS};
 use crate::corpus::Vocabulary;
 use crate::model::{CountsBuilder, Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
@@ -24,8 +24,8 @@ use crate::prior::{Alpha, check_beta};
 /// Reads the state at `path`.
 ///
 /// # Errors
-/// [`ExchangeError`] names the file, the line and what is wrong.
-pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, ExchangeError> {
+/// [`InteropError`] names the file, the line and what is wrong.
+pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
     let path = path.as_ref();
     let open = || read_state(File::open(path)?);
     open().map_err(|error| error.at(path))
@@ -34,7 +34,7 @@ pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, ExchangeError> {
 /// Reads a state.
 ///
 /// ```
-/// use lda_core::exchange::mallet::read_state;
+/// use lda_core::interop::mallet::read_state;
 ///
 /// let state = "#doc source pos typeindex type topic\n#alpha : 0.5 0.25 \n#beta : 0.01\n\
 ///              0 NA 0 0 tree 1\n0 NA 1 1 leaf 1\n1 NA 0 0 tree 0\n";
@@ -42,12 +42,12 @@ pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, ExchangeError> {
 /// assert_eq!((model.num_topics(), model.num_words()), (2, 2));
 /// assert_eq!(model.counts().unwrap().totals(), [1, 2]);
 /// assert_eq!(model.vocabulary().unwrap().word(1), "leaf");
-/// # Ok::<(), lda_core::exchange::ExchangeError>(())
+/// # Ok::<(), lda_core::interop::InteropError>(())
 /// ```
 ///
 /// # Errors
-/// [`ExchangeError`] says in which line what is wrong.
-pub fn read_state(reader: impl Read) -> Result<TopicModel, ExchangeError> {
+/// [`InteropError`] says in which line what is wrong.
+pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
     let first = lines.next()?.unwrap_or_default();
     if !first.starts_with("#doc ") {
@@ -72,7 +72,7 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, ExchangeError> {
     let mut last = None;
     loop {
         let number = lines.number() + 1;
-        let wrong = |reason: String| ExchangeError::Line { line: number, reason };
+        let wrong = |reason: String| InteropError::Line { line: number, reason };
         let Some(line) = lines.next()? else { break };
         // A source may have blanks; what is behind it has none.
         let mut fields = line.rsplitn(4, ' ');
@@ -95,10 +95,9 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, ExchangeError> {
         last = document;
     }
     if tokens == 0 {
-        return Err(ExchangeError::Content("the state has no tokens".to_owned()));
+        return Err(InteropError::Content("the state has no tokens".to_owned()));
     }
-    check_beta(beta, vocabulary.len())
-        .map_err(|error| ExchangeError::Content(error.to_string()))?;
+    check_beta(beta, vocabulary.len()).map_err(|error| InteropError::Content(error.to_string()))?;
     let mut entries: Vec<_> = counts.into_iter().collect();
     entries.sort_unstable();
     let mut builder = CountsBuilder::new(topics);
@@ -121,7 +120,7 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, ExchangeError> {
 }
 
 /// The numbers behind `name`.
-fn header(lines: &mut Lines<'_>, name: &str) -> Result<Vec<f64>, ExchangeError> {
+fn header(lines: &mut Lines<'_>, name: &str) -> Result<Vec<f64>, InteropError> {
     let numbers = |text: &str| text.split_whitespace().map(|number| number.parse().ok()).collect();
     let found: Option<Option<Vec<f64>>> =
         lines.next()?.and_then(|line| line.strip_prefix(name)).map(numbers);

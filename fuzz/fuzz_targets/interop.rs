@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
-use lda_core::exchange::npy::write_header;
-use lda_core::exchange::{ExchangeError, mallet, npy, warplda};
+use lda_core::interop::npy::write_header;
+use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
 
 /// What is likely to be read further than its first line.
@@ -21,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let kind = usize::from(choice % 3);
     let mut file = if choice & 0x80 == 0 { Vec::new() } else { heads()[kind].clone() };
     file.extend(rest);
-    let model: Result<TopicModel, ExchangeError> = match kind {
+    let model: Result<TopicModel, InteropError> = match kind {
         0 => mallet::read_state(&file[..]),
         1 => warplda::read_model(&file[..]),
         _ => npy::read_topics(&file[..]).map(|w| TopicModel::from_weights(w, 0.1.into())),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use lda_core::Corpus;
-use lda_core::exchange::{ExchangeError, mallet, npy, warplda};
 use lda_core::infer::Translation;
+use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
 use lda_core::train::{Init, Options, PseudoCounts, SamplerKind, Trainer, Weight};
 
@@ -107,7 +107,7 @@ fn what_is_wrong_with_a_state_is_said() {
     let bytes = [head.as_bytes(), b"0 NA 0 0 \xff 1\n"].concat();
     assert!(mallet::read_state(&bytes[..]).unwrap_err().to_string().contains("UTF-8"));
     let gone = mallet::load_state("nowhere.gz").unwrap_err();
-    assert!(matches!(gone, ExchangeError::File { .. }) && gone.to_string().contains("nowhere.gz"));
+    assert!(matches!(gone, InteropError::File { .. }) && gone.to_string().contains("nowhere.gz"));
 }
 
 #[test]

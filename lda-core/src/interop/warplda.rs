@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::lines::Lines;
-use super::{ExchangeError, MAX_TOPICS};
+use super::{InteropError, MAX_TOPICS};
 use crate::model::{CountsBuilder, Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 
@@ -18,8 +18,8 @@ use crate::prior::{Alpha, check_beta};
 /// [`TopicModel::with_vocabulary`].
 ///
 /// # Errors
-/// [`ExchangeError`] names the file, the line and what is wrong.
-pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, ExchangeError> {
+/// [`InteropError`] names the file, the line and what is wrong.
+pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
     let path = path.as_ref();
     let open = || read_model(File::open(path)?);
     open().map_err(|error| error.at(path))
@@ -28,17 +28,17 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, ExchangeError> {
 /// Reads a model.
 ///
 /// ```
-/// use lda_core::exchange::warplda::read_model;
+/// use lda_core::interop::warplda::read_model;
 ///
 /// let model = read_model("3 2 0.5 0.01\n2\t1:4 0:1 \n0\t\n1\t0:2 \n".as_bytes())?;
 /// assert_eq!(model.counts().unwrap().totals(), [3, 4]);
 /// assert!(model.phi(1, 0) > 0.9);
-/// # Ok::<(), lda_core::exchange::ExchangeError>(())
+/// # Ok::<(), lda_core::interop::InteropError>(())
 /// ```
 ///
 /// # Errors
-/// [`ExchangeError`] says in which line what is wrong.
-pub fn read_model(reader: impl Read) -> Result<TopicModel, ExchangeError> {
+/// [`InteropError`] says in which line what is wrong.
+pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
     let fields: Vec<f64> = lines
         .next()?
@@ -67,9 +67,9 @@ pub fn read_model(reader: impl Read) -> Result<TopicModel, ExchangeError> {
     let mut tokens = 0u64;
     for word in 0..words {
         let number = lines.number() + 1;
-        let wrong = |reason: String| ExchangeError::Line { line: number, reason };
+        let wrong = |reason: String| InteropError::Line { line: number, reason };
         let Some(line) = lines.next()? else {
-            return Err(ExchangeError::Content(format!("it ends after {word} of {words} words")));
+            return Err(InteropError::Content(format!("it ends after {word} of {words} words")));
         };
         let mut fields = line.split_whitespace();
         let stated = fields.next().and_then(|field| field.parse::<usize>().ok());

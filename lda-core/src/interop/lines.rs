@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use super::ExchangeError;
+use super::InteropError;
 use crate::corpus::read::Source;
 
 /// Bytes of a line at most: α of a million topics, written out, fit in.
@@ -16,13 +16,13 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Of what `reader` gives, unpacked.
-    pub fn new(reader: impl Read + 'a) -> Result<Self, ExchangeError> {
+    pub fn new(reader: impl Read + 'a) -> Result<Self, InteropError> {
         let source = Source::new(reader, None)?;
         Ok(Self { reader: BufReader::new(source.reader), line: Vec::new(), number: 0 })
     }
 
     /// The next line without its end; `None` behind the last.
-    pub fn next(&mut self) -> Result<Option<&str>, ExchangeError> {
+    pub fn next(&mut self) -> Result<Option<&str>, InteropError> {
         self.line.clear();
         let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.line)?;
         if read == 0 {
@@ -41,8 +41,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Something is wrong with the line last read, or the first is missing.
-    pub fn wrong(&self, reason: String) -> ExchangeError {
-        ExchangeError::Line { line: self.number.max(1), reason }
+    pub fn wrong(&self, reason: String) -> InteropError {
+        InteropError::Line { line: self.number.max(1), reason }
     }
 
     /// Number of the line last read.

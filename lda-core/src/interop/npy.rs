@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use super::{ExchangeError, MAX_TOPICS};
+use super::{InteropError, MAX_TOPICS};
 use crate::corpus::read::Source;
 use crate::model::Weights;
 
@@ -47,8 +47,8 @@ pub fn write_header(
 /// Reads topics × words at `path`.
 ///
 /// # Errors
-/// [`ExchangeError`] names the file and what is wrong.
-pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, ExchangeError> {
+/// [`InteropError`] names the file and what is wrong.
+pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, InteropError> {
     let path = path.as_ref();
     let open = || read_topics(File::open(path)?);
     open().map_err(|error| error.at(path))
@@ -58,7 +58,7 @@ pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, ExchangeError> {
 /// each row is divided by its sum.
 ///
 /// ```
-/// use lda_core::exchange::npy::{read_topics, write_header};
+/// use lda_core::interop::npy::{read_topics, write_header};
 /// use lda_core::model::TopicModel;
 ///
 /// let mut file = Vec::new();
@@ -74,9 +74,9 @@ pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, ExchangeError> {
 /// ```
 ///
 /// # Errors
-/// [`ExchangeError`] says what is wrong.
-pub fn read_topics(reader: impl Read) -> Result<Weights, ExchangeError> {
-    let content = |reason: String| ExchangeError::Content(reason);
+/// [`InteropError`] says what is wrong.
+pub fn read_topics(reader: impl Read) -> Result<Weights, InteropError> {
+    let content = |reason: String| InteropError::Content(reason);
     let matrix = read_matrix(reader)?;
     if matrix.rows.len() > MAX_TOPICS as usize {
         let (rows, words) = (matrix.rows.len(), matrix.rows[0].len());
@@ -137,8 +137,8 @@ impl Kind {
     }
 }
 
-fn read_matrix(reader: impl Read) -> Result<Matrix, ExchangeError> {
-    let content = |reason: &str| ExchangeError::Content(reason.to_owned());
+fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
+    let content = |reason: &str| InteropError::Content(reason.to_owned());
     let source = Source::new(reader, None)?;
     let mut reader = BufReader::new(source.reader);
     let short = "it ends too early: it was cut off, or is no array";
@@ -163,7 +163,7 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, ExchangeError> {
     reader.read_exact(&mut head).map_err(|error| ends_early(error, short))?;
     let head = std::str::from_utf8(&head).ok().map(parse_head);
     let head = head.unwrap_or_else(|| Err("its head is no text".to_owned()));
-    let Head { kind, fortran_order, rows, columns } = head.map_err(ExchangeError::Content)?;
+    let Head { kind, fortran_order, rows, columns } = head.map_err(InteropError::Content)?;
     // As they lie in the file: lines of `inner` numbers.
     let (outer, inner) = if fortran_order { (columns, rows) } else { (rows, columns) };
     let bytes = inner.checked_mul(kind.bytes).ok_or_else(|| content("its shape is too large"))?;
@@ -188,9 +188,9 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, ExchangeError> {
     Ok(Matrix { rows: lines })
 }
 
-fn ends_early(error: io::Error, short: &str) -> ExchangeError {
+fn ends_early(error: io::Error, short: &str) -> InteropError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => ExchangeError::Content(short.to_owned()),
+        io::ErrorKind::UnexpectedEof => InteropError::Content(short.to_owned()),
         _ => error.into(),
     }
 }

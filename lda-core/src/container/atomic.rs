@@ -17,7 +17,7 @@ const MAX_ATTEMPTS: u32 = 1000;
 ///
 /// ```
 /// use std::io::Write;
-/// use lda_core::file::replace;
+/// use lda_core::container::replace;
 ///
 /// let path = std::env::temp_dir().join(format!("lda-doc-{}", std::process::id()));
 /// replace(&path, |file| Ok(file.write_all(b"old")?))?;
