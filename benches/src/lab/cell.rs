@@ -1,9 +1,8 @@
 //! One run: a sampler or a baseline on a corpus with K topics, threads and a seed.
 //!
-//! A run has a process of its own, so that its peak memory is its own and nothing that came before
-//! warms its caches. The parent writes a [`Job`] on a line to the child's standard input and keeps
-//! it open: an end of it means that the parent is gone. The child answers with JSON lines, a
-//! [`Message`] each.
+//! A run has a process of its own, so that its peak memory is its own and caches start cold. The
+//! parent writes a [`Job`] as one line to the child's standard input and keeps it open; if it
+//! closes, the parent is gone. The child answers with JSON lines, one [`Message`] each.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,49 +15,49 @@ use lda_core::train::{EpochReport, Options, OptionsError, Resolved, SamplerKind,
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
-use super::documents::{LengthBin, lengths_of, topics_a_document};
+use super::documents::{LengthBin, lengths_of, topics_per_document};
 use super::held_out::Split;
 use super::lengths::by_length;
 use super::process::{cpu_time, peak_memory};
 use super::tuning::Overrides;
 use super::{Done, LabError, Method, baseline, median};
 
-/// What one run is asked to do. Two runs of equal cells make the same assignments.
+/// The request for one run. Runs of equal cells produce the same assignments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cell {
-    /// Sampler, or baseline.
+    /// Sampler or baseline.
     pub sampler: Method,
-    /// Name of the variant, if it is one.
+    /// Name of the variant, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Corpus.
     pub corpus: CorpusName,
-    /// Topics K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Threads of the pool.
+    /// Number of threads.
     pub threads: usize,
-    /// Seed of the run.
+    /// Random seed.
     pub seed: u64,
-    /// α of every topic.
+    /// Document-topic prior α per topic.
     pub alpha: f64,
-    /// β.
+    /// Topic-word prior β.
     pub beta: f64,
-    /// Epochs at most.
+    /// Largest number of epochs.
     pub epochs: u32,
-    /// CPU seconds of sampling at most, checked after each epoch.
+    /// Limit of the CPU seconds of sampling, checked after each epoch.
     pub seconds: Option<f64>,
-    /// Ends at the first evaluation with this log joint a token or more.
+    /// Ends the run at the first evaluation with at least this log joint per token.
     pub until: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: u32,
-    /// Options of a sampler.
+    /// Options of the sampler.
     #[serde(flatten)]
     pub overrides: Overrides,
-    /// Longest lengths of the bins by which the likelihood is told apart; none, if empty.
+    /// Upper bounds of the length bins with separate likelihoods; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub length_bins: Vec<u64>,
-    /// Share of the documents that are not trained on but predicted; nothing is, if not given.
+    /// Share of the documents that are held out for perplexity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
     /// Whether the topics of documents are counted at every evaluation.
@@ -70,14 +69,13 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A name for its file and for messages: everything that tells it from the other cells of a
-    /// plan.
+    /// Name for files and messages: everything that distinguishes the cell from others of a plan.
     pub fn name(&self) -> String {
         let Self { corpus, topics, threads, seed, .. } = self;
         format!("{corpus}-k{topics}-{}-t{threads}-s{seed}", self.method())
     }
 
-    /// Name of who runs it, in reports: the variant's, or the sampler's or baseline's.
+    /// Name of the method in reports: that of the variant, sampler or baseline.
     pub fn method(&self) -> &str {
         self.variant.as_deref().unwrap_or(self.sampler.name())
     }
@@ -101,11 +99,11 @@ impl Cell {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Point {
-    /// Epochs sampled.
+    /// Completed epochs.
     pub epoch: u32,
-    /// CPU seconds of sampling so far, of all threads; evaluation left out.
+    /// CPU seconds of sampling so far over all threads, without evaluation.
     pub cpu_seconds: f64,
-    /// Seconds of sampling so far; evaluation left out.
+    /// Wall-clock seconds of sampling so far, without evaluation.
     pub wall_seconds: f64,
     /// Share of the tokens whose topic changed in this epoch.
     pub changed: Option<f64>,
@@ -113,35 +111,33 @@ pub struct Point {
     pub acceptance: Option<f64>,
     /// Metropolis-Hastings steps of the next epoch.
     pub mh_steps: Option<u32>,
-    /// Log joint likelihood, over the whole corpus; none of a baseline without assignments.
+    /// Log joint likelihood of the whole corpus; `None` for a baseline without assignments.
     pub log_joint: Option<f64>,
     /// Its document part.
     pub log_joint_doc: Option<f64>,
     /// Its word part.
     pub log_joint_word: Option<f64>,
-    /// Log likelihood of the words trained on given θ and φ, over the whole corpus, where it was
-    /// asked for.
+    /// Log likelihood of the training words given θ and φ, over the whole corpus, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_predictive: Option<f64>,
     /// Perplexity of the held-out documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
-    /// Mean number of distinct topics K_d of a document, weighted by its tokens, where it was asked
-    /// for.
+    /// Mean number of distinct topics K_d of a document, weighted by its tokens, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topics_a_document: Option<f64>,
-    /// Log likelihood a token by document length, None in a bin without tokens.
+    pub topics_per_document: Option<f64>,
+    /// Log likelihood per token by document length; `None` in a bin without tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Option<f64>>,
 }
 
-/// Bytes.
+/// Memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Memory {
-    /// Largest resident set of the process, reading and evaluation included.
+    /// Peak resident set size of the process, including reading and evaluation.
     pub peak: Option<u64>,
-    /// The same when the corpus was read.
+    /// Peak resident set size after reading the corpus.
     pub peak_reading: Option<u64>,
     /// The corpus.
     pub corpus: Option<u64>,
@@ -149,43 +145,43 @@ pub struct Memory {
     pub state: Option<u64>,
 }
 
-/// What came out of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Outcome {
-    /// What the options came to; none of a baseline.
+    /// Resolved options; `None` for a baseline.
     pub resolved: Option<Resolved>,
-    /// Documents that are trained on.
+    /// Training documents.
     pub documents: u64,
     /// Words of the corpus.
     pub words: u64,
-    /// Tokens that are trained on.
+    /// Training tokens.
     pub tokens: u64,
-    /// How long they are; empty in records of before it was written down.
+    /// Histogram of document lengths; empty in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<LengthBin>,
-    /// A hash of the documents that are trained on.
+    /// Hash of the training documents.
     pub corpus_fingerprint: u64,
-    /// Seconds of reading the corpus.
+    /// Seconds for reading the corpus.
     pub read_seconds: f64,
-    /// Seconds of layout and random start; unknown of a baseline.
+    /// Seconds for layout and random start; `None` for a baseline.
     pub start_seconds: Option<f64>,
     /// Evaluated epochs, ascending, the random start first.
     pub points: Vec<Point>,
-    /// Median over the second half of the epochs of tokens a CPU second.
+    /// Tokens per CPU second: median over the second half of the epochs.
     pub tokens_per_cpu_second: f64,
-    /// The same a second of the clock.
+    /// Tokens per wall-clock second: median over the second half of the epochs.
     pub tokens_per_second: f64,
-    /// Memory.
+    /// Memory use.
     pub memory: Memory,
-    /// A hash of the final assignments; none of a baseline.
+    /// Hash of the final assignments; `None` for a baseline.
     pub assignments_fingerprint: Option<u64>,
-    /// What a baseline says of itself.
+    /// Report of a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Done>,
 }
 
-/// A cell, where its corpus lies, and where it may write.
+/// A cell, the path of its corpus, and a scratch directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     pub cell: Cell,
@@ -199,31 +195,31 @@ pub(super) struct Job {
 pub(super) enum Message {
     /// An epoch was evaluated.
     Evaluated { epoch: u32, score: Score, tokens_per_cpu_second: f64 },
-    /// The end.
+    /// The run has ended.
     Done(Box<Outcome>),
 }
 
-/// How good a state is, by what there is.
+/// Quality of a state, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Score {
-    /// Log joint a token.
+    /// Log joint per token.
     pub log_joint: Option<f64>,
     /// Perplexity of the held-out documents.
     pub perplexity: Option<f64>,
 }
 
 impl Point {
-    /// How good it is, on a corpus of `tokens`.
+    /// Quality on a corpus of `tokens` tokens.
     pub fn score(&self, tokens: u64) -> Score {
         let log_joint = self.log_joint.map(|joint| joint / tokens as f64);
         Score { log_joint, perplexity: self.perplexity }
     }
 
-    /// LDA*'s λ = K_d π: what F+LDA does for a topic drawn, over what WarpLDA does for a topic
-    /// accepted. None where there were no proposals, or nobody asked for K_d.
+    /// LDA*'s complexity ratio λ = K_d π: F+LDA's work per drawn topic over WarpLDA's work per
+    /// accepted topic. `None` without proposals or without K_d.
     pub fn complexity_ratio(&self) -> Option<f64> {
-        Some(self.topics_a_document? * self.acceptance?)
+        Some(self.topics_per_document? * self.acceptance?)
     }
 }
 
@@ -240,10 +236,10 @@ impl std::fmt::Display for Score {
     }
 }
 
-/// The child's side: runs the job of `line`, writes messages to `output`.
+/// Child process: runs the job in `line` and writes messages to `output`.
 ///
 /// # Errors
-/// What the corpus or the options are refused for; a job that cannot be understood.
+/// A malformed job, or a corpus or options that are refused.
 pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
     let refuse = |message: String| LabError::Syntax { path: "standard input".into(), message };
     let job: Job = serde_json::from_str(line)
@@ -268,7 +264,8 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
     send(&Message::Done(Box::new(outcome)))
 }
 
-/// Epochs until the cell's limits; `evaluated(point, tokens of the corpus, tokens a CPU second)`.
+/// Runs epochs up to the cell's limits; calls `evaluated(point, tokens of the corpus, tokens per
+/// CPU second)`.
 fn run(
     sampler: Option<SamplerKind>,
     job: &Job,
@@ -337,13 +334,13 @@ fn run(
     })
 }
 
-/// Seconds of one epoch.
+/// Measures the seconds of one epoch.
 struct Clock {
     cpu: f64,
     wall: f64,
 }
 
-/// Adds to a point what is not always asked for.
+/// Adds the optional figures to a point.
 fn judged(
     trainer: &Trainer<'_>,
     split: &Split,
@@ -356,7 +353,7 @@ fn judged(
         let assigned = |d| assignments.document(d);
         if cell.complexity {
             let documents = training.num_documents();
-            point.topics_a_document = topics_a_document(assigned, documents, cell.topics);
+            point.topics_per_document = topics_per_document(assigned, documents, cell.topics);
         }
         if by_lengths {
             point.by_length = by_length(&trainer.model(), assigned, training, &cell.length_bins);
@@ -364,7 +361,7 @@ fn judged(
     }
     point.log_predictive = cell.predictive.then(|| trainer.log_predictive());
     if split.held_out.is_some() {
-        // The options were refused before, if β is no prior.
+        // An invalid β was refused earlier.
         let phi = Phi::from_model(&trainer.model()).map_err(OptionsError::from)?;
         point.perplexity = split.perplexity(&phi, cell.alpha)?;
     }
@@ -418,7 +415,7 @@ pub(super) mod tests {
     }
 
     fn serve_cell(cell: Cell) -> (Vec<Message>, Result<(), LabError>) {
-        // Tests run at once, and none may read what another is writing.
+        // Tests run concurrently; none may read what another is writing.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("lda-lab-cell-{}-{number}", std::process::id());
@@ -473,14 +470,15 @@ pub(super) mod tests {
             (**outcome).clone()
         };
         let outcome = run(true);
-        let counted = |point: &Point| point.topics_a_document.is_some_and(|n| n > 1.0 && n <= 3.0);
+        let counted =
+            |point: &Point| point.topics_per_document.is_some_and(|n| n > 1.0 && n <= 3.0);
         assert!(outcome.points.iter().all(counted), "{:?}", outcome.points);
-        // The random start has proposed nothing.
+        // The random start has no proposals.
         let known: Vec<bool> =
             outcome.points.iter().map(|point| point.complexity_ratio().is_some()).collect();
         assert_eq!(known, [false, true, true, true]);
         let without = run(false);
-        assert!(without.points.iter().all(|point| point.topics_a_document.is_none()));
+        assert!(without.points.iter().all(|point| point.topics_per_document.is_none()));
         assert_eq!(without.assignments_fingerprint, outcome.assignments_fingerprint);
         assert_eq!(outcome.lengths, [LengthBin { longest: 10, documents: 20, tokens: 200 }]);
     }
@@ -489,7 +487,7 @@ pub(super) mod tests {
     fn words_are_explained_where_that_is_asked_for() {
         let (messages, _) = serve_cell(Cell { predictive: true, ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
-        // Ten words of which a document has five: between knowing nothing and knowing that.
+        // Ten words, of which a document has five: the value lies between no knowledge and that.
         let known = |point: &Point| -point.log_predictive.unwrap() / 200.0;
         let knows = |point: &Point| (1.6..2.4).contains(&known(point));
         assert!(outcome.points.iter().all(knows), "{:?}", outcome.points);
@@ -516,7 +514,7 @@ pub(super) mod tests {
         let read: Cell = serde_json::from_str(json).unwrap();
         assert_eq!(read.overrides, Overrides { mh_steps: Some(2), ..Overrides::default() });
         assert_eq!((read.variant.as_deref(), read.method()), (None, "warp"));
-        // And what is written now has the same keys, and those that came since.
+        // A record written now has the same keys, and newer ones.
         let mut json: serde_json::Value = serde_json::from_str(json).unwrap();
         let since = [
             "proposals",

@@ -12,7 +12,7 @@ const BINS_A_DECADE: f64 = 20.0;
 /// document has on average, and so what F+LDA looks at for a token. `None` without tokens.
 ///
 /// `assigned` gives the topics of a document's tokens. O(1) a token.
-pub(super) fn topics_a_document<'a>(
+pub(super) fn topics_per_document<'a>(
     assigned: impl Fn(usize) -> &'a [u32],
     documents: usize,
     topics: u32,
@@ -81,8 +81,8 @@ mod tests {
     fn topics_are_counted_once_a_document_and_weighted_by_tokens() {
         let z: [&[u32]; 4] = [&[0, 0, 0], &[], &[2, 0, 2, 1], &[1]];
         // 3 tokens of 1 topic, 4 of 3, 1 of 1.
-        assert_eq!(topics_a_document(|d| z[d], 4, 3), Some(16.0 / 8.0));
-        assert_eq!(topics_a_document(|_| &[], 4, 3), None);
+        assert_eq!(topics_per_document(|d| z[d], 4, 3), Some(16.0 / 8.0));
+        assert_eq!(topics_per_document(|_| &[], 4, 3), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who runs a cell: one of our samplers, or a baseline.
+//! The methods a cell can run: our samplers and the baselines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use lda_core::train::SamplerKind;
 use serde::{Deserialize, Serialize};
 
-/// A program of other people, driven by an adapter (`baselines/` of this crate) on the user's own
+/// Another project's program, run by an adapter (`baselines/` of this package) on the user's own
 /// installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -31,7 +31,7 @@ impl Baseline {
     pub const ALL: [Self; 6] =
         [Self::Tomotopy, Self::Gensim, Self::ScikitLearn, Self::Spark, Self::Mallet, Self::WarpLda];
 
-    /// Name as it stands in plans, reports and on command lines.
+    /// Name in plans, reports and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tomotopy => "tomotopy",
@@ -43,8 +43,7 @@ impl Baseline {
         }
     }
 
-    /// The environment's variable that holds the path of its executable; none, if it is a Python
-    /// package.
+    /// Environment variable with the path of its executable; `None` for a Python package.
     pub fn variable(self) -> Option<&'static str> {
         match self {
             Self::Mallet => Some("LDA_MALLET"),
@@ -54,20 +53,21 @@ impl Baseline {
     }
 }
 
-/// One of our samplers, the one of them that is picked by itself, or a baseline. Written as its name, which no two share.
+/// One of our samplers, the automatic choice among them, or a baseline. Serialised as its unique
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
     /// A sampler of this library.
     Sampler(SamplerKind),
-    /// The one of them that the library picks.
+    /// The library's automatic choice.
     Auto,
     /// A baseline.
     Baseline(Baseline),
 }
 
 impl Method {
-    /// Its name.
+    /// Name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sampler(kind) => kind.name(),
@@ -94,12 +94,12 @@ impl From<Baseline> for Method {
     }
 }
 
-/// Names of all samplers, for people: "exact, f-plus or warp".
+/// Names of all samplers for messages: "exact, f-plus or warp".
 pub fn sampler_names() -> String {
     join(SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(["auto"]).collect::<Vec<_>>())
 }
 
-/// Names of all baselines, likewise.
+/// Names of all baselines for messages.
 pub fn baseline_names() -> String {
     join(Baseline::ALL.map(Baseline::name))
 }

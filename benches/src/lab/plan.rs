@@ -203,11 +203,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The runs, seeds outermost, so that a slow hour of the machine is shared by all samplers: every
-    /// corpus' first, then the second of those that have one, and so on.
+    /// The cells of the plan, seeds outermost, so that a slow hour of the machine affects all
+    /// samplers alike: the first seed of every corpus, then the second of those that have one, and
+    /// so on.
     ///
     /// # Errors
-    /// [`LabError::Value`] names key, value and what to give.
+    /// [`LabError::Value`] with key, value and remedy.
     pub fn cells(&self, thresholds: &Thresholds) -> Result<Vec<Cell>, LabError> {
         self.check()?;
         let seeds: Vec<Vec<u64>> = self.corpora.iter().map(|c| self.seeds_of(c).list()).collect();
@@ -252,8 +253,7 @@ impl Plan {
         samplers.chain(variants).chain(baselines)
     }
 
-    /// What single methods do differently, those that do not run included, and what all do on
-    /// single corpora.
+    /// Overrides of methods, including those that do not run, and of corpora.
     pub fn tunings(&self) -> impl Iterator<Item = Tuning> {
         let variants = self.variant.values().map(|variant| &variant.tuning);
         let baselines = self.baseline.values().cloned().map(Tuning::from);
@@ -293,7 +293,7 @@ impl Plan {
         }
     }
 
-    /// Turns the share of the best into a likelihood.
+    /// Converts the share of the best into a likelihood.
     fn bounded(&self, cell: Cell, thresholds: &Thresholds) -> Cell {
         let Some(share) = self.until else { return cell };
         let level = thresholds.of(&cell).iter().find(|level| level.percent.parse() == Ok(share));
@@ -305,7 +305,7 @@ impl Plan {
         let entrants = self.entrants().count();
         let seeds = self.corpora.iter().map(|corpus| self.seeds_of(corpus).count());
         let seeds = seeds.reduce(usize::saturating_add).unwrap_or(self.seeds.count());
-        // An empty list is refused below; here it must not hide a long one.
+        // An empty list is refused below; here it must not make the product 0 and hide a long one.
         let lists = [entrants, self.topics.len(), self.threads.len()];
         let cells = lists.into_iter().fold(seeds, |cells, n| cells.saturating_mul(n.max(1)));
         if cells > MOST_CELLS {
@@ -381,8 +381,8 @@ fn value(key: &'static str, value: impl ToString, remedy: impl Into<String>) -> 
     LabError::Value { key, value: value.to_string(), remedy: remedy.into() }
 }
 
-/// A variant's name stands beside those of samplers and baselines; two variants cannot share one, since
-/// TOML refuses a table that is there twice.
+/// A variant's name must differ from those of samplers and baselines. TOML already refuses two
+/// tables of one name.
 fn check_name(name: &str) -> Result<(), LabError> {
     if name.parse::<Method>().is_ok() {
         let remedy = "it is the name of a sampler or baseline, give it one of its own";
@@ -493,18 +493,19 @@ mod tests {
         )
         .unwrap();
         let cells = plan.cells(&Thresholds::default()).unwrap();
-        // Every corpus' first seed, then the second of those that have one.
+        // The first seed of every corpus, then the second of those that have one.
         let seeds: Vec<(&str, u64)> =
             cells.iter().step_by(4).map(|cell| (cell.corpus.as_str(), cell.seed)).collect();
         assert_eq!(seeds, [("kos", 4), ("nytlike@0.1", 1), ("nips", 1), ("kos", 7)]);
         let how = |cell: &Cell| (cell.epochs, cell.evaluate_every, cell.seconds.unwrap());
         let how: Vec<_> = cells.iter().map(how).collect();
-        // light, warp, b, mallet: a method's own goes first, and of two limits the smaller one.
+        // light, warp, b, mallet: a method's own value comes first; of two limits the smaller one
+        // counts.
         let kos = [(8, 3, 60.0), (90, 30, 20.0), (8, 3, 60.0), (8, 3, 60.0)];
         let generated = [(9, 5, 10.0), (90, 30, 10.0), (9, 5, 10.0), (9, 5, 10.0)];
         let nips = [(9, 5, 50.0), (90, 30, 20.0), (9, 5, 50.0), (9, 5, 70.0)];
         assert_eq!(how, [kos, generated, nips, kos].concat());
-        // As the store keeps it.
+        // As the store writes it.
         let kept = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&kept).unwrap(), plan);
     }
@@ -525,7 +526,7 @@ mod tests {
         assert_eq!(steps, [Some(4), None, Some(8), None]);
         assert_eq!((cells[1].epochs, cells[1].overrides.ranges), (3, Some(2)));
         assert!(cells[..3].iter().all(|cell| cell.sampler == SamplerKind::Warp.into()));
-        // As the store keeps it.
+        // As the store writes it.
         let kept = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&kept).unwrap(), plan);
         let alone = "samplers = []\ncorpora = [\"kos\"]\n[variant.a]\nsampler = \"warp\"";
@@ -620,7 +621,7 @@ mod tests {
                 cells.iter().filter(|cell| cell.until.is_none()).map(Cell::name).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
             assert!(cells.iter().all(|cell| cell.seconds.is_some()));
-            // Everybody whose log joint can be computed.
+            // All methods whose log joint can be computed.
             let all = SamplerKind::ALL.into_iter().map(Method::from).chain([Method::Auto]);
             assert_eq!(plan.samplers, all.collect::<Vec<_>>());
         }
@@ -632,7 +633,7 @@ mod tests {
         let mut seen = 0;
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            // Those of traffic are elsewhere.
+            // Presets of other commands lie in subdirectories.
             if path.is_dir() {
                 continue;
             }

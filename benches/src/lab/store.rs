@@ -1,5 +1,4 @@
-//! Finished runs in the output directory: one file each, so that an interrupted plan goes on where
-//! it was.
+//! Finished runs in the output directory, one file each, from which an interrupted plan continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,24 +9,25 @@ use super::cell::Outcome;
 use super::files::{create_directory, write_bytes};
 use super::{Cell, LabError, Machine, Plan};
 
-/// A finished run and its circumstances.
+/// A finished run with its machine and load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Record {
-    /// What was asked for.
+    /// The request.
     pub cell: Cell,
-    /// Where and with what.
+    /// Machine and build.
     pub machine: Machine,
-    /// Processes that wanted a core in the minute before, where the system says so.
+    /// Load average in the minute before the run, if available.
     pub load: Option<f64>,
-    /// Runs at once, at most: this one and those beside it, which take caches and memory from it.
+    /// Largest number of concurrent runs, this one included; they share caches and memory
+    /// bandwidth.
     #[serde(default = "alone")]
     pub jobs: usize,
-    /// What came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What records were before it was written down.
+/// Value for records written before the field existed.
 fn alone() -> usize {
     1
 }
@@ -39,22 +39,22 @@ pub struct Store {
 }
 
 impl Store {
-    /// The output directory at `directory`; made on the first write.
+    /// An output directory at `directory`, created on the first write.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where generated corpora are kept.
+    /// Directory of generated corpora.
     pub fn corpora(&self) -> PathBuf {
         self.directory.join("corpora")
     }
 
-    /// Where a run may write what is gone after it.
+    /// Scratch directory of a run, removed after it.
     pub(super) fn scratch(&self, cell: &Cell) -> PathBuf {
         self.directory.join("scratch").join(cell.name())
     }
@@ -63,11 +63,11 @@ impl Store {
         self.directory.join("cells").join(format!("{}.json", cell.name()))
     }
 
-    /// The finished run of exactly this cell. One of other epochs, priors and so on is none; neither
-    /// is a file that cannot be understood, since running again mends both.
+    /// Loads the finished run of exactly this cell. A run with other epochs, priors and so on does
+    /// not count, nor does a malformed file: running again replaces both.
     ///
     /// # Errors
-    /// [`LabError::Read`], if there is a file that cannot be read.
+    /// [`LabError::Read`] if an existing file cannot be read.
     pub fn load(&self, cell: &Cell) -> Result<Option<Record>, LabError> {
         let path = self.path(cell);
         match fs::read(&path) {
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// Keeps a finished run.
+    /// Saves a finished run.
     ///
     /// # Errors
     /// [`LabError::Write`].
@@ -90,7 +90,7 @@ impl Store {
         write_bytes(&path, &json)
     }
 
-    /// Keeps the plan, for [`plan`](Self::plan).
+    /// Saves the plan, for [`plan`](Self::plan).
     ///
     /// # Errors
     /// [`LabError::Write`].
@@ -101,7 +101,7 @@ impl Store {
         write_bytes(&path, &json)
     }
 
-    /// The last plan that was run here.
+    /// Loads the last plan that was run here.
     ///
     /// # Errors
     /// [`LabError::Read`], [`LabError::Syntax`].

@@ -1,8 +1,8 @@
-//! What one method does differently from the rest of a plan, or all of them on one corpus.
+//! Overrides for one method, or for all methods on one corpus.
 //!
-//! [`Overrides`] is the one list of options of our samplers that a plan can set: the tables
-//! `[sampler.X]` and `[variant.X]` and every [`Cell`](super::Cell) take in its fields. A new option
-//! is a field there and a line in `apply`; records that were written without it are read on.
+//! [`Overrides`] is the one list of sampler options that a plan can set: the tables `[sampler.X]`
+//! and `[variant.X]` and every [`Cell`](super::Cell) include its fields. A new option is a field
+//! there and a line in `apply`; records without it remain readable.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +13,32 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::plan::Seeds;
 
-/// Options of a sampler; as the library decides where nothing is given.
+/// Options of a sampler; unset options keep the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Overrides {
-    /// Epochs of WarpLDA before the first of the sampler.
+    /// Warm-up epochs of WarpLDA before the sampler's own.
     pub warm_up: Option<u32>,
-    /// Metropolis-Hastings steps a token and pass.
+    /// Metropolis-Hastings steps per token and pass.
     pub mh_steps: Option<u32>,
-    /// Which proposals LightLDA makes.
+    /// Proposal kinds of LightLDA.
     pub proposals: Option<Proposals>,
-    /// Which topics tokens start with.
+    /// Initial topics.
     pub start: Option<Start>,
-    /// Share of all topics that a word or a document starts with, where the start is sparse.
+    /// Share of all topics that a word or a document starts with, for sparse starts.
     pub start_degree: Option<f64>,
-    /// α' of an α that follows the topics' sizes.
+    /// α' of the prior that follows topic sizes.
     pub alpha_by_size: Option<f64>,
-    /// Epoch from which on converged tokens are left out.
+    /// Epoch from which converged tokens are excluded.
     pub exclude_converged_from: Option<u32>,
-    /// Longest document that the hybrid gives to F+LDA.
+    /// Length of the longest document that the hybrid gives to F+LDA.
     pub short_length: Option<u32>,
-    /// Ranges of the grid.
+    /// Ranges per axis of the grid.
     pub ranges: Option<usize>,
 }
 
 impl Overrides {
-    /// Puts them into a run's options. No field is left out, or this does not compile.
+    /// Sets them in a run's options. Destructures all fields, so a forgotten one does not compile.
     pub(super) fn apply(&self, options: &mut Options) {
         let &Self {
             warm_up,
@@ -63,13 +63,13 @@ impl Overrides {
     }
 }
 
-/// What one sampler does differently from the rest of the plan.
+/// Overrides for one sampler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Tuning {
-    /// Epochs at most.
+    /// Largest number of epochs.
     pub epochs: Option<u32>,
-    /// CPU seconds of sampling at most.
+    /// Limit of the CPU seconds of sampling.
     pub seconds: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: Option<u32>,
@@ -80,8 +80,8 @@ pub struct Tuning {
     nothing_else: NothingElse,
 }
 
-/// Is handed the keys that no other field has taken, and refuses them. Serde's own refusal does not
-/// say which keys there are, once some are those of [`Overrides`].
+/// Receives the keys that no other field has taken, and refuses them. Serde's own error cannot list
+/// the valid keys once some of them are flattened from [`Overrides`].
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NothingElse;
 
@@ -101,26 +101,25 @@ fn known_keys() -> Vec<String> {
     }
 }
 
-/// A sampler once more, under a name of its own and with options of its own. It does not inherit
-/// those of `[sampler.X]`.
-// Unknown keys are refused by its tuning, which is handed all but `sampler`.
+/// A sampler a second time, with its own name and options. It does not inherit from `[sampler.X]`.
+// Unknown keys are refused by its tuning, which receives all keys but `sampler`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Variant {
-    /// Which sampler.
+    /// The sampler.
     pub sampler: SamplerKind,
-    /// What it does differently from the rest of the plan.
+    /// Its overrides.
     #[serde(flatten)]
     pub tuning: Tuning,
 }
 
-/// What one baseline does differently from the rest of the plan.
+/// Overrides for one baseline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BaselineTuning {
-    /// Epochs at most.
+    /// Largest number of epochs.
     pub epochs: Option<u32>,
-    /// CPU seconds of training at most.
+    /// Limit of the CPU seconds of training.
     pub seconds: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: Option<u32>,
@@ -132,13 +131,13 @@ impl From<BaselineTuning> for Tuning {
     }
 }
 
-/// What everybody does differently on one corpus, unless a table of their own says otherwise.
+/// Overrides for all methods on one corpus, unless their own tables set the option.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CorpusTuning {
-    /// Epochs at most.
+    /// Largest number of epochs.
     pub epochs: Option<u32>,
-    /// CPU seconds of sampling at most; a method's own limit can only be lower.
+    /// Limit of the CPU seconds of sampling. A method's own limit can only be lower.
     pub seconds: Option<f64>,
     /// Epochs between evaluations.
     pub evaluate_every: Option<u32>,
@@ -152,15 +151,15 @@ impl From<CorpusTuning> for Tuning {
     }
 }
 
-/// The keys that are set, on one line as they stand in a plan: `epochs = 70, mh-steps = 2`.
+/// The set keys on one line, as in a plan: `epochs = 70, mh-steps = 2`.
 pub(super) fn describe(tuning: &impl Serialize) -> String {
-    // Numbers and names can all be written.
+    // Serialising numbers and names cannot fail.
     let lines = toml::to_string(tuning).unwrap_or_default();
     lines.trim().replace('\n', ", ")
 }
 
-/// Whether a variant may be called so: words of lower-case letters and digits, a letter first,
-/// joined by single hyphens. It becomes part of file names.
+/// Whether `name` is valid for a variant: words of lower-case letters and digits that start with a
+/// letter, joined by single hyphens. It becomes part of file names.
 pub(super) fn is_name(name: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())

@@ -28,7 +28,7 @@ use lda_core::prior::Alpha;
 pub use protocol::Done;
 
 use super::cell::{Job, Memory, Outcome, Point};
-use super::documents::{lengths_of, topics_a_document};
+use super::documents::{lengths_of, topics_per_document};
 use super::files::{create_directory, write_whole};
 use super::held_out::Split;
 use super::lengths::by_length;
@@ -210,7 +210,7 @@ impl Judge<'_> {
         };
         let topics = cell.complexity.then(|| {
             let documents = training.num_documents();
-            topics_a_document(|d| counts.document(d), documents, cell.topics)
+            topics_per_document(|d| counts.document(d), documents, cell.topics)
         });
         Ok(Point {
             log_joint: Some(joint.total()),
@@ -218,7 +218,7 @@ impl Judge<'_> {
             log_joint_word: Some(joint.words),
             log_predictive: predictive.transpose()?,
             perplexity,
-            topics_a_document: topics.flatten(),
+            topics_per_document: topics.flatten(),
             by_length,
             ..Point::default()
         })

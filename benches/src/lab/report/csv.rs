@@ -70,7 +70,7 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.log_joint_word)
                 .maybe(point.log_joint.map(|joint| format!("{:.6}", joint / tokens)))
                 .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
-                .maybe(point.topics_a_document.map(|topics| format!("{topics:.4}")))
+                .maybe(point.topics_per_document.map(|topics| format!("{topics:.4}")))
                 .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")))
                 .maybe(point.log_predictive.map(|log| format!("{:.6}", log / tokens)));
             out.push_str(&row.0);
@@ -230,7 +230,7 @@ mod tests {
     fn one_row_an_evaluated_epoch() {
         let mut first = kos_record(1, 1.0, -9.0);
         let last = first.outcome.points.last_mut().unwrap();
-        (last.topics_a_document, last.acceptance) = (Some(8.0), Some(0.25));
+        (last.topics_per_document, last.acceptance) = (Some(8.0), Some(0.25));
         last.log_predictive = Some(-7500.0);
         let lines = parse(&epochs(&[first, kos_record(2, 2.0, -9.0)]));
         assert_eq!(column(&lines, "complexity_ratio")[1..4], ["", "2.0000", ""]);

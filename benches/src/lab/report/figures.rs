@@ -336,9 +336,9 @@ mod tests {
         let (mut exact, mut proposing) = (kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.0));
         proposing.cell.variant = Some("proposing".into());
         for point in &mut proposing.outcome.points[1..] {
-            (point.topics_a_document, point.acceptance) = (Some(20.0), Some(0.5));
+            (point.topics_per_document, point.acceptance) = (Some(20.0), Some(0.5));
         }
-        exact.outcome.points[1].topics_a_document = Some(20.0);
+        exact.outcome.points[1].topics_per_document = Some(20.0);
         for (i, point) in exact.outcome.points.iter_mut().enumerate() {
             point.log_predictive = Some(-9000.0 + 500.0 * i as f64);
         }
