@@ -1,12 +1,12 @@
-//! Which sampler gets sooner to a likelihood on this machine, by document length and K.
+//! Finds which sampler reaches a likelihood first on this machine, by document length and K.
 //!
-//! F+LDA looks at all K_d topics of a token's document, so it slows down with the length of
-//! documents; WarpLDA does the same work for any, but a token that F+LDA resampled once needs
-//! several of its steps, and the more the fewer tokens a document has. Where they change places
-//! depends on the machine: on its vectors, caches and memory. The hybrid decides by such a table.
+//! F+LDA visits all K_d topics of a token's document, so it slows down as documents get longer.
+//! WarpLDA does the same work for any length, but needs several of its steps for one step of F+LDA,
+//! and the more the fewer tokens a document has. The length at which they break even depends on the
+//! machine: its vectors, caches and memory. The hybrid decides by such a table.
 //!
-//! Every point is a generated corpus whose documents all have the same length. F+LDA makes some
-//! epochs; then WarpLDA runs until its likelihood is as high. What counts is CPU time: nanoseconds a
+//! Every point is a generated corpus whose documents all have the same length. F+LDA runs some
+//! epochs; then WarpLDA runs until its likelihood is as high. CPU time is compared: nanoseconds per
 //! token alone would favour WarpLDA at every length.
 
 use std::fmt::Write;
@@ -19,24 +19,24 @@ use super::process::cpu_time;
 use super::{LabError, Machine};
 use crate::synthetic::{Lengths, Spec};
 
-/// WarpLDA is given up at this many times F+LDA's time.
+/// WarpLDA is stopped at this multiple of F+LDA's time.
 const PATIENCE: u32 = 4;
 
-/// What to measure.
+/// Settings of a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// Tokens a document.
+    /// Tokens per document.
     pub lengths: Vec<u32>,
-    /// Topics K.
+    /// Numbers of topics K.
     pub topics: Vec<u32>,
-    /// Tokens of each corpus, about.
+    /// Approximate tokens per corpus.
     pub tokens: u32,
-    /// Epochs of F+LDA, whose likelihood is to be reached.
+    /// Epochs of F+LDA, whose final likelihood is the target.
     pub epochs: u32,
 }
 
 impl Default for Calibration {
-    /// A quarter of an hour.
+    /// Takes a quarter of an hour.
     fn default() -> Self {
         Self {
             lengths: vec![30, 100, 300, 1000, 3000, 10_000],
@@ -47,30 +47,29 @@ impl Default for Calibration {
     }
 }
 
-/// Time to the same likelihood.
+/// Times to the same likelihood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// CPU seconds of F+LDA.
     pub f_plus: f64,
-    /// CPU seconds of WarpLDA; `None` where it took more than four times as long.
+    /// CPU seconds of WarpLDA; `None` if it took more than four times as long.
     pub warp: Option<f64>,
 }
 
 /// Times at each length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Topics K.
+    /// Number of topics K.
     pub topics: u32,
     /// In the order of [`Calibration::lengths`].
     pub pairs: Vec<Pair>,
 }
 
 impl Calibration {
-    /// Measures, on one thread; `on` hears of each point: K, length, times.
+    /// Measures on one thread and calls `on` with K, length and times of each point.
     ///
     /// # Errors
-    /// [`LabError::Value`], [`LabError::Synthesis`] or [`LabError::Options`], if something asked for
-    /// makes no sense.
+    /// [`LabError::Value`], [`LabError::Synthesis`] or [`LabError::Options`] for invalid settings.
     pub fn measure(&self, mut on: impl FnMut(u32, u32, Pair)) -> Result<Vec<Cost>, LabError> {
         for (key, value) in [("epochs", self.epochs), ("tokens", self.tokens)] {
             if value == 0 {
@@ -118,7 +117,7 @@ impl Calibration {
             if warp > f_plus * PATIENCE {
                 return Ok(Pair { f_plus: f_plus.as_secs_f64(), warp: None });
             }
-            // An epoch moves little: looking after each would cost more than the epochs.
+            // An epoch changes little, and an evaluation costs more than an epoch.
             for _ in 0..5 {
                 warp = epoch(&mut follower) - f_plus;
             }
@@ -142,7 +141,7 @@ impl Calibration {
                 let values: Vec<_> = cost.pairs.iter().map(|p| format!("{:.2}", of(p))).collect();
                 values.join(", ")
             };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 out,
                 "\n[[cost]]\ntopics = {}\nf-plus = [{}]\nwarp = [{}]\n",
@@ -159,11 +158,11 @@ impl Calibration {
         out
     }
 
-    /// Length up to which F+LDA is first: between the measured ones by the logarithms of length and
-    /// ratio. 0 where WarpLDA is first at all of them, nothing where it never is.
+    /// Length up to which F+LDA is faster, interpolated between measured lengths by the logarithms
+    /// of length and ratio. 0 if WarpLDA is faster at all of them, `None` if it never is.
     fn short_length(&self, cost: &Cost) -> Option<u32> {
         let ratio = |pair: &Pair| (pair.f_plus / pair.warp.unwrap_or(f64::INFINITY)).ln();
-        // The last length from which on WarpLDA is first.
+        // The last length from which WarpLDA is faster throughout.
         let first = cost.pairs.iter().rposition(|pair| ratio(pair) < 0.0).map_or(0, |i| i + 1);
         let (after, length) = (cost.pairs.get(first)?, *self.lengths.get(first)?);
         let Some(before) = first.checked_sub(1) else { return Some(0) };
@@ -174,7 +173,7 @@ impl Calibration {
     }
 }
 
-/// Documents of one length. Topics share little, as in real text.
+/// Generates documents of one length. Topics overlap little, as in real text.
 fn corpus(length: u32, tokens: u32) -> Result<Corpus, LabError> {
     let spec = Spec {
         num_documents: (tokens / length.max(1)).max(1) as usize,
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(short_length(&[(1.0, None), (1.0, None), (4.0, even)]), Some(1000));
         assert_eq!(short_length(&[(3.0, even), (4.0, even), (5.0, even)]), Some(0));
         assert_eq!(short_length(&[(1.0, even), (1.0, even), (1.0, even)]), None);
-        // A stray win of WarpLDA among short documents does not count.
+        // A single win of WarpLDA among short documents does not count.
         assert_eq!(short_length(&[(3.0, even), (1.0, even), (1.0, None)]), None);
     }
 

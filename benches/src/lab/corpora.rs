@@ -1,4 +1,4 @@
-//! Corpora by name: files of a directory, several of them joined, or generated ones.
+//! Corpora by name: files of a directory, several files joined, or generated corpora.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::LabError;
 use super::files::{create_directory, write_whole};
 use crate::synthetic::Preset;
 
-/// Seed of generated corpora unless the name has one.
+/// Default seed of generated corpora.
 const SEED: u64 = 1;
 
-/// Name of a corpus: `kos` for `docword.kos.txt.gz`; `acl+scotus` for the documents of both, words
-/// of the same spelling being the same; `nytlike`, `nytlike@0.1` or `nytlike@0.1+7`
-/// for a generated one, a tenth of it, and a tenth of the one of seed 7.
+/// Name of a corpus: `kos` for `docword.kos.txt.gz`; `acl+scotus` for the documents of both, with
+/// words matched by spelling; `nytlike`, `nytlike@0.1` or `nytlike@0.1+7` for a generated one, a
+/// tenth of it, and a tenth of it with seed 7.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CorpusName(String);
@@ -31,7 +31,7 @@ struct Generated {
 }
 
 impl CorpusName {
-    /// The name as it was given.
+    /// The name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,16 +44,16 @@ impl CorpusName {
         Some(Generated { preset, scale: scale.parse().ok()?, seed })
     }
 
-    /// Names of the files that this one joins; one name, if it joins none.
+    /// Names of the joined files; a single name if there is nothing to join.
     fn parts(&self) -> impl Iterator<Item = &str> {
         self.0.split('+')
     }
 
-    /// Path of the corpus as a UCI file; a joined or generated one is made in `cache`, unless it is
-    /// there.
+    /// Path of the corpus as a UCI file. Joined and generated corpora are made in `cache` if
+    /// missing.
     ///
     /// # Errors
-    /// [`LabError::NoCorpus`] says where it was looked for.
+    /// [`LabError::NoCorpus`] with the searched directory.
     pub fn file(&self, cache: &Path) -> Result<PathBuf, LabError> {
         let cached = cache.join(format!("docword.{}.txt", self.0));
         if let Some(generated) = self.generated() {
@@ -66,7 +66,7 @@ impl CorpusName {
         }
     }
 
-    /// Whether [`file`](Self::file) has something to give, without making it.
+    /// Checks that [`file`](Self::file) would succeed, without making the file.
     ///
     /// # Errors
     /// As [`file`](Self::file).
@@ -77,7 +77,7 @@ impl CorpusName {
         }
     }
 
-    /// The files of all parts, and their vocabularies where there is something to join.
+    /// The files of all parts, and their vocabularies if several are joined.
     fn sources(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), LabError> {
         let directory = directory();
         let files = self.find(&directory, "docword")?;
@@ -101,7 +101,7 @@ impl CorpusName {
     }
 }
 
-/// The documents of all `files`, one file after the other, as `path`, unless it is there.
+/// Writes the documents of all `files`, in order, to `path`, unless it exists.
 fn join(files: &[PathBuf], vocabularies: &[PathBuf], path: &Path) -> Result<PathBuf, LabError> {
     if !path.is_file() {
         let mut builder = CorpusBuilder::new();
@@ -135,13 +135,14 @@ impl Generated {
     }
 }
 
-/// `$LDA_CORPORA`, or `shared/corpora` beside the repository.
+/// `$LDA_CORPORA`, or `shared/corpora` next to the repository.
 fn directory() -> PathBuf {
     match std::env::var_os("LDA_CORPORA") {
         Some(directory) if !directory.is_empty() => directory.into(),
         _ => {
             let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora");
-            // Without the dots, for messages; where it is not there, the dots are as good.
+            // Resolves `..` for messages; if the directory is missing, the unresolved path is
+            // shown.
             Path::new(default).canonicalize().unwrap_or_else(|_| default.into())
         }
     }
@@ -150,7 +151,7 @@ fn directory() -> PathBuf {
 impl FromStr for CorpusName {
     type Err = String;
 
-    /// Names become parts of file names, so they have letters, digits, `.`, `_`, `-`, `@` and `+`.
+    /// Names become parts of file names: letters, digits, `.`, `_`, `-`, `@` and `+`.
     fn from_str(name: &str) -> Result<Self, String> {
         let legal = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(legal) {

@@ -1,23 +1,23 @@
-//! What a state or a corpus says of its documents: how many topics they have, how long they are.
+//! Document statistics: number of topics per document, and document lengths.
 
 use std::collections::BTreeMap;
 
 use lda_core::Corpus;
 use serde::{Deserialize, Serialize};
 
-/// Lengths that bins end at, a factor of ten: above 20 the next is an eighth longer at most.
+/// Bins per factor of ten. Above length 20, the next bin ends at most an eighth higher.
 const BINS_A_DECADE: f64 = 20.0;
 
-/// Mean number of distinct topics K_d of a document, weighted by its tokens: what a token's
-/// document has on average, and so what F+LDA looks at for a token. `None` without tokens.
+/// Mean number of distinct topics K_d of a document, weighted by its tokens: the work of F+LDA per
+/// token. `None` without tokens.
 ///
-/// `assigned` gives the topics of a document's tokens. O(1) a token.
+/// `assigned` returns the topics of a document's tokens. O(1) per token.
 pub(super) fn topics_per_document<'a>(
     assigned: impl Fn(usize) -> &'a [u32],
     documents: usize,
     topics: u32,
 ) -> Option<f64> {
-    // The last document that had the topic, from 1.
+    // Last document that had the topic, from 1.
     let mut seen = vec![0; topics as usize];
     let (mut tokens, mut sum) = (0, 0.0);
     for d in 0..documents {
@@ -38,16 +38,16 @@ pub(super) fn topics_per_document<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LengthBin {
-    /// The longest length of the bin; the shortest is above the bin before.
+    /// Largest length in the bin; the smallest is one above the previous bin's.
     pub longest: u64,
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
-    /// Their tokens.
+    /// Tokens of these documents.
     pub tokens: u64,
 }
 
-/// How many documents there are of each length, by bins that have some, ascending. Lengths up to
-/// nine have bins of their own.
+/// Histogram of document lengths without empty bins, ascending. Lengths up to nine have bins of
+/// their own.
 pub(super) fn lengths_of(corpus: &Corpus) -> Vec<LengthBin> {
     let mut bins: BTreeMap<u64, LengthBin> = BTreeMap::new();
     for document in corpus.documents() {
@@ -60,13 +60,13 @@ pub(super) fn lengths_of(corpus: &Corpus) -> Vec<LengthBin> {
     bins.into_values().collect()
 }
 
-/// The longest length of the bin that `length` is in: the bins end at 10^(i / 20), rounded down.
+/// Largest length of the bin that contains `length`: bins end at 10^(i / 20), rounded down.
 fn longest_with(length: u64) -> u64 {
     if length == 0 {
         return 0;
     }
     let end = |i: f64| 10f64.powf(i / BINS_A_DECADE).floor() as u64;
-    // One too low is as likely as one too high, where the logarithm is rounded.
+    // Rounding of the logarithm can put it one too low or one too high.
     let near = ((length as f64).log10() * BINS_A_DECADE).ceil() - 1.0;
     (0..).map(|i| end(near + f64::from(i))).find(|&end| end >= length).unwrap_or(length)
 }
@@ -92,7 +92,7 @@ mod tests {
         assert!(ends.is_sorted());
         for (length, &end) in ends.iter().enumerate() {
             assert!(end >= length as u64 && end as f64 <= 1.0 + 1.13 * length as f64, "{length}");
-            // The end of a bin is in it.
+            // The end of a bin belongs to it.
             assert_eq!(longest_with(end), end);
         }
         assert_eq!(longest_with(1000), 1000);

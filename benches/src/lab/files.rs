@@ -1,4 +1,4 @@
-//! Files that are whole or not there.
+//! Atomic writing of files and reports.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::LabError;
 use super::plot::Scene;
 
-/// Writes beside the target and renames, so that an interruption leaves no half of a file behind.
+/// Writes to a temporary file and renames it, so that an interruption leaves no partial file.
 pub(super) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -22,18 +22,18 @@ pub(super) fn write_whole(
         out.flush()
     });
     written.and_then(|()| fs::rename(&partial, path)).map_err(|error| {
-        // Its own failure says nothing new: the file may never have been there.
+        // The first error is reported; the file may not exist.
         let _ = fs::remove_file(&partial);
         LabError::write(path)(error)
     })
 }
 
-/// [`write_whole`] of bytes that are at hand.
+/// [`write_whole`] for bytes in memory.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     write_whole(path, |out| out.write_all(bytes))
 }
 
-/// Writes a report: files by their names, and plots as SVG and PNG; returns the paths.
+/// Writes a report: text files by name, and plots as SVG and PNG. Returns the paths.
 pub(super) fn write_report(
     directory: &Path,
     files: Vec<(String, Vec<u8>)>,
@@ -51,7 +51,7 @@ pub(super) fn write_report(
     files.into_iter().chain(drawn).map(write).collect()
 }
 
-/// Reads a plan of any kind; `name` is where its name is, which is the file's where it has none.
+/// Reads a plan of any kind. `name` accesses its name, which defaults to the file's.
 pub(super) fn read_plan<P: DeserializeOwned>(
     path: &Path,
     name: impl FnOnce(&mut P) -> &mut String,

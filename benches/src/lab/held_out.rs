@@ -1,11 +1,12 @@
-//! Documents held out of training, and how well topics foretell them.
+//! Held-out documents and their perplexity.
 //!
-//! Every method trains on the same rest and is judged by the same code from its φ alone:
-//! [document completion](lda_core::eval::perplexity), with the cell's α for everybody. It is the one
-//! figure that compares Gibbs samplers with variational programs, which have no assignments and so
-//! no log joint.
+//! Every method trains on the same remaining documents and is evaluated by the same code from its φ
+//! alone: [document completion](lda_core::eval::perplexity), with the cell's α for every method. It
+//! is the one figure that compares Gibbs samplers with variational programs, which have no
+//! assignments and so no log joint.
 //!
-//! Cost of an evaluation: 50 sweeps over half the held-out tokens, O(K) a token where φ has no zeros.
+//! Cost of an evaluation: 50 sweeps over half the held-out tokens, O(K) per token if φ has no
+//! zeros.
 
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
@@ -15,28 +16,28 @@ use lda_core::random::mix;
 
 use super::LabError;
 
-/// Keeps the choice of documents apart from other uses of their numbers.
+/// Salt that makes the choice of documents independent of other hashes of their numbers.
 const SALT: u64 = 0x68656c642d6f7574;
 
-/// A corpus in two parts over one vocabulary.
+/// A corpus split in two parts over one vocabulary.
 pub(super) struct Split {
-    /// What is trained on.
+    /// Training documents.
     pub training: Corpus,
-    /// What is not, if anything.
+    /// Held-out documents, if any.
     pub held_out: Option<Corpus>,
 }
 
 impl Split {
-    /// Holds out about `share` of the documents; all are trained on, if that is `None`.
+    /// Holds out about `share` of the documents; none if it is `None`.
     ///
-    /// A document is chosen by a hash of its number, so the same are for every method and seed,
-    /// and those of a smaller share are among those of a larger one.
+    /// A document is chosen by a hash of its number, so the choice is the same for every method and
+    /// seed, and a larger share includes the documents of a smaller one.
     pub fn new(corpus: Corpus, share: Option<f64>) -> Result<Self, LabError> {
         let Some(share) = share else { return Ok(Self { training: corpus, held_out: None }) };
         let limit = (share * u64::MAX as f64) as u64;
         let is_held_out = |d: usize| mix(d as u64 ^ SALT) < limit;
         let part = |held_out: bool| {
-            // A corpus has at most 2^32 words, ids are below.
+            // A corpus has at most 2^32 words, with smaller ids.
             let mut builder = CorpusBuilder::new().num_words(corpus.num_words() as u32);
             for (d, document) in corpus.documents().enumerate() {
                 if is_held_out(d) == held_out {
@@ -83,7 +84,7 @@ mod tests {
         let parts = [held_out.word_frequencies(), split.training.word_frequencies()];
         let both: Vec<u64> = parts[0].iter().zip(&parts[1]).map(|(a, b)| a + b).collect();
         assert_eq!(both, corpus(1000).word_frequencies());
-        // A larger share holds out the same and more.
+        // A larger share holds out the same documents and more.
         let more = Split::new(corpus(1000), Some(0.4)).unwrap().held_out.unwrap();
         let words = |corpus: &Corpus| -> Vec<bool> {
             corpus.word_frequencies().into_iter().skip(1).map(|n| n > 0).collect()

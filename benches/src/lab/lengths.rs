@@ -1,18 +1,18 @@
-//! Likelihood by document length: where a sampler is ahead on long documents and behind on short
-//! ones, one number for the whole corpus hides it.
+//! Likelihood by document length. One number for the whole corpus hides a sampler that is ahead on
+//! long documents and behind on short ones.
 
 use lda_core::Corpus;
 use lda_core::model::TopicModel;
 use lda_core::special::LnGammaRatio;
 
-/// Log likelihood a token of the documents of each bin, None where a bin has no tokens: ln φ of
-/// each token's word in its topic, and ln p(z_d | α). `bins` are the bins' longest lengths,
-/// ascending; one more takes what is longer than all.
+/// Log likelihood per token of the documents of each bin, `None` for a bin without tokens: ln φ of
+/// each token's word in its topic, and ln p(z_d | α). `bins` are the bins' largest lengths,
+/// ascending; one more bin takes longer documents.
 ///
-/// φ is shared by all documents, so bins do not add up to the log joint: its word part weighs
-/// φ itself too.
+/// φ is shared by all documents, so bins do not add up to the log joint, whose word part weighs φ
+/// itself too.
 ///
-/// `assigned` gives the topics of a document's tokens, by ascending word.
+/// `assigned` returns the topics of a document's tokens, by ascending word.
 pub(super) fn by_length<'a>(
     model: &TopicModel,
     assigned: impl Fn(usize) -> &'a [u32],
@@ -24,7 +24,7 @@ pub(super) fn by_length<'a>(
     let (alpha, beta) = (model.alpha(), by_word.beta());
     let ln_totals: Vec<f64> =
         by_word.totals().iter().map(|&total| (total as f64 + beta * words as f64).ln()).collect();
-    // The lab's α is the same for every topic.
+    // The lab's α is equal for all topics.
     let rising = LnGammaRatio::new(alpha.get(0));
     let length = LnGammaRatio::new(alpha.sum(topics));
     let mut sums = vec![(0u64, 0.0); bins.len() + 1];
@@ -57,7 +57,7 @@ pub(super) fn by_length<'a>(
     sums.into_iter().map(|(tokens, log)| (tokens > 0).then(|| log / tokens as f64)).collect()
 }
 
-/// Names of the bins of longest lengths `bins`: "1-100", "101-600", "over 600".
+/// Names of the bins with largest lengths `bins`: "1-100", "101-600", "over 600".
 pub(super) fn names(bins: &[u64]) -> Vec<String> {
     let mut names = Vec::new();
     let mut first = 1;
@@ -88,7 +88,8 @@ mod tests {
             builder.push_tokens(words).unwrap();
         }
         let corpus = builder.build().unwrap();
-        // With one topic, all follows by hand: V = 3, C_w = (3, 3, 4), N = 10, β = 1, p(z | α) = 1.
+        // With one topic everything can be computed by hand: V = 3, C_w = (3, 3, 4), N = 10, β = 1,
+        // p(z | α) = 1.
         let options = Options { topics: 1, beta: 1.0, ..Options::default() };
         let trainer = Trainer::new(&corpus, &options).unwrap();
         let (common, rare) = ((5.0f64 / 13.0).ln(), (4.0f64 / 13.0).ln());

@@ -1,7 +1,8 @@
-//! An adapter's process: where its program is, how it is started, what it says.
+//! The process of an adapter: its location, start and messages.
 //!
-//! The program is `baselines/baseline` of this crate, or of the directory `$LDA_BASELINES`; it gets the
-//! baseline's name as its only argument. See [`protocol`](super::protocol) for the rest.
+//! The program is `baselines/baseline` of this package, or of the directory `$LDA_BASELINES`; it
+//! gets the baseline's name as its only argument. The messages are described in
+//! [`protocol`](super::protocol).
 
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::super::{Baseline, LabError};
 use super::lines::Lines;
 use super::protocol::Report;
 
-/// Longest line of an adapter. Options are the longest thing it has to say.
+/// Longest line of an adapter; options are the longest message.
 const MOST_BYTES: usize = 1 << 16;
 
 /// A running adapter.
@@ -51,7 +52,7 @@ impl Adapter {
         Ok(adapter)
     }
 
-    /// What it says next; `None` if it has ended.
+    /// Next message; `None` if the adapter has ended.
     pub(super) fn next(&mut self) -> Result<Option<Report>, LabError> {
         let baseline = self.baseline;
         let fail = |message: String| LabError::Baseline { baseline, message };
@@ -63,13 +64,13 @@ impl Adapter {
         report.map_err(|error| fail(format!("standard output, line {number}: {error}")))
     }
 
-    /// Answers an evaluation, or gives it its job.
+    /// Sends the job, or the reply to an evaluation.
     pub(super) fn say(&mut self, line: &str) {
-        // One that is gone already says so by its status.
+        // If the adapter has exited, its status reports it.
         let _ = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
     }
 
-    /// Waits for its end, which should be a good one.
+    /// Waits for the adapter and checks its exit status.
     pub(super) fn end(mut self) -> Result<(), LabError> {
         drop(self.input);
         let status = self.child.wait();
@@ -83,15 +84,16 @@ impl Adapter {
         Err(LabError::Baseline { baseline: self.baseline, message })
     }
 
-    /// Ends it at once. What it started ends with the run's group of processes.
+    /// Kills the adapter. Its own children end with the run's process group.
     pub(super) fn kill(mut self) {
-        // It may have ended by itself, which is as well.
+        // It may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether there is a program at all. Whether a package is there, only its adapter can say.
+/// Checks that the program exists. Whether a Python package is installed only its adapter can find
+/// out.
 fn installed(baseline: Baseline) -> Result<(), LabError> {
     let missing = |remedy: String| {
         Err(LabError::Baseline { baseline, message: format!("not installed: {remedy}") })

@@ -1,12 +1,12 @@
-//! The topic of every token, as a baseline wrote it down.
+//! The topic of every token, as written by a baseline.
 //!
 //! ```text
 //! assignments D V K
-//! word:topic word:topic ...      one line a document, empty if it has no tokens; ids from 0
+//! word:topic word:topic ...      one line per document, empty without tokens; ids from 0
 //! ```
 //!
-//! A baseline's counts are believed only if they are the corpus's: every document must have its own
-//! words, each as often as it occurs. What is read is bounded by what the corpus has.
+//! A baseline's counts are accepted only if they match the corpus: every document must have its own
+//! words with the right counts. Reading is bounded by the size of the corpus.
 
 use std::io::BufRead;
 use std::ops::Range;

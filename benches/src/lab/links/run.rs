@@ -1,4 +1,4 @@
-//! One run of an arm: a process a node.
+//! One run of an arm, with one process per node.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -12,13 +12,13 @@ use super::super::{LabError, Machine};
 use super::network::Network;
 use super::{EpochLine, LinksRun, Of};
 
-/// Between two looks at how nodes stand.
+/// Interval between two polls of the nodes.
 const LOOK: Duration = Duration::from_millis(50);
-/// No epoch takes longer.
+/// Timeout of an epoch.
 const LONGEST_EPOCH: Duration = Duration::from_secs(1800);
 const PORT: u16 = 7000;
 
-/// Processes, which end with this.
+/// Child processes, ended on drop.
 struct Nodes(Vec<Child>);
 
 impl Drop for Nodes {
@@ -36,7 +36,7 @@ pub(super) fn run(
     program: &Path,
     tell: &dyn Fn(&str),
 ) -> Result<LinksRun, LabError> {
-    // `ip netns exec` keeps no working directory that means anything to a configuration.
+    // `ip netns exec` does not keep the working directory, so paths must be absolute.
     let absolute = |path: &Path| {
         std::path::absolute(path).map_err(|source| LabError::Read { path: path.to_owned(), source })
     };
@@ -68,7 +68,7 @@ pub(super) fn run(
         let mut command = network.command(node, program);
         command.args(["node", "--end-with-input", "--role", role, "--index", &index.to_string()]);
         command.arg("--config").arg(&configuration);
-        // With its input the node ends, should the lab be killed.
+        // A node ends when its input closes, also if the lab is killed.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(to);
         let started = lead_group(&mut command).spawn();
         nodes.0.push(started.map_err(|error| failed(of, &error.to_string()))?);
@@ -122,7 +122,7 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
         nodes.map(|node| format!("{}:{PORT}", network.address(node))).collect()
     };
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "documents = {:?}\n", documents.to_string_lossy());
     let _ = writeln!(text, "[training]\n{training}");
     let (workers, all) = (1 + of.servers, 1 + of.servers + of.workers);
@@ -136,7 +136,7 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
     text
 }
 
-/// Until all nodes have ended.
+/// Waits until all nodes have ended.
 fn watch(
     of: &Of,
     nodes: &mut Nodes,
@@ -189,7 +189,7 @@ fn watch(
     }
 }
 
-/// Lines of the log that are there, all whole.
+/// Complete lines of the log so far.
 fn lines(log: &Path) -> Result<Vec<EpochLine>, LabError> {
     let text = fs::read_to_string(log)
         .map_err(|source| LabError::Read { path: log.to_owned(), source })?;

@@ -1,13 +1,14 @@
-//! What moves between workers and servers, and how evenly: LDA*'s figures 12 to 14 and its lesion study.
+//! Traffic between workers and servers, and its balance: LDA*'s figures 12 to 14 and its lesion
+//! study.
 //!
-//! A cluster of hundreds of nodes is run in one process ([`lda_dist::together`]): every request and every answer is
-//! written and read as it would be, and its bytes are counted, so that they are exact; nothing is sent. **Arms** differ
-//! in how the work is divided, and are run on the same documents with the same seed.
+//! A cluster of hundreds of nodes runs in one process: every request and reply is encoded and
+//! decoded as in a real run and its bytes are counted, so byte counts are exact; nothing is sent.
+//! **Arms** differ in the division of the work and run on the same documents with the same seed.
 //!
 //! ```toml
 //! corpora = ["reddit"]
 //! topics = 8000
-//! parts = [300, 1000]    # shards of the documents, one a worker
+//! parts = [300, 1000]    # shards of the documents, one per worker
 //! epochs = 30
 //!
 //! [arm.symmetric]
@@ -15,8 +16,8 @@
 //! [arm.asymmetric]
 //! ```
 //!
-//! All arms of a corpus and a number of parts are compared with the first by name in [`TrafficPlan::beside`]. A
-//! finished run is kept, so that an interrupted plan goes on.
+//! All arms of a corpus and a number of parts are compared with the one that
+//! [`TrafficPlan::beside`] names. Finished runs are stored, so that an interrupted plan continues.
 
 mod plan;
 mod report;
@@ -39,43 +40,43 @@ use super::{CorpusName, LabError, Machine};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TrafficRun {
-    /// What was run.
+    /// The request.
     pub of: Of,
-    /// Where.
+    /// Machine and build.
     pub machine: Machine,
-    /// Tokens of the documents, and how many words have some.
+    /// Tokens of the corpus.
     pub tokens: u64,
-    /// Words.
+    /// Words that occur.
     pub words: u64,
-    /// Servers and partitions that there were.
+    /// Number of servers.
     pub servers: u32,
-    /// Partitions of the words.
+    /// Number of word partitions.
     pub partitions: u32,
-    /// Rounds an epoch.
+    /// Rounds per epoch.
     pub rounds: u16,
-    /// By epoch.
+    /// Traffic of each epoch.
     pub epochs: Vec<EpochTraffic>,
 }
 
-/// Which run: arms of one corpus and one number of parts are compared.
+/// Identity of a run. Arms of one corpus and one number of parts are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Of {
-    /// The documents.
+    /// Corpus.
     pub corpus: CorpusName,
-    /// K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Shards.
+    /// Number of shards.
     pub parts: u16,
     /// Name of the arm.
     pub arm: String,
-    /// What it is.
+    /// Options of the arm.
     pub options: Arm,
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: u32,
-    /// How often it is run.
+    /// Number of repeats.
     pub repeats: u32,
-    /// Seed.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -85,10 +86,11 @@ impl Of {
     }
 }
 
-/// Runs what is not there yet, and writes tables and plots; returns the files. `tell` is given lines for people.
+/// Runs what is not stored, writes tables and plots, and returns the files. `tell` receives
+/// progress lines.
 ///
 /// # Errors
-/// [`LabError`], the first one; what was finished by then is kept.
+/// The first [`LabError`]; runs finished before it are stored.
 pub fn run(
     plan: &TrafficPlan,
     directory: &Path,
@@ -96,7 +98,7 @@ pub fn run(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<PathBuf>, LabError> {
     plan.check()?;
-    // Before several runs look for them.
+    // Check before concurrent runs look for them.
     for corpus in &plan.corpora {
         corpus.file(&directory.join("corpora"))?;
     }
@@ -109,7 +111,7 @@ pub fn run(
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(of) = cells.get(at) else { break };
             let done = get(of, directory, again, tell);
-            // What is left would be for nothing.
+            // After an error the remaining runs are not needed.
             if done.is_err() {
                 next.store(cells.len(), Ordering::Relaxed);
             }
@@ -128,7 +130,7 @@ pub fn run(
     report::write(plan, &runs, directory)
 }
 
-/// A run that is there, or is made.
+/// Loads a run, or makes it.
 fn get(
     of: &Of,
     directory: &Path,

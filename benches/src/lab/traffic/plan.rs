@@ -1,4 +1,4 @@
-//! What to compare.
+//! Plan of a traffic comparison.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,34 +11,34 @@ use super::super::files::read_plan;
 use super::super::{CorpusName, LabError};
 use super::Of;
 
-/// What to compare.
+/// Plan of a traffic comparison, as a TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrafficPlan {
-    /// For headings; the file's name unless given.
+    /// Heading of reports. Defaults to the file's name.
     pub name: String,
-    /// Documents.
+    /// Corpora.
     pub corpora: Vec<CorpusName>,
-    /// K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Shards of the documents.
+    /// Numbers of shards.
     pub parts: Vec<u16>,
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: u32,
-    /// Seed.
+    /// Random seed.
     pub seed: u64,
-    /// Runs at once, each on a thread of its own.
+    /// Number of runs at once, each on its own thread.
     pub jobs: usize,
-    /// How often each is run: of a server's CPU seconds in an epoch the least count, in which the machine has disturbed
-    /// it least. All else is the same each time, which is checked.
+    /// Repeats of each run. For a server's CPU seconds the smallest value counts, in which the
+    /// machine disturbed it least. Everything else must be equal in all repeats, which is checked.
     pub repeats: u32,
-    /// The arm that others are compared with.
+    /// Name of the arm that others are compared with.
     pub beside: String,
-    /// By name.
+    /// Divisions of the work, by name.
     pub arm: BTreeMap<String, Arm>,
 }
 
-/// How the work is divided. What is left out is as by default: LDA*'s architecture with all that it has.
+/// A division of the work. The defaults are LDA*'s full architecture.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Arm {
@@ -46,43 +46,44 @@ pub struct Arm {
     pub routing: Route,
     /// `balanced` (default), `skew-aware`, `range`, `hash` or `rendezvous`.
     pub partitioner: Placing,
-    /// Servers; as many as parts unless given.
+    /// Number of servers. Defaults to the number of parts.
     pub servers: Option<u32>,
-    /// Partitions of the words; as many as servers unless given.
+    /// Number of word partitions. Defaults to the number of servers.
     pub partitions: Option<u32>,
-    /// Ranges of words that are placed on servers and merged to `partitions`; default: as many.
+    /// Number of word ranges that are placed on servers and merged to `partitions`. Defaults to
+    /// `partitions`.
     pub ranges: u32,
-    /// Rounds an epoch; 1 unless given.
+    /// Rounds per epoch. Defaults to 1.
     pub rounds: Option<u16>,
 }
 
-/// Which words' rows are pulled.
+/// Rule for pulling rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// Whatever takes fewer bytes.
+    /// Each word by the way that takes fewer bytes.
     #[default]
     Cheapest,
-    /// All.
+    /// Pull all rows.
     Pull,
-    /// None.
+    /// Push all tokens.
     Push,
 }
 
-/// How words find their servers.
+/// Rule for placing words on servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placing {
-    /// One by one, by what words cost at first and later.
+    /// Word by word, balancing the cost at the start and later.
     #[default]
     Balanced,
-    /// Ranges of about equal cost, each to the server that has least.
+    /// Ranges of about equal cost, each to the least loaded server.
     SkewAware,
-    /// Ranges of equally many words, in turn.
+    /// Ranges of equally many words, round robin.
     Range,
-    /// By a hash.
+    /// By a hash of the word.
     Hash,
-    /// By a hash, each partition to the server that is first for it.
+    /// Partitions by a hash of the word, servers by rendezvous hashing.
     Rendezvous,
 }
 
@@ -112,7 +113,7 @@ impl TrafficPlan {
         read_plan(path, |plan: &mut Self| &mut plan.name)
     }
 
-    /// Whether there is something to run, and can be.
+    /// Checks that there is something to run and that it can run.
     ///
     /// # Errors
     /// [`LabError::Value`]; [`LabError::NoCorpus`].
@@ -145,7 +146,7 @@ impl TrafficPlan {
         self.corpora.iter().try_for_each(CorpusName::check)
     }
 
-    /// All runs, those that are compared one after the other.
+    /// All runs; those that are compared follow each other.
     pub fn runs(&self) -> Vec<Of> {
         let mut runs = Vec::new();
         for corpus in &self.corpora {
@@ -167,7 +168,7 @@ impl TrafficPlan {
 }
 
 impl Arm {
-    /// For so many shards, of so many words.
+    /// Options for this number of shards and words.
     pub(super) fn options(&self, parts: u16, words: u32) -> Options {
         let servers = self.servers.unwrap_or(parts.into()).min(words);
         let partitions = self.partitions.unwrap_or(servers).min(words);

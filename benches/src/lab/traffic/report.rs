@@ -1,4 +1,4 @@
-//! `traffic.csv`, `summary.md` and plots.
+//! Writes `traffic.csv`, `summary.md` and the plots.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn write(
     write_report(directory, files, draw(plan, runs))
 }
 
-/// One row an epoch. Names have no commas.
+/// One CSV row per epoch. Names contain no commas.
 fn csv(runs: &[TrafficRun]) -> String {
     let mut out = "corpus,topics,parts,arm,servers,partitions,rounds,tokens,epoch,bytes,sizes,routes,rows,gained,pushed,\
                    answers,totals,plain_rows,plain_gained,plain_pushed,plain_answers,pushed_tokens,heaviest_bytes,\
@@ -30,7 +30,7 @@ fn csv(runs: &[TrafficRun]) -> String {
         let TrafficRun { of, servers, partitions, rounds, tokens, .. } = run;
         for epoch in &run.epochs {
             let EpochTraffic { bytes, plain, pushed_tokens, .. } = epoch;
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 out,
                 "{},{},{},{},{servers},{partitions},{rounds},{tokens},{},{},{},{},{},{},{},{},{},{},{},{},{},\
@@ -82,7 +82,7 @@ fn beside<'a>(
     runs.iter().find(is_like)
 }
 
-/// How much less, in percent.
+/// Reduction in percent.
 fn less(bytes: u64, than: u64) -> f64 {
     100.0 * (1.0 - bytes as f64 / than as f64)
 }
@@ -150,7 +150,7 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
     out
 }
 
-/// How long each kind of content is beside plain lists.
+/// Encoded size of each kind of content relative to plain lists.
 fn encoding(runs: &[TrafficRun]) -> String {
     let mut out = "\nMB of each kind of content, and how many times as long it is as lists of 32-bit numbers:\n\n\
                    | corpus | parts | arm | epoch | rows | | gained | | documents | | answers | |\n\
@@ -248,7 +248,7 @@ fn draw(plan: &TrafficPlan, runs: &[TrafficRun]) -> Vec<(String, Scene)> {
     scenes
 }
 
-/// How much less each arm moves than the one beside it, by tokens a part.
+/// Reduction of each arm's bytes relative to the reference, by tokens per part.
 fn draw_reduction(plan: &TrafficPlan, runs: &[TrafficRun]) -> Option<Scene> {
     let mut curves: Vec<Curve> = Vec::new();
     for corpus in &plan.corpora {

@@ -14,7 +14,7 @@ use super::super::{LabError, Machine};
 use super::tally::{Tally, Watched, take_least};
 use super::{Of, TrafficRun};
 
-/// β of all of these figures.
+/// Topic-word prior β of all traffic runs.
 const BETA: f64 = 0.01;
 
 pub(super) fn run(
@@ -62,7 +62,7 @@ pub(super) fn run(
     })
 }
 
-/// One repeat.
+/// Runs one repeat.
 fn once(
     of: &Of,
     corpus: &Corpus,

@@ -1,4 +1,4 @@
-//! What an epoch has moved, by kind and by server, and what it would have in a plain encoding.
+//! Traffic of an epoch by kind and by server, and its size in a plain encoding.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Kinds {
-    /// How long rows are.
+    /// Row lengths, which decide the routes.
     pub sizes: u64,
-    /// Which are pulled.
+    /// Routes: which words are pulled.
     pub routes: u64,
-    /// Rows.
+    /// Pulled rows.
     pub rows: u64,
-    /// What they have gained.
+    /// Deltas of pulled rows.
     pub gained: u64,
-    /// Documents and their tokens.
+    /// Pushed documents and their tokens.
     pub pushed: u64,
-    /// Their topics.
+    /// New topics of pushed tokens.
     pub answers: u64,
-    /// C_k.
+    /// Totals C_k.
     pub totals: u64,
 }
 
 impl Kinds {
-    /// All.
+    /// Sum over all kinds.
     pub fn total(&self) -> u64 {
         let Self { sizes, routes, rows, gained, pushed, answers, totals } = self;
         sizes + routes + rows + gained + pushed + answers + totals
     }
 
-    /// What a plain encoding has too: rows, what they have gained, documents, topics.
+    /// Bytes of the kinds that a plain encoding has too: rows, deltas, documents, topics.
     pub fn content(&self) -> u64 {
         self.rows + self.gained + self.pushed + self.answers
     }
@@ -46,34 +46,35 @@ impl From<Bytes> for Kinds {
     }
 }
 
-/// An epoch.
+/// Traffic of one epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct EpochTraffic {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: u32,
     /// Bytes that move.
     pub bytes: Kinds,
-    /// Bytes of the same content as rows of 32-bit numbers: a topic and a count an entry, a word and a topic a pushed
-    /// token, where each row begins; a topic an answered token.
+    /// Bytes of the same content as rows of 32-bit numbers: topic and count per entry, word and
+    /// topic per pushed token, an offset per row, a topic per answered token.
     pub plain: Kinds,
     /// Tokens that servers sample.
     pub pushed_tokens: u64,
-    /// Bytes to and from the heaviest server, over the mean.
+    /// Bytes to and from the heaviest server over the mean.
     pub heaviest_bytes: f64,
-    /// CPU seconds of the server that has most, over the mean; of each those of the repeat in which they are least.
+    /// CPU seconds of the busiest server over the mean; the smallest value over the repeats for
+    /// each server.
     pub heaviest_seconds: f64,
     /// CPU seconds of all servers, in the first repeat.
     pub server_seconds: f64,
-    /// Seconds of the whole epoch, on one thread.
+    /// Seconds of the whole epoch on one thread.
     pub seconds: f64,
-    /// log p(W, Z) a token, after the last.
+    /// log p(W, Z) per token, after the last epoch.
     pub log_joint_per_token: Option<f64>,
 }
 
-/// Sees an epoch.
+/// Counts the traffic of an epoch.
 pub(super) struct Tally {
-    /// Time that this thread has worked.
+    /// Returns the CPU time of this thread.
     clock: fn() -> Duration,
     begun: Duration,
     bytes: Vec<u64>,
@@ -109,7 +110,7 @@ impl Tally {
         }
     }
 
-    /// What an exchange would take in rows of 32-bit numbers.
+    /// Adds the size of an exchange as rows of 32-bit numbers.
     fn add_plain(&mut self, exchange: &Exchange<'_>) {
         let rows = rows_bytes(exchange.rows, exchange.entries);
         match exchange.kind {
@@ -127,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// The epoch, and each server's seconds of CPU time; begins the next.
+    /// Returns the epoch and the CPU seconds of each server, and starts the next epoch.
     pub fn end(&mut self, epoch: u32, bytes: Bytes, seconds: f64) -> Watched {
         let ended = EpochTraffic {
             epoch,
@@ -147,11 +148,11 @@ impl Tally {
     }
 }
 
-/// An epoch, and the CPU seconds of each server.
+/// An epoch and the CPU seconds of each server.
 pub(super) type Watched = (EpochTraffic, Vec<f64>);
 
-/// Takes a server's CPU seconds of another repeat where they are less. False, and nothing is taken, if not the same has
-/// moved.
+/// Takes a server's CPU seconds of another repeat if they are smaller. Returns false and changes
+/// nothing if the traffic of the repeats differs.
 pub(super) fn take_least(kept: &mut [Watched], other: &[Watched]) -> bool {
     let moved = |epoch: &EpochTraffic| (epoch.bytes, epoch.plain);
     let is_same = |((one, _), (other, _)): (&Watched, &Watched)| moved(one) == moved(other);
@@ -165,12 +166,12 @@ pub(super) fn take_least(kept: &mut [Watched], other: &[Watched]) -> bool {
     true
 }
 
-/// Rows of 32-bit numbers, and where each begins.
+/// Size of rows of 32-bit numbers with one offset per row.
 fn rows_bytes(rows: u64, entries: u64) -> u64 {
     8 * entries + 4 * rows
 }
 
-/// The largest over the mean.
+/// Largest value over the mean.
 fn heaviest(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let mean = values.clone().sum::<f64>() / values.len() as f64;
     values.fold(0.0, f64::max) / mean
@@ -205,7 +206,7 @@ mod tests {
         assert!(take_least(&mut kept, &[watched(7, &[1.0, 5.0, 4.0])]));
         assert_eq!(kept[0].1, [1.0, 1.0, 2.0]);
         assert_eq!(kept[0].0.heaviest_seconds, 1.5);
-        // What has moved otherwise is another run.
+        // Other traffic means another run.
         assert!(!take_least(&mut kept, &[watched(8, &[0.5, 0.5, 0.5])]));
         assert!(!take_least(&mut kept, &[]));
         assert_eq!(kept[0].1, [1.0, 1.0, 2.0]);
@@ -252,7 +253,7 @@ mod tests {
         // 80 bytes and 40; 20 ms and 40.
         assert!((epoch.heaviest_bytes - 80.0 / 60.0).abs() < 1e-12);
         assert!((epoch.heaviest_seconds - 40.0 / 30.0).abs() < 1e-9);
-        // The next begins from nothing.
+        // The next epoch starts at zero.
         let (next, _) = tally.end(5, Bytes::default(), 1.0);
         assert_eq!(
             (next.plain, next.pushed_tokens, next.server_seconds),
