@@ -20,15 +20,16 @@ use super::lines::Lines;
 const HEADER: usize = 64;
 const TOKEN: usize = 22;
 
-/// Topics of all tokens, with the counts that follow from them.
+/// Topics of all tokens, and the counts derived from them.
 #[derive(Debug)]
 pub(super) struct Assignments {
     num_topics: usize,
     /// Topics by document, within a document by ascending word.
     topics: Vec<u32>,
-    /// `starts[d]..starts[d + 1]` are document d's.
+    /// `topics[starts[d]..starts[d + 1]]` belong to document d.
     starts: Vec<usize>,
-    /// `offsets[w]..offsets[w + 1]` are word w's `entries`: (topic, tokens), topics ascending.
+    /// `entries[offsets[w]..offsets[w + 1]]` is the row of word w: (topic, tokens), topics
+    /// ascending.
     offsets: Vec<usize>,
     entries: Vec<(u32, u32)>,
     totals: Vec<u64>,
@@ -38,7 +39,7 @@ impl Assignments {
     /// Reads the topics of the corpus's tokens.
     ///
     /// # Errors
-    /// The first line that is not what it should be, and why.
+    /// The first malformed line, and what is wrong with it.
     pub(super) fn read(reader: impl BufRead, corpus: &Corpus, topics: u32) -> Result<Self, String> {
         let (documents, words) = (corpus.num_documents(), corpus.num_words());
         let mut lines = Lines::new(reader);
@@ -49,7 +50,7 @@ impl Assignments {
         }
         let tokens = corpus.num_tokens() as usize;
         let mut starts = vec![0];
-        // Ordered by word, they give the rows of words.
+        // Sorted by word, the pairs give the word rows.
         let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(tokens);
         for d in 0..documents {
             let length = corpus.doc_length(d) as usize;
@@ -79,7 +80,7 @@ impl Assignments {
         let mut totals = vec![0u64; num_topics];
         for run in pairs.chunk_by(|a, b| a == b) {
             let (word, topic) = run[0];
-            // A word has no more tokens in a document than 32 bits count; in a corpus it may.
+            // A word's tokens in a document fit 32 bits; in the corpus they may not.
             entries.push((topic, u32::try_from(run.len()).unwrap_or(u32::MAX)));
             offsets[word as usize + 1] += 1;
             totals[topic as usize] += run.len() as u64;
@@ -124,7 +125,7 @@ fn document(
     Ok(())
 }
 
-/// Whether sorted pairs have the document's words, each as often as it occurs.
+/// Whether sorted pairs contain the document's words with the right counts.
 fn agree(
     pairs: &[(u32, u32)],
     mut document: impl Iterator<Item = (u32, u32)>,

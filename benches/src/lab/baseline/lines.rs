@@ -1,8 +1,8 @@
-//! Lines of a file that nobody vouches for.
+//! Bounded reading of lines from untrusted files.
 
 use std::io::{BufRead, Read};
 
-/// Reads line by line, never more than it was told a line may have.
+/// Reads line by line, never more bytes than the caller's limit.
 pub(super) struct Lines<R> {
     reader: R,
     number: u64,
@@ -14,10 +14,10 @@ impl<R: BufRead> Lines<R> {
         Self { reader, number: 0, line: Vec::new() }
     }
 
-    /// The next line without its end, `None` after the last. `most` is its length in bytes, at most.
+    /// Next line without its end, `None` after the last. `most` is the limit in bytes.
     ///
     /// # Errors
-    /// What is wrong with it, with its number.
+    /// What is wrong with the line, with its number.
     pub(super) fn next(&mut self, most: usize) -> Result<Option<&str>, String> {
         self.line.clear();
         self.number += 1;
@@ -38,14 +38,14 @@ impl<R: BufRead> Lines<R> {
         text.map(Some).map_err(|_| format!("line {number}: not UTF-8"))
     }
 
-    /// The next line, which has to be there.
+    /// Next line, which must exist.
     pub(super) fn expect(&mut self, most: usize, what: &str) -> Result<&str, String> {
         let number = self.number + 1;
         let line = self.next(most)?;
         line.ok_or_else(|| format!("line {number}: the file ends before {what}"))
     }
 
-    /// That nothing follows but blanks.
+    /// Checks that only blanks follow.
     pub(super) fn end(&mut self) -> Result<(), String> {
         match self.next(0) {
             Ok(None | Some("")) => Ok(()),
@@ -53,7 +53,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Number of the line that was read last, from 1.
+    /// Number of the last line read, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }

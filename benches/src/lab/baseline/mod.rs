@@ -1,12 +1,12 @@
-//! One run of a baseline, side by side with ours: same corpus, same priors, same judge.
+//! Runs a baseline under the same conditions as our samplers: same corpus, same priors, same
+//! evaluator.
 //!
-//! An [adapter](adapter) drives the user's own installation and writes down the state of its
-//! training at every evaluation, as [assignments] or [weights]. Likelihood and perplexity are
-//! computed here, by the same functions as for our samplers; what a baseline prints of itself is not
-//! looked at.
+//! An [adapter](adapter) drives the user's own installation and writes the state of its training at
+//! every evaluation, as [assignments] or [weights]. Likelihood and perplexity are computed here, by
+//! the functions that evaluate our samplers; figures that a baseline prints are ignored.
 //!
-//! What is not the same: baselines that are programs are measured from outside. What is in their clock is
-//! said by their adapter and kept in the record.
+//! One difference remains: baselines are measured from outside the process. Their adapter states
+//! what its clock includes, and the record keeps that.
 
 mod adapter;
 mod assignments;
@@ -37,7 +37,8 @@ use adapter::Adapter;
 use assignments::Assignments;
 use protocol::{Evaluated, Report};
 
-/// Runs a baseline; `evaluated(point, tokens of the corpus, tokens a CPU second)` hears of every state.
+/// Runs a baseline and calls `evaluated(point, tokens of the corpus, tokens per CPU second)` for
+/// every state.
 pub(super) fn run(
     baseline: Baseline,
     job: &Job,
@@ -91,7 +92,7 @@ pub(super) fn run(
     })
 }
 
-/// Judges every state until the adapter is done; `None` if it ended before.
+/// Evaluates every state until the adapter is done; `None` if it ended before.
 fn converse(
     adapter: &mut Adapter,
     judge: &Judge<'_>,
@@ -143,7 +144,7 @@ impl Judge<'_> {
         }
         let path = self.file(&state.file)?;
         let judged = self.judge(&path);
-        // A state is large and there are many.
+        // States are large and many, so each is removed after its evaluation.
         fs::remove_file(&path).map_err(LabError::write(&path))?;
         let judged = judged?;
         Ok(Point {
@@ -154,7 +155,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Only what lies in the scratch directory is read, since it is then removed.
+    /// INVARIANT: only files of the scratch directory are read, since they are then removed.
     fn file(&self, name: &str) -> Result<PathBuf, LabError> {
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
         let path = self.scratch.join(name);
@@ -167,7 +168,7 @@ impl Judge<'_> {
         Ok(path)
     }
 
-    /// Everything of a point but epoch and clocks. The first word of a file says what it holds.
+    /// Everything of a point but epoch and clocks. The first word of the file determines its kind.
     fn judge(&self, path: &Path) -> Result<Point, LabError> {
         let syntax = |message: String| LabError::Syntax { path: path.to_owned(), message };
         let open = || File::open(path).map(BufReader::new).map_err(LabError::read(path));
@@ -225,7 +226,7 @@ impl Judge<'_> {
     }
 }
 
-/// Tokens a second between two states; none where the clock stood still.
+/// Tokens per second between two states; `None` if the clock did not advance.
 fn speed(
     before: Option<&Point>,
     point: &Point,
@@ -254,7 +255,7 @@ mod tests {
         let point = |epoch, cpu_seconds| Point { epoch, cpu_seconds, ..Point::default() };
         let points = [point(0, 0.0), point(5, 5.0), point(10, 7.5), point(20, 12.5)];
         let rate = |points: &[Point]| rate(points, 100, |point| point.cpu_seconds);
-        // 100, 200 and 200 tokens a second.
+        // 100, 200 and 200 tokens per second.
         assert_eq!(rate(&points), 200.0);
         assert_eq!(rate(&points[1..2]), 100.0);
         assert_eq!(rate(&[point(5, 0.0)]), 0.0);

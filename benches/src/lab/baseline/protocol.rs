@@ -1,9 +1,9 @@
-//! What the lab and an adapter say to each other, a JSON object a line.
+//! Messages between the lab and an adapter, one JSON object per line.
 //!
 //! The lab writes a [`Job`] to the adapter's standard input. The adapter trains, writes a file into
 //! the scratch directory at every evaluation, prints a [`Report::Evaluated`] and waits for a line:
-//! `go` to go on, `stop` to end. The lab is judging meanwhile, so that nothing disturbs the clocks.
-//! The last line is a [`Report::Done`]. An end of its input means that the lab is gone.
+//! `go` to continue, `stop` to end. The lab evaluates meanwhile, so that nothing disturbs the
+//! clocks. The last line is a [`Report::Done`]. If the adapter's input closes, the lab is gone.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Cell;
 
-/// What an adapter is asked to do.
+/// Request to an adapter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Job {
-    /// The corpus to train on, as a UCI docword file, not compressed.
+    /// Training corpus, an uncompressed UCI docword file.
     pub corpus: PathBuf,
-    /// Topics K.
+    /// Number of topics K.
     pub topics: u32,
-    /// α of every topic, fixed.
+    /// Document-topic prior α per topic, fixed.
     pub alpha: f64,
-    /// β, fixed.
+    /// Topic-word prior β, fixed.
     pub beta: f64,
-    /// Passes over the corpus at most.
+    /// Largest number of passes over the corpus.
     pub epochs: u32,
     /// Passes between evaluations.
     pub evaluate_every: u32,
-    /// CPU seconds of training at most, if that is given.
+    /// Limit of the CPU seconds of training, if any.
     pub seconds: Option<f64>,
-    /// Seed of the run.
+    /// Random seed.
     pub seed: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Where files are to be written.
+    /// Directory for output files.
     pub scratch: PathBuf,
 }
 
@@ -54,41 +54,41 @@ impl Job {
     }
 }
 
-/// A line of an adapter.
+/// A message of an adapter.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Report {
-    /// A state was written down.
+    /// A state was written.
     Evaluated(Evaluated),
-    /// The end.
+    /// Training has ended.
     Done(Done),
 }
 
-/// A state that was written down.
+/// A state written to the scratch directory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Evaluated {
-    /// Passes over the corpus so far.
+    /// Completed passes over the corpus.
     pub epoch: u32,
-    /// CPU seconds of training so far, user and system, of all its processes.
+    /// CPU seconds of training so far (user and system, all processes).
     pub cpu_seconds: f64,
-    /// Seconds of training so far.
+    /// Wall-clock seconds of training so far.
     pub wall_seconds: f64,
     /// Name of the file in the scratch directory; the lab removes it.
     pub file: String,
 }
 
-/// What an adapter says last.
+/// Last message of an adapter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Done {
-    /// Version of the baseline and of what it runs on.
+    /// Version of the baseline and of its platform.
     pub version: String,
-    /// Options that it really was given, by their own names.
+    /// Effective options, under the baseline's own names.
     pub options: String,
-    /// What is in its CPU seconds, where that is more than training.
+    /// What the CPU seconds include besides training.
     pub clock: String,
-    /// Largest resident set of its processes, in bytes, where it knows.
+    /// Peak resident set size of its processes in bytes, if known.
     pub peak_bytes: Option<u64>,
 }
 

@@ -1,12 +1,12 @@
-//! The weights of words in topics, as a baseline wrote them down: λ of variational Bayes, or expected
-//! counts with the prior added.
+//! Word weights of topics, as written by a baseline: λ of variational Bayes, or expected counts
+//! plus prior.
 //!
 //! ```text
 //! weights K V
-//! weight weight ...              one line a topic, a weight a word
+//! weight weight ...              one line per topic, one weight per word
 //! ```
 //!
-//! Each topic is divided by its sum, so they may be on any scale. Memory: 20 bytes a weight.
+//! Each topic is divided by its sum, so any scale will do. Memory: 20 bytes per weight.
 
 use std::io::BufRead;
 
@@ -21,7 +21,7 @@ const WEIGHT: usize = 33;
 /// Reads φ.
 ///
 /// # Errors
-/// The first line that is not what it should be, and why.
+/// The first malformed line, and what is wrong with it.
 pub(super) fn read(reader: impl BufRead, topics: u32, words: usize) -> Result<Phi, String> {
     let mut lines = Lines::new(reader);
     let expected = format!("weights {topics} {words}");
@@ -57,7 +57,7 @@ fn topic(line: &str, words: usize) -> Result<Vec<f64>, String> {
     if !(sum.is_finite() && sum > 0.0) {
         return Err(format!("the weights sum to {sum}: give finite ones, not all 0"));
     }
-    // Rounding must not leave a probability above 1.
+    // Rounding could give a probability above 1.
     row.iter_mut().for_each(|weight| *weight = (*weight / sum).min(1.0));
     Ok(row)
 }

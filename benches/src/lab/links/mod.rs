@@ -1,8 +1,10 @@
-//! A cluster whose servers are behind slow links: what its epochs take, and how long workers wait.
+//! Times a cluster whose servers are behind slow links: seconds per epoch, and waiting time of
+//! workers.
 //!
-//! Every node is a process of the program `cluster` in a network namespace of its own, and all are at one switch. What
-//! goes to a server or comes from it is held to a rate (`tc`'s token bucket, each way); nothing is delayed or lost
-//! besides. **Arms** are tables of `[training]` that differ, on the same documents with the same seed:
+//! Every node is a process of `lda cluster` in a network namespace of its own, all on one switch.
+//! The traffic to and from each server is limited to a rate (`tc`'s token bucket, each way);
+//! nothing else is delayed or lost. **Arms** are different tables of `[training]`, on the same
+//! documents with the same seed:
 //!
 //! ```toml
 //! corpus = "nips"
@@ -14,12 +16,13 @@
 //!
 //! [arm.symmetric]
 //! routing = "pull"
-//! ahead = 0
+//! prefetch = 0
 //! [arm.asymmetric]
-//! slack = 1
+//! staleness = 1
 //! ```
 //!
-//! This needs root, `ip` and `tc` (iproute2). A finished run is kept, so that an interrupted plan goes on.
+//! Needs root, `ip` and `tc` (iproute2). Finished runs are stored, so that an interrupted plan
+//! continues.
 
 mod network;
 mod plan;
@@ -35,79 +38,79 @@ pub use plan::LinksPlan;
 use super::files::{create_directory, write_bytes};
 use super::{CorpusName, LabError, Machine};
 
-/// A run of an arm at a rate.
+/// A finished run of an arm at a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LinksRun {
-    /// What was run.
+    /// The request.
     pub of: Of,
-    /// Where.
+    /// Machine and build.
     pub machine: Machine,
-    /// By epoch, as the master has logged them.
+    /// Log of the master, one entry per epoch.
     pub epochs: Vec<EpochLine>,
 }
 
-/// Which run.
+/// Identity of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Of {
-    /// The documents.
+    /// Corpus.
     pub corpus: CorpusName,
-    /// K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Workers.
+    /// Number of workers.
     pub workers: u32,
-    /// Servers.
+    /// Number of servers.
     pub servers: u32,
-    /// Shards of the documents.
+    /// Number of shards.
     pub shards: u16,
-    /// Mbit/s of a server's link, each way; 0 where it is not held.
+    /// Rate of a server's link in Mbit/s, each way; 0 is unlimited.
     pub rate: u32,
     /// Name of the arm.
     pub arm: String,
-    /// What it is.
+    /// Table `[training]` of the arm.
     pub training: toml::Table,
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: u32,
-    /// Epochs between two whose log joint is computed.
+    /// Epochs between evaluations of the log joint.
     pub evaluate_every: u32,
-    /// Seed.
+    /// Random seed.
     pub seed: u64,
-    /// Which of several that are the same.
+    /// Number of the repeat, from 0.
     pub repeat: u32,
 }
 
-/// A line of `cluster`'s log.
+/// A line of the cluster's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochLine {
-    /// From 1 on.
+    /// Number of the epoch, from 1.
     pub epoch: u32,
-    /// Tokens of the documents.
+    /// Tokens of the corpus.
     pub tokens: u64,
-    /// Since the one before.
+    /// Seconds since the previous epoch.
     pub seconds: f64,
-    /// What has moved.
+    /// Bytes moved.
     pub bytes: Moved,
-    /// How long workers waited, all of them together.
+    /// Waiting time of all workers.
     pub waited_seconds: Waited,
-    /// Where it was computed.
+    /// Log joint, if it was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_joint: Option<f64>,
 }
 
-/// Bytes.
+/// Bytes moved in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
-    /// In all.
+    /// Total.
     pub all: u64,
 }
 
-/// Seconds of all workers together.
+/// Seconds waited, summed over workers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Waited {
-    /// For servers.
+    /// For replies of servers.
     pub servers: f64,
-    /// Until a round began.
+    /// For a round to start.
     pub rounds: f64,
 }
 
@@ -118,11 +121,11 @@ impl Of {
     }
 }
 
-/// Runs what is not there yet, and writes tables and plots; returns the files. `program` is `cluster`; `tell` is given
-/// lines for people.
+/// Runs what is not stored, writes tables and plots, and returns the files. `program` is the path
+/// of `lda`; `tell` receives progress lines.
 ///
 /// # Errors
-/// [`LabError`], the first one; what was finished by then is kept.
+/// The first [`LabError`]; runs finished before it are stored.
 pub fn run(
     plan: &LinksPlan,
     directory: &Path,

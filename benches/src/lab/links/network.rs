@@ -1,30 +1,30 @@
-//! Namespaces of nodes, all at one switch.
+//! Network namespaces of the nodes, all on one switch.
 
 use std::process::{Command, Stdio};
 
 use super::super::LabError;
 
-/// Network namespaces, which go when this is dropped.
+/// Network namespaces, removed on drop.
 #[derive(Debug)]
 pub(super) struct Network {
     name: String,
     nodes: u32,
 }
 
-/// Bytes that may leave at once: what comes within 10 ms, and a packet of the largest size at least.
+/// Burst size in bytes: the traffic of 10 ms, at least one packet of the largest size.
 fn burst(rate: u32) -> u64 {
     (u64::from(rate) * 1_000_000 / 8 / 100).max(128 << 10)
 }
 
 impl Network {
-    /// Of so many nodes.
+    /// Creates namespaces for `nodes` nodes.
     ///
     /// # Errors
-    /// Where it cannot be had.
+    /// [`LabError::Network`].
     pub fn new(nodes: u32) -> Result<Self, LabError> {
         let network = Self { name: format!("lda{}", std::process::id()), nodes };
         let Self { name, .. } = &network;
-        // What one of the same number has left, if it was killed.
+        // Remove the leftovers of a killed process with the same number.
         network.remove();
         ip(&format!("netns add {name}x"))?;
         ip(&format!("-n {name}x link add switch type bridge"))?;
@@ -46,22 +46,22 @@ impl Network {
         format!("{}n{node}", self.name)
     }
 
-    /// Where a node is.
+    /// Address of a node.
     pub fn address(&self, node: u32) -> String {
         format!("10.77.0.{}", node + 1)
     }
 
-    /// Holds a node's link to so many Mbit/s, each way.
+    /// Limits a node's link to `rate` Mbit/s, each way.
     ///
     /// # Errors
-    /// Where that cannot be.
+    /// [`LabError::Network`].
     pub fn hold(&self, node: u32, rate: u32) -> Result<(), LabError> {
         let how = format!("root tbf rate {rate}mbit burst {} latency 200ms", burst(rate));
         tc(&format!("-n {} qdisc replace dev line {how}", self.space(node)))?;
         tc(&format!("-n {}x qdisc replace dev port{node} {how}", self.name))
     }
 
-    /// What starts a program at a node.
+    /// Command that starts a program in a node's namespace.
     pub fn command(&self, node: u32, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space(node)]).arg(program);

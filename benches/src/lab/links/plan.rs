@@ -1,4 +1,4 @@
-//! What to compare.
+//! Plan of a comparison behind slow links.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,36 +9,36 @@ use super::super::files::read_plan;
 use super::super::{CorpusName, LabError};
 use super::Of;
 
-/// What to compare.
+/// Plan of a comparison behind slow links, as a TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinksPlan {
-    /// For headings; the file's name unless given.
+    /// Heading of reports. Defaults to the file's name.
     pub name: String,
-    /// Documents.
+    /// Corpus.
     pub corpus: Option<CorpusName>,
-    /// K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Workers, each a process.
+    /// Number of workers, one process each.
     pub workers: u32,
-    /// Servers, each a process.
+    /// Number of servers, one process each.
     pub servers: u32,
-    /// Shards of the documents; as many as workers unless given.
+    /// Number of shards. Defaults to the number of workers.
     pub shards: Option<u16>,
-    /// Mbit/s of each server's link, each way; 0 where it is not held.
+    /// Rates of each server's link in Mbit/s, each way; 0 is unlimited.
     pub rates: Vec<u32>,
-    /// Epochs; the last half is measured.
+    /// Number of epochs; the last half is measured.
     pub epochs: u32,
-    /// Of every so many epochs the log joint is computed, which takes time that the epoch has; only of the last unless
-    /// given.
+    /// Epochs between evaluations of the log joint, whose time counts as time of the epoch.
+    /// Defaults to an evaluation after the last epoch only.
     pub evaluate_every: Option<u32>,
-    /// Seed.
+    /// Random seed.
     pub seed: u64,
-    /// Runs of each arm at each rate, of which tables have the median.
+    /// Runs of each arm at each rate; tables show medians.
     pub repeats: u32,
-    /// The arm that others are compared with.
+    /// Name of the arm that others are compared with.
     pub beside: String,
-    /// By name: what its `[training]` has besides.
+    /// Additions to `[training]`, by name of the arm.
     pub arm: BTreeMap<String, toml::Table>,
 }
 
@@ -62,7 +62,7 @@ impl Default for LinksPlan {
     }
 }
 
-/// Keys of `[training]` that a plan has itself.
+/// Keys of `[training]` that the plan itself sets.
 const OWN: [&str; 7] = ["topics", "workers", "servers", "epochs", "seed", "log", "evaluate-every"];
 
 impl LinksPlan {
@@ -74,7 +74,7 @@ impl LinksPlan {
         read_plan(path, |plan: &mut Self| &mut plan.name)
     }
 
-    /// Whether there is something to run, and can be.
+    /// Checks that there is something to run and that it can run.
     ///
     /// # Errors
     /// [`LabError::Value`]; [`LabError::NoCorpus`].
@@ -106,14 +106,14 @@ impl LinksPlan {
         if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             return refuse(key, "too few".to_owned(), "give 1 at least, and 2 epochs");
         }
-        // Addresses of nodes are of one network.
+        // All nodes have addresses in one /24 network.
         if self.workers.saturating_add(self.servers) > 200 {
             return refuse("workers", self.workers.to_string(), "give 200 nodes at most");
         }
         corpus.check()
     }
 
-    /// All runs; those that are compared follow each other, and repeats come after all of them.
+    /// All runs; those that are compared follow each other, repeat by repeat.
     pub fn runs(&self) -> Vec<Of> {
         let Some(corpus) = &self.corpus else { return Vec::new() };
         let mut runs = Vec::new();

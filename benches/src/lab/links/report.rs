@@ -1,4 +1,4 @@
-//! `links.csv`, `summary.md` and plots.
+//! Writes `links.csv`, `summary.md` and the plots.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ pub(super) fn write(
     write_report(directory, files, draw(plan, runs))
 }
 
-/// One row an epoch. Names have no commas.
+/// One CSV row per epoch. Names contain no commas.
 fn csv(runs: &[LinksRun]) -> String {
     let mut out = "corpus,topics,workers,servers,shards,rate,arm,repeat,epoch,tokens,seconds,bytes,waited_servers,\
                    waited_rounds,log_joint\n"
         .to_owned();
     for LinksRun { of, epochs, .. } in runs {
         for EpochLine { epoch, tokens, seconds, bytes, waited_seconds, log_joint } in epochs {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 out,
                 "{},{},{},{},{},{},{},{},{epoch},{tokens},{seconds:.4},{},{:.4},{:.4},{}",
@@ -49,15 +49,15 @@ fn csv(runs: &[LinksRun]) -> String {
     out
 }
 
-/// What an epoch of an arm takes at a rate: medians of the epochs that are measured.
+/// Medians of the measured epochs of an arm at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Typical {
     seconds: f64,
     megabytes: f64,
-    /// Shares of the workers' time.
+    /// Share of the workers' time spent waiting for servers.
     servers: f64,
     rounds: f64,
-    /// Of a worker, for both.
+    /// Total waiting time per worker.
     waited: f64,
     log_joint: f64,
 }
@@ -246,7 +246,7 @@ mod tests {
             let line = |epoch: u32| EpochLine {
                 epoch,
                 tokens: 100,
-                // The first half is not looked at.
+                // The first half of the epochs is ignored.
                 seconds: if epoch < 3 { 99.0 } else { slow * factor },
                 bytes: Moved { all: 3_000_000 },
                 waited_seconds: Waited { servers: slow * factor * factor, rounds: 0.0 },
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(csv(&runs).lines().count(), 17);
         let names: Vec<String> = draw(&plan, &runs).into_iter().map(|scene| scene.0).collect();
         assert_eq!(names, ["seconds-by-rate", "seconds-10", "seconds-100"]);
-        // Where it is known of more than the last.
+        // With evaluations before the last epoch.
         let mut known = runs;
         known.iter_mut().for_each(|run| run.epochs[1].log_joint = Some(-900.0));
         let names: Vec<String> = draw(&plan, &known).into_iter().map(|scene| scene.0).collect();

@@ -1,15 +1,15 @@
-//! Which method is drawn in which colour.
+//! Colours of methods in plots.
 
 use lda_core::train::SamplerKind;
 
 use super::super::plot::{Color, PALETTE};
 use super::super::{Baseline, Method, Plan};
 
-/// The colours of a plan's methods, the same in every plot of it.
+/// Colours of a plan's methods, the same in all its plots.
 ///
-/// A sampler or baseline has its colour in all plans: samplers take them from the first on and baselines
-/// from the last, so that all differ as long as there are as many colours. Variants take those that
-/// no other method of their plan has, in their order.
+/// A sampler or baseline has the same colour in every plan: samplers take the palette from its
+/// start and baselines from its end, so all differ while there are enough colours. Variants take
+/// colours that no other method of their plan has, in order.
 pub(super) struct Colors {
     /// By name.
     variants: Vec<(String, Color)>,
@@ -21,7 +21,7 @@ impl Colors {
         let baselines = plan.baselines.iter().map(|&baseline| fixed(baseline.into()));
         let taken: Vec<Color> = samplers.chain(baselines).collect();
         let free: Vec<Color> = PALETTE.into_iter().filter(|color| !taken.contains(color)).collect();
-        // Twenty methods leave none.
+        // Twenty methods use all colours.
         let free = if free.is_empty() { PALETTE.to_vec() } else { free };
         Self { variants: plan.variant.keys().cloned().zip(free.into_iter().cycle()).collect() }
     }

@@ -1,4 +1,4 @@
-//! Comma-separated values: one row an evaluated epoch, and one row a run.
+//! CSV output: one row per evaluated epoch, and one row per run.
 
 use std::fmt::{Display, Write};
 
@@ -18,7 +18,7 @@ impl Row {
         }
         let text = value.to_string();
         if text.contains(['"', ',', '\n', '\r']) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(self.0, "\"{}\"", text.replace('"', "\"\""));
         } else {
             self.0.push_str(&text);
@@ -26,7 +26,7 @@ impl Row {
         self
     }
 
-    /// An empty field where there is no value.
+    /// Appends a value, or an empty field.
     fn maybe(&mut self, value: Option<impl Display>) -> &mut Self {
         match value {
             Some(value) => self.add(value),
@@ -41,7 +41,7 @@ impl Row {
 
 const CELL: &str = "sampler,corpus,topics,threads,seed";
 
-/// One row an evaluated epoch; epoch 0 is the random start.
+/// One row per evaluated epoch; epoch 0 is the random start.
 pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
@@ -81,7 +81,7 @@ pub(super) fn epochs(records: &[Record]) -> String {
     out
 }
 
-/// One row an evaluated epoch and bin of lengths that has tokens.
+/// One row per evaluated epoch and non-empty length bin.
 pub(super) fn lengths(records: &[Record]) -> String {
     let mut out =
         format!("{CELL},epoch,cpu_seconds,wall_seconds,lengths,log_likelihood_per_token\n");
@@ -105,8 +105,8 @@ pub(super) fn lengths(records: &[Record]) -> String {
     out
 }
 
-/// One row a run. Seconds to a likelihood are CPU seconds of sampling: `inf` where it did not
-/// arrive, empty where no likelihood is set.
+/// One row per run. Seconds to a likelihood are CPU seconds of sampling: `inf` if the run did not
+/// reach it, empty if there is no target.
 pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
     let percents = thresholds.percents();
     let mut out = format!(
@@ -114,7 +114,7 @@ pub(super) fn cells(results: &Results, thresholds: &Thresholds) -> String {
          tokens_per_second,log_joint_per_token,perplexity,acceptance"
     );
     for percent in &percents {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, ",cpu_seconds_to_{percent}");
     }
     out.push_str(
@@ -204,7 +204,7 @@ mod tests {
     use super::super::tests::{kos_record, results};
     use super::*;
 
-    /// Fields of each line; quoted ones keep their commas.
+    /// Fields of each line; quoted fields may contain commas.
     fn parse(text: &str) -> Vec<Vec<String>> {
         let mut lines = Vec::new();
         for line in text.lines() {

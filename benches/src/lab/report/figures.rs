@@ -8,7 +8,7 @@ use super::colors::Colors;
 use super::summary::Group;
 use super::{lengths, quantities};
 
-/// File name without its end, and the plot.
+/// File names without extension, and the plots.
 pub(super) fn draw(
     plan: &Plan,
     results: &Results,
@@ -54,7 +54,7 @@ pub(super) fn draw(
     plots
 }
 
-/// Runs that are drawn in one plot: all samplers and seeds of a corpus, K and number of threads.
+/// Runs that share a plot: all samplers and seeds of a corpus, K and number of threads.
 fn places(records: &[Record]) -> Vec<Vec<&Record>> {
     let same =
         |a: &Cell, b: &Cell| a.corpus == b.corpus && a.topics == b.topics && a.threads == b.threads;
@@ -75,13 +75,13 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
 }
 
-/// What is to the right: its name, and where a point is.
+/// An x axis: its label, and the x of a point.
 type Axis = (&'static str, fn(&Point) -> f64);
 
 const BY_TIME: Axis = ("CPU seconds of sampling", |point| point.cpu_seconds);
 const BY_EPOCH: Axis = ("epoch", |point| point.epoch as f64);
 
-/// What is drawn together.
+/// The runs of one plot.
 pub(super) struct Place<'a> {
     pub(super) records: &'a [&'a Record],
     pub(super) heading: String,
@@ -90,7 +90,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A curve a record: y over x of each point that has it.
+    /// One curve per record: y over x for each point that has both.
     pub(super) fn curves(
         &self,
         x: impl Fn(&Point) -> f64,
@@ -102,7 +102,7 @@ impl Place<'_> {
         })
     }
 
-    /// A curve a record, of what `step` makes of each point and the one before it.
+    /// One curve per record, computed by `step` from each point and its predecessor.
     pub(super) fn steps(&self, step: impl Fn(&Point, &Point) -> (f64, f64)) -> Vec<Curve> {
         self.curves_of(|record| {
             record.outcome.points.windows(2).map(|pair| step(&pair[0], &pair[1])).collect()
@@ -124,7 +124,7 @@ impl Place<'_> {
         self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
     }
 
-    /// Of the words given θ and φ: what ZenLDA plots.
+    /// Likelihood of the words given θ and φ, as ZenLDA plots it.
     fn predictive(&self, (x_label, x): Axis) -> Option<Scene> {
         let y = |record: &Record, point: &Point| {
             point.log_predictive.map(|log| log / record.outcome.tokens as f64)
@@ -142,7 +142,7 @@ impl Place<'_> {
         self.draw(x_label, "log joint likelihood a token", curves, marks)
     }
 
-    /// Of held-out documents. Low is good, and the start is so high that it would press all flat.
+    /// Perplexity of held-out documents. Low is good; the start is so high that it is left out.
     fn perplexity(&self) -> Option<Scene> {
         let curves = self.curves(|point| point.cpu_seconds, |_, point| point.perplexity);
         let all = curves.iter().flat_map(|curve| &curve.points);
@@ -192,18 +192,18 @@ impl Place<'_> {
     }
 }
 
-/// Where the axis of a likelihood begins: `top` is the best, `last` the end of the worst curve, `worst`
-/// the lowest point of all.
+/// Lower end of a likelihood axis: `top` is the best value, `last` the end of the worst curve,
+/// `worst` the lowest point of all.
 ///
-/// Where curves differ is near the top; the random start would press that flat. A curve that ends
-/// further down is shown as long as that takes no more than half of the height.
+/// Curves differ near the top, and the random start would flatten that part. A curve that ends
+/// lower is shown as long as that takes no more than half of the height.
 fn bottom(top: f64, last: f64, worst: f64) -> f64 {
     let below = |share: f64| top + share * top.min(0.0);
     let shows_all = (last - 0.04 * (top - last)).max(below(0.32));
     worst.max(below(0.16)).min(shows_all)
 }
 
-/// Logarithmic, where one curve would be too short to be seen beside another.
+/// Logarithmic if one curve would otherwise be too short to see.
 pub(super) fn time_scale(ends: impl Iterator<Item = f64> + Clone) -> Scale {
     let longest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
     let shortest = ends.fold(f64::INFINITY, f64::min);
@@ -223,12 +223,12 @@ pub(super) fn note(records: &[&Record]) -> String {
     format!("α = {alpha}, β = {}; {seeds}; {cpu}", six_digits(cell.beta))
 }
 
-/// `x`, above 0, rounded to six digits that count; 50/K seldom has an end.
+/// Rounds `x` > 0 to six significant digits; 50/K rarely has a finite decimal form.
 fn six_digits(x: f64) -> f64 {
     format!("{x:.5e}").parse().unwrap_or(x)
 }
 
-/// One bar a sampler, one group a corpus, K and number of threads.
+/// One bar per sampler, one group per corpus, K and number of threads.
 fn bars(
     groups: &[Group],
     colors: &Colors,
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(bottom(-10.0, -10.2, -15.0), -11.6);
         assert_eq!(bottom(-10.0, -12.0, -15.0), -12.08);
         assert_eq!(bottom(-10.0, -14.0, -15.0), -13.2);
-        // All of them near each other.
+        // All values close to each other.
         assert_eq!(bottom(-10.0, -10.1, -10.5), -10.5);
     }
 
@@ -368,7 +368,7 @@ mod tests {
         let thresholds = Thresholds::built_in();
         let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
-        // No acceptance: an exact sampler proposes nothing.
+        // No acceptance: an exact sampler has no proposals.
         let place = ["likelihood-by-time", "likelihood-by-epoch", "changed", "seconds-an-epoch"];
         let place = place.map(|name| format!("kos-k1000-t1-{name}"));
         assert_eq!(names[..4], place);

@@ -4,11 +4,11 @@ use super::super::documents::LengthBin;
 use super::super::plot::{Chart, Color, Curve, PALETTE, Scale, Scene};
 use super::super::{CorpusName, Record};
 
-/// For every corpus the shares of documents and of tokens in documents of at most a length; `None`
-/// where no record knows lengths.
+/// For every corpus, the cumulative shares of documents and of tokens by document length; `None` if
+/// no record has lengths.
 ///
-/// Summed up rather than by bins, so that it does not depend on how lengths are binned, and the
-/// share of what is longer than any length can be read off.
+/// Cumulative rather than by bin, so that the curve does not depend on the bins, and the share of
+/// longer documents can be read off at any length.
 pub(super) fn draw(records: &[Record]) -> Option<Scene> {
     let mut seen: Vec<&CorpusName> = Vec::new();
     let mut curves = Vec::new();
@@ -40,8 +40,8 @@ pub(super) fn draw(records: &[Record]) -> Option<Scene> {
     .draw()
 }
 
-/// Percentages of all that is counted. It begins right below the first bin, without which a corpus
-/// of one length would have no line.
+/// Cumulative percentages. The curve starts just below the first bin; otherwise a corpus of one
+/// length would have no line.
 fn curve(
     label: String,
     color: Color,
@@ -51,7 +51,7 @@ fn curve(
 ) -> Curve {
     let all: u64 = bins.iter().map(count).sum();
     let share = |sum: u64| 100.0 * sum as f64 / all as f64;
-    // Documents without tokens have no place on the axis.
+    // Documents without tokens have no place on a logarithmic axis.
     let (empty, rest): (Vec<_>, Vec<_>) = bins.iter().partition(|bin| bin.longest == 0);
     let mut sum = empty.into_iter().map(count).sum();
     let mut points: Vec<(f64, f64)> =

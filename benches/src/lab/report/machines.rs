@@ -1,14 +1,15 @@
-//! Which machines the runs of a report were made on.
+//! The machines on which the runs of a report were made.
 //!
-//! A plan that takes hours may go on elsewhere, and seconds of one machine say nothing of another's. So a table says
-//! where it was made wherever there was more than one, seed by seed if need be.
+//! A plan that takes hours may continue on another machine, and seconds of different machines are
+//! not comparable. If there was more than one, each table lists its machines, seed by seed if
+//! necessary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::super::{Machine, Record, Results};
 
-/// Machines of a report, in the order that runs have them, and the commits that ran there.
+/// Machines of a report in the order of the runs, with the commits that ran on each.
 pub(super) struct Machines<'a> {
     kinds: Vec<(&'a Machine, Vec<&'a str>)>,
 }
@@ -27,7 +28,7 @@ impl<'a> Machines<'a> {
         Self { kinds }
     }
 
-    /// Where the runs of a table were made, if there was more than one machine in all.
+    /// Machines of a table's runs; empty if the whole report has only one machine.
     pub fn of_table(&self, results: &Results, corpus: &str, topics: u32) -> String {
         if self.kinds.len() < 2 {
             return String::new();
@@ -54,14 +55,14 @@ impl<'a> Machines<'a> {
         format!("\nO{}.\n", &text[1..])
     }
 
-    /// What they are.
+    /// Descriptions of all machines.
     pub fn describe(&self) -> String {
         let mut out = String::new();
         for (number, (machine, commits)) in (1..).zip(&self.kinds) {
             let number = if self.kinds.len() > 1 { format!(" {number}") } else { String::new() };
             let s = if commits.len() == 1 { "" } else { "s" };
             let (hardware, commits) = (machine.describe(), commits.join(", "));
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(out, "\nMachine{number}: {hardware}; commit{s} {commits}.");
         }
         out

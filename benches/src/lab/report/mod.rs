@@ -1,5 +1,5 @@
-//! What is written of finished runs: `epochs.csv`, `cells.csv`, `summary.md`, plots, and
-//! `lengths.csv` where documents are told apart by length.
+//! Reports of finished runs: `epochs.csv`, `cells.csv`, `summary.md`, plots, and `lengths.csv` if
+//! there are length bins.
 
 mod colors;
 mod csv;
@@ -19,10 +19,10 @@ use super::files::write_report;
 use super::thresholds::Thresholds;
 use super::{LabError, Plan, Results, Store};
 
-/// Writes everything into the store's directory; returns the files.
+/// Writes the whole report into the store's directory and returns the files.
 ///
 /// # Errors
-/// [`LabError::Empty`], if no run is finished; [`LabError::Write`].
+/// [`LabError::Empty`] if no run is finished; [`LabError::Write`].
 pub fn write(
     store: &Store,
     plan: &Plan,
@@ -52,7 +52,7 @@ mod tests {
     use super::super::cell::tests::cell;
     use super::super::{Cell, Machine, Memory, Outcome, Point, Record, Results};
 
-    /// A run on "kos" of 1,000 tokens: from −14 a token straight up to `end` in 20 epochs of
+    /// A run on "kos" of 1,000 tokens, rising linearly from −14 per token to `end` in 20 epochs of
     /// `seconds` / 10.
     pub(super) fn kos_record(seed: u64, seconds: f64, end: f64) -> Record {
         let mut builder = lda_core::corpus::CorpusBuilder::new();

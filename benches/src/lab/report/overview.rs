@@ -1,4 +1,4 @@
-//! All corpora side by side: one table a K, seconds to each likelihood in a cell.
+//! All corpora side by side: one table per K, with the seconds to each likelihood in a cell.
 
 use std::fmt::Write;
 
@@ -6,8 +6,7 @@ use super::super::Method;
 use super::summary::Group;
 use super::table::{seconds, short};
 
-/// The tables, one for each K of which there are two corpora and likelihoods to reach; empty, if
-/// there is none.
+/// One table for each K with two or more corpora that have targets; empty if there is none.
 pub(super) fn overview(groups: &[Group]) -> String {
     let mut topics: Vec<u32> = groups.iter().map(|group| group.topics).collect();
     topics.sort_unstable();
@@ -16,7 +15,7 @@ pub(super) fn overview(groups: &[Group]) -> String {
     topics.into_iter().filter_map(|topics| table(topics, &of(topics))).collect()
 }
 
-/// A row of the table: who, and on how many threads.
+/// A row of the table: method and number of threads.
 type Row<'a> = (&'a str, usize);
 
 fn table(topics: u32, groups: &[&Group]) -> Option<String> {
@@ -91,7 +90,7 @@ fn row_of(group: &Group) -> Row<'_> {
     (&group.name, group.threads)
 }
 
-/// Seconds to each level; bold, where nobody of `all` is faster.
+/// Seconds to each level; bold if no group of `all` is faster.
 fn times(group: &Group, all: &[&Group], levels: usize) -> String {
     if group.seeds == 0 {
         return "failed".to_owned();
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!((auto[3], exact[2].matches("**").count()), ("", 0), "{text}");
         assert_eq!(exact[2].split(" / ").count(), 4, "{text}");
         assert!(text.contains("on kos: 0.50 / 0.50 / 0.50 / 0.50 times"), "{text}");
-        // nips asks for more than -9.0.
+        // The target of nips is above -9.0.
         assert!(cells("| f-plus")[3].ends_with("– / –"), "{text}");
     }
 

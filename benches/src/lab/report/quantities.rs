@@ -1,11 +1,11 @@
-//! Plots of what a sampler does besides raising the likelihood: how much it changes, accepts and
-//! costs an epoch, and where the likelihood comes from.
+//! Plots of other quantities of a sampler: changed topics, acceptance, cost of an epoch, and the
+//! parts of the likelihood.
 
 use super::super::plot::{Chart, Curve, Scale, Scene};
 use super::super::{Point, Record};
 use super::figures::{Place, note, time_scale};
 
-/// End of the file name, and the plot.
+/// Suffix of the file name, and the plot.
 pub(super) fn draw(place: &Place<'_>, parts: bool) -> Vec<(String, Scene)> {
     let mut plots = Vec::new();
     let mut add = |name: &str, scene: Option<Scene>| {
@@ -48,13 +48,13 @@ fn seconds_an_epoch(place: &Place<'_>) -> Option<Scene> {
     by_epoch(place, "mean since the evaluation before", label, place.steps(seconds_between))
 }
 
-/// Epoch, and CPU seconds an epoch since the point before.
+/// Epoch, and CPU seconds per epoch since the previous point.
 fn seconds_between(before: &Point, point: &Point) -> (f64, f64) {
     let epochs = f64::from(point.epoch - before.epoch);
     (epoch(point), (point.cpu_seconds - before.cpu_seconds) / epochs)
 }
 
-/// A percentage or a cost: from 0 on, by epoch.
+/// A percentage or a cost by epoch, with an axis from 0.
 fn by_epoch(place: &Place<'_>, note: &str, y_label: &str, curves: Vec<Curve>) -> Option<Scene> {
     Chart {
         title: place.heading.clone(),
@@ -87,7 +87,7 @@ enum By {
     Time,
 }
 
-/// The random start is left out: it is so low that it would press all flat.
+/// Without the random start, which is so low that it would flatten the curves.
 fn part(place: &Place<'_>, part: Part, by: By) -> Option<Scene> {
     let (x, x_label): (fn(&Point) -> f64, _) = match by {
         By::Epoch => (epoch, "epoch"),

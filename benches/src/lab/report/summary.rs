@@ -1,71 +1,71 @@
-//! Runs that differ only by their seed, taken together.
+//! Groups runs that differ only by their seed.
 
 use lda_core::train::Choice;
 
 use super::super::thresholds::{Thresholds, crossing};
 use super::super::{Cell, CorpusName, Method, Record, Results, median};
 
-/// The runs of one sampler, variant or baseline on one corpus at one K and number of threads. Figures are medians over
+/// The runs of one method on one corpus with one K and number of threads. Figures are medians over
 /// the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Name of the sampler, variant or baseline.
     pub name: String,
-    /// Sampler, or baseline.
+    /// Sampler or baseline.
     pub sampler: Method,
-    /// What the library picked, where it was left to it.
+    /// The library's automatic choice, if it made one.
     pub picked: Option<Choice>,
     /// Corpus.
     pub corpus: CorpusName,
-    /// Topics K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Runs that are finished.
+    /// Number of finished runs.
     pub seeds: usize,
-    /// Why the first failed one failed.
+    /// Error of the first failed run.
     pub failure: Option<String>,
-    /// Tokens a CPU second.
+    /// Tokens per CPU second.
     pub tokens_per_cpu_second: f64,
-    /// Tokens a second of the clock.
+    /// Tokens per wall-clock second.
     pub tokens_per_second: f64,
-    /// Epochs done.
+    /// Completed epochs.
     pub epochs: f64,
     /// CPU seconds of sampling.
     pub cpu_seconds: f64,
-    /// Log joint a token after the last epoch, where there is one.
+    /// Log joint per token after the last epoch, if known.
     pub log_joint: Option<f64>,
     /// Perplexity of the held-out documents after the last epoch.
     pub perplexity: Option<f64>,
     /// Acceptance of proposals in the last epoch.
     pub acceptance: Option<f64>,
-    /// Largest resident set, in bytes.
+    /// Peak resident set size in bytes.
     pub peak_memory: Option<f64>,
-    /// The same over the tokens of the corpus.
+    /// Peak resident set size in bytes per token.
     pub peak_per_token: Option<f64>,
-    /// How long it took to each likelihood, lowest first.
+    /// Time to each likelihood, lowest first.
     pub arrivals: Vec<Arrival>,
 }
 
-/// How long a group took to a likelihood.
+/// Time of a group to a likelihood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     /// Share of the best in percent.
     pub percent: String,
-    /// The likelihood: log joint a token.
+    /// The likelihood: log joint per token.
     pub log_joint: f64,
-    /// CPU seconds of sampling; infinite, if half of the seeds or more did not arrive.
+    /// CPU seconds of sampling; infinite if half of the seeds or more did not reach it.
     pub cpu_seconds: f64,
-    /// Seconds of sampling; likewise.
+    /// Wall-clock seconds of sampling; infinite as above.
     pub wall_seconds: f64,
-    /// Epochs; likewise.
+    /// Epochs; infinite as above.
     pub epochs: f64,
-    /// Seeds that arrived.
+    /// Seeds that reached it.
     pub arrived: usize,
 }
 
 impl Group {
-    /// Its name, and in brackets what the library picked: `auto (40 warp, then sparse)`.
+    /// Name, and in brackets the automatic choice: `auto (40 warp, then sparse)`.
     pub fn title(&self) -> String {
         match self.picked {
             Some(Choice { sampler, warm_up: 0 }) => format!("{} ({sampler})", self.name),
@@ -89,7 +89,7 @@ pub fn group(results: &Results, thresholds: &Thresholds) -> Vec<Group> {
     heads.into_iter().map(|head| summarise(head, results, thresholds)).collect()
 }
 
-/// Whether only the seed tells the two apart.
+/// Whether two cells differ only by their seed.
 fn same_group(a: &Cell, b: &Cell) -> bool {
     let place = |cell: &Cell| (cell.corpus.clone(), cell.topics, cell.threads);
     a.method() == b.method() && place(a) == place(b)
@@ -107,7 +107,7 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
     Group {
         name: head.method().to_owned(),
         sampler: head.sampler,
-        // By the corpus and K, so that seeds agree.
+        // The choice depends on corpus and K only, so seeds agree.
         picked: picked(&records),
         corpus: head.corpus.clone(),
         topics: head.topics,
