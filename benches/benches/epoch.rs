@@ -13,7 +13,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::simd::Isa;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 fn corpus() -> Corpus {
     let spec = Spec {
@@ -27,11 +27,11 @@ fn corpus() -> Corpus {
 }
 
 /// A trainer whose counts have settled; in a test of the bench, one that has just begun.
-fn settled<'a>(corpus: &'a Corpus, options: &Options) -> Trainer<'a> {
+fn settled<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<'a> {
     let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
     if !std::env::args().any(|argument| argument == "--test") {
         // A sampler of slow epochs gets fewer; its speed does not depend on the counts.
-        let epochs = if options.sampler == Some(SamplerKind::Exact) { 3 } else { 30 };
+        let epochs = if trainer.resolved().sampler == SamplerKind::Exact { 3 } else { 30 };
         for _ in 0..epochs {
             trainer.epoch();
         }
@@ -46,8 +46,7 @@ fn epoch(c: &mut Criterion) {
     group.throughput(Throughput::Elements(corpus.num_tokens()));
     for sampler in SamplerKind::ALL {
         for topics in [100, 1_000, 10_000] {
-            let options =
-                Options { topics, sampler: Some(sampler), threads: Some(1), ..Options::default() };
+            let options = TrainOptions::new(topics).sampler(sampler).threads(1);
             // Made only where the name is asked for.
             let mut trainer = None;
             group.bench_function(BenchmarkId::new(sampler.name(), topics), |b| {
@@ -68,13 +67,7 @@ fn isa(c: &mut Criterion) {
         for isa in Isa::available() {
             let isa_name = isa.to_string();
             let isa = Some(isa);
-            let options = Options {
-                topics: 1_000,
-                sampler: Some(sampler),
-                isa,
-                threads: Some(1),
-                ..Options::default()
-            };
+            let options = TrainOptions::new(1_000).sampler(sampler).isa(isa).threads(1);
             let mut trainer = None;
             group.bench_function(BenchmarkId::new(sampler.name(), isa_name), |b| {
                 let trainer = trainer.get_or_insert_with(|| settled(&corpus, &options));

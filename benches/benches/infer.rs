@@ -17,7 +17,7 @@ use lda_core::corpus::{Corpus, CorpusBuilder};
 use lda_core::infer::{RtLda, RtOptions, RtScratch};
 use lda_core::model::TopicModel;
 use lda_core::simd::Isa;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 const TOPICS: u32 = 1_000;
@@ -57,7 +57,7 @@ fn corpora() -> (Corpus, Vec<Vec<u32>>) {
 
 fn model(corpus: &Corpus) -> TopicModel {
     let sampler = Some(SamplerKind::FPlus);
-    let options = Options { topics: TOPICS, sampler, ..Options::default() };
+    let options = TrainOptions::new(TOPICS).sampler(sampler);
     let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
     for _ in 0..if is_test() { 1 } else { 50 } {
         trainer.epoch();

@@ -5,7 +5,9 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use lda_core::Corpus;
-use lda_core::train::{Init, Options, PseudoCounts, SamplerKind, Snapshot, Trainer};
+use lda_core::train::{
+    Init, PseudoCounts, SamplerKind, SamplerOptions, Snapshot, TrainOptions, Trainer,
+};
 
 /// What the runs are on.
 static CORPUS: LazyLock<Corpus> =
@@ -13,24 +15,18 @@ static CORPUS: LazyLock<Corpus> =
 
 /// Runs with lists, with proposals, with both, and with ages; without pseudo-counts and with some.
 static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let of = |sampler, topics, exclude| Options {
-        sampler: Some(sampler),
-        topics,
-        exclude_converged_from: exclude,
-        short_length: Some(4),
-        ..Options::default()
-    };
+    let of = |sampler: SamplerOptions, topics| TrainOptions::new(topics).sampler(sampler);
     [
-        of(SamplerKind::FPlusDoc, 300, None),
-        of(SamplerKind::Warp, 3, None),
-        of(SamplerKind::Hybrid, 300, None),
-        of(SamplerKind::Sparse, 300, Some(1)),
+        of(SamplerKind::FPlusDoc.into(), 300),
+        of(SamplerKind::Warp.into(), 3),
+        of(SamplerOptions::Hybrid { steps: 1, step_cap: 16, short_length: Some(4) }, 300),
+        of(SamplerOptions::Sparse { exclude_from: Some(1) }, 300),
     ]
     .into_iter()
     .flat_map(|options| [(options.clone(), false), (options, true)])
     .map(|(options, with)| {
         let entries = [(0, 2, 5), (3, 0, 1), (3, 2, 7)];
-        let pseudo = PseudoCounts::new(4, options.topics, entries).expect("it is legal");
+        let pseudo = PseudoCounts::new(4, options.get_topics(), entries).expect("it is legal");
         let init = Init { pseudo_counts: with.then_some(pseudo), topics: None };
         let mut trainer = Trainer::with_init(&CORPUS, &options, init).expect("it is legal");
         trainer.epoch();

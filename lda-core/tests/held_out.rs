@@ -5,7 +5,7 @@ use std::io::Cursor;
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::eval::{CompletionError, CompletionOptions};
-use lda_core::train::{EpochReport, Flow, HeldOut, Options, SamplerKind, Snapshot, Trainer};
+use lda_core::train::{EpochReport, Flow, HeldOut, SamplerKind, Snapshot, TrainOptions, Trainer};
 
 /// Documents to train on, and others.
 fn corpora() -> (Corpus, Corpus) {
@@ -16,15 +16,8 @@ fn corpora() -> (Corpus, Corpus) {
     (all.select(0..200), all.select(200..240))
 }
 
-fn options(sampler: SamplerKind) -> Options {
-    Options {
-        topics: 6,
-        alpha: Some(0.2.into()),
-        sampler: Some(sampler),
-        evaluate_every: 2,
-        seed: 1,
-        ..Options::default()
-    }
+fn options(sampler: SamplerKind) -> TrainOptions {
+    TrainOptions::new(6).alpha(0.2).sampler(sampler).evaluate_every(2).seed(1)
 }
 
 fn judge(test: &Corpus) -> HeldOut {
@@ -64,7 +57,7 @@ fn a_run_ends_when_others_are_foretold_no_better() {
         assert!(least(last) >= least(before) * 0.998, "{sampler}: {judged:?}");
 
         // Nothing else is changed by it.
-        let alone = Options { epochs: Some(end), ..options.clone() };
+        let alone = options.clone().epochs(end);
         let mut plain = Trainer::new(&train, &alone).unwrap();
         assert!(run(&mut plain).iter().all(|report| report.perplexity.is_none()));
         assert_eq!(plain.assignments(), trainer.assignments());
@@ -78,7 +71,7 @@ fn a_run_that_is_taken_up_ends_where_it_would_have() {
     let mut whole = Trainer::new(&train, &options).unwrap();
     whole.early_stopping(judge(&test)).unwrap();
     let end = run(&mut whole).len() as u32;
-    let mut half = Trainer::new(&train, &Options { epochs: Some(4), ..options.clone() }).unwrap();
+    let mut half = Trainer::new(&train, &options.clone().epochs(4)).unwrap();
     half.early_stopping(judge(&test)).unwrap();
     run(&mut half);
     let mut bytes = Cursor::new(Vec::new());

@@ -6,7 +6,7 @@ use lda_core::Corpus;
 use lda_core::infer::Translation;
 use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
-use lda_core::train::{Init, Options, PseudoCounts, SamplerKind, Trainer, Weight};
+use lda_core::train::{Init, PseudoCounts, SamplerKind, TrainOptions, Trainer, Weight};
 
 fn corpus() -> Corpus {
     let themes = [["tree", "leaf", "wood", "root"], ["sea", "wave", "foam", "salt"]];
@@ -16,8 +16,7 @@ fn corpus() -> Corpus {
 
 fn run(corpus: &Corpus) -> Trainer<'_> {
     let sampler = Some(SamplerKind::FPlus);
-    let options =
-        Options { topics: 3, alpha: Some(0.5.into()), beta: 0.02, sampler, ..Options::default() };
+    let options = TrainOptions::new(3).alpha(0.5).beta(0.02).sampler(sampler);
     let mut trainer = Trainer::new(corpus, &options).unwrap();
     for _ in 0..10 {
         trainer.epoch();
@@ -66,7 +65,7 @@ fn a_state_of_mallet_is_counted() {
     let share = Weight::Share(1.0);
     let counts = PseudoCounts::from_model(&read, &translation, &corpus, 3, share).unwrap();
     let init = Init { pseudo_counts: Some(counts), topics: None };
-    let options = Options { topics: 3, ..Options::default() };
+    let options = TrainOptions::new(3);
     let mut trainer = Trainer::with_init(&corpus, &options, init).unwrap();
     trainer.epoch();
     trainer.check().unwrap();

@@ -5,7 +5,7 @@ use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::eval::{CompletionOptions, Phi, complete_documents};
 use lda_core::prior::Alpha;
-use lda_core::train::{Learn, LearnAlpha, Options, OptionsError, SamplerKind, Trainer};
+use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, TrainOptions, Trainer};
 
 fn corpus(seed: u64) -> Corpus {
     let lengths = vec![Lengths { weight: 1.0, mean: 80.0, sigma: 0.4 }];
@@ -15,19 +15,11 @@ fn corpus(seed: u64) -> Corpus {
 }
 
 /// Priors that are far off.
-fn options(sampler: SamplerKind, learn: Option<Learn>) -> Options {
-    Options {
-        topics: 8,
-        alpha: Some(5.0.into()),
-        beta: 1.0,
-        sampler: Some(sampler),
-        seed: 4,
-        learn,
-        ..Options::default()
-    }
+fn options(sampler: SamplerKind, learn: Option<Learn>) -> TrainOptions {
+    TrainOptions::new(8).alpha(5.0).beta(1.0).sampler(sampler).seed(4).learn(learn)
 }
 
-fn trained<'a>(corpus: &'a Corpus, options: &Options, epochs: u32) -> Trainer<'a> {
+fn trained<'a>(corpus: &'a Corpus, options: &TrainOptions, epochs: u32) -> Trainer<'a> {
     let mut trainer = Trainer::new(corpus, options).unwrap();
     for _ in 0..epochs {
         trainer.epoch();
@@ -94,10 +86,7 @@ fn only_what_was_asked_for_is_learnt_and_when() {
     assert_ne!(priors(learn(LearnAlpha::Symmetric, false), 16), symmetric);
 
     // Through the hand-over of a warm-up, and into the model.
-    let warm = Options {
-        warm_up: Some(12),
-        ..options(SamplerKind::FPlusDoc, learn(LearnAlpha::Symmetric, true))
-    };
+    let warm = options(SamplerKind::FPlusDoc, learn(LearnAlpha::Symmetric, true)).warm_up(12);
     let trainer = trained(&corpus, &warm, 13);
     let (alpha, beta) = trainer.priors();
     assert!(alpha.get(0) < 5.0 && beta < 1.0);
@@ -110,19 +99,9 @@ fn what_does_not_go_together_is_refused() {
     let corpus = corpus(1);
     let base = options(SamplerKind::FPlus, learn(LearnAlpha::PerTopic, true));
     for (options, option) in [
-        (Options { alpha_by_size: Some(10.0), ..base.clone() }, "alpha-by-size"),
-        (
-            Options { learn: Some(Learn { every: 0, ..Learn::default() }), ..base.clone() },
-            "learn-every",
-        ),
-        (
-            Options {
-                alpha: Some(vec![0.1; 8].into()),
-                learn: learn(LearnAlpha::Symmetric, true),
-                ..base
-            },
-            "learn-alpha",
-        ),
+        (base.clone().alpha_by_size(10.0), "alpha-by-size"),
+        (base.clone().learn(Learn { every: 0, ..Learn::default() }), "learn-every"),
+        (base.clone().alpha(vec![0.1; 8]).learn(learn(LearnAlpha::Symmetric, true)), "learn-alpha"),
     ] {
         let error = Trainer::new(&corpus, &options).map(|_| ()).unwrap_err();
         assert!(

@@ -12,8 +12,8 @@ use lda_core::infer::Translation;
 use lda_core::model::{RemoveError, TopicModel};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{
-    EpochReport, Flow, Init, Lda, Learn, LearnAlpha, Options, OptionsError, PseudoCounts,
-    PseudoCountsError, SamplerKind, Snapshot, Trainer, Weight,
+    EpochReport, Flow, Init, Lda, Learn, LearnAlpha, OptionsError, PseudoCounts, PseudoCountsError,
+    SamplerKind, Snapshot, TrainOptions, Trainer, Weight,
 };
 use statrs::function::gamma::ln_gamma;
 
@@ -24,23 +24,15 @@ fn corpus(seed: u64) -> Corpus {
     spec.generate(seed).expect("the parameters are legal").corpus
 }
 
-fn options(sampler: SamplerKind) -> Options {
-    Options {
-        topics: 6,
-        alpha: Some(0.2.into()),
-        beta: 0.05,
-        sampler: Some(sampler),
-        seed: 5,
-        ranges: Some(2),
-        ..Options::default()
-    }
+fn options(sampler: SamplerKind) -> TrainOptions {
+    TrainOptions::new(6).alpha(0.2).beta(0.05).sampler(sampler).seed(5).ranges(2)
 }
 
 fn init(counts: &PseudoCounts) -> Init<'static> {
     Init { pseudo_counts: Some(counts.clone()), topics: None }
 }
 
-fn trained<'a>(corpus: &'a Corpus, options: &Options, init: Init<'_>, n: u32) -> Trainer<'a> {
+fn trained<'a>(corpus: &'a Corpus, options: &TrainOptions, init: Init<'_>, n: u32) -> Trainer<'a> {
     let mut trainer = Trainer::with_init(corpus, options, init).unwrap();
     for _ in 0..n {
         trainer.epoch();
@@ -93,10 +85,8 @@ mod law {
         (corpus, PseudoCounts::new(3, 2, PSEUDO).unwrap())
     }
 
-    fn options(sampler: SamplerKind, seed: u64) -> Options {
-        let alpha = Some(ALPHA.into());
-        let (sampler, ranges) = (Some(sampler), Some(1));
-        Options { topics: 2, alpha, beta: BETA, sampler, seed, ranges, ..Options::default() }
+    fn options(sampler: SamplerKind, seed: u64) -> TrainOptions {
+        TrainOptions::new(2).alpha(ALPHA).beta(BETA).sampler(sampler).seed(seed).ranges(1)
     }
 
     fn assignments(corpus: &Corpus, state: usize) -> lda_core::train::Assignments {
@@ -223,7 +213,7 @@ fn interrupted_runs_go_on_with_their_counts() {
     for sampler in SamplerKind::ALL {
         for warm_up in [0, 2] {
             let options =
-                Options { warm_up: sampler.takes_warm_up().then_some(warm_up), ..options(sampler) };
+                options(sampler).warm_up((sampler != SamplerKind::Warp).then_some(warm_up));
             let whole = trained(&corpus, &options, init(&seeds), 6);
             for at in [1, 2, 3, 5] {
                 let half = trained(&corpus, &options, init(&seeds), at);
@@ -272,7 +262,7 @@ fn a_run_goes_on_from_a_model() {
         PseudoCounts::from_model(&first, &translation, &new, 9, Weight::Share(0.3)).unwrap();
     let expected = (old.num_tokens() as f64 * 0.3).round() as u64;
     assert_eq!(counts.sum(), expected);
-    let options = Options { topics: 9, ..options(SamplerKind::FPlus) };
+    let options = options(SamplerKind::FPlus).topics(9);
     assert_eq!(trained(&new, &options, init(&counts), 5).model().num_topics(), 9);
     let spread = Weight::TokensPerTopic(1000.0);
     let counts = PseudoCounts::from_model(&first, &translation, &new, 6, spread).unwrap();
@@ -351,7 +341,7 @@ fn a_word_leaves_by_its_tokens() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let corpus = corpus(6);
-    let refused = |options: &Options, init| {
+    let refused = |options: &TrainOptions, init| {
         Trainer::with_init(&corpus, options, init).unwrap_err().to_string()
     };
     let plain = options(SamplerKind::FPlus);
@@ -368,7 +358,7 @@ fn what_does_not_fit_is_refused() {
     let too_many = Trainer::with_init(&corpus, &plain, init(&counts));
     assert!(matches!(too_many, Err(OptionsError::TooManyTokens { .. })));
     let learn = Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 1, every: 1 };
-    let learning = Options { learn: Some(learn), ..plain.clone() };
+    let learning = plain.clone().learn(learn);
     let few = PseudoCounts::new(words, 6, [(0, 0, 1)]).unwrap();
     assert_eq!(
         refused(&learning, init(&few)),
@@ -383,7 +373,7 @@ fn what_does_not_fit_is_refused() {
         "the topics to begin with do not fit: they are of 299 documents, the corpus has 300"
     );
     let all = run.assignments();
-    let fewer = Options { topics: 3, ..plain.clone() };
+    let fewer = plain.clone().topics(3);
     let above = refused(&fewer, Init { topics: Some(&all), pseudo_counts: None });
     assert!(above.ends_with("and 3 were asked for"), "{above}");
 

@@ -8,8 +8,8 @@ use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::train::{
-    Checkpoints, EpochReport, Flow, Learn, LearnAlpha, LevelOff, Observer, Options, ResumeError,
-    SamplerKind, Snapshot, Trainer,
+    Checkpoints, EpochReport, Flow, Learn, LearnAlpha, LevelOff, Observer, ResumeError,
+    SamplerKind, SamplerOptions, Snapshot, TrainOptions, Trainer,
 };
 
 /// Documents of 20 to 200 tokens.
@@ -43,6 +43,12 @@ impl Drop for Scratch {
     }
 }
 
+/// The sampler; the hybrid gives documents of more than 60 tokens to WarpLDA.
+fn with_short_length(sampler: SamplerKind) -> SamplerOptions {
+    let options = SamplerOptions::from(sampler);
+    options.with_short_length(60).unwrap_or(options)
+}
+
 /// Through a file and back.
 fn kept(snapshot: &Snapshot) -> Snapshot {
     let mut bytes = Cursor::new(Vec::new());
@@ -61,7 +67,7 @@ fn state(trainer: &Trainer<'_>) -> (u64, u64) {
 const EPOCHS: usize = 6;
 
 /// Interrupts a run after each of its epochs, and compares what follows with the whole run.
-fn take_up_anywhere(corpus: &Corpus, options: &Options) {
+fn take_up_anywhere(corpus: &Corpus, options: &TrainOptions) {
     let mut trainer = Trainer::new(corpus, options).unwrap();
     let (mut states, mut snapshots) = (vec![state(&trainer)], vec![kept(&trainer.snapshot())]);
     for _ in 0..EPOCHS {
@@ -71,7 +77,7 @@ fn take_up_anywhere(corpus: &Corpus, options: &Options) {
     }
     for (epoch, snapshot) in snapshots.iter().enumerate() {
         // On another number of threads, and taken up once more on the way.
-        let threads = Options { threads: Some(1 + epoch % 3), ..snapshot.options() };
+        let threads = snapshot.options().threads(1 + epoch % 3);
         let mut again = Trainer::resume(corpus, snapshot, &threads).unwrap();
         assert_eq!(state(&again), states[epoch], "{options:?} after {epoch}");
         again.check().unwrap();
@@ -93,15 +99,11 @@ fn every_sampler_gives_the_same_bits_when_it_is_taken_up() {
             if topics > 2000 && [SamplerKind::Exact, SamplerKind::Zen].contains(&sampler) {
                 continue;
             }
-            let options = Options {
-                topics,
-                sampler: Some(sampler),
-                ranges: Some(ranges),
-                alpha: Some(0.1.into()),
-                short_length: Some(60),
-                seed: 11,
-                ..Options::default()
-            };
+            let options = TrainOptions::new(topics)
+                .sampler(with_short_length(sampler))
+                .ranges(ranges)
+                .alpha(0.1)
+                .seed(11);
             take_up_anywhere(&corpus, &options);
         }
     }
@@ -110,29 +112,28 @@ fn every_sampler_gives_the_same_bits_when_it_is_taken_up() {
 #[test]
 fn so_do_options_that_carry_something() {
     let corpus = corpus();
-    let base =
-        Options { topics: 300, ranges: Some(2), short_length: Some(60), ..Options::default() };
-    let of = |sampler| Options { sampler: Some(sampler), ..base.clone() };
+    let base = TrainOptions::new(300).ranges(2);
+    let of = |sampler| base.clone().sampler(with_short_length(sampler));
     let learn = |alpha| Some(Learn { alpha, beta: true, burn_in: 1, every: 2 });
     for options in [
-        Options { warm_up: Some(3), ..of(SamplerKind::FPlus) },
-        Options {
-            warm_up: Some(3),
-            start: lda_core::train::Start::SparseWord,
-            ..of(SamplerKind::FPlusDoc)
-        },
-        Options { exclude_converged_from: Some(2), ..of(SamplerKind::Sparse) },
-        Options { exclude_converged_from: Some(1), warm_up: Some(2), ..of(SamplerKind::ZenHybrid) },
-        Options { alpha_by_size: Some(100.0), warm_up: Some(2), ..of(SamplerKind::Alias) },
-        Options { alpha_by_size: Some(100.0), ..of(SamplerKind::Hybrid) },
-        Options { learn: learn(LearnAlpha::PerTopic), warm_up: Some(3), ..of(SamplerKind::FPlus) },
-        Options { learn: learn(LearnAlpha::Symmetric), ..of(SamplerKind::Warp) },
-        Options { learn: learn(LearnAlpha::PerTopic), ..of(SamplerKind::Hybrid) },
-        Options { mh_steps: Some(3), ..of(SamplerKind::Warp) },
-        Options { mh_steps: Some(3), ..of(SamplerKind::Hybrid) },
-        Options { mh_steps: Some(2), ..of(SamplerKind::Light) },
+        of(SamplerKind::FPlus).warm_up(3),
+        of(SamplerKind::FPlusDoc).warm_up(3).start(lda_core::train::Start::SparseWord),
+        base.clone().sampler(SamplerOptions::Sparse { exclude_from: Some(2) }),
+        base.clone().sampler(SamplerOptions::ZenHybrid { exclude_from: Some(1) }).warm_up(2),
+        of(SamplerKind::Alias).alpha_by_size(100.0).warm_up(2),
+        of(SamplerKind::Hybrid).alpha_by_size(100.0),
+        of(SamplerKind::FPlus).learn(learn(LearnAlpha::PerTopic)).warm_up(3),
+        of(SamplerKind::Warp).learn(learn(LearnAlpha::Symmetric)),
+        of(SamplerKind::Hybrid).learn(learn(LearnAlpha::PerTopic)),
+        base.clone().sampler(SamplerOptions::Warp { steps: 3 }),
+        base.clone().sampler(SamplerOptions::Hybrid {
+            steps: 3,
+            step_cap: 16,
+            short_length: Some(60),
+        }),
+        base.clone().sampler(SamplerOptions::from(SamplerKind::Light).with_steps(2).unwrap()),
         // Decided by itself: F+LDA after a warm-up.
-        Options { epochs: Some(EPOCHS as u32), ..base.clone() },
+        base.clone().epochs(EPOCHS as u32),
     ] {
         take_up_anywhere(&corpus, &options);
     }
@@ -166,12 +167,8 @@ impl Observer for &mut Log {
 fn a_directory_keeps_the_last_ones_and_a_run_goes_on_from_them() {
     let (corpus, scratch) = (corpus(), Scratch::new("checkpoints"));
     // Levelling off looks at evaluations, which have to be carried too.
-    let options = Options {
-        topics: 20,
-        evaluate_every: 2,
-        level_off: Some(LevelOff { window: 2, tolerance: 1e-3 }),
-        ..Options::default()
-    };
+    let options =
+        TrainOptions::new(20).evaluate_every(2).level_off(LevelOff { window: 2, tolerance: 1e-3 });
     let mut whole = Log::default();
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
     trainer.run(&mut whole, || false);
@@ -201,11 +198,11 @@ fn a_directory_keeps_the_last_ones_and_a_run_goes_on_from_them() {
     std::fs::write(scratch.0.join(".epoch-0000000017.snapshot.1-0.partial"), "killed").unwrap();
     let latest = Checkpoints::latest(&scratch.0).unwrap();
     assert_eq!((latest.snapshot.epochs(), latest.unreadable.len()), (15, 1));
-    let evaluation = Options {
-        evaluate_every: options.evaluate_every,
-        level_off: options.level_off,
-        ..latest.snapshot.options()
-    };
+    let evaluation = latest
+        .snapshot
+        .options()
+        .evaluate_every(2)
+        .level_off(LevelOff { window: 2, tolerance: 1e-3 });
     let mut again = Trainer::resume(&corpus, &latest.snapshot, &evaluation).unwrap();
     again.checkpoint(checkpoints.take_over().every_time(Duration::ZERO)).unwrap();
     let mut rest = Log::default();
@@ -221,7 +218,7 @@ fn a_directory_keeps_the_last_ones_and_a_run_goes_on_from_them() {
 #[test]
 fn a_snapshot_that_cannot_be_written_is_told_and_the_run_goes_on() {
     let (corpus, scratch) = (corpus(), Scratch::new("checkpoints-gone"));
-    let options = Options { topics: 5, epochs: Some(4), ..Options::default() };
+    let options = TrainOptions::new(5).epochs(4);
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
     trainer.checkpoint(Checkpoints::new(&scratch.0).every_epochs(1)).unwrap();
     std::fs::remove_dir(&scratch.0).unwrap();
@@ -238,40 +235,42 @@ fn a_snapshot_that_cannot_be_written_is_told_and_the_run_goes_on() {
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let corpus = corpus();
-    let options = Options { topics: 30, epochs: Some(5), ..Options::default() };
+    let options = TrainOptions::new(30).epochs(5);
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
     for _ in 0..5 {
         trainer.epoch();
     }
     let snapshot = trainer.snapshot();
-    let resume = |corpus, change: fn(&mut Options)| {
-        let mut options = snapshot.options();
-        change(&mut options);
+    let resume = |corpus, change: fn(TrainOptions) -> TrainOptions| {
+        let options = change(snapshot.options());
         Trainer::resume(corpus, &snapshot, &options).map(|_| ())
     };
-    resume(&corpus, |_| {}).unwrap();
+    resume(&corpus, |options| options).unwrap();
     for (option, change) in [
-        ("topics", (|options| options.topics = 31) as fn(&mut Options)),
-        ("beta", |options| options.beta = 0.02),
-        ("alpha", |options| options.alpha = Some(vec![0.1; 30].into())),
-        ("seed", |options| options.seed = 1),
-        ("sampler", |options| {
-            options.sampler = Some(SamplerKind::Sparse);
+        (
+            "topics",
+            (|options: TrainOptions| options.topics(31)) as fn(TrainOptions) -> TrainOptions,
+        ),
+        ("beta", |options| options.beta(0.02)),
+        ("alpha", |options| options.alpha(vec![0.1; 30])),
+        ("seed", |options| options.seed(1)),
+        ("sampler", |options| options.sampler(SamplerKind::Sparse)),
+        ("warm-up", |options| options.warm_up(1)),
+        ("exclude-converged-from", |options| {
+            options.sampler(SamplerOptions::FPlus { exclude_from: Some(3) })
         }),
-        ("warm-up", |options| options.warm_up = Some(1)),
-        ("exclude-converged-from", |options| options.exclude_converged_from = Some(3)),
     ] {
         let error = resume(&corpus, change).unwrap_err();
         let message = error.to_string();
         assert!(matches!(error, ResumeError::Option { .. }), "{message}");
         assert!(message.starts_with(&format!("the run has {option} ")), "{message}");
     }
-    let error = resume(&corpus, |options| options.epochs = Some(5)).unwrap_err();
+    let error = resume(&corpus, |options| options.epochs(5)).unwrap_err();
     assert!(matches!(error, ResumeError::Finished { epochs: 5, .. }), "{error}");
-    let error = resume(&corpus, |options| options.threads = Some(0)).unwrap_err();
+    let error = resume(&corpus, |options| options.threads(0)).unwrap_err();
     assert!(matches!(error, ResumeError::Options(_)), "{error}");
     let other = Corpus::from_tokens([[0, 1, 2]]).unwrap();
-    let error = resume(&other, |_| {}).unwrap_err();
+    let error = resume(&other, |options| options).unwrap_err();
     assert!(error.to_string().contains("another corpus (60 documents"), "{error}");
 }
 
@@ -279,12 +278,8 @@ fn what_does_not_belong_together_is_refused() {
 fn a_snapshot_that_contradicts_itself_never_trains() {
     let corpus = corpus();
     for sampler in [SamplerKind::FPlusDoc, SamplerKind::Warp] {
-        let options = Options {
-            topics: 400,
-            sampler: Some(sampler),
-            exclude_converged_from: (sampler != SamplerKind::Warp).then_some(1),
-            ..Options::default()
-        };
+        let options = TrainOptions::new(400)
+            .sampler(SamplerOptions::from(sampler).with_exclusion(1).unwrap_or(sampler.into()));
         let mut trainer = Trainer::new(&corpus, &options).unwrap();
         for _ in 0..3 {
             trainer.epoch();

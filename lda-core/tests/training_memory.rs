@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use lda_core::Corpus;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 /// What the program itself takes: code, stacks, the pool, the corpus reader's buffers.
 const PROCESS: u64 = 16 << 20;
@@ -66,8 +66,7 @@ fn peak_of_the_process_is_what_the_tokens_need() {
 fn stays_within((name, sampler, bytes_a_token): (&str, SamplerKind, u64)) {
     let Some(path) = corpus(name) else { return };
     let corpus = Corpus::read(path).expect("a published file");
-    let options =
-        Options { topics: 1000, sampler: Some(sampler), threads: Some(1), ..Options::default() };
+    let options = TrainOptions::new(1000).sampler(sampler).threads(1);
     let estimate = options.estimate_memory(&corpus).expect("good options");
     let mut trainer = Trainer::new(&corpus, &options).expect("good options");
     for _ in 0..2 {

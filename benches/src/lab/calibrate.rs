@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use lda_core::Corpus;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 use super::process::cpu_time;
 use super::{LabError, Machine};
@@ -93,8 +93,7 @@ impl Calibration {
     fn race(&self, corpus: &Corpus, topics: u32) -> Result<Pair, LabError> {
         let trainer = |sampler| {
             let sampler = Some(sampler);
-            let options =
-                Options { topics, sampler, threads: Some(1), seed: 1, ..Options::default() };
+            let options = TrainOptions::new(topics).sampler(sampler).threads(1).seed(1);
             Trainer::new(corpus, &options)
         };
         let mut spent = Duration::ZERO;

@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::eval::Phi;
-use lda_core::prior::Alpha;
-use lda_core::train::{EpochReport, Options, OptionsError, Resolved, SamplerKind, Trainer};
+use lda_core::train::{EpochReport, OptionsError, Resolved, SamplerKind, TrainOptions, Trainer};
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
@@ -80,18 +79,13 @@ impl Cell {
         self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
-    fn options(&self, sampler: Option<SamplerKind>) -> Options {
-        let mut options = Options {
-            topics: self.topics,
-            alpha: Some(Alpha::Symmetric(self.alpha)),
-            beta: self.beta,
-            sampler,
-            seed: self.seed,
-            threads: Some(self.threads),
-            ..Options::default()
-        };
-        self.overrides.apply(&mut options);
-        options
+    fn options(&self, sampler: Option<SamplerKind>) -> Result<TrainOptions, OptionsError> {
+        let options = TrainOptions::new(self.topics)
+            .alpha(self.alpha)
+            .beta(self.beta)
+            .seed(self.seed)
+            .threads(self.threads);
+        self.overrides.apply(options, sampler)
     }
 }
 
@@ -278,7 +272,7 @@ fn run(
     let read_seconds = start.elapsed().as_secs_f64();
     let peak_reading = peak_memory();
     let start = Instant::now();
-    let mut trainer = Trainer::new(corpus, &cell.options(sampler))?;
+    let mut trainer = Trainer::new(corpus, &cell.options(sampler)?)?;
     let start_seconds = start.elapsed().as_secs_f64();
 
     let tokens = corpus.num_tokens();

@@ -72,7 +72,7 @@ pub(super) fn names(bins: &[u64]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use lda_core::corpus::CorpusBuilder;
-    use lda_core::train::{Options, Trainer};
+    use lda_core::train::{TrainOptions, Trainer};
 
     use super::*;
 
@@ -90,7 +90,7 @@ mod tests {
         let corpus = builder.build().unwrap();
         // With one topic everything can be computed by hand: V = 3, C_w = (3, 3, 4), N = 10, β = 1,
         // p(z | α) = 1.
-        let options = Options { topics: 1, beta: 1.0, ..Options::default() };
+        let options = TrainOptions::new(1).beta(1.0);
         let trainer = Trainer::new(&corpus, &options).unwrap();
         let (common, rare) = ((5.0f64 / 13.0).ln(), (4.0f64 / 13.0).ln());
         let expected = [
@@ -115,7 +115,7 @@ mod tests {
             builder.push_tokens((0..10 + d).map(|i| (d % 2) * 5 + i % 5)).unwrap();
         }
         let corpus = builder.build().unwrap();
-        let options = Options { topics: 4, ..Options::default() };
+        let options = TrainOptions::new(4);
         let mut trainer = Trainer::new(&corpus, &options).unwrap();
         for _ in 0..5 {
             trainer.epoch();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use lda_core::sampler::Proposals;
-use lda_core::train::{Options, SamplerKind, Start};
+use lda_core::train::{OptionsError, SamplerKind, SamplerOptions, Start, TrainOptions};
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -38,8 +38,13 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Sets them in a run's options. Destructures all fields, so a forgotten one does not compile.
-    pub(super) fn apply(&self, options: &mut Options) {
+    /// Sets them in the options of a run with `sampler`. Destructures all fields, so a forgotten one
+    /// does not compile.
+    pub(super) fn apply(
+        &self,
+        mut options: TrainOptions,
+        sampler: Option<SamplerKind>,
+    ) -> Result<TrainOptions, OptionsError> {
         let &Self {
             warm_up,
             mh_steps,
@@ -51,15 +56,33 @@ impl Overrides {
             short_length,
             ranges,
         } = self;
-        options.warm_up = warm_up;
-        options.mh_steps = mh_steps;
-        options.proposals = proposals;
-        options.start = start.unwrap_or(options.start);
-        options.start_degree = start_degree.unwrap_or(options.start_degree);
-        options.alpha_by_size = alpha_by_size;
-        options.exclude_converged_from = exclude_converged_from;
-        options.short_length = short_length;
-        options.ranges = ranges;
+        let refuse = |option| OptionsError::Value {
+            option,
+            value: format!("set for {}", sampler.map_or("auto", SamplerKind::name)),
+            remedy: "leave it out: this sampler has no such option",
+        };
+        let mut sampler = SamplerOptions::from(sampler);
+        if let Some(steps) = mh_steps {
+            sampler = sampler.with_steps(steps).ok_or_else(|| refuse("mh-steps"))?;
+        }
+        if let Some(proposals) = proposals {
+            sampler = sampler.with_proposals(proposals).ok_or_else(|| refuse("proposals"))?;
+        }
+        if let Some(epoch) = exclude_converged_from {
+            let refuse = || refuse("exclude-converged-from");
+            sampler = sampler.with_exclusion(epoch).ok_or_else(refuse)?;
+        }
+        if let Some(tokens) = short_length {
+            sampler = sampler.with_short_length(tokens).unwrap_or(sampler);
+        }
+        options = options.sampler(sampler).warm_up(warm_up).alpha_by_size(alpha_by_size);
+        if let Some(start) = start {
+            options = options.start(start);
+        }
+        if let Some(share) = start_degree {
+            options = options.start_degree(share);
+        }
+        Ok(options.ranges(ranges))
     }
 }
 

@@ -34,10 +34,10 @@ pub struct Diagnostics {
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_core::train::{Options, Trainer};
+/// use lda_core::train::{TrainOptions, Trainer};
 ///
 /// let corpus = Corpus::from_words([["tree", "leaf", "root"], ["sea", "wave", "sand"]])?;
-/// let mut trainer = Trainer::new(&corpus, &Options { topics: 2, ..Options::default() })?;
+/// let mut trainer = Trainer::new(&corpus, &TrainOptions::new(2))?;
 /// trainer.epoch();
 /// let found = trainer.diagnose(10);
 /// assert_eq!(found.topics.iter().map(|topic| topic.tokens).sum::<u64>(), 6);

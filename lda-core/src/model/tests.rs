@@ -111,11 +111,7 @@ fn provenance_is_kept() {
 #[test]
 fn a_prior_that_was_moved_is_kept_beside_the_one_asked_for() {
     let corpus = Corpus::from_tokens([[0, 1, 2, 0], [2, 3, 2, 2]]).unwrap();
-    let options = crate::train::Options {
-        topics: 3,
-        alpha_by_size: Some(10.0),
-        ..crate::train::Options::default()
-    };
+    let options = crate::train::TrainOptions::new(3).alpha_by_size(10.0);
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
     trainer.epoch();
     let model = trainer.model();

@@ -21,11 +21,11 @@ use crate::train::snapshot::Snapshot;
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_core::train::{Checkpoints, Options, Trainer};
+/// use lda_core::train::{Checkpoints, TrainOptions, Trainer};
 ///
 /// let directory = std::env::temp_dir().join(format!("lda-checkpoints-{}", std::process::id()));
 /// let corpus = Corpus::from_words([vec!["tree", "leaf", "tree"], vec!["sea", "wave", "sea"]])?;
-/// let options = Options { topics: 3, epochs: Some(12), ..Options::default() };
+/// let options = TrainOptions::new(3).epochs(12);
 ///
 /// let mut trainer = Trainer::new(&corpus, &options)?;
 /// trainer.checkpoint(Checkpoints::new(&directory).every_epochs(5))?;

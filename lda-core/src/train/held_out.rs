@@ -12,13 +12,13 @@ use crate::eval::CompletionOptions;
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_core::train::{EpochReport, Flow, HeldOut, Options, Trainer};
+/// use lda_core::train::{EpochReport, Flow, HeldOut, TrainOptions, Trainer};
 ///
 /// let themes = [["tree", "leaf", "wood"], ["sea", "wave", "foam"]];
 /// let corpus = Corpus::from_words((0..40).map(|d| themes[d % 2]))?;
 /// let (train, test) = (corpus.select(0..30), corpus.select(30..40));
 /// let alpha = Some(0.1.into());
-/// let options = Options { topics: 2, alpha, evaluate_every: 1, ..Options::default() };
+/// let options = TrainOptions::new(2).alpha(alpha).evaluate_every(1);
 /// let mut trainer = Trainer::new(&train, &options)?;
 /// trainer.early_stopping(HeldOut::new(test).patience(5))?;
 /// let last = trainer.run(|_: &EpochReport| Flow::Continue, || false);

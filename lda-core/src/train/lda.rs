@@ -7,7 +7,7 @@ use crate::corpus::Corpus;
 use crate::model::TopicModel;
 use crate::prior::Alpha;
 use crate::train::assignments::Assignments;
-use crate::train::options::{Options, OptionsError, Resolved, SamplerKind};
+use crate::train::options::{OptionsError, Resolved, SamplerOptions, TrainOptions};
 use crate::train::report::{EpochReport, Observer};
 use crate::train::seed_counts::PseudoCounts;
 use crate::train::trainer::{Init, Trainer};
@@ -30,8 +30,9 @@ use crate::train::trainer::{Init, Trainer};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "a run does not start before `train` is called"]
 pub struct Lda {
-    options: Options,
+    options: TrainOptions,
     pseudo_counts: Option<PseudoCounts>,
     cancel: Option<Arc<AtomicBool>>,
 }
@@ -52,49 +53,47 @@ pub struct Trained {
 impl Lda {
     /// A run with `topics` topics and defaults for the rest.
     pub fn topics(topics: u32) -> Self {
-        Self::new(Options { topics, ..Options::default() })
+        Self::new(TrainOptions::new(topics))
     }
 
     /// A run with the given options.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: TrainOptions) -> Self {
         Self { options, pseudo_counts: None, cancel: None }
     }
 
-    /// The same α for every topic; 50/K unless called.
+    /// Document-topic prior α; see [`TrainOptions::alpha`].
     pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
-        self.options.alpha = Some(alpha.into());
+        self.options = self.options.alpha(alpha);
         self
     }
 
-    /// Topic-word prior β; 0.01 unless called.
+    /// Topic-word prior β; see [`TrainOptions::beta`].
     pub fn beta(mut self, beta: f64) -> Self {
-        self.options.beta = beta;
+        self.options = self.options.beta(beta);
         self
     }
 
-    /// Which sampler; by K and the lengths of documents unless called
-    /// ([`Choice::auto`](crate::train::Choice::auto)).
-    pub fn sampler(mut self, sampler: SamplerKind) -> Self {
-        self.options.sampler = Some(sampler);
+    /// The sampler; see [`TrainOptions::sampler`].
+    pub fn sampler(mut self, sampler: impl Into<SamplerOptions>) -> Self {
+        self.options = self.options.sampler(sampler);
         self
     }
 
-    /// Seed; 0 unless called.
+    /// Random seed; default 0.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.options.seed = seed;
+        self.options = self.options.seed(seed);
         self
     }
 
-    /// Ends after this many epochs; without it, when the likelihood has levelled off.
+    /// Number of epochs; by default the run ends when the likelihood has levelled off.
     pub fn epochs(mut self, epochs: u32) -> Self {
-        self.options.epochs = Some(epochs);
+        self.options = self.options.epochs(epochs);
         self
     }
 
-    /// Threads of a pool of its own; without it, the caller's pool (`pool.install(|| …)`), or
-    /// rayon's global one.
+    /// Threads of a pool that the run creates; see [`TrainOptions::threads`].
     pub fn threads(mut self, threads: usize) -> Self {
-        self.options.threads = Some(threads);
+        self.options = self.options.threads(threads);
         self
     }
 

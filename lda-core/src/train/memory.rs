@@ -6,7 +6,7 @@ use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{Order, TokenOrder, WordRanges, greedy_partition};
 use crate::sampler::{WordTables, padded};
-use crate::train::options::{Options, OptionsError, Resolved};
+use crate::train::options::{OptionsError, Resolved, TrainOptions};
 use crate::train::registry::token_sets;
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::state::room;
@@ -74,7 +74,7 @@ impl MemoryEstimate {
     }
 }
 
-impl Options {
+impl TrainOptions {
     /// What training on `corpus` will need; nothing large is allocated to find out.
     ///
     /// # Errors
@@ -82,11 +82,11 @@ impl Options {
     ///
     /// ```
     /// use lda_core::corpus::Corpus;
-    /// use lda_core::train::Options;
+    /// use lda_core::train::TrainOptions;
     ///
     /// let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]])?;
-    /// let few = Options { topics: 10, ..Options::default() }.estimate_memory(&corpus)?;
-    /// let many = Options { topics: 10_000, ..Options::default() }.estimate_memory(&corpus)?;
+    /// let few = TrainOptions::new(10).estimate_memory(&corpus)?;
+    /// let many = TrainOptions::new(10_000).estimate_memory(&corpus)?;
     /// assert!(few.total() < many.total());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -234,7 +234,7 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::{SamplerKind, Trainer};
+    use crate::train::{SamplerKind, SamplerOptions, Trainer};
 
     #[test]
     fn estimates_bound_what_is_held() {
@@ -242,15 +242,10 @@ mod tests {
         let corpus = Corpus::from_tokens(documents).unwrap();
         for sampler in SamplerKind::ALL {
             for topics in [1, 20, 1000, 70_000] {
-                let options = Options {
-                    topics,
-                    sampler: Some(sampler),
-                    exclude_converged_from: sampler.takes_exclusion().then_some(3),
-                    short_length: Some(40),
-                    ranges: Some(4),
-                    threads: Some(1),
-                    ..Options::default()
-                };
+                let own = SamplerOptions::from(sampler);
+                let own = own.with_short_length(40).unwrap_or(own);
+                let own = own.with_exclusion(3).unwrap_or(own);
+                let options = TrainOptions::new(topics).sampler(own).ranges(4).threads(1);
                 let estimate = options.estimate_memory(&corpus).unwrap();
                 let held = Trainer::new(&corpus, &options).unwrap().memory();
                 let without = estimate.total() - estimate.scratch - estimate.evaluation;
@@ -268,13 +263,8 @@ mod tests {
         let documents = (0..200u32).map(|d| (0..1 + d % 70).map(move |i| (d * 5 + i * i) % 97));
         let corpus = Corpus::from_tokens(documents).unwrap();
         for topics in [20, 1000] {
-            let options = Options {
-                topics,
-                sampler: Some(SamplerKind::FPlus),
-                warm_up: Some(1),
-                threads: Some(1),
-                ..Options::default()
-            };
+            let options =
+                TrainOptions::new(topics).sampler(SamplerKind::FPlus).warm_up(1).threads(1);
             let estimate = options.estimate_memory(&corpus).unwrap();
             assert_eq!(estimate.hand_over, corpus.num_tokens() * 4);
             let bound = estimate.total() - estimate.scratch - estimate.evaluation;
@@ -290,7 +280,7 @@ mod tests {
     #[test]
     fn rows_that_cannot_be_made_are_seen_before() {
         let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
-        let options = Options { sampler: Some(SamplerKind::FPlus), ..Options::default() };
+        let options = TrainOptions::default().sampler(SamplerKind::FPlus);
         assert!(options.resolve(&corpus).unwrap().check_rows(&corpus, &None).is_ok());
         // 64 GiB are 2³⁰ lines; the row that starts after them is the first that has no place.
         let dense =

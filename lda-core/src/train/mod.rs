@@ -13,7 +13,7 @@
 //! A state is its assignments, so one sampler can go on where another stopped. Far from the posterior
 //! any sampler leads there, and WarpLDA's epochs are several times as short as an exact one's; near it
 //! the exact one is worth its price. A run may begin with epochs of WarpLDA
-//! ([`Options::warm_up`]), and one that nobody has asked for a sampler does ([`Choice::auto`], where
+//! ([`TrainOptions::warm_up`]), and one that nobody has asked for a sampler does ([`Choice::auto`], where
 //! the times are). The law that the run converges to is that of the sampler that ends it.
 //!
 //! # Reproducible
@@ -49,7 +49,8 @@ pub use held_out::HeldOut;
 pub use lda::{Lda, Trained};
 pub use memory::MemoryEstimate;
 pub use options::{
-    Choice, Learn, LearnAlpha, LevelOff, Options, OptionsError, Resolved, SamplerKind,
+    Choice, Learn, LearnAlpha, LevelOff, OptionsError, Resolved, SamplerKind, SamplerOptions,
+    TrainOptions,
 };
 pub use report::{EpochReport, Flow, Observer};
 pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};

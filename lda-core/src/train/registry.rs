@@ -89,6 +89,7 @@ pub(crate) fn samplers<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn AnySamp
         SamplerKind::ZenHybrid => vec![with_scratch(ZenHybrid)],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
+        SamplerKind::Custom => Vec::new(),
     }
 }
 

@@ -42,7 +42,7 @@ use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace}
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::prior::Alpha;
-use crate::train::options::{Options, OptionsError, Resolved};
+use crate::train::options::{OptionsError, Resolved, TrainOptions};
 use crate::train::resume_state::{Lists, ResumeState};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
@@ -50,10 +50,10 @@ use crate::train::seed_counts::{Pseudo, PseudoCounts};
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_core::train::{Options, Snapshot, Trainer};
+/// use lda_core::train::{TrainOptions, Snapshot, Trainer};
 ///
 /// let corpus = Corpus::from_words([vec!["tree", "leaf", "tree"], vec!["sea", "wave", "sea"]])?;
-/// let options = Options { topics: 3, seed: 7, ..Options::default() };
+/// let options = TrainOptions::new(3).seed(7);
 /// let mut trainer = Trainer::new(&corpus, &options)?;
 /// for _ in 0..5 {
 ///     trainer.epoch();
@@ -178,7 +178,7 @@ impl Snapshot {
         self.seconds
     }
 
-    /// Options of the run.
+    /// TrainOptions of the run.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
@@ -188,10 +188,10 @@ impl Snapshot {
         self.pseudo.as_deref()
     }
 
-    /// Options that take the run up: those that decide what is drawn are the run's, when to stop is
-    /// as in [`Options::default`].
-    pub fn options(&self) -> Options {
-        Options::from(&self.resolved)
+    /// TrainOptions that take the run up: those that decide what is drawn are the run's, when to stop is
+    /// as in [`TrainOptions::default`].
+    pub fn options(&self) -> TrainOptions {
+        TrainOptions::from(&self.resolved)
     }
 
     /// Bytes of heap memory held; pseudo-counts are shared with the run.

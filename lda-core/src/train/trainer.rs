@@ -17,7 +17,7 @@ use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::engine::Engine;
 use crate::train::held_out::HeldOut;
-use crate::train::options::{LevelOff, Options, OptionsError, Resolved};
+use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
 use crate::train::pass::PassReport;
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
@@ -38,12 +38,12 @@ pub struct Init<'a> {
 ///
 /// ```
 /// use lda_core::corpus::CorpusBuilder;
-/// use lda_core::train::{Options, Trainer};
+/// use lda_core::train::{TrainOptions, Trainer};
 ///
 /// let mut builder = CorpusBuilder::new();
 /// builder.push_words(["tree", "leaf", "tree"])?;
 /// let corpus = builder.build()?;
-/// let mut trainer = Trainer::new(&corpus, &Options { topics: 3, ..Options::default() })?;
+/// let mut trainer = Trainer::new(&corpus, &TrainOptions::new(3))?;
 /// let report = trainer.epoch();
 /// assert_eq!((report.epoch, report.tokens), (1, 3));
 /// assert!(trainer.log_joint().total() < 0.0);
@@ -52,7 +52,7 @@ pub struct Init<'a> {
 #[derive(Debug)]
 pub struct Trainer<'a> {
     corpus: &'a Corpus,
-    options: Options,
+    options: TrainOptions,
     resolved: Resolved,
     /// What the run warms up with, as long as it does.
     warming_up: Option<Resolved>,
@@ -104,7 +104,7 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
-    pub fn new(corpus: &'a Corpus, options: &Options) -> Result<Self, OptionsError> {
+    pub fn new(corpus: &'a Corpus, options: &TrainOptions) -> Result<Self, OptionsError> {
         Self::with_init(corpus, options, Init::default())
     }
 
@@ -114,7 +114,7 @@ impl<'a> Trainer<'a> {
     /// [`OptionsError`], if what it begins with does not fit among others.
     pub fn with_init(
         corpus: &'a Corpus,
-        options: &Options,
+        options: &TrainOptions,
         init: Init<'_>,
     ) -> Result<Self, OptionsError> {
         let resolved = options.resolve(corpus)?;
@@ -130,7 +130,7 @@ impl<'a> Trainer<'a> {
     /// A run from the start, or from given topics after so many epochs.
     fn from(
         corpus: &'a Corpus,
-        options: &Options,
+        options: &TrainOptions,
         resolved: Resolved,
         from: Option<(&Assignments, u32)>,
         pseudo: Pseudo,
@@ -265,7 +265,7 @@ impl<'a> Trainer<'a> {
     pub fn resume(
         corpus: &'a Corpus,
         snapshot: &Snapshot,
-        options: &Options,
+        options: &TrainOptions,
     ) -> Result<Self, ResumeError> {
         let given = CorpusId::of(corpus);
         if given != snapshot.corpus {

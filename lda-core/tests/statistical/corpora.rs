@@ -2,6 +2,7 @@
 
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
+use lda_core::train::{SamplerKind, SamplerOptions};
 
 #[path = "../common/real.rs"]
 mod at_hand;
@@ -29,4 +30,10 @@ pub(crate) fn made(documents: usize, words: usize, topics: usize, mean_length: f
 pub(crate) fn locate(cumulative: &[f64], u: f64) -> usize {
     let total = cumulative.last().expect("a law has cells");
     cumulative.partition_point(|&sum| sum <= u * total).min(cumulative.len() - 1)
+}
+
+/// Options of `sampler`; the hybrid gives documents of more than `tokens` tokens to WarpLDA.
+pub(crate) fn with_short_length(sampler: SamplerKind, tokens: u32) -> SamplerOptions {
+    let options = SamplerOptions::from(sampler);
+    options.with_short_length(tokens).unwrap_or(options)
 }

@@ -3,16 +3,16 @@
 //! Through the crate's driver, which compares all rows and totals with a recount after each epoch,
 //! and through the hand-made host, where a wrapper recounts after each block.
 
+use crate::corpora::with_short_length;
 use crate::driver::{PassParams, Whole};
 use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
 use lda_core::counts::TopicIndex;
-use lda_core::prior::Alpha;
 use lda_core::sampler::{
     AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc, ZenHybrid,
 };
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 use proptest::prelude::*;
 
 const GRIDS: [usize; 3] = [1, 2, 4];
@@ -37,17 +37,13 @@ fn build(words: u32, documents: &[Vec<u32>]) -> Option<Corpus> {
 
 /// Three epochs of the crate's driver.
 fn driven(corpus: &Corpus, kind: SamplerKind, topics: u32, grid: usize, steps: Option<u32>) {
-    let options = Options {
-        topics,
-        alpha: (topics % 2 == 1).then(|| {
-            Alpha::from((0..topics).map(|k| 0.1 + 0.01 * f64::from(k % 5)).collect::<Vec<_>>())
-        }),
-        sampler: Some(kind),
-        ranges: Some(grid),
-        short_length: Some(6),
-        mh_steps: steps.filter(|_| kind.takes_mh_steps()),
-        ..Options::default()
-    };
+    let sampler = with_short_length(kind, 6);
+    let sampler = steps.and_then(|steps| sampler.with_steps(steps)).unwrap_or(sampler);
+    let mut options = TrainOptions::new(topics).sampler(sampler).ranges(grid);
+    if topics % 2 == 1 {
+        let alpha: Vec<f64> = (0..topics).map(|k| 0.1 + 0.01 * f64::from(k % 5)).collect();
+        options = options.alpha(alpha);
+    }
     let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
     let said = |moment: &str| format!("{kind}, K = {topics}, grid {grid}, {moment}");
     trainer.check().unwrap_or_else(|wrong| panic!("{}: {wrong}", said("at the start")));

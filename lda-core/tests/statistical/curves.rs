@@ -1,11 +1,10 @@
 //! Where training goes: likelihood curves of the samplers against the exact one's, and the topics
 //! of a corpus whose topics are known.
 
-use crate::corpora::{made, real};
+use crate::corpora::{made, real, with_short_length};
 use lda_benches::synthetic::Spec;
 use lda_core::Corpus;
-use lda_core::prior::Alpha;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 /// Epochs at which curves are compared.
 const AT: [u32; 4] = [3, 8, 15, 30];
@@ -18,8 +17,7 @@ fn curves(
     seeds: std::ops::Range<u64>,
 ) -> Vec<[f64; AT.len()]> {
     let curve = |seed| {
-        let options =
-            Options { topics, sampler: Some(sampler), seed, ranges: Some(1), ..Options::default() };
+        let options = TrainOptions::new(topics).sampler(sampler).seed(seed).ranges(1);
         let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
         AT.map(|epoch| {
             while trainer.epochs() < epoch {
@@ -81,13 +79,7 @@ fn exact_samplers_follow_the_exact_curve_on_kos() {
 fn warp_arrives_near_the_exact_level() {
     let corpus = made(600, 400, 12, 30.0);
     let settled = |sampler, epochs| {
-        let options = Options {
-            topics: 20,
-            sampler: Some(sampler),
-            short_length: Some(25),
-            ranges: Some(2),
-            ..Options::default()
-        };
+        let options = TrainOptions::new(20).sampler(with_short_length(sampler, 25)).ranges(2);
         let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
         let mut sum = 0.0;
         for epoch in 1..=epochs {
@@ -140,16 +132,12 @@ fn known_topics_are_recovered() {
     };
     let truth: Vec<Vec<f64>> = made.topics.iter().map(row).collect();
     let train = |sampler, seed| {
-        let options = Options {
-            topics: truth.len() as u32,
-            alpha: Some(Alpha::Symmetric(0.1)),
-            beta: 0.02,
-            sampler: Some(sampler),
-            short_length: Some(100),
-            ranges: Some(2),
-            seed,
-            ..Options::default()
-        };
+        let options = TrainOptions::new(truth.len() as u32)
+            .alpha(0.1)
+            .beta(0.02)
+            .sampler(with_short_length(sampler, 100))
+            .ranges(2)
+            .seed(seed);
         let mut trainer = Trainer::new(&corpus, &options).expect("the options are legal");
         for _ in 0..100 {
             trainer.epoch();

@@ -13,12 +13,11 @@ use crate::paranoid::Paranoid;
 use lda_core::Corpus;
 use lda_core::counts::{Density, Form, RowMut, Rows, TopicIndex, dense16_add};
 use lda_core::layout::{Order, RowRun};
-use lda_core::prior::Alpha;
 use lda_core::sampler::{
     Block, BlockKey, Exact, FPlus, FPlusDoc, GridBlock, Sampler, SparseLda, padded,
 };
 use lda_core::simd::{Isa, LANES};
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 const BETA: f64 = 0.01;
 
@@ -48,14 +47,11 @@ struct State {
 
 impl State {
     fn settled(corpus: &Corpus, topics: usize, epochs: u32) -> Self {
-        let options = Options {
-            topics: topics as u32,
-            alpha: Some(Alpha::Symmetric(5.0 / topics as f64)),
-            beta: BETA,
-            sampler: Some(SamplerKind::FPlus),
-            seed: 9,
-            ..Options::default()
-        };
+        let options = TrainOptions::new(topics as u32)
+            .alpha(5.0 / topics as f64)
+            .beta(BETA)
+            .sampler(SamplerKind::FPlus)
+            .seed(9);
         let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
         for _ in 0..epochs {
             trainer.epoch();

@@ -8,7 +8,9 @@ use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::sampler::Proposals;
 use lda_core::simd::Isa;
-use lda_core::train::{Choice, EpochReport, Flow, LevelOff, Options, SamplerKind, Start, Trainer};
+use lda_core::train::{
+    Choice, EpochReport, Flow, LevelOff, SamplerKind, SamplerOptions, Start, TrainOptions, Trainer,
+};
 
 const TOPICS: u32 = 40;
 
@@ -16,21 +18,15 @@ fn corpus() -> Corpus {
     made(150, 200, 8, 40.0)
 }
 
-fn options(sampler: SamplerKind) -> Options {
-    Options {
-        topics: TOPICS,
-        sampler: Some(sampler),
-        ranges: Some(4),
-        seed: 6,
-        ..Options::default()
-    }
+fn options(sampler: SamplerKind) -> TrainOptions {
+    TrainOptions::new(TOPICS).sampler(sampler).ranges(4).seed(6)
 }
 
-fn trainer<'a>(corpus: &'a Corpus, options: &Options) -> Trainer<'a> {
+fn trainer<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<'a> {
     Trainer::new(corpus, options).expect("the options are legal")
 }
 
-fn fingerprint(corpus: &Corpus, options: &Options, epochs: u32) -> u64 {
+fn fingerprint(corpus: &Corpus, options: &TrainOptions, epochs: u32) -> u64 {
     let mut trainer = trainer(corpus, options);
     for _ in 0..epochs {
         trainer.epoch();
@@ -44,7 +40,7 @@ fn a_start_does_not_depend_on_sampler_or_grid() {
     let mut starts = HashSet::new();
     for start in Start::ALL {
         let of = |sampler, ranges| {
-            let options = Options { start, ranges: Some(ranges), ..options(sampler) };
+            let options = options(sampler).start(start).ranges(ranges);
             fingerprint(&corpus, &options, 0)
         };
         let expected = of(SamplerKind::Exact, 1);
@@ -61,7 +57,7 @@ fn a_start_does_not_depend_on_sampler_or_grid() {
 /// Distinct topics that the tokens of each word, or of each document, start with.
 fn spread(corpus: &Corpus, start: Start, by_word: bool) -> Vec<usize> {
     // A tenth of 35 topics is four.
-    let options = Options { topics: 35, start, start_degree: 0.1, ..options(SamplerKind::FPlus) };
+    let options = options(SamplerKind::FPlus).topics(35).start(start).start_degree(0.1);
     let trainer = trainer(corpus, &options);
     let assignments = trainer.assignments();
     let rows = if by_word { corpus.num_words() } else { corpus.num_documents() };
@@ -97,12 +93,8 @@ fn the_prior_follows_topic_sizes() {
     let (alpha, smoothing) = (0.7, 25.0);
     let sum = alpha * f64::from(TOPICS);
     for sampler in SamplerKind::ALL {
-        let followed = Options {
-            alpha: Some(Alpha::Symmetric(alpha)),
-            alpha_by_size: Some(smoothing),
-            start: Start::SparseDocument,
-            ..options(sampler)
-        };
+        let followed =
+            options(sampler).alpha(alpha).alpha_by_size(smoothing).start(Start::SparseDocument);
         let mut run = trainer(&corpus, &followed);
         let sizes = run.model().counts().unwrap().totals().to_vec();
         run.epoch();
@@ -116,7 +108,7 @@ fn the_prior_follows_topic_sizes() {
         for (k, &expected) in expected.iter().enumerate() {
             assert!((used.get(k) / expected - 1.0).abs() < 1e-12, "{sampler}, topic {k}");
         }
-        let given = Options { alpha: Some(used), alpha_by_size: None, ..followed };
+        let given = followed.clone().alpha(used).alpha_by_size(None);
         let mut other = trainer(&corpus, &given);
         other.epoch();
         assert_eq!(run.assignments(), other.assignments(), "{sampler}");
@@ -129,12 +121,14 @@ fn the_prior_follows_topic_sizes() {
     }
 }
 
-fn excluding(sampler: SamplerKind) -> Options {
-    Options { exclude_converged_from: Some(4), ..options(sampler) }
+fn excluding(sampler: SamplerKind) -> TrainOptions {
+    let excluding = SamplerOptions::from(sampler).with_exclusion(4).expect("it can");
+    options(sampler).sampler(excluding)
 }
 
 fn samplers_that_exclude() -> impl Iterator<Item = SamplerKind> {
-    SamplerKind::ALL.into_iter().filter(|kind| kind.takes_exclusion())
+    let can = |&kind: &SamplerKind| SamplerOptions::from(kind).with_exclusion(1).is_some();
+    SamplerKind::ALL.into_iter().filter(can)
 }
 
 #[test]
@@ -170,56 +164,47 @@ fn converged_tokens_are_left_out_from_an_epoch_on() {
 fn what_is_left_out_does_not_depend_on_the_machine() {
     let corpus = corpus();
     for sampler in samplers_that_exclude() {
-        let run = |options: Options| fingerprint(&corpus, &options, 8);
-        let alone = run(Options { threads: Some(1), ..excluding(sampler) });
-        assert_eq!(run(Options { threads: Some(3), ..excluding(sampler) }), alone, "{sampler}");
+        let run = |options: TrainOptions| fingerprint(&corpus, &options, 8);
+        let alone = run(excluding(sampler).threads(1));
+        assert_eq!(run(excluding(sampler).threads(3)), alone, "{sampler}");
         for isa in Isa::available() {
-            assert_eq!(run(Options { isa: Some(isa), ..excluding(sampler) }), alone, "{sampler}");
+            assert_eq!(run(excluding(sampler).isa(isa)), alone, "{sampler}");
         }
     }
 }
 
 #[test]
-fn what_a_sampler_cannot_do_names_those_that_can() {
+fn illegal_options_are_refused() {
     let corpus = corpus();
-    let refused = |options: Options| match Trainer::new(&corpus, &options) {
+    let refused = |options: TrainOptions| match Trainer::new(&corpus, &options) {
         Ok(_) => panic!("{options:?} was not refused"),
         Err(error) => error.to_string(),
     };
-    assert_eq!(
-        refused(Options { mh_steps: Some(2), ..options(SamplerKind::Sparse) }),
-        "the sparse sampler has no mh-steps: leave mh-steps out, or ask for one of alias, light, \
-         warp, hybrid"
-    );
-    let proposals = Some(Proposals::Word);
-    assert_eq!(
-        refused(Options { proposals, ..options(SamplerKind::Alias) }),
-        "the alias sampler has no proposals: leave proposals out, or ask for one of light"
-    );
-    let warm_up = refused(Options { warm_up: Some(5), ..options(SamplerKind::Warp) });
-    assert!(warm_up.starts_with("the warp sampler has no warm-up"), "{warm_up}");
-    assert!(warm_up.ends_with("zen-doc, zen-hybrid, hybrid"), "{warm_up}");
-    let exclude =
-        refused(Options { exclude_converged_from: Some(30), ..options(SamplerKind::Warp) });
-    assert!(exclude.starts_with("the warp sampler has no exclude-converged-from"), "{exclude}");
-    assert!(exclude.ends_with("zen, zen-doc, zen-hybrid"), "{exclude}");
+    for (sampler, cannot) in [(SamplerKind::Warp, "exclusion"), (SamplerKind::Sparse, "steps")] {
+        let sampler = SamplerOptions::from(sampler);
+        let given = match cannot {
+            "exclusion" => sampler.with_exclusion(30),
+            _ => sampler.with_steps(2),
+        };
+        assert_eq!(given, None, "{sampler:?} has no {cannot}");
+    }
+    assert_eq!(SamplerOptions::from(SamplerKind::Alias).with_proposals(Proposals::Word), None);
+    for steps in [0, 65] {
+        let said = refused(options(SamplerKind::Warp).sampler(SamplerOptions::Warp { steps }));
+        assert!(said.starts_with(&format!("mh-steps is {steps}: give ")), "{said}");
+    }
     for (what, bad) in [
-        ("start-degree", Options { start_degree: 1.5, ..Options::default() }),
-        ("start-degree", Options { start_degree: f64::NAN, ..Options::default() }),
-        ("alpha-by-size", Options { alpha_by_size: Some(0.0), ..Options::default() }),
-        ("alpha-by-size", Options { alpha_by_size: Some(f64::NAN), ..Options::default() }),
+        ("start-degree", TrainOptions::default().start_degree(1.5)),
+        ("start-degree", TrainOptions::default().start_degree(f64::NAN)),
+        ("alpha-by-size", TrainOptions::default().alpha_by_size(0.0)),
+        ("alpha-by-size", TrainOptions::default().alpha_by_size(f64::NAN)),
         (
             "alpha-by-size",
-            Options {
-                topics: 2,
-                alpha_by_size: Some(1.0),
-                alpha: Some(Alpha::PerTopic(vec![0.1, 0.2])),
-                ..Options::default()
-            },
+            TrainOptions::new(2).alpha_by_size(1.0).alpha(Alpha::PerTopic(vec![0.1, 0.2])),
         ),
         (
             "exclude-converged-from",
-            Options { exclude_converged_from: Some(0), ..options(SamplerKind::Exact) },
+            options(SamplerKind::Exact).sampler(SamplerOptions::Exact { exclude_from: Some(0) }),
         ),
     ] {
         let said = refused(bad);
@@ -232,7 +217,7 @@ fn what_a_sampler_cannot_do_names_those_that_can() {
 fn a_sampler_is_picked() {
     let corpus = corpus();
     for topics in [1, 100, 1000, 70_000] {
-        let options = Options { topics, ..Options::default() };
+        let options = TrainOptions::new(topics);
         let mut trainer = trainer(&corpus, &options);
         let resolved = trainer.resolved();
         let choice = Choice { sampler: resolved.sampler, warm_up: resolved.warm_up };
@@ -246,10 +231,10 @@ fn a_sampler_is_picked() {
 #[test]
 fn a_warm_up_hands_its_topics_over() {
     let corpus = corpus();
-    let warm = |sampler| Options { warm_up: Some(3), ..options(sampler) };
+    let warm = |sampler| options(sampler).warm_up(3);
     let warp = fingerprint(&corpus, &options(SamplerKind::Warp), 3);
     let mut ends = HashSet::new();
-    for sampler in SamplerKind::ALL.into_iter().filter(|&kind| kind.takes_warm_up()) {
+    for sampler in SamplerKind::ALL.into_iter().filter(|&kind| kind != SamplerKind::Warp) {
         let options = warm(sampler);
         let mut trainer = trainer(&corpus, &options);
         for epoch in 1..=3 {
@@ -277,12 +262,10 @@ fn a_warm_up_hands_its_topics_over() {
 fn a_warm_up_gives_the_same_bits_at_any_thread_count() {
     let corpus = corpus();
     let of = |threads| {
-        let options = Options {
-            warm_up: Some(4),
-            threads: Some(threads),
-            exclude_converged_from: Some(6),
-            ..options(SamplerKind::FPlus)
-        };
+        let options = options(SamplerKind::FPlus)
+            .warm_up(4)
+            .threads(threads)
+            .sampler(SamplerOptions::FPlus { exclude_from: Some(6) });
         fingerprint(&corpus, &options, 9)
     };
     assert_eq!(of(1), of(3));
@@ -293,13 +276,11 @@ fn a_warm_up_gives_the_same_bits_at_any_thread_count() {
 fn no_run_ends_because_its_warm_up_has_levelled_off() {
     let corpus = corpus();
     let mut epochs = 0;
-    let options = Options {
-        warm_up: Some(20),
-        evaluate_every: 1,
+    let options = options(SamplerKind::FPlus)
+        .warm_up(20)
+        .evaluate_every(1)
         // Levelled off as soon as there are two windows to compare.
-        level_off: Some(LevelOff { window: 2, tolerance: 1e3 }),
-        ..options(SamplerKind::FPlus)
-    };
+        .level_off(LevelOff { window: 2, tolerance: 1e3 });
     trainer(&corpus, &options).run(
         |report: &EpochReport| {
             epochs = report.epoch;

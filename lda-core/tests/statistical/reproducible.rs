@@ -2,10 +2,11 @@
 //! its own or the caller's, in debug and in release.
 
 use crate::corpora::made;
+use crate::corpora::with_short_length;
 use lda_core::Corpus;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
 /// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test statistical golden -- --nocapture` prints
@@ -53,20 +54,16 @@ fn corpus() -> Corpus {
 }
 
 /// Eight ranges of documents and of words.
-fn options(sampler: SamplerKind, topics: u32) -> Options {
+fn options(sampler: SamplerKind, topics: u32) -> TrainOptions {
     let alpha = (0..topics).map(|k| 0.05 * f64::from(1 + k % 3));
-    Options {
-        topics,
-        alpha: Some(Alpha::from(alpha.collect::<Vec<_>>())),
-        sampler: Some(sampler),
-        seed: 4,
-        ranges: Some(8),
-        short_length: Some(50),
-        ..Options::default()
-    }
+    TrainOptions::new(topics)
+        .alpha(Alpha::from(alpha.collect::<Vec<_>>()))
+        .sampler(with_short_length(sampler, 50))
+        .seed(4)
+        .ranges(8)
 }
 
-fn fingerprint(corpus: &Corpus, options: &Options) -> u64 {
+fn fingerprint(corpus: &Corpus, options: &TrainOptions) -> u64 {
     let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
     for _ in 0..EPOCHS {
         trainer.epoch();
@@ -94,9 +91,9 @@ fn at_any_number_of_threads() {
     let corpus = corpus();
     for sampler in SamplerKind::ALL {
         let options = options(sampler, 60);
-        let alone = fingerprint(&corpus, &Options { threads: Some(1), ..options.clone() });
+        let alone = fingerprint(&corpus, &options.clone().threads(1));
         for threads in [2, 3, 4, 7] {
-            let options = Options { threads: Some(threads), ..options.clone() };
+            let options = options.clone().threads(threads);
             assert_eq!(fingerprint(&corpus, &options), alone, "{sampler}, {threads} threads");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("three threads");
@@ -110,8 +107,7 @@ fn on_any_instruction_set() {
     let corpus = corpus();
     for sampler in SamplerKind::ALL {
         for topics in [10, 100, 1000] {
-            let run =
-                |isa| fingerprint(&corpus, &Options { isa: Some(isa), ..options(sampler, topics) });
+            let run = |isa| fingerprint(&corpus, &options(sampler, topics).isa(isa));
             let scalar = run(Isa::Scalar);
             for isa in Isa::available() {
                 assert_eq!(run(isa), scalar, "{sampler}, K = {topics}, {isa}");
@@ -125,7 +121,7 @@ fn seeds_differ() {
     let corpus = corpus();
     for sampler in SamplerKind::ALL {
         let options = options(sampler, 60);
-        let other = Options { seed: 5, ..options.clone() };
+        let other = options.clone().seed(5);
         assert_ne!(fingerprint(&corpus, &options), fingerprint(&corpus, &other), "{sampler}");
     }
 }

@@ -11,7 +11,7 @@ use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_core::eval::log_joint;
 use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::train::{Options as CoreOptions, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 use lda_dist::job::{Job, JobError};
 use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
@@ -137,12 +137,7 @@ fn no_order_of_shards_matters() {
 #[test]
 fn a_run_begins_as_one_process_does() {
     let corpus = corpus(30, 40, 15);
-    let options = CoreOptions {
-        topics: 7,
-        seed: 9,
-        sampler: Some(SamplerKind::FPlus),
-        ..CoreOptions::default()
-    };
+    let options = TrainOptions::new(7).seed(9).sampler(SamplerKind::FPlus);
     let trainer = Trainer::new(&corpus, &options).unwrap();
     let options = Options { shards: 3, partitions: 4, servers: 2, ..Options::default() };
     let run = Together::<u16>::new(&job(&corpus, 7), &corpus, &options).unwrap();
@@ -269,15 +264,12 @@ fn shards_come_to_the_likelihood_of_one_process() {
     let of_seed = |seed| Job::new(topics, 300, 0.2.into(), 0.02, seed).unwrap();
     let expected = mean(&|seed| {
         let job = of_seed(seed);
-        let options = CoreOptions {
-            topics,
-            alpha: Some(job.alpha().clone()),
-            beta: job.beta(),
-            seed,
-            sampler: Some(SamplerKind::FPlus),
-            ranges: Some(1),
-            ..CoreOptions::default()
-        };
+        let options = TrainOptions::new(topics)
+            .alpha(job.alpha().clone())
+            .beta(job.beta())
+            .seed(seed)
+            .sampler(SamplerKind::FPlus)
+            .ranges(1);
         let mut trainer = Trainer::new(&corpus, &options).unwrap();
         (0..epochs).for_each(|_| {
             trainer.epoch();

@@ -187,7 +187,7 @@ impl WordCounts for Assignments {
 mod tests {
     use lda_core::eval::log_joint;
     use lda_core::prior::Alpha;
-    use lda_core::train::{Options, Trainer};
+    use lda_core::train::{TrainOptions, Trainer};
     use proptest::prelude::*;
 
     use super::*;
@@ -217,7 +217,7 @@ mod tests {
     fn the_log_joint_is_that_of_the_same_topics_in_training() {
         let corpus = Corpus::from_tokens((0..20u32).map(|d| (0..9).map(move |i| (d * i) % 7)));
         let corpus = corpus.unwrap();
-        let options = Options { topics: 5, ..Options::default() };
+        let options = TrainOptions::new(5);
         let mut trainer = Trainer::new(&corpus, &options).unwrap();
         trainer.epoch();
         let assignments = trainer.assignments();
@@ -231,7 +231,7 @@ mod tests {
             text += &format!("{}\n", tokens.join(" "));
         }
         let found = Assignments::read(text.as_bytes(), &corpus, 5).unwrap();
-        let joint = log_joint(&found, &Alpha::Symmetric(10.0), options.beta).unwrap();
+        let joint = log_joint(&found, &Alpha::Symmetric(10.0), trainer.priors().1).unwrap();
         assert!((joint.total() - trainer.log_joint().total()).abs() < 1e-9);
     }
 

@@ -47,7 +47,7 @@ pub fn write(
 
 #[cfg(test)]
 mod tests {
-    use lda_core::train::Options;
+    use lda_core::train::TrainOptions;
 
     use super::super::cell::tests::cell;
     use super::super::{Cell, Machine, Memory, Outcome, Point, Record, Results};
@@ -77,7 +77,7 @@ mod tests {
             load: Some(0.5),
             jobs: 1,
             outcome: Outcome {
-                resolved: Some(Options::default().resolve(&corpus).unwrap()),
+                resolved: Some(TrainOptions::default().resolve(&corpus).unwrap()),
                 documents: 1,
                 words: 2,
                 tokens: 1000,

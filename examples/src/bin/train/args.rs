@@ -16,7 +16,8 @@ use lda_core::eval::Ranking;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{
-    Checkpoints, Learn, LearnAlpha, LevelOff, Options, SamplerKind, Snapshot, Start,
+    Checkpoints, Learn, LearnAlpha, LevelOff, SamplerKind, SamplerOptions, Snapshot, Start,
+    TrainOptions,
 };
 
 use lda_examples::output::sidecar;
@@ -164,7 +165,7 @@ pub struct MachineArgs {
         value_parser = start_parser())]
     pub start: Start,
     /// Share of all topics in a subset of --start
-    #[arg(long, value_name = "SHARE", default_value_t = Options::default().start_degree,
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1,
         value_parser = share(true))]
     pub start_degree: f64,
     /// From this epoch on, look less and less often at tokens that keep their topic: quicker, and
@@ -181,9 +182,9 @@ pub struct MachineArgs {
     #[arg(long, value_name = "M")]
     pub mh_steps: Option<u32>,
     /// hybrid: warp's passes are repeated in an epoch until a token has had as many steps as one
-    /// acceptance takes on average, but no more than this
-    #[arg(long, value_name = "M", default_value_t = Options::default().mh_steps_cap)]
-    pub mh_steps_cap: u32,
+    /// acceptance takes on average, but no more than this [default: 16]
+    #[arg(long, value_name = "M")]
+    pub mh_steps_cap: Option<u32>,
     /// hybrid: documents of more tokens than this are drawn by warp, the others by f-plus; chosen
     /// by the number of topics unless given
     #[arg(long, value_name = "TOKENS")]
@@ -277,43 +278,60 @@ impl Args {
         self.given.contains(option)
     }
 
-    /// What going on with a run is asked to do: options that decide what is drawn are the run's where
-    /// the command line has none.
-    pub fn options_of(&self, snapshot: &Snapshot) -> Options {
-        let (asked, run) = (self.options(), snapshot.options());
-        macro_rules! given_or_run {
-            ($($option:ident),+) => {
-                Options {
-                    $($option: match self.given.contains(stringify!($option)) {
-                        true => asked.$option,
-                        false => run.$option,
-                    },)+
-                    ..asked
-                }
+    /// Options of a resumed run: those that decide what is drawn are the run's unless they stand on
+    /// the command line.
+    pub fn options_of(&self, snapshot: &Snapshot) -> Result<TrainOptions, TrainError> {
+        let run = SamplerOptions::from(snapshot.resolved());
+        self.apply(snapshot.options(), run, |option| self.given.contains(option))
+    }
+
+    /// Options of a new run.
+    pub fn options(&self) -> Result<TrainOptions, TrainError> {
+        self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)
+    }
+
+    /// `options` with those of the command line that `is_set` allows; limits of the run always.
+    fn apply(
+        &self,
+        mut options: TrainOptions,
+        sampler: SamplerOptions,
+        is_set: impl Fn(&str) -> bool,
+    ) -> Result<TrainOptions, TrainError> {
+        let Self { model, stop, machine, .. } = self;
+        macro_rules! set {
+            ($($option:ident: $value:expr),+ $(,)?) => {
+                $(if is_set(stringify!($option)) {
+                    options = options.$option($value);
+                })+
             };
         }
-        let options = given_or_run!(
-            topics,
-            alpha,
-            beta,
-            sampler,
-            seed,
-            warm_up,
-            mh_steps,
-            start,
-            start_degree,
-            alpha_by_size,
-            exclude_converged_from,
-            mh_steps_cap,
-            short_length,
-            ranges
+        set!(
+            topics: model.topics,
+            beta: model.beta,
+            seed: model.seed,
+            warm_up: machine.warm_up,
+            start: machine.start,
+            start_degree: machine.start_degree,
+            alpha_by_size: model.alpha_by_size,
+            ranges: machine.ranges,
         );
+        if let Some(alpha) = &model.alpha {
+            options = options.alpha(alpha.clone());
+        }
         let learn = ["learn_alpha", "learn_beta", "learn_burn_in", "learn_every"];
-        let learn = match learn.iter().any(|option| self.given.contains(*option)) {
-            true => self.model.learn(),
-            false => run.learn,
-        };
-        Options { proposals: run.proposals, learn, ..options }
+        if learn.iter().any(|option| is_set(option)) {
+            options = options.learn(model.learn());
+        }
+        let sampler = if is_set("sampler") { model.sampler.0.into() } else { sampler };
+        // The global pool has the number of threads asked for, so that evaluation uses it too.
+        Ok(options
+            .sampler(machine.sampler_options(sampler)?)
+            .epochs(stop.epochs)
+            .seconds(stop.seconds)
+            .level_off(stop.level_off())
+            .evaluate_every(stop.evaluate_every)
+            .memory_limit(machine.memory_limit)
+            .isa(machine.isa))
     }
 
     /// Where snapshots go, and when.
@@ -333,44 +351,6 @@ impl Args {
         }
         let own = resume.as_ref().is_some_and(|run| identity(run) == identity(directory));
         Some(if own { checkpoints.take_over() } else { checkpoints })
-    }
-
-    /// What training is asked to do.
-    pub fn options(&self) -> Options {
-        let Self { model, stop, machine, .. } = self;
-        let level_off = (stop.level_off.is_some() || stop.level_off_window.is_some()).then(|| {
-            let rule = LevelOff::default();
-            LevelOff {
-                window: stop.level_off_window.map_or(rule.window, usize::from),
-                tolerance: stop.level_off.unwrap_or(rule.tolerance),
-            }
-        });
-        Options {
-            topics: model.topics,
-            alpha: model.alpha.clone(),
-            beta: model.beta,
-            sampler: model.sampler.0,
-            seed: model.seed,
-            epochs: stop.epochs,
-            seconds: stop.seconds,
-            level_off,
-            evaluate_every: stop.evaluate_every,
-            // The global pool has the threads asked for, so that evaluation keeps to them too.
-            threads: None,
-            warm_up: machine.warm_up,
-            mh_steps: machine.mh_steps,
-            start: machine.start,
-            start_degree: machine.start_degree,
-            alpha_by_size: model.alpha_by_size,
-            learn: model.learn(),
-            exclude_converged_from: machine.exclude_converged_from,
-            mh_steps_cap: machine.mh_steps_cap,
-            short_length: machine.short_length,
-            ranges: machine.ranges,
-            memory_limit: machine.memory_limit,
-            isa: machine.isa,
-            ..Options::default()
-        }
     }
 
     /// In what order words of a topic are shown.
@@ -478,6 +458,46 @@ fn sampler_parser() -> ValueParser {
         .into()
 }
 
+impl StopArgs {
+    /// The rule of levelling off, if it stands on the command line.
+    fn level_off(&self) -> Option<LevelOff> {
+        let rule = LevelOff::default();
+        (self.level_off.is_some() || self.level_off_window.is_some()).then(|| LevelOff {
+            window: self.level_off_window.map_or(rule.window, usize::from),
+            tolerance: self.level_off.unwrap_or(rule.tolerance),
+        })
+    }
+}
+
+impl MachineArgs {
+    /// `sampler` with its own options from the command line.
+    fn sampler_options(&self, mut sampler: SamplerOptions) -> Result<SamplerOptions, TrainError> {
+        let name = sampler.kind().map_or("auto", SamplerKind::name);
+        let refuse = |option: &str, able: &str| {
+            TrainError::Usage(format!(
+                "the {name} sampler has no {option}: leave {option} out, or ask for one of {able}"
+            ))
+        };
+        if let Some(steps) = self.mh_steps {
+            let able = "alias, light, warp, hybrid";
+            sampler = sampler.with_steps(steps).ok_or_else(|| refuse("mh-steps", able))?;
+        }
+        if let Some(epoch) = self.exclude_converged_from {
+            let option = "exclude-converged-from";
+            let able = "exact, f-plus, f-plus-doc, sparse, alias, light, zen, zen-doc, zen-hybrid";
+            sampler = sampler.with_exclusion(epoch).ok_or_else(|| refuse(option, able))?;
+        }
+        // Only the hybrid has these two; they have no effect on other samplers.
+        if let Some(tokens) = self.short_length {
+            sampler = sampler.with_short_length(tokens).unwrap_or(sampler);
+        }
+        if let Some(steps) = self.mh_steps_cap {
+            sampler = sampler.with_step_cap(steps).unwrap_or(sampler);
+        }
+        Ok(sampler)
+    }
+}
+
 impl ModelArgs {
     /// Priors to learn, if any.
     fn learn(&self) -> Option<Learn> {
@@ -569,10 +589,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_contract() {
-        let options = parse("train").options();
-        assert_eq!(options, Options::default());
-        assert_eq!((options.sampler, options.beta), (None, 0.01));
-        assert_eq!((options.alpha, options.epochs, options.level_off), (None, None, None));
+        assert_eq!(parse("train").options().unwrap(), TrainOptions::default());
     }
 
     #[test]
@@ -580,34 +597,38 @@ mod tests {
         let line = "train x --topics 7 --sampler hybrid --alpha 0.5 --beta 0.1 --seed 9 \
             --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
             --mh-steps-cap 8 --start sparse-word --start-degree 0.2 --alpha-by-size 30 \
-            --warm-up 5 --exclude-converged-from 4 --short-length 60 --ranges 4 --isa scalar \
+            --warm-up 5 --short-length 60 --ranges 4 --isa scalar \
             --memory-limit 2MiB --learn-alpha fixed --learn-beta --learn-burn-in 7 --learn-every 2";
-        let expected = Options {
-            topics: 7,
-            alpha: Some(Alpha::Symmetric(0.5)),
-            beta: 0.1,
-            sampler: Some(SamplerKind::Hybrid),
-            seed: 9,
-            epochs: Some(3),
-            seconds: Some(2.5),
-            level_off: Some(LevelOff { window: 3, tolerance: 0.01 }),
-            evaluate_every: 2,
-            threads: None,
-            warm_up: Some(5),
-            mh_steps: Some(2),
-            mh_steps_cap: 8,
-            start: Start::SparseWord,
-            start_degree: 0.2,
-            alpha_by_size: Some(30.0),
-            learn: Some(Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 7, every: 2 }),
-            exclude_converged_from: Some(4),
-            short_length: Some(60),
-            ranges: Some(4),
-            memory_limit: Some(2 << 20),
-            isa: Some(Isa::Scalar),
-            ..Options::default()
-        };
-        assert_eq!(parse(line).options(), expected);
+        let hybrid = SamplerOptions::Hybrid { steps: 2, step_cap: 8, short_length: Some(60) };
+        let expected = TrainOptions::new(7)
+            .alpha(0.5)
+            .beta(0.1)
+            .sampler(hybrid)
+            .seed(9)
+            .epochs(3)
+            .seconds(2.5)
+            .level_off(LevelOff { window: 3, tolerance: 0.01 })
+            .evaluate_every(2)
+            .warm_up(5)
+            .start(Start::SparseWord)
+            .start_degree(0.2)
+            .alpha_by_size(30.0)
+            .learn(Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 7, every: 2 })
+            .ranges(4)
+            .memory_limit(2 << 20)
+            .isa(Isa::Scalar);
+        assert_eq!(parse(line).options().unwrap(), expected);
+        let exclude = parse("train x --exclude-converged-from 4").options().unwrap();
+        let auto = SamplerOptions::Auto { exclude_from: Some(4) };
+        assert_eq!(exclude, TrainOptions::default().sampler(auto));
+    }
+
+    #[test]
+    fn options_that_a_sampler_does_not_have_are_refused() {
+        for line in ["--sampler sparse --mh-steps 2", "--sampler warp --exclude-converged-from 3"] {
+            let error = parse(&format!("train x {line}")).options().unwrap_err().to_string();
+            assert!(error.contains("sampler has no "), "{error}");
+        }
     }
 
     #[test]

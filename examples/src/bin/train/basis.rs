@@ -7,7 +7,7 @@ use clap::value_parser;
 use lda_core::Corpus;
 use lda_core::infer::Translation;
 use lda_core::model::TopicModel;
-use lda_core::train::{Options, PseudoCounts, PseudoCountsError, Weight};
+use lda_core::train::{PseudoCounts, PseudoCountsError, TrainOptions, Weight};
 use lda_examples::parsers::positive;
 
 use crate::args::Args;
@@ -63,16 +63,16 @@ pub fn widen(
 }
 
 /// The model's number of topics and priors, where the command line has none.
-pub fn inherit(args: &Args, model: &TopicModel, options: Options) -> Options {
+pub fn inherit(args: &Args, model: &TopicModel, options: TrainOptions) -> TrainOptions {
     let mut options = options;
     if !args.is_given("topics") {
-        options.topics = model.num_topics() as u32;
+        options = options.topics(model.num_topics() as u32);
     }
-    if options.alpha.is_none() && options.topics as usize == model.num_topics() {
-        options.alpha = Some(model.alpha().clone());
+    if args.model.alpha.is_none() && options.get_topics() as usize == model.num_topics() {
+        options = options.alpha(model.alpha().clone());
     }
     if let Some(counts) = model.counts().filter(|_| !args.is_given("beta")) {
-        options.beta = counts.beta();
+        options = options.beta(counts.beta());
     }
     options
 }

@@ -197,7 +197,7 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lda_core::train::Options;
+    use lda_core::train::TrainOptions;
 
     use super::*;
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn json_is_ascii_and_parses_back() {
         let corpus = Corpus::from_words([["a", "b"]]).unwrap();
-        let resolved = Options::default().resolve(&corpus).unwrap();
+        let resolved = TrainOptions::default().resolve(&corpus).unwrap();
         let path = "dír/\u{1f600}\n\u{7f}";
         let input = Input::new(path.to_owned(), &corpus, serde_json::json!({}));
         let json = Provenance::new(&resolved, 10, input).after(3).to_json();

@@ -36,23 +36,23 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let snapshot = resumed(args, &progress)?;
     let model = basis::model(&args.basis)?;
     let options = match (&snapshot, &model) {
-        (Some(run), _) => args.options_of(run),
-        (None, Some(model)) => basis::inherit(args, model, args.options()),
-        (None, None) => args.options(),
+        (Some(run), _) => args.options_of(run)?,
+        (None, Some(model)) => basis::inherit(args, model, args.options()?),
+        (None, None) => args.options()?,
     };
     let (mut corpus, mut input) = input::load(args, &progress)?;
     if let Some(model) = &model {
         basis::widen(&mut corpus, model, &progress)?;
         input.measure(&corpus);
     }
-    let (corpus, held) = hold_out(args, options.seed, corpus, &mut input)?;
-    check_sizes(args, options.topics, &corpus)?;
+    let (corpus, held) = hold_out(args, options.get_seed(), corpus, &mut input)?;
+    check_sizes(args, options.get_topics(), &corpus)?;
 
     progress.busy("preparing");
     let mut trainer = match &snapshot {
         Some(snapshot) => Trainer::resume(&corpus, snapshot, &options)?,
         None => {
-            let (model, topics) = (model.as_ref(), options.topics);
+            let (model, topics) = (model.as_ref(), options.get_topics());
             let pseudo_counts =
                 basis::pseudo_counts(&args.basis, model, &corpus, topics, &progress)?;
             let basis = train::Init { pseudo_counts, topics: None };
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         trainer.checkpoint(checkpoints)?;
     }
     if let (Some(patience), Some(held)) = (args.hold_out.patience, &held) {
-        let completion = CompletionOptions { seed: options.seed, ..Default::default() };
+        let completion = CompletionOptions { seed: options.get_seed(), ..Default::default() };
         let judge = HeldOut::new(held.clone()).completion(completion).patience(patience);
         trainer.early_stopping(judge)?;
     }
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let log_written = log.map_or(Ok(()), Log::finish);
     let outcome = Outcome { corpus: &corpus, model: &model, assignments: &assignments, curve };
     let written = results.write(&outcome, &provenance);
-    let shown = show(args, &model, options.seed, held.as_ref(), &provenance);
+    let shown = show(args, &model, options.get_seed(), held.as_ref(), &provenance);
     log_written?;
     written?;
     shown?;

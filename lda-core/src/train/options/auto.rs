@@ -15,7 +15,7 @@ pub struct Choice {
 impl Choice {
     /// A choice for `corpus` and `topics` topics, by a fixed rule: a run is the same on every machine.
     ///
-    /// F+LDA, which is exact, after a [warm-up](super::Options::warm_up). It is F+LDA by document up
+    /// F+LDA, which is exact, after a [warm-up](super::TrainOptions::warm_up). It is F+LDA by document up
     /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds
     /// are at [`FPlusDoc`](crate::sampler::FPlusDoc)). The warm-up is 640 epochs of WarpLDA up to 316
     /// topics, which leaves F+LDA only the last of the bias to mend; 80 up to 3,162, but where the corpus

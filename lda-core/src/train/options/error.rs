@@ -34,20 +34,10 @@ pub enum OptionsError {
         limit: u64,
     },
     /// A name that is no sampler's.
-    #[error("unknown sampler {name:?}: use one of {}", SamplerKind::names(|_| true))]
+    #[error("unknown sampler {name:?}: use one of {}", SamplerKind::names())]
     UnknownSampler {
         /// What was given.
         name: String,
-    },
-    /// A sampler was asked for what it cannot do.
-    #[error("the {sampler} sampler has no {option}: leave {option} out, or ask for one of {able}")]
-    NotWithSampler {
-        /// Name of the option.
-        option: &'static str,
-        /// The sampler asked for, or decided on.
-        sampler: SamplerKind,
-        /// Those that can.
-        able: String,
     },
     /// An option has a value that makes no sense.
     #[error("{option} is {value}: {remedy}")]

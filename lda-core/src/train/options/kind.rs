@@ -1,10 +1,10 @@
-//! The samplers by name, and what not all of them can do.
+//! The samplers by name.
 
 use serde::{Deserialize, Serialize};
 
 use super::OptionsError;
 
-/// Which sampler trains.
+/// The name of a sampler. Its options are [`SamplerOptions`](super::SamplerOptions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -31,10 +31,12 @@ pub enum SamplerKind {
     Warp,
     /// LDA*'s pair: F+LDA for short documents, WarpLDA for long ones.
     Hybrid,
+    /// A sampler given to [`Trainer::with_sampler`](crate::train::Trainer::with_sampler).
+    Custom,
 }
 
 impl SamplerKind {
-    /// Every kind, in the order of this list.
+    /// Every sampler of this crate, in the order of this list.
     pub const ALL: [Self; 11] = [
         Self::Exact,
         Self::FPlus,
@@ -49,32 +51,9 @@ impl SamplerKind {
         Self::Hybrid,
     ];
 
-    /// Whether it makes Metropolis-Hastings steps, whose number can be asked for.
-    pub fn takes_mh_steps(self) -> bool {
-        matches!(self, Self::Alias | Self::Light | Self::Warp | Self::Hybrid)
-    }
-
-    /// Whether it makes proposals of two kinds, of which one can be left out.
-    pub fn takes_proposals(self) -> bool {
-        self == Self::Light
-    }
-
-    /// Whether it can leave out converged tokens: it resamples the tokens that it is lent, each by
-    /// itself. WarpLDA carries proposals from pass to pass, for all tokens of a row at once.
-    pub fn takes_exclusion(self) -> bool {
-        !matches!(self, Self::Warp | Self::Hybrid)
-    }
-
-    /// Whether epochs of WarpLDA can go before its own.
-    pub fn takes_warm_up(self) -> bool {
-        self != Self::Warp
-    }
-
-    /// Names of the samplers of which `able` is true, for an error's remedy.
-    pub(super) fn names(able: impl Fn(Self) -> bool) -> String {
-        let names: Vec<_> =
-            Self::ALL.into_iter().filter(|&kind| able(kind)).map(Self::name).collect();
-        names.join(", ")
+    /// Names of all samplers, for an error's remedy.
+    pub(super) fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
     }
 
     /// Name as it stands in options, reports and on command lines.
@@ -91,6 +70,7 @@ impl SamplerKind {
             Self::ZenHybrid => "zen-hybrid",
             Self::Warp => "warp",
             Self::Hybrid => "hybrid",
+            Self::Custom => "custom",
         }
     }
 }

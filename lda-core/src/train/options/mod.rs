@@ -1,4 +1,4 @@
-//! What a run is asked to do, and what that resolves to.
+//! The options of a run, and the values that they resolve to.
 
 mod auto;
 mod error;
@@ -6,11 +6,11 @@ mod kind;
 mod learn;
 mod pairs;
 mod resolve;
+mod sampler_options;
 
 use serde::{Deserialize, Serialize};
 
 use crate::prior::Alpha;
-use crate::sampler::Proposals;
 use crate::simd::Isa;
 use crate::train::Start;
 
@@ -19,6 +19,7 @@ pub use error::OptionsError;
 pub use kind::SamplerKind;
 pub use learn::{Learn, LearnAlpha};
 pub use resolve::Resolved;
+pub use sampler_options::SamplerOptions;
 
 /// When the likelihood counts as levelled off: the mean of the last `window` evaluations is less
 /// than `tolerance` (relative) above the mean of the `window` before.
@@ -36,80 +37,46 @@ impl Default for LevelOff {
     }
 }
 
-/// What a run is asked to do. `Default` is a sensible start; `None` means "decide for me", and what
-/// was decided stands in [`Resolved`].
+/// The options of a run. Every option has a default; what an option was decided to be is in
+/// [`Resolved`].
+///
+/// ```
+/// use lda_core::train::{SamplerKind, TrainOptions};
+///
+/// let options = TrainOptions::new(200).sampler(SamplerKind::FPlus).alpha(0.1).epochs(100).seed(7);
+/// assert_ne!(options, TrainOptions::new(200));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Options {
-    /// Topics K.
-    pub topics: u32,
-    /// Document-topic prior; 50/K a topic unless given.
-    pub alpha: Option<Alpha>,
-    /// Topic-word prior β.
-    pub beta: f64,
-    /// Which sampler; unless given, [one](Choice::auto) by K and the lengths of the documents.
-    pub sampler: Option<SamplerKind>,
-    /// Epochs of WarpLDA before the first of the sampler. Its epochs are several times as short, and
-    /// far from the posterior they lead there as well as any; the sampler then goes on from their
-    /// topics, and converges to what it always converges to. Unless given: none where a sampler is,
-    /// else [by K and the lengths](Choice::auto), but no more than half of `epochs`.
-    pub warm_up: Option<u32>,
-    /// Seed; 0 is as good as any.
-    pub seed: u64,
-    /// Epochs at most, those of a warm-up among them.
-    pub epochs: Option<u32>,
-    /// Seconds of sampling at most, checked after each epoch.
-    pub seconds: Option<f64>,
-    /// Stop when the likelihood has levelled off; on unless `epochs` or `seconds` is given.
-    pub level_off: Option<LevelOff>,
-    /// Evaluate the likelihood every so many epochs, and after the last; 0 is never.
-    pub evaluate_every: u32,
-    /// Threads of a pool of its own; `None` runs in the caller's pool.
-    pub threads: Option<usize>,
-    /// Metropolis-Hastings steps M a token and pass; 1 unless given. With WarpLDA each is a proposal
-    /// that the token carries, and more of them cost memory and mix less a second than more passes:
-    /// on 26 M tokens in long documents and K = 1,000, M = 2 took 1.3 times as long to a likelihood as
-    /// M = 1.
-    pub mh_steps: Option<u32>,
-    /// Which proposals LightLDA makes; both kinds in turn unless given.
-    pub proposals: Option<Proposals>,
-    /// Which topics tokens start with.
-    pub start: Start,
-    /// Share of all topics that a word or a document starts with, where the start is sparse.
-    pub start_degree: f64,
-    /// Topic sizes in the document-topic prior: unless `None`, each epoch samples with
-    /// α_k = ᾱ (C_k + α'/K) / (T + α'), the C_k as of its start (ZenLDA eq. 3). This is α', in tokens:
-    /// the larger, the more alike the α_k. `alpha` says what they sum up to.
-    pub alpha_by_size: Option<f64>,
-    /// Priors that are learnt as the run goes on; none unless given.
-    pub learn: Option<Learn>,
-    /// From this epoch on, a token that keeps its topic is sampled less and less often (ZenLDA's
-    /// converged-token exclusion): with probability min{1, 2^(i−t)}, t being how often in a row it was
-    /// sampled and kept its topic, i how many epochs it has been left out since. **Biased**: which
-    /// tokens move depends on whether they moved before. Costs one byte a token.
-    pub exclude_converged_from: Option<u32>,
-    /// The hybrid repeats WarpLDA's passes until a token has had as many steps as one acceptance
-    /// takes on average (LDA* heuristic 2), but no more than this.
-    pub mh_steps_cap: u32,
-    /// The hybrid gives documents longer than this to WarpLDA (LDA* heuristic 1). Unless given, it
-    /// goes by K, see [`default_short_length`](Self::default_short_length); and where either side
-    /// would have less than a quarter of the tokens, all go to the other.
-    pub short_length: Option<u32>,
-    /// Ranges G on each axis of the grid; from the number of tokens unless given.
-    pub ranges: Option<usize>,
-    /// Refuse a run that needs more bytes than this.
-    pub memory_limit: Option<u64>,
-    /// Instruction set; the best this machine has unless given. Never changes a result.
-    pub isa: Option<Isa>,
+#[must_use = "setters return the changed options"]
+pub struct TrainOptions {
+    pub(super) topics: u32,
+    pub(super) alpha: Option<Alpha>,
+    pub(super) beta: f64,
+    pub(super) sampler: SamplerOptions,
+    pub(super) warm_up: Option<u32>,
+    pub(super) seed: u64,
+    pub(super) epochs: Option<u32>,
+    pub(super) seconds: Option<f64>,
+    pub(super) level_off: Option<LevelOff>,
+    pub(super) evaluate_every: u32,
+    pub(super) threads: Option<usize>,
+    pub(super) start: Start,
+    pub(super) start_degree: f64,
+    pub(super) alpha_by_size: Option<f64>,
+    pub(super) learn: Option<Learn>,
+    pub(super) ranges: Option<usize>,
+    pub(super) memory_limit: Option<u64>,
+    pub(super) isa: Option<Isa>,
 }
 
-impl Default for Options {
+impl Default for TrainOptions {
     fn default() -> Self {
         Self {
             topics: 100,
             alpha: None,
             beta: 0.01,
-            sampler: None,
+            sampler: SamplerOptions::default(),
             warm_up: None,
             seed: 0,
             epochs: None,
@@ -117,15 +84,10 @@ impl Default for Options {
             level_off: None,
             evaluate_every: 10,
             threads: None,
-            mh_steps: None,
-            proposals: None,
             start: Start::default(),
             start_degree: 0.1,
             alpha_by_size: None,
             learn: None,
-            exclude_converged_from: None,
-            mh_steps_cap: 16,
-            short_length: None,
             ranges: None,
             memory_limit: None,
             isa: None,
@@ -133,13 +95,153 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// α where none is given: 50/K.
+/// Setters. Those that take `impl Into<Option<_>>` take a value, or `None` for the default.
+impl TrainOptions {
+    /// Options with `topics` topics and defaults for the rest.
+    pub fn new(topics: u32) -> Self {
+        Self { topics, ..Self::default() }
+    }
+
+    /// Topics K as set.
+    pub fn get_topics(&self) -> u32 {
+        self.topics
+    }
+
+    /// Random seed as set.
+    pub fn get_seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Topics K; default 100.
+    pub fn topics(mut self, topics: u32) -> Self {
+        self.topics = topics;
+        self
+    }
+
+    /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
+    /// every topic.
+    pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
+        self.alpha = Some(alpha.into());
+        self
+    }
+
+    /// Topic-word prior β; default 0.01.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.beta = beta;
+        self
+    }
+
+    /// The sampler, by its [kind](SamplerKind) or with its [options](SamplerOptions); default
+    /// [by K and the lengths of documents](Choice::auto).
+    pub fn sampler(mut self, sampler: impl Into<SamplerOptions>) -> Self {
+        self.sampler = sampler.into();
+        self
+    }
+
+    /// Epochs of WarpLDA before the first epoch of the sampler. They are several times as short as
+    /// an exact sampler's, and far from the posterior they lead there as well as any; the sampler
+    /// then goes on from their topics and converges to its own law. Default: 0 if a sampler is set,
+    /// otherwise [by K and the lengths of documents](Choice::auto), but no more than half of
+    /// [`epochs`](Self::epochs).
+    pub fn warm_up(mut self, epochs: impl Into<Option<u32>>) -> Self {
+        self.warm_up = epochs.into();
+        self
+    }
+
+    /// Random seed; default 0, which is as good as any.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Largest number of epochs, warm-up included; default unlimited.
+    pub fn epochs(mut self, epochs: impl Into<Option<u32>>) -> Self {
+        self.epochs = epochs.into();
+        self
+    }
+
+    /// Largest time of sampling in seconds, checked after each epoch; default unlimited.
+    pub fn seconds(mut self, seconds: impl Into<Option<f64>>) -> Self {
+        self.seconds = seconds.into();
+        self
+    }
+
+    /// Stops when the likelihood has levelled off; default on, unless `epochs` or `seconds` is set.
+    pub fn level_off(mut self, rule: impl Into<Option<LevelOff>>) -> Self {
+        self.level_off = rule.into();
+        self
+    }
+
+    /// Epochs between two evaluations of the likelihood; the last epoch is evaluated too. 0: never.
+    /// Default 10.
+    pub fn evaluate_every(mut self, epochs: u32) -> Self {
+        self.evaluate_every = epochs;
+        self
+    }
+
+    /// Threads of a pool that the run creates; default `None`, which runs in the caller's pool
+    /// (`pool.install(|| …)`), or in rayon's global one. Never changes a result.
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Self {
+        self.threads = threads.into();
+        self
+    }
+
+    /// Topics that tokens start with; default [`Start::Random`].
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Share of all topics that a word or a document starts with, if the start is sparse; above 0,
+    /// at most 1; default 0.1.
+    pub fn start_degree(mut self, share: f64) -> Self {
+        self.start_degree = share;
+        self
+    }
+
+    /// α' of a document-topic prior that follows topic sizes: each epoch samples with
+    /// α_k = ᾱ (C_k + α'/K) / (T + α'), with the C_k at its start (ZenLDA eq. 3). α' is in tokens,
+    /// from 1e-6 to 1e15; the larger, the more alike the α_k. [`alpha`](Self::alpha) sets their sum ᾱ.
+    /// Default off.
+    pub fn alpha_by_size(mut self, tokens: impl Into<Option<f64>>) -> Self {
+        self.alpha_by_size = tokens.into();
+        self
+    }
+
+    /// Priors that are learnt as the run goes on; default none.
+    pub fn learn(mut self, learn: impl Into<Option<Learn>>) -> Self {
+        self.learn = learn.into();
+        self
+    }
+
+    /// Ranges G on each axis of the grid, 1 to 4096; default from the number of tokens. Changes
+    /// results as a seed does.
+    pub fn ranges(mut self, ranges: impl Into<Option<usize>>) -> Self {
+        self.ranges = ranges.into();
+        self
+    }
+
+    /// Refuses a run that needs more bytes than this; default unlimited.
+    pub fn memory_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.memory_limit = bytes.into();
+        self
+    }
+
+    /// Instruction set; default the best one of this machine. Never changes a result.
+    pub fn isa(mut self, isa: impl Into<Option<Isa>>) -> Self {
+        self.isa = isa.into();
+        self
+    }
+}
+
+/// Default values that depend on K.
+impl TrainOptions {
+    /// α if none is set: 50/K.
     pub fn default_alpha(topics: u32) -> Alpha {
         Alpha::Symmetric(50.0 / f64::from(topics))
     }
 
-    /// Length up to which the hybrid leaves documents to F+LDA where none is given: 0 up to 316
+    /// Length up to which the hybrid leaves documents to F+LDA unless set: 0 up to 316
     /// topics, 2,000 above.
     ///
     /// Few topics: an epoch of WarpLDA is about six times as fast, and it needs three to six times as

@@ -3,7 +3,7 @@
 //! Names are those of the JSON form. A float is written in the shortest form that reads back to the
 //! same bits.
 
-use super::{Learn, LearnAlpha, Options, Resolved, SamplerKind};
+use super::{Learn, LearnAlpha, Resolved, SamplerKind, SamplerOptions, TrainOptions};
 use crate::container::FileError;
 use crate::container::pairs::Pairs;
 use crate::prior::Alpha;
@@ -44,7 +44,7 @@ impl Resolved {
     }
 
     /// Reads them back. Values are what they can be; whether they go together is for
-    /// [`Options::resolve`] to say.
+    /// [`TrainOptions::resolve`] to say.
     pub(crate) fn from_pairs(pairs: &Pairs, alpha: Alpha) -> Result<Self, FileError> {
         let learnt = |name: &str| LearnAlpha::ALL.into_iter().find(|alpha| alpha.name() == name);
         let learn = match pairs.parsed("learn-alpha", learnt)? {
@@ -107,28 +107,20 @@ impl Resolved {
     }
 }
 
-/// What resolves to these options again, on any corpus with as much room; when to stop is left open.
-impl From<&Resolved> for Options {
+/// Options that resolve to these again, on any corpus with as much room. When to stop is left at its
+/// default.
+impl From<&Resolved> for TrainOptions {
     fn from(resolved: &Resolved) -> Self {
-        let Resolved { sampler, mh_steps, proposals, mh_steps_cap, .. } = *resolved;
-        Self {
-            topics: resolved.topics,
-            alpha: Some(resolved.alpha.clone()),
-            beta: resolved.beta,
-            sampler: Some(sampler),
-            warm_up: Some(resolved.warm_up),
-            seed: resolved.seed,
-            mh_steps: sampler.takes_mh_steps().then_some(mh_steps),
-            proposals: sampler.takes_proposals().then_some(proposals),
-            start: resolved.start,
-            start_degree: resolved.start_degree,
-            alpha_by_size: resolved.alpha_by_size,
-            learn: resolved.learn,
-            exclude_converged_from: resolved.exclude_converged_from,
-            mh_steps_cap: mh_steps_cap.unwrap_or(Self::default().mh_steps_cap),
-            short_length: Some(resolved.short_length),
-            ranges: Some(resolved.ranges),
-            ..Self::default()
-        }
+        Self::new(resolved.topics)
+            .alpha(resolved.alpha.clone())
+            .beta(resolved.beta)
+            .sampler(SamplerOptions::from(resolved))
+            .warm_up(resolved.warm_up)
+            .seed(resolved.seed)
+            .start(resolved.start)
+            .start_degree(resolved.start_degree)
+            .alpha_by_size(resolved.alpha_by_size)
+            .learn(resolved.learn)
+            .ranges(resolved.ranges)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, Learn, LearnAlpha, Options, OptionsError, SamplerKind};
+use super::{Choice, Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions, TrainOptions};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::layout::ranges_for;
@@ -15,6 +15,7 @@ use crate::train::Start;
 /// Options with nothing left open: same resolved options, same corpus, same bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Resolved {
     /// Topics K.
     pub topics: u32,
@@ -91,12 +92,68 @@ impl Resolved {
     }
 }
 
-impl Options {
-    /// Checks everything against `corpus` and decides what was left open.
+impl TrainOptions {
+    /// Checks all options against `corpus` and decides those that are not set.
     ///
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
     pub fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
+        let alpha = self.check_model(corpus)?;
+        self.check_numbers()?;
+        self.check_priors_together(&alpha)?;
+        let isa = match self.isa {
+            Some(isa) if !isa.is_available() => return Err(OptionsError::Isa { isa }),
+            Some(isa) => isa,
+            None => Isa::detect(),
+        };
+        let (sampler, warm_up) = self.choose_sampler(corpus);
+        let default_short = || worth_dividing(corpus, Self::default_short_length(self.topics));
+        let (proposals, mh_steps_cap, short_length) = match sampler {
+            SamplerOptions::Light { proposals, .. } => (proposals, None, None),
+            SamplerOptions::Hybrid { step_cap, short_length, .. } => {
+                (Proposals::default(), Some(step_cap.min(MAX_MH_STEPS)), short_length)
+            }
+            _ => (Proposals::default(), None, None),
+        };
+        Ok(Resolved {
+            topics: self.topics,
+            alpha,
+            beta: self.beta,
+            sampler: sampler.kind().expect("a sampler was chosen"),
+            warm_up,
+            seed: self.seed,
+            ranges: self.ranges.unwrap_or_else(|| ranges_for(corpus.num_tokens())),
+            narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
+            mh_steps: sampler.steps().unwrap_or(0),
+            proposals,
+            start: self.start,
+            start_degree: self.start_degree,
+            alpha_by_size: self.alpha_by_size,
+            learn: self.learn,
+            exclude_converged_from: sampler.exclude_from(),
+            mh_steps_cap,
+            short_length: short_length.unwrap_or_else(default_short),
+            isa,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    /// The sampler, and its epochs of warm-up.
+    fn choose_sampler(&self, corpus: &Corpus) -> (SamplerOptions, u32) {
+        let SamplerOptions::Auto { exclude_from } = self.sampler else {
+            return (self.sampler, self.warm_up.unwrap_or(0));
+        };
+        let Choice { sampler, warm_up } = Choice::auto(self.topics, corpus);
+        let sampler = SamplerOptions::from(sampler);
+        let sampler = exclude_from
+            .map_or(sampler, |epoch| sampler.with_exclusion(epoch).expect("the choice is F+LDA"));
+        // A caller who limits epochs means the sampler's: it gets half of them at least.
+        let most = self.epochs.map_or(u32::MAX, |epochs| epochs / 2);
+        (sampler, self.warm_up.unwrap_or(warm_up.min(most)))
+    }
+
+    /// Checks K, the corpus and the priors; returns α.
+    fn check_model(&self, corpus: &Corpus) -> Result<Alpha, OptionsError> {
         if self.topics == 0 {
             return Err(OptionsError::NoTopics);
         }
@@ -104,9 +161,8 @@ impl Options {
         if u64::from(self.topics) > limit {
             return Err(OptionsError::TooManyTopics { topics: self.topics, limit });
         }
-        let topics = self.topics as usize;
         let alpha = self.alpha.clone().unwrap_or_else(|| Self::default_alpha(self.topics));
-        alpha.check(topics)?;
+        alpha.check(self.topics as usize)?;
         let tokens = corpus.num_tokens();
         if tokens == 0 {
             return Err(OptionsError::NoTokens);
@@ -116,129 +172,69 @@ impl Options {
             return Err(OptionsError::TooManyTokens { tokens, limit });
         }
         check_beta(self.beta, corpus.num_words())?;
-        let positive = |option, value: Option<f64>| match value {
-            Some(value) if value.is_nan() || value <= 0.0 => Err(OptionsError::Value {
-                option,
-                value: value.to_string(),
-                remedy: "give a number above 0",
-            }),
-            _ => Ok(()),
-        };
+        Ok(alpha)
+    }
+
+    /// Checks the range of each number by itself.
+    fn check_numbers(&self) -> Result<(), OptionsError> {
         positive("seconds", self.seconds)?;
         positive("epochs", self.epochs.map(f64::from))?;
         positive("threads", self.threads.map(|n| n as f64))?;
         positive("ranges", self.ranges.map(|n| n as f64))?;
-        positive("mh-steps", self.mh_steps.map(f64::from))?;
-        positive("mh-steps-cap", Some(f64::from(self.mh_steps_cap)))?;
+        let custom = matches!(self.sampler, SamplerOptions::Custom { .. });
+        positive("mh-steps", self.sampler.steps().filter(|_| !custom).map(f64::from))?;
+        if let SamplerOptions::Hybrid { step_cap, .. } = self.sampler {
+            positive("mh-steps-cap", Some(f64::from(step_cap)))?;
+        }
         positive("start-degree", Some(self.start_degree))?;
-        positive("exclude-converged-from", self.exclude_converged_from.map(f64::from))?;
+        positive("exclude-converged-from", self.sampler.exclude_from().map(f64::from))?;
+        positive("learn-every", self.learn.map(|learn| f64::from(learn.every)))?;
         if self.start_degree > 1.0 {
-            return Err(OptionsError::Value {
-                option: "start-degree",
-                value: self.start_degree.to_string(),
-                remedy: "give a share of the topics, 1 at most",
-            });
+            let remedy = "give a share of the topics, 1 at most";
+            return Err(value("start-degree", self.start_degree, remedy));
         }
         if let Some(smoothing) = self.alpha_by_size.filter(|x| !(1e-6..=1e15).contains(x)) {
-            return Err(OptionsError::Value {
-                option: "alpha-by-size",
-                value: smoothing.to_string(),
-                remedy: "give a number from 1e-6 to 1e15",
-            });
-        }
-        if self.alpha_by_size.is_some() && matches!(alpha, Alpha::PerTopic(_)) {
-            return Err(OptionsError::Value {
-                option: "alpha-by-size",
-                value: "set beside one alpha a topic".to_owned(),
-                remedy: "give one alpha for all topics, or leave alpha-by-size out",
-            });
-        }
-        if let Some(learn) = self.learn {
-            positive("learn-every", Some(f64::from(learn.every)))?;
-            if self.alpha_by_size.is_some() && learn.alpha != LearnAlpha::Fixed {
-                return Err(OptionsError::Value {
-                    option: "alpha-by-size",
-                    value: "set beside a learnt alpha".to_owned(),
-                    remedy: "leave one of them out",
-                });
-            }
-            if learn.alpha == LearnAlpha::Symmetric && matches!(alpha, Alpha::PerTopic(_)) {
-                return Err(OptionsError::Value {
-                    option: "learn-alpha",
-                    value: "symmetric beside one alpha a topic".to_owned(),
-                    remedy: "ask for per-topic, or give one alpha for all topics",
-                });
-            }
+            return Err(value("alpha-by-size", smoothing, "give a number from 1e-6 to 1e15"));
         }
         if let Some(ranges) = self.ranges.filter(|&n| n > MAX_RANGES) {
-            return Err(OptionsError::Value {
-                option: "ranges",
-                value: ranges.to_string(),
-                remedy: "give at most 4096",
-            });
+            return Err(value("ranges", ranges, "give at most 4096"));
         }
-        if let Some(steps) = self.mh_steps.filter(|&n| n > MAX_MH_STEPS) {
-            return Err(OptionsError::Value {
-                option: "mh-steps",
-                value: steps.to_string(),
-                remedy: "give at most 64",
-            });
+        if let Some(steps) = self.sampler.steps().filter(|&n| n > MAX_MH_STEPS) {
+            return Err(value("mh-steps", steps, "give at most 64"));
         }
-        let isa = match self.isa {
-            Some(isa) if !isa.is_available() => return Err(OptionsError::Isa { isa }),
-            Some(isa) => isa,
-            None => Isa::detect(),
-        };
-        let choice = match self.sampler {
-            Some(sampler) => Choice { sampler, warm_up: 0 },
-            None => Choice::auto(self.topics, corpus),
-        };
-        let sampler = choice.sampler;
-        // Whoever counts epochs means those of a sampler: half of them at least.
-        let most = self.epochs.map_or(u32::MAX, |epochs| epochs / 2);
-        let warm_up = self.warm_up.unwrap_or(choice.warm_up.min(most));
-        type Able = fn(SamplerKind) -> bool;
-        let asked: [(&str, bool, Able); 4] = [
-            ("warm-up", warm_up > 0, SamplerKind::takes_warm_up),
-            ("mh-steps", self.mh_steps.is_some(), SamplerKind::takes_mh_steps),
-            ("proposals", self.proposals.is_some(), SamplerKind::takes_proposals),
-            (
-                "exclude-converged-from",
-                self.exclude_converged_from.is_some(),
-                SamplerKind::takes_exclusion,
-            ),
-        ];
-        for (option, is_asked, able) in asked {
-            if is_asked && !able(sampler) {
-                let able = SamplerKind::names(able);
-                return Err(OptionsError::NotWithSampler { option, sampler, able });
-            }
+        Ok(())
+    }
+
+    /// Checks options that set or learn the same prior.
+    fn check_priors_together(&self, alpha: &Alpha) -> Result<(), OptionsError> {
+        let is_list = matches!(alpha, Alpha::PerTopic(_));
+        if self.alpha_by_size.is_some() && is_list {
+            let remedy = "give one alpha for all topics, or leave alpha-by-size out";
+            return Err(value("alpha-by-size", "set beside one alpha per topic", remedy));
         }
-        let mh_steps = if sampler.takes_mh_steps() { self.mh_steps.unwrap_or(1) } else { 0 };
-        Ok(Resolved {
-            topics: self.topics,
-            alpha,
-            beta: self.beta,
-            sampler,
-            warm_up,
-            seed: self.seed,
-            ranges: self.ranges.unwrap_or_else(|| ranges_for(tokens)),
-            narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
-            mh_steps,
-            proposals: self.proposals.unwrap_or_default(),
-            start: self.start,
-            start_degree: self.start_degree,
-            alpha_by_size: self.alpha_by_size,
-            learn: self.learn,
-            exclude_converged_from: self.exclude_converged_from,
-            mh_steps_cap: (sampler == SamplerKind::Hybrid)
-                .then_some(self.mh_steps_cap.min(MAX_MH_STEPS)),
-            short_length: self
-                .short_length
-                .unwrap_or_else(|| worth_dividing(corpus, Self::default_short_length(self.topics))),
-            isa,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        })
+        let Some(learn) = self.learn else { return Ok(()) };
+        if self.alpha_by_size.is_some() && learn.alpha != LearnAlpha::Fixed {
+            let remedy = "leave one of them out";
+            return Err(value("alpha-by-size", "set beside a learnt alpha", remedy));
+        }
+        if learn.alpha == LearnAlpha::Symmetric && is_list {
+            let remedy = "ask for per-topic, or give one alpha for all topics";
+            return Err(value("learn-alpha", "symmetric beside one alpha per topic", remedy));
+        }
+        Ok(())
+    }
+}
+
+fn value(option: &'static str, value: impl ToString, remedy: &'static str) -> OptionsError {
+    OptionsError::Value { option, value: value.to_string(), remedy }
+}
+
+fn positive(option: &'static str, number: Option<f64>) -> Result<(), OptionsError> {
+    match number {
+        Some(number) if number.is_nan() || number <= 0.0 => {
+            Err(value(option, number, "give a number above 0"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -285,7 +281,7 @@ mod tests {
     fn short_length(lengths: &[u64], topics: u32) -> u32 {
         let documents = lengths.iter().map(|&n| (0..n as u32).map(|i| i % 7));
         let corpus = Corpus::from_tokens(documents).unwrap();
-        let options = Options { topics, ..Options::default() };
+        let options = TrainOptions::new(topics);
         options.resolve(&corpus).unwrap().short_length
     }
 
@@ -301,15 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_nobody_asked_for_takes_no_more_than_half_of_the_epochs() {
+    fn a_default_warm_up_takes_at_most_half_of_the_epochs() {
         let corpus = Corpus::from_tokens([0..200u32, 50..250]).unwrap();
-        let warm_up = |options: Options| options.resolve(&corpus).unwrap().warm_up;
-        let options = Options { topics: 1000, ..Options::default() };
+        let warm_up = |options: TrainOptions| options.resolve(&corpus).unwrap().warm_up;
+        let options = TrainOptions::new(1000);
         assert_eq!(warm_up(options.clone()), 80);
-        assert_eq!(warm_up(Options { epochs: Some(51), ..options.clone() }), 25);
-        assert_eq!(warm_up(Options { epochs: Some(1000), ..options.clone() }), 80);
-        let asked = Options { epochs: Some(51), warm_up: Some(60), ..options.clone() };
-        assert_eq!(warm_up(asked), 60);
-        assert_eq!(warm_up(Options { sampler: Some(SamplerKind::FPlus), ..options }), 0);
+        assert_eq!(warm_up(options.clone().epochs(51)), 25);
+        assert_eq!(warm_up(options.clone().epochs(1000)), 80);
+        assert_eq!(warm_up(options.clone().epochs(51).warm_up(60)), 60);
+        assert_eq!(warm_up(options.sampler(SamplerKind::FPlus)), 0);
     }
 }

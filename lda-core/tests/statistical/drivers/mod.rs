@@ -17,7 +17,7 @@ mod external;
 mod server;
 mod worker;
 
-use crate::corpora::made;
+use crate::corpora::{made, with_short_length};
 use crate::driver::{PassParams, Sorted, Whole};
 use crate::paranoid::Paranoid;
 use external::External;
@@ -27,7 +27,7 @@ use lda_core::prior::Alpha;
 use lda_core::sampler::{
     AliasLda, Exact, FPlus, FPlusDoc, LightLda, Sampler, SparseLda, Warp, Zen, ZenDoc, ZenHybrid,
 };
-use lda_core::train::{Options, SamplerKind, Trainer};
+use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 const EPOCHS: u32 = 3;
 const SEED: u64 = 11;
@@ -71,21 +71,16 @@ fn whole<T: TopicIndex, S: Sampler<T>>(
 
 /// The run by the crate's own driver.
 fn trainer(kind: SamplerKind, corpus: &Corpus, topics: usize, ranges: usize) -> Vec<Vec<u32>> {
-    let options = Options {
-        topics: topics as u32,
-        alpha: Some(Alpha::from(
-            (0..topics).map(|k| 0.05 + 0.1 * (k % 3) as f64).collect::<Vec<_>>(),
-        )),
-        beta: 0.02,
-        sampler: Some(kind),
-        seed: SEED,
-        ranges: Some(ranges),
-        mh_steps: kind.takes_mh_steps().then_some(MH_STEPS as u32),
-        // One round an epoch.
-        mh_steps_cap: MH_STEPS as u32,
-        short_length: Some(SHORT),
-        ..Options::default()
-    };
+    // One round per epoch.
+    let sampler = with_short_length(kind, SHORT);
+    let sampler = sampler.with_step_cap(MH_STEPS as u32).unwrap_or(sampler);
+    let sampler = sampler.with_steps(MH_STEPS as u32).unwrap_or(sampler);
+    let options = TrainOptions::new(topics as u32)
+        .alpha(Alpha::from((0..topics).map(|k| 0.05 + 0.1 * (k % 3) as f64).collect::<Vec<_>>()))
+        .beta(0.02)
+        .sampler(sampler)
+        .seed(SEED)
+        .ranges(ranges);
     let mut trainer = Trainer::new(corpus, &options).expect("the options are legal");
     let epoch = |_| {
         trainer.epoch();
