@@ -22,3 +22,8 @@ pub mod reading;
 pub mod sources;
 #[cfg(feature = "common")]
 pub mod table;
+
+/// The README's example, compiled and run as a doctest.
+#[cfg(all(doctest, feature = "common"))]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -24,5 +24,5 @@ pub use corpus::Corpus;
 
 /// The README's example, compiled and run as a doctest.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 pub struct Readme;
