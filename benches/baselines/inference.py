@@ -1,6 +1,6 @@
 """Topics of new documents: how fast, and how well, by this library, tomotopy and gensim.
 
-    cargo build --release -p lda-examples --bins
+    cargo build --release -p lda-examples
     LDA_CORPORA=DIR target/baselines/venv/bin/python benches/baselines/inference.py kos 1000
 
 tomotopy trains a model on nine tenths of the documents, and all of them use its topics: this library by
@@ -123,14 +123,14 @@ def of_this(programs, phi, alpha, known, foretold, scratch):
     numpy.save(array, phi)
     with open(names, "w") as file:
         file.writelines(f"{word}\n" for word in range(words))
-    convert = [os.path.join(programs, "convert"), array, "--out", model, "--quiet"]
+    convert = [os.path.join(programs, "lda"), "convert", array, "--out", model, "--quiet"]
     subprocess.run(convert + ["--alpha", repr(alpha), "--names", names], check=True)
     once, often, theta, lines = (
         os.path.join(scratch, name) for name in ["once.txt", "often.txt", "theta.npy", "top.jsonl"]
     )
     write(known, words, once)
     write(known * COPIES, words, often)
-    infer = [os.path.join(programs, "infer"), model, "--vocabulary", names, "--threads", "1"]
+    infer = [os.path.join(programs, "lda"), "infer", model, "--vocabulary", names, "--threads", "1"]
     for options in [
         "--method fold-in --burn-in 5 --samples 5",
         "--method fold-in --burn-in 10 --samples 20",

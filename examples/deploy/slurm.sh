@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A run of `cluster` as a job of Slurm: the ranks of one MPI job, of which the first is the master, the next ones
+# A run of `lda cluster` as a job of Slurm: the ranks of one MPI job, of which the first is the master, the next ones
 # are servers and the rest workers. The program is built with `--features mpi`, by the MPI that Slurm knows:
 #
-#   cluster cut docword.nips.txt.gz --shards 8 --out nips
+#   lda cluster cut docword.nips.txt.gz --shards 8 --out nips
 #   sbatch --ntasks=7 examples/deploy/slurm.sh run.toml
 #
 # run.toml has no [grpc], and its numbers of servers and workers are one less than the tasks together. A job whose
@@ -22,7 +22,7 @@ usage=2
 most_restarts=10
 
 status=0
-srun --mpi="${LDA_SLURM_MPI:-pmix}" --kill-on-bad-exit=1 "${LDA_CLUSTER:-cluster}" node --config "$config" || status=$?
+srun --mpi="${LDA_SLURM_MPI:-pmix}" --kill-on-bad-exit=1 "${LDA_PROGRAM:-lda}" cluster node --config "$config" || status=$?
 if [ "$status" -ne 0 ] && [ "$status" -ne "$usage" ] && [ "${SLURM_RESTART_COUNT:-0}" -lt "$most_restarts" ]; then
     echo "status $status: the job goes into the queue again" >&2
     scontrol requeue "$SLURM_JOB_ID"

@@ -167,7 +167,7 @@ struct LinksArguments {
     plan: PathBuf,
     /// The program `lda`. Defaults to the one next to this program.
     #[arg(long, value_name = "FILE")]
-    cluster: Option<PathBuf>,
+    lda: Option<PathBuf>,
     /// Output directory. Defaults to target/lab/NAME OF THE PLAN.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -304,11 +304,11 @@ fn links(arguments: &LinksArguments) -> Result<bool, LabError> {
     replace(&mut plan.rates, arguments.rates.clone());
     let default = || PathBuf::from("target/lab").join(&plan.name);
     let directory = arguments.out.clone().unwrap_or_else(default);
-    let program = match &arguments.cluster {
+    let program = match &arguments.lda {
         Some(program) => program.clone(),
         None => std::env::current_exe()
             .map_err(|source| LabError::Read { path: "the program itself".into(), source })?
-            .with_file_name("cluster"),
+            .with_file_name("lda"),
     };
     for path in links::run(&plan, &directory, &program, arguments.again, &say)? {
         say(&format!("wrote {}", path.display()));

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Documents of a DataFrame as the shards that nodes of `cluster` read: what `cluster cut` does, on the executors.
+"""Documents of a DataFrame as the shards that nodes of `lda cluster` read: what `lda cluster cut` does, on the executors.
 
-    spark-submit cut.py --input articles.parquet --column tokens --shards 8 --out /shared/articles --cluster cluster
-    spark-submit launch.py --config /shared/run.toml --cluster cluster       # documents = "articles"
+    spark-submit cut.py --input articles.parquet --column tokens --shards 8 --out /shared/articles --cluster lda
+    spark-submit launch.py --config /shared/run.toml --cluster lda           # documents = "articles"
 
 A row is a document. Its column has words (an array of strings), or how often each word is in it (a vector, as of
-CountVectorizer, whose `vocabulary` names the words). Documents are cut as `cluster cut` does, about equal in tokens
+CountVectorizer, whose `vocabulary` names the words). Documents are cut as `lda cluster cut` does, about equal in tokens
 and in order, and the files are the same to the byte; the order is that of --order-by, and without it whatever Spark
 has, so that another time other topics may come of it. Words of an array get their numbers in the order of their code
 points, unless --vocabulary has them; then other words are left out.
@@ -17,7 +17,7 @@ three times.
 In a notebook, where a DataFrame is there:
 
     import cut
-    cut.cut(counted, "features", "/shared/articles", vocabulary=model.vocabulary, cluster="target/release/cluster")
+    cut.cut(counted, "features", "/shared/articles", vocabulary=model.vocabulary, cluster="target/release/lda")
 
 Exit status: 0 done, 1 failed, 2 wrong usage. Tested with Spark 4.3 and Python 3.11.
 """
@@ -59,7 +59,7 @@ class CutFailed(Exception):
 # On the driver.
 
 
-def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=None, installed="cluster"):
+def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=None, installed="lda"):
     """Writes the documents of a DataFrame to the directory `out`, in so many shards, and returns how many documents,
     tokens and words there are.
 
@@ -249,7 +249,7 @@ def pack(shard, documents, words, names, out, program):
         with open(path, "w", encoding="ascii") as file:
             for _, document in documents:
                 file.write(" ".join([str(len(document)), *(f"{word}:{times}" for word, times in document)]) + "\n")
-        command = [found, "cut", path, "--format", "ldac", "--num-words", str(words), "--shards", "1", "--out", made]
+        command = [found, "cluster", "cut", path, "--format", "ldac", "--num-words", str(words), "--shards", "1", "--out", made]
         # Names are in a file of their own, and one is enough.
         if shard == 0 and names.value is not None:
             vocabulary = os.path.join(directory, "vocabulary")
@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--column", required=True, metavar="NAME", help="an array of words, or a vector of counts")
     parser.add_argument("--order-by", metavar="NAME", help="a column by which documents are put in order")
     parser.add_argument("--vocabulary", metavar="FILE", help="words, one a line")
-    parser.add_argument("--shards", type=launch.positive, default=8, metavar="N", help="as of cluster cut [8]")
+    parser.add_argument("--shards", type=launch.positive, default=8, metavar="N", help="as of lda cluster cut [8]")
     parser.add_argument("--out", required=True, metavar="DIR", help="directory that they are written to")
     launch.add_program(parser)
     args = parser.parse_args()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A run of `cluster` on the executors of Spark: all nodes start together, as tasks of a barrier stage.
+"""A run of `lda cluster` on the executors of Spark: all nodes start together, as tasks of a barrier stage.
 
-    cluster cut docword.nips.txt.gz --shards 8 --out /shared/nips     # or cut.py, from a table of Spark
-    spark-submit --master spark://host:7077 launch.py --config /shared/run.toml --cluster target/release/cluster
+    lda cluster cut docword.nips.txt.gz --shards 8 --out /shared/nips     # or cut.py, from a table of Spark
+    spark-submit --master spark://host:7077 launch.py --config /shared/run.toml --cluster target/release/lda
 
-run.toml says what is trained, as for `cluster node`. It has no addresses: each task takes a port of its executor, all
+run.toml says what is trained, as for `lda cluster node`. It has no addresses: each task takes a port of its executor, all
 tell each other by the barrier, and nodes get the list (`--nodes`). Executors see run.toml and what it names under the
 same paths, as on a file system that all share. The program is built with `--features grpc`; it is sent to the
 executors (--cluster), or is there already (--installed). With [grpc.tls] in run.toml nodes know each other by
@@ -24,7 +24,7 @@ that is gone comes again with all others.
 In a notebook, where a session is there:
 
     import launch
-    launch.launch(spark, "/shared/run.toml", cluster="target/release/cluster")
+    launch.launch(spark, "/shared/run.toml", cluster="target/release/lda")
 
 The model is the file that run.toml says. `convert model.lda --out topics.csv` makes a table for `spark.read.csv`.
 
@@ -85,7 +85,7 @@ class Trouble(Exception):
 # On the driver.
 
 
-def launch(spark, config, cluster=None, installed="cluster", attempts=4, ports=None, wait=60.0):
+def launch(spark, config, cluster=None, installed="lda", attempts=4, ports=None, wait=60.0):
     """Runs a job on the executors of a session, and returns what each node has to say: a list of
     {"node", "host", "words"}, the master first.
 
@@ -142,7 +142,7 @@ def send(context, cluster, installed):
     if cluster is None:
         return installed, False
     if not (os.path.isfile(cluster) and os.access(cluster, os.X_OK)):
-        raise LaunchError(f"{cluster} is no program: give --cluster the path of cluster", USAGE)
+        raise LaunchError(f"{cluster} is no program: give --cluster the path of lda", USAGE)
     context.addFile(os.path.abspath(cluster))
     return os.path.basename(cluster), True
 
@@ -253,7 +253,7 @@ def node_task(config, roles, program, ports):
             if sys.platform != "linux":
                 # Elsewhere the node could not listen there, and for a moment others could.
                 reserved.close()
-            command = [found, "node", "--config", config, "--role", role, "--index", str(index)]
+            command = [found, "cluster", "node", "--config", config, "--role", role, "--index", str(index)]
             words = run_node(command + ["--nodes", nodes, "--end-with-input"], name)
         return [{"node": f"{role} {index}", "host": host, "words": words}]
 
@@ -341,7 +341,7 @@ def add_program(parser):
     """Options of whatever runs the program on executors."""
     parser.add_argument("--cluster", metavar="FILE", help="the program here, which is sent to the executors")
     parser.add_argument(
-        "--installed", default="cluster", metavar="PATH", help="the program where executors have it [cluster]"
+        "--installed", default="lda", metavar="PATH", help="the program where executors have it [lda]"
     )
     parser.add_argument("--spark", metavar="URL", help="the master of Spark, where spark-submit does not say it")
 
@@ -356,7 +356,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--config", required=True, metavar="FILE", help="what is trained, as of cluster node")
+    parser.add_argument("--config", required=True, metavar="FILE", help="what is trained, as of lda cluster node")
     add_program(parser)
     parser.add_argument("--ports", type=parse_ports, metavar="FIRST-LAST", help="that nodes may listen at [any]")
     parser.add_argument("--attempts", type=positive, default=4, metavar="N", help="how often it is begun [4]")

@@ -56,7 +56,8 @@ fn documents(to: &Path) {
 }
 
 fn cluster(path: &Path, options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+    command.arg("cluster");
     command.arg("local").arg(path).args(["--topics", "4", "--alpha", "0.5", "--epochs", "30"]);
     command.args(options).output().unwrap()
 }
@@ -161,7 +162,8 @@ fn without_a_path_rust_sources_are_the_documents() {
         fs::write(package.join(format!("f{n}.rs")), format!("fn {theme}")).unwrap();
     }
     let run = |home: &Path, line: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("cluster");
         let output = command.args(line.split(' ')).env("CARGO_HOME", home).output().unwrap();
         let status = output.status.code();
         let said = [output.stderr, output.stdout].concat();
@@ -252,7 +254,8 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let (path, directory) = (scratch.file("articles.txt"), scratch.file("kept"));
     documents(&path);
     let snapshots = ["--snapshots", directory.to_str().unwrap()];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+    command.arg("cluster");
     command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
     command.args(["--epochs", "1000000", "--workers", "2", "--quiet"]).args(snapshots);
     let mut endless = Running(command.stderr(Stdio::piped()).spawn().unwrap());
@@ -268,7 +271,8 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let (epochs, model) = ((stopped + 7).to_string(), scratch.file("model.lda"));
     let end = |options: &[&str]| {
         let ending = ["--epochs", &epochs, "--save", model.to_str().unwrap()];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("cluster");
         command.arg("local").arg(&path).args(["--topics", "4", "--alpha", "0.5"]);
         let output = command.args(ending).args(options).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -288,7 +292,7 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
 
 /// The program with these arguments.
 fn program(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cluster")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_lda")).arg("cluster").args(arguments).output().unwrap()
 }
 
 #[test]

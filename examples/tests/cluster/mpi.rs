@@ -13,7 +13,7 @@ fn job(ranks: &str, config: &Path) -> Option<Output> {
     let mut mpirun = Command::new("mpirun");
     mpirun
         .args(["-n", ranks])
-        .args([env!("CARGO_BIN_EXE_cluster"), "node", "--config"])
+        .args([env!("CARGO_BIN_EXE_lda"), "cluster", "node", "--config"])
         .arg(config)
         // More ranks than cores, as whoever, of Open MPI before and after it had PRRTE.
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")

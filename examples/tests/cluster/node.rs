@@ -62,7 +62,7 @@ impl Node {
     }
 
     fn with(config: &Path, role: &str, index: &str, more: &[&str], input: Stdio) -> Self {
-        let command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+        let command = Command::new(env!("CARGO_BIN_EXE_lda"));
         Self::started(command, config, role, index, more, input)
     }
 
@@ -70,7 +70,7 @@ impl Node {
     #[cfg(target_os = "linux")]
     pub fn within(space: &str, config: &Path, role: &str, index: &str) -> Self {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", space, env!("CARGO_BIN_EXE_cluster")]);
+        command.args(["netns", "exec", space, env!("CARGO_BIN_EXE_lda")]);
         Self::started(command, config, role, index, &[], Stdio::null())
     }
 
@@ -82,7 +82,7 @@ impl Node {
         more: &[&str],
         input: Stdio,
     ) -> Self {
-        command.args(["node", "--config", config.to_str().unwrap(), "--role", role]);
+        command.args(["cluster", "node", "--config", config.to_str().unwrap(), "--role", role]);
         command.args(["--index", index]).args(more).stdin(input).stderr(Stdio::piped());
         Self(command.spawn().unwrap())
     }
@@ -225,7 +225,8 @@ fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
 pub fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
     let (local, epochs) = (scratch.file("local.lda"), epochs.to_string());
     let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+    command.arg("cluster");
     command.arg("local").arg(scratch.file("articles.txt"));
     command.args(["--topics", "4", "--alpha", "0.5"]).args(more);
     assert!(command.output().unwrap().status.success());

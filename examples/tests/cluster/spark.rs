@@ -209,7 +209,7 @@ fn in_one_process(scratch: &Scratch, documents: &[String; 7], epochs: &str) -> P
 fn instead(scratch: &Scratch, name: &str, does: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
 
-    let (path, cluster) = (scratch.file(name), env!("CARGO_BIN_EXE_cluster"));
+    let (path, cluster) = (scratch.file(name), env!("CARGO_BIN_EXE_lda"));
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *'--role worker --index 1'*) {does};; esac\nexec {cluster} \"$@\"\n"
     );
@@ -228,7 +228,7 @@ fn write_run(scratch: &Scratch, name: &str, workers: u32, epochs: &str, more: &s
     path.to_str().unwrap().to_owned()
 }
 
-const CLUSTER: &str = env!("CARGO_BIN_EXE_cluster");
+const CLUSTER: &str = env!("CARGO_BIN_EXE_lda");
 
 #[test]
 #[ignore = "two minutes, and Spark; LDA_SPARK_REQUIRED"]

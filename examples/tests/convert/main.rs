@@ -21,9 +21,9 @@ impl Scratch {
         fs::create_dir_all(&path).unwrap();
         let scratch = Self(path);
         fs::write(scratch.path("docs.txt"), DOCUMENTS).unwrap();
-        let mut train = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut train = Command::new(env!("CARGO_BIN_EXE_lda"));
         let line = "docs.txt -q --topics 3 --alpha 0.1,0.2,0.3 --epochs 9 --save m.lda";
-        train.current_dir(&scratch.0).args(line.split_whitespace());
+        train.arg("train").current_dir(&scratch.0).args(line.split_whitespace());
         train.args(["--topic-words", "t.npy"]);
         assert!(train.output().unwrap().status.success());
         scratch
@@ -33,19 +33,19 @@ impl Scratch {
         self.0.join(name)
     }
 
-    fn run(&self, program: &str, line: &str) -> Output {
-        let mut command = Command::new(program);
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    fn run(&self, subcommand: &str, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg(subcommand).current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
     }
 
     fn convert(&self, line: &str) {
-        let output = self.run(env!("CARGO_BIN_EXE_convert"), line);
+        let output = self.run("convert", line);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{line}: {error}");
     }
 
     fn fail(&self, line: &str, status: i32, named: &str) {
-        let output = self.run(env!("CARGO_BIN_EXE_convert"), line);
+        let output = self.run("convert", line);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{line}: {error}");
         assert!(error.contains(named), "{line}: {error}");
@@ -186,7 +186,7 @@ fn pyldavis_gets_documents_too() {
         rows.map(|x| x.as_f64().unwrap()).collect::<Vec<_>>()
     };
     assert_near(numbers(&vis["phi"]), &all_phi(&scratch.model("m.lda")));
-    let infer = scratch.run(env!("CARGO_BIN_EXE_infer"), "m.lda more.txt --seed 3 --out theta.npy");
+    let infer = scratch.run("infer", "m.lda more.txt --seed 3 --out theta.npy");
     assert!(infer.status.success());
     let theta = array(&scratch.bytes("theta.npy")).1.into_iter().map(f64::from_le_bytes);
     assert_eq!(numbers(&vis["theta"]), theta.collect::<Vec<_>>());

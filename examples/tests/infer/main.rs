@@ -28,7 +28,8 @@ impl Scratch {
             text.push('\n');
         }
         scratch.write("train.txt", &text);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("train");
         let line = "train.txt --topics 2 --alpha 0.1 --epochs 60 --save m.lda -q";
         command.current_dir(&scratch.0).args(line.split_whitespace());
         assert!(command.output().unwrap().status.success());
@@ -40,7 +41,8 @@ impl Scratch {
     }
 
     fn run(&self, line: &str, input: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_infer"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("infer");
         command.current_dir(&self.0).args(line.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

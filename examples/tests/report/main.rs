@@ -61,7 +61,8 @@ impl Scratch {
     }
 
     fn train(&self, line: &str) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("train");
         command.current_dir(&self.0).args(line.split_whitespace());
         command.args(["--alpha", "0.1", "--epochs", "60", "--seed", "3", "-q"]);
         let output = command.output().unwrap();
@@ -69,7 +70,8 @@ impl Scratch {
     }
 
     fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("report");
         command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
     }
 

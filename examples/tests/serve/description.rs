@@ -8,7 +8,7 @@ use crate::client::Reply;
 use crate::{Scratch, Server};
 
 static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../src/bin/serve/openapi.json")).unwrap()
+    serde_json::from_str(include_str!("../../src/commands/serve/openapi.json")).unwrap()
 });
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "DELETE", "PATCH"];

@@ -75,7 +75,8 @@ impl Scratch {
     }
 
     fn train(&self, line: &str) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("train");
         command.current_dir(&self.0).args(line.split_whitespace());
         command.args(["--alpha", "0.1", "--epochs", "60", "-q"]);
         assert!(command.output().unwrap().status.success());
@@ -83,7 +84,8 @@ impl Scratch {
 
     /// Standard output of the program `infer`.
     fn infer(&self, line: &str, input: &str) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_infer"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("infer");
         command.current_dir(&self.0).args(line.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -97,7 +99,8 @@ impl Scratch {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_serve"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("serve");
         command.current_dir(&self.0).args(line.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command

@@ -60,7 +60,8 @@ impl Scratch {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.arg("train");
         command.current_dir(&self.0).args(line.split_whitespace()).stdin(Stdio::null());
         command
     }
@@ -184,7 +185,7 @@ fn defaults_are_as_stated() {
 #[test]
 fn help_and_version_are_results() {
     let scratch = Scratch::new("help");
-    assert_eq!(scratch.succeed("--version"), format!("train {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(scratch.succeed("-V"), format!("lda-train {}\n", env!("CARGO_PKG_VERSION")));
     let help = scratch.succeed("--help");
     for option in [
         "--vocabulary",

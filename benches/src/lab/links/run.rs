@@ -66,7 +66,15 @@ pub(super) fn run(
         let said = scratch.join(format!("{role}-{index}.log"));
         let to = File::create(&said).map_err(|source| LabError::Write { path: said, source })?;
         let mut command = network.command(node, program);
-        command.args(["node", "--end-with-input", "--role", role, "--index", &index.to_string()]);
+        command.args([
+            "cluster",
+            "node",
+            "--end-with-input",
+            "--role",
+            role,
+            "--index",
+            &index.to_string(),
+        ]);
         command.arg("--config").arg(&configuration);
         // A node ends when its input closes, also if the lab is killed.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(to);
@@ -92,11 +100,15 @@ fn cut(of: &Of, directory: &Path, to: &Path, program: &Path) -> Result<(), LabEr
         create_directory(parent)?;
     }
     let mut command = Command::new(program);
-    command.arg("cut").arg(file).args(["--shards", &of.shards.to_string(), "--out"]).arg(to);
+    command
+        .args(["cluster", "cut"])
+        .arg(file)
+        .args(["--shards", &of.shards.to_string(), "--out"])
+        .arg(to);
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| LabError::Network {
         command: program.display().to_string(),
-        why: format!("{error}; build it (--features grpc), and name it by --cluster"),
+        why: format!("{error}; build it (--features grpc), and name it by --lda"),
     })?;
     if output.status.success() {
         return Ok(());

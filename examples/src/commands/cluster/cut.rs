@@ -1,0 +1,33 @@
+//! Documents for nodes of a network: shards in a directory, or in an object store.
+
+use lda_dist::documents::{StoredDocuments, store};
+use lda_examples::reading;
+
+use crate::commands::cluster::args::Cut;
+use crate::commands::cluster::error::ClusterError;
+
+/// Reads documents, and writes them a shard at a time.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Cut) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    let note = &mut |text: &str| args.program.note(text);
+    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
+    if corpus.num_tokens() == 0 {
+        return Err(ClusterError::Empty(name));
+    }
+    let storage = args.out.create()?;
+    let place = |error| ClusterError::Stored { place: args.out.to_string(), error };
+    store(&corpus, args.shards, &storage).map_err(place)?;
+    let stored = StoredDocuments::open(storage).map_err(place)?;
+    args.program.note(&format!(
+        "{}: {} shards of {} documents, {} tokens, {} words",
+        args.out,
+        stored.num_shards(),
+        stored.num_documents(),
+        stored.num_tokens(),
+        stored.num_words()
+    ));
+    Ok(())
+}

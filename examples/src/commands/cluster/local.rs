@@ -1,0 +1,81 @@
+//! All nodes as threads of this process.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
+use lda_dist::documents::InMemory;
+use lda_dist::placement::{DocumentLengths, WordStats};
+use lda_dist::storage::Storage;
+use lda_dist::together::place;
+use lda_examples::output::Output;
+use lda_examples::reading;
+
+use crate::commands::cluster::args::{Local, RoleName};
+use crate::commands::cluster::config::Which;
+use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::place::Place;
+use crate::commands::cluster::results::Results;
+use crate::commands::cluster::stop;
+use crate::commands::cluster::training::Extent;
+use crate::commands::cluster::watched::Watched;
+
+/// Trains, from the documents to the model.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Local) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    let output = args.training.save.as_deref().map(Output::create_file).transpose()?;
+    let note = &mut |text: &str| args.program.note(text);
+    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
+    if corpus.num_tokens() == 0 {
+        return Err(ClusterError::Empty(name));
+    }
+    let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
+    let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };
+    let mut setup = args.training.setup(args.shards, extent)?;
+    let storage = args.snapshots.as_ref().map(Place::create).transpose()?;
+    let mut stop = None;
+    if storage.is_some() {
+        setup.keep_every = args.snapshot_every;
+        stop = Some(stop::listen().map_err(ClusterError::Signals)?);
+    }
+    let documents = divide(&setup, corpus).map_err(RunError::from)?;
+    let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
+    let master = Which { role: RoleName::Master, index: 0 };
+    let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
+    let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?
+        .naming(vocabulary, args.training.show_topics);
+    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
+    } else {
+        train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
+    };
+    match results {
+        Some(results) => results.write(&args.training, &setup, vocabulary, output),
+        None => Ok(()),
+    }
+}
+
+/// Shards of the documents. Here all is known that nodes would find out.
+fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
+    setup.check()?;
+    place(&setup.job, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
+    Ok(InMemory::new(corpus, setup.options.shards)?)
+}
+
+/// Runs all nodes to their end. The master comes first, and has results then.
+fn train<T: TopicIndex>(
+    setup: &Setup,
+    documents: &InMemory,
+    storage: Option<&Arc<dyn Storage>>,
+    stop: Option<&AtomicBool>,
+    watched: &mut Watched<'_>,
+) -> Result<Option<Results>, ClusterError> {
+    let watch = |master: &mut Role<T, InMemory>| watched.look(master);
+    let nodes = run_local(setup, documents, storage, stop, watch)?;
+    Ok(nodes.first().and_then(Results::of))
+}

@@ -1,0 +1,45 @@
+//! `lda cluster`: training by a master, servers and workers.
+//!
+//! ```text
+//! lda cluster local docword.nips.txt.gz --topics 100 --workers 4 --servers 2 --save nips.lda
+//! ```
+//!
+//! An example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) says how a job is divided,
+//! [`run_local`](lda_dist::cluster::run_local) runs all nodes as threads of this process, and
+//! [`run`](lda_dist::cluster::run) one of them over any transport: gRPC (feature `grpc`) or MPI (feature `mpi`).
+//! Documents and snapshots are in directories, or in an object store (feature `object-store`).
+
+mod args;
+mod config;
+mod cut;
+mod error;
+mod local;
+mod log;
+mod node;
+mod nodes;
+mod place;
+mod progress;
+mod results;
+#[cfg(feature = "status")]
+mod status;
+mod stop;
+mod training;
+mod watched;
+
+use std::process::ExitCode;
+
+use lda_examples::program;
+
+pub use args::Args;
+use args::Command;
+use error::ClusterError;
+
+/// Runs `lda cluster`.
+pub fn execute(args: &Args) -> ExitCode {
+    let run = match &args.command {
+        Command::Local(args) => local::run(args),
+        Command::Cut(args) => cut::run(args),
+        Command::Node(args) => node::run(args),
+    };
+    program::end(run, ClusterError::status)
+}

@@ -1,0 +1,218 @@
+//! One node of a run, over gRPC or MPI.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lda_core::container::checksum;
+use lda_core::counts::TopicIndex;
+use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
+use lda_dist::documents::StoredDocuments;
+use lda_dist::locality::{assign, near_tokens};
+use lda_dist::storage::Storage;
+use lda_examples::output::Output;
+use lda_transport::bootstrap::{kubernetes, system};
+use lda_transport::endpoint::Identity;
+use lda_transport::{NodeId, Transport};
+
+use crate::commands::cluster::args::{Node, RoleName};
+use crate::commands::cluster::config::{Config, Grpc, Snapshots, Which};
+use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::nodes;
+use crate::commands::cluster::results::Results;
+use crate::commands::cluster::stop;
+use crate::commands::cluster::training::Extent;
+use crate::commands::cluster::watched::Watched;
+
+type Documents = StoredDocuments<Arc<dyn Storage>>;
+
+/// Is the node that the command line says, until the run is finished.
+///
+/// # Errors
+/// [`ClusterError`].
+pub fn run(args: &Node) -> Result<(), ClusterError> {
+    args.program.start_threads()?;
+    if args.end_with_input {
+        stop::with_input().map_err(ClusterError::Signals)?;
+    }
+    let config = Config::read(&args.config)?;
+    let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
+    let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
+    let extent = Extent {
+        documents: documents.num_documents(),
+        words: documents.num_words(),
+        fingerprint: documents.fingerprint(),
+    };
+    let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
+    setup.keep_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
+    let divided = |error| RunError::from(Failed::from(error));
+    setup.check().map_err(divided)?;
+    let mut near = None;
+    if let Some(locality) = &config.locality {
+        let machines = locality.machines(setup.workers)?;
+        let held = documents.shard_locations().map_err(place)?;
+        let assigned = assign(&held, &machines).map_err(divided)?;
+        near = Some(near_tokens(&held, &machines, &assigned));
+        setup.assignment = assigned.into();
+    }
+    let stop = stop::listen().map_err(ClusterError::Signals)?;
+    let mut transport = connect(args, &config, &setup)?;
+    let which = Which::of(&setup, transport.id());
+    // A path that cannot be written is to be known before hours have gone by.
+    let save = config.training.save.as_deref().filter(|_| which.role == RoleName::Master);
+    let output = save.map(Output::create_file).transpose()?;
+    args.program.note(&format!("{} {}", which.role.name(), which.index));
+    let named = which.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
+    let vocabulary = if named { documents.vocabulary().map_err(place)? } else { None };
+    let tokens = documents.num_tokens();
+    if let Some(near) = near.filter(|_| which.role == RoleName::Master) {
+        args.program
+            .note(&format!("{near} of {tokens} tokens lie on the machines of their workers"));
+    }
+    let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
+    let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
+        .naming(vocabulary.as_ref(), config.training.show_topics);
+    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+        train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
+    } else {
+        train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
+    };
+    match results {
+        Some(results) => results.write(&config.training, &setup, vocabulary.as_ref(), output),
+        None => Ok(()),
+    }
+}
+
+/// Runs the role to its end; the master's has results then.
+fn train<T: TopicIndex>(
+    config: &Config,
+    setup: &Setup,
+    documents: &Documents,
+    stop: &AtomicBool,
+    transport: &mut dyn Transport,
+    watched: &mut Watched<'_>,
+) -> Result<Option<Results>, ClusterError> {
+    let keeper = match &config.snapshots {
+        Some(Snapshots { directory, .. }) => Some(Keeper::beside(directory.create()?)),
+        None => None,
+    };
+    let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone(), keeper);
+    let identity = Identity {
+        // Of two lives of a node the later one has the larger number.
+        incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
+            as u64,
+        role: role.number(),
+        run: u128::from(checksum(config.run.as_bytes())),
+        configuration: setup.fingerprint(),
+    };
+    let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
+    let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
+    let endpoint = cluster::config(setup, identity);
+    let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
+    Ok(Results::of(&ended))
+}
+
+/// Which node this is, and its way to the others.
+fn connect(
+    args: &Node,
+    config: &Config,
+    setup: &Setup,
+) -> Result<Box<dyn Transport>, ClusterError> {
+    if config.grpc.is_none() && args.nodes.is_none() {
+        if args.role.is_some() {
+            let why = "the configuration has no [grpc]: ranks of MPI know by themselves who they are, leave --role out";
+            return Err(ClusterError::Usage(why.to_owned()));
+        }
+        return rank(setup);
+    }
+    let Some(role) = args.role else {
+        return Err(ClusterError::Usage("give --role: master, server or worker".to_owned()));
+    };
+    let index = match (args.index, role) {
+        (Some(index), _) => index,
+        (None, RoleName::Master) => 0,
+        (None, _) => kubernetes::pod(&system)?.1,
+    };
+    let id = Which { role, index }.id(setup)?;
+    let grpc = match &args.nodes {
+        Some(list) => nodes::locate(list, id, setup, config.grpc.clone())?,
+        None => config.grpc.clone().unwrap_or_default(),
+    };
+    grpc.check(&config.training)?;
+    over_grpc(args, &grpc, setup, id)
+}
+
+#[cfg(feature = "grpc")]
+fn over_grpc(
+    args: &Node,
+    grpc: &Grpc,
+    setup: &Setup,
+    id: NodeId,
+) -> Result<Box<dyn Transport>, ClusterError> {
+    use lda_transport::grpc::{Options, Peer, Tls};
+
+    /// Of rows of a partition; a peer that says more is turned away.
+    const LONGEST_FRAME: usize = 1 << 30;
+
+    let this = Which::of(setup, id);
+    let mut options = Options::default();
+    options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
+    options.longest_frame = LONGEST_FRAME;
+    options.known_only = true;
+    options.tls = grpc.tls.as_ref().map(|tls| {
+        Tls::new(this.fill(&tls.authority), this.fill(&tls.certificate), this.fill(&tls.key))
+    });
+    let all = (0..1 + setup.options.servers + setup.workers).map(NodeId);
+    for other in all.filter(|&other| other != id) {
+        let which = Which::of(setup, other);
+        // Those of one kind have nothing to say to each other.
+        if which.role == this.role {
+            continue;
+        }
+        let address = grpc.address(which);
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let peer = Peer::at(address);
+        // Its certificate has to have its host: no other may take its number.
+        let peer = if options.tls.is_some() { peer.named(host) } else { peer };
+        options.peers.insert(other, peer);
+    }
+    // What keeps a peer away the transport tells as events.
+    if !args.program.is_quiet() {
+        let log =
+            tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN);
+        log.with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
+    }
+    match lda_transport::grpc::Grpc::start(id, options) {
+        Ok(node) => Ok(Box::new(node)),
+        Err(error) => Err(ClusterError::Transport(error.to_string())),
+    }
+}
+
+#[cfg(not(feature = "grpc"))]
+fn over_grpc(_: &Node, _: &Grpc, _: &Setup, _: NodeId) -> Result<Box<dyn Transport>, ClusterError> {
+    Err(ClusterError::Usage("this build has no gRPC: build it with --features grpc".to_owned()))
+}
+
+#[cfg(feature = "mpi")]
+fn rank(setup: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
+    use lda_transport::mpi;
+
+    let node = mpi::start(&mpi::Options::default())
+        .map_err(|error| ClusterError::Transport(error.to_string()))?;
+    let (ranks, nodes) = (node.all().len(), 1 + setup.options.servers + setup.workers);
+    if ranks != nodes as usize {
+        let (servers, workers) = (setup.options.servers, setup.workers);
+        return Err(ClusterError::Usage(format!(
+            "{ranks} ranks for a master, {servers} servers and {workers} workers: start {nodes}"
+        )));
+    }
+    Ok(Box::new(node))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn rank(_: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
+    let why =
+        "the configuration has no [grpc], and this build has no MPI: build it with --features mpi";
+    Err(ClusterError::Usage(why.to_owned()))
+}

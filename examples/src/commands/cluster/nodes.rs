@@ -1,0 +1,149 @@
+//! Where the nodes are, by a list of them: for whoever starts nodes and only then knows where they are.
+//!
+//! ```text
+//! # node  address          role, as the master is node 0, servers come next and then workers
+//! 0       10.0.0.7:41233   master
+//! 1       10.0.0.7:35571   server
+//! 2       10.0.0.9:40089   worker
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use lda_dist::cluster::Setup;
+use lda_transport::NodeId;
+use lda_transport::bootstrap::{self, Placed, file};
+use thiserror::Error;
+
+use crate::commands::cluster::args::RoleName;
+use crate::commands::cluster::config::{Addresses, Grpc, Which};
+
+/// A list that is not of the nodes of this run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NodesError {
+    /// It cannot be read.
+    #[error(transparent)]
+    List(#[from] bootstrap::Error),
+    /// More nodes, or fewer, or with other numbers.
+    #[error(
+        "{path}: {found} nodes, with numbers up to {last}, for a master, {servers} servers and {workers} workers: \
+         list each once, from 0",
+        path = path.display()
+    )]
+    Count {
+        /// Of the list.
+        path: PathBuf,
+        /// How many there are.
+        found: usize,
+        /// The largest number of one.
+        last: u32,
+        /// How many servers there should be.
+        servers: u32,
+        /// How many workers.
+        workers: u32,
+    },
+    /// A node that the list takes for something else.
+    #[error(
+        "{path}: {id} is listed as {found:?} and is {role} {index}: list the master, then the servers, then the \
+         workers",
+        path = path.display()
+    )]
+    Role {
+        /// Of the list.
+        path: PathBuf,
+        /// Which.
+        id: NodeId,
+        /// What the list says.
+        found: String,
+        /// What it is.
+        role: &'static str,
+        /// Which of its kind.
+        index: u32,
+    },
+}
+
+/// Reads a list, and puts its addresses in the place of those that a configuration has.
+///
+/// # Errors
+/// [`NodesError`].
+pub fn locate(
+    path: &Path,
+    this: NodeId,
+    setup: &Setup,
+    grpc: Option<Grpc>,
+) -> Result<Grpc, NodesError> {
+    let mut nodes = file::started(path, this)?.nodes;
+    nodes.sort_unstable_by_key(|node| node.id);
+    let (servers, workers) = (setup.options.servers, setup.workers);
+    let (found, last) = (nodes.len(), nodes.last().map_or(0, |node| node.id.0));
+    // None is there twice, so these two say that all are there.
+    if found as u64 != 1 + u64::from(servers) + u64::from(workers) || last as usize != found - 1 {
+        let path = path.to_owned();
+        return Err(NodesError::Count { path, found, last, servers, workers });
+    }
+    let mut grpc = grpc.unwrap_or_default();
+    let [mut of_servers, mut of_workers] = [Vec::new(), Vec::new()];
+    for Placed { id, address, role } in nodes {
+        let which = Which::of(setup, id);
+        if let Some(found) = role.filter(|role| role != which.role.name()) {
+            let (role, index, path) = (which.role.name(), which.index, path.to_owned());
+            return Err(NodesError::Role { path, id, found, role, index });
+        }
+        let address = address.unwrap_or_default();
+        match which.role {
+            RoleName::Master => grpc.master = address,
+            RoleName::Server => of_servers.push(address),
+            RoleName::Worker => of_workers.push(address),
+        }
+    }
+    grpc.servers = Addresses::Each(of_servers);
+    grpc.workers = Addresses::Each(of_workers);
+    Ok(grpc)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::commands::cluster::training::{Extent, Training};
+
+    fn locate(list: &str, this: u32) -> Result<Grpc, NodesError> {
+        let extent = Extent { documents: 10, words: 10, fingerprint: 1 };
+        let training = Training { workers: 2, ..Training::default() };
+        let setup = training.setup(None, extent).unwrap();
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("lda-nodes-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, list).unwrap();
+        let of_configuration = Grpc { master: "old:1".to_owned(), ..Grpc::default() };
+        let located = super::locate(&path, NodeId(this), &setup, Some(of_configuration));
+        fs::remove_file(&path).unwrap();
+        located
+    }
+
+    #[test]
+    fn a_list_says_where_nodes_are_in_whatever_order() {
+        let grpc = locate("3 d:4\n0 a:1 master\n1 b:2 server\n2 c:3 worker\n", 3).unwrap();
+        let at = |role, index| grpc.address(Which { role, index });
+        assert_eq!(at(RoleName::Master, 0), "a:1");
+        assert_eq!(at(RoleName::Server, 0), "b:2");
+        assert_eq!(at(RoleName::Worker, 0), "c:3");
+        assert_eq!(at(RoleName::Worker, 1), "d:4");
+    }
+
+    #[test]
+    fn a_list_of_others_is_refused() {
+        let said = |list, this| locate(list, this).unwrap_err().to_string();
+        let few = said("0 a:1\n1 b:2\n2 c:3\n", 0);
+        assert!(few.ends_with(
+            "3 nodes, with numbers up to 2, for a master, 1 servers and 2 workers: list each once, from 0"
+        ));
+        assert!(said("0 a:1\n1 b:2\n2 c:3\n4 d:4\n", 0).contains("4 nodes, with numbers up to 4"));
+        let other = said("0 a:1\n1 b:2 worker\n2 c:3\n3 d:4", 0);
+        assert!(other.contains("node 1 is listed as \"worker\" and is server 0"), "{other}");
+        assert!(said("0 a:1\n1 b:2\n2 c:3\n", 3).contains("node 3 is not in it"));
+        assert!(said("0 a\n", 0).contains(":1: \"a\" is no address"));
+    }
+}

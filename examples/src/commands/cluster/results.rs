@@ -1,0 +1,50 @@
+//! What a run leaves: a table of its topics, and a model where one is saved.
+
+use lda_core::corpus::Vocabulary;
+use lda_core::counts::TopicIndex;
+use lda_core::model::TopicModel;
+use lda_dist::cluster::{Documents, Gathered, Role, Setup, Topics};
+use lda_examples::output::Output;
+use lda_examples::table;
+
+use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::training::Training;
+
+/// What a master has at the end.
+#[derive(Debug)]
+pub struct Results {
+    /// Only where the model is saved.
+    counts: Option<Gathered>,
+    /// What servers have found of their rows, which stay where they are.
+    topics: Option<Topics>,
+}
+
+impl Results {
+    /// Of a node that has finished; none unless it is the master.
+    pub fn of<T: TopicIndex, D: Documents>(node: &Role<T, D>) -> Option<Self> {
+        let Role::Master(master) = node else { return None };
+        Some(Self { counts: master.counts().cloned(), topics: master.topics().cloned() })
+    }
+
+    /// Writes the model where there is one to write, and prints the table.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub fn write(
+        &self,
+        training: &Training,
+        setup: &Setup,
+        vocabulary: Option<&Vocabulary>,
+        model_to: Option<Output>,
+    ) -> Result<(), ClusterError> {
+        if let Some((output, counts)) = model_to.zip(self.counts.as_ref()) {
+            let (alpha, beta) = (setup.job.alpha().clone(), setup.job.beta());
+            let model =
+                TopicModel::from_counts(counts, alpha, beta).with_vocabulary(vocabulary.cloned());
+            output.fill(|out| model.write_to(out))?;
+        }
+        let Some(Topics { totals, words, .. }) = &self.topics else { return Ok(()) };
+        table::print(|out| table::write(out, totals, vocabulary, words, training.show_topics))
+            .map_err(ClusterError::Print)
+    }
+}

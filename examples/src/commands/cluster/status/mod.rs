@@ -1,0 +1,391 @@
+//! How a node stands, over HTTP: a page for people (`/`), the same as JSON (`/status.json`), figures for Prometheus
+//! (`/metrics`), and `/healthz`.
+//!
+//! It is a look from outside: nothing that is asked here changes a run, and who cannot be answered is not waited for.
+
+mod metrics;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{Html, IntoResponse};
+use axum::routing::get;
+use lda_core::corpus::Vocabulary;
+use lda_dist::cluster::{NodeState, NonZeros, Report, Setup, Topics};
+use lda_dist::job::JOINING;
+use lda_examples::table;
+use serde::Serialize;
+
+use crate::commands::cluster::config::Which;
+use metrics::Metrics;
+
+const PAGE: &str = include_str!("page.html");
+/// No scripts or styles but the page's own.
+const POLICY: &str =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+/// Epochs of which the page knows: of more, every second is forgotten.
+const MOST: usize = 2048;
+/// How often a node says how it stands, at most.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// What is shown of a node, which its thread tells and others read.
+#[derive(Clone, Debug)]
+pub struct Status(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    node: Node,
+    tokens: f64,
+    metrics: Metrics,
+    told: Mutex<Told>,
+}
+
+/// What does not change.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Node {
+    role: &'static str,
+    index: u32,
+    topics: u32,
+    words: u32,
+    tokens: u64,
+    epochs: u32,
+    workers: u32,
+    servers: u32,
+    shards: u16,
+    partitions: u32,
+    rounds: u16,
+}
+
+#[derive(Debug)]
+struct Told {
+    /// When the epoch that is on began, and when this node last said how it stands.
+    begun: Instant,
+    looked: Option<Instant>,
+    state: Option<NodeState>,
+    epochs: Vec<Epoch>,
+    topics: Option<Table>,
+}
+
+/// What the master knows of an epoch.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Epoch {
+    epoch: u32,
+    attempt: u32,
+    kept: u32,
+    seconds: f64,
+    tokens_per_second: f64,
+    log_joint_per_token: Option<f64>,
+    non_zeros: Option<Full>,
+    bytes: Bytes,
+    worker_memory: u64,
+    server_memory: u64,
+    /// Shares of the workers' time.
+    waited_for_servers: f64,
+    waited_for_others: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Bytes {
+    pulled: u64,
+    gained: u64,
+    pushed: u64,
+    totals: u64,
+}
+
+/// Counts above 0.
+#[derive(Clone, Debug, Serialize)]
+struct Full {
+    words: u64,
+    documents: u64,
+}
+
+/// Topics at an epoch's end.
+#[derive(Clone, Debug, Serialize)]
+struct Table {
+    epoch: u32,
+    /// Those that are shown.
+    largest: Vec<Topic>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Topic {
+    topic: usize,
+    /// Of all tokens.
+    share: f64,
+    words: Vec<String>,
+}
+
+/// All of it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Document<'a> {
+    node: &'a Node,
+    /// Of the round that is on; none while nodes join.
+    epoch: Option<u32>,
+    round: Option<u16>,
+    memory: u64,
+    epochs: &'a [Epoch],
+    topics: Option<&'a Table>,
+}
+
+impl Status {
+    /// Of a node of a run with so many tokens.
+    pub fn new(setup: &Setup, which: Which, tokens: u64) -> Self {
+        let Setup { job, options, workers, epochs, .. } = setup;
+        let node = Node {
+            role: which.role.name(),
+            index: which.index,
+            topics: job.topics(),
+            words: job.words(),
+            tokens,
+            epochs: *epochs,
+            workers: *workers,
+            servers: options.servers,
+            shards: options.shards,
+            partitions: options.partitions,
+            rounds: options.rounds,
+        };
+        let told = Told {
+            begun: Instant::now(),
+            looked: None,
+            state: None,
+            epochs: Vec::new(),
+            topics: None,
+        };
+        let metrics = Metrics::new(node.role, node.index);
+        Self(Arc::new(Shared { node, tokens: tokens as f64, metrics, told: Mutex::new(told) }))
+    }
+
+    /// Answers at an address from now on, by a thread of its own; gives back the address, with the port that the system
+    /// has chosen where 0 was asked for.
+    ///
+    /// # Errors
+    /// Where the address is not to be had, or no thread.
+    pub fn listen(&self, address: &str) -> io::Result<SocketAddr> {
+        let listener = std::net::TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let routes = Router::new()
+            .route("/", get(page))
+            .route("/status.json", get(document))
+            .route("/metrics", get(figures))
+            .route("/healthz", get(|| async { "ok\n" }))
+            .with_state(self.clone());
+        thread::Builder::new().name("status".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                // It ends with the process.
+                let _ = axum::serve(listener, routes).await;
+            });
+        })?;
+        Ok(address)
+    }
+
+    /// Whether it is time to [look](Self::look) again.
+    pub fn is_due(&self) -> bool {
+        self.told(|told| told.looked.is_none_or(|before| before.elapsed() >= EVERY))
+    }
+
+    /// How the node stands now.
+    pub fn look(&self, state: NodeState) {
+        self.0.metrics.look(&state);
+        self.told(|told| {
+            told.looked = Some(Instant::now());
+            told.state = Some(state);
+        });
+    }
+
+    /// An epoch is done, as the master says.
+    pub fn report(&self, report: &Report) {
+        let Shared { node, tokens, metrics, .. } = &*self.0;
+        self.told(|told| {
+            let seconds = told.begun.elapsed().as_secs_f64().max(1e-9);
+            told.begun = Instant::now();
+            let share = |time: Duration| time.as_secs_f64() / (seconds * f64::from(node.workers));
+            let of = &report.bytes;
+            let epoch = Epoch {
+                epoch: report.epoch,
+                attempt: report.attempt,
+                kept: report.kept,
+                seconds,
+                tokens_per_second: tokens / seconds,
+                log_joint_per_token: report.log_joint.map(|joint| joint / tokens),
+                non_zeros: report
+                    .non_zeros
+                    .map(|NonZeros { words, documents }| Full { words, documents }),
+                bytes: Bytes {
+                    pulled: of.sizes.saturating_add(of.routes).saturating_add(of.rows),
+                    gained: of.gained,
+                    pushed: of.pushed.saturating_add(of.answers),
+                    totals: of.totals,
+                },
+                worker_memory: report.memory.worker,
+                server_memory: report.memory.server,
+                waited_for_servers: share(report.waited.servers),
+                waited_for_others: share(report.waited.master),
+            };
+            metrics.report(report, epoch.tokens_per_second, epoch.log_joint_per_token);
+            // Of epochs that are done again only the last time counts.
+            told.epochs.retain(|before| before.epoch < report.epoch);
+            if told.epochs.len() == MOST {
+                let mut number = 0;
+                told.epochs.retain(|_| {
+                    number += 1;
+                    number % 2 == 0
+                });
+            }
+            told.epochs.push(epoch);
+        });
+    }
+
+    /// Words that stand for topics, as the master knows them now; of the largest so many are shown.
+    pub fn name(&self, topics: &Topics, vocabulary: Option<&Vocabulary>, shown: usize) {
+        let Topics { epoch, totals, words } = topics;
+        if self.told(|told| told.topics.as_ref().is_some_and(|before| before.epoch == *epoch)) {
+            return;
+        }
+        let tokens = totals.iter().sum::<u64>().max(1) as f64;
+        let named = |topic: usize| Topic {
+            topic,
+            share: totals[topic] as f64 / tokens,
+            words: words[topic].iter().map(|top| table::name(vocabulary, top.word)).collect(),
+        };
+        let largest = table::largest_first(totals).into_iter().take(shown).map(named).collect();
+        self.told(|told| told.topics = Some(Table { epoch: *epoch, largest }));
+    }
+
+    fn told<R>(&self, with: impl FnOnce(&mut Told) -> R) -> R {
+        with(&mut self.0.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+async fn page() -> impl IntoResponse {
+    ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE))
+}
+
+async fn document(State(status): State<Status>) -> impl IntoResponse {
+    let text = status.told(|told| {
+        let round = told.state.map(|state| state.round);
+        let on = round.filter(|round| round.number != JOINING);
+        serde_json::to_string(&Document {
+            node: &status.0.node,
+            epoch: on.map(|round| round.epoch),
+            round: on.map(|round| round.number),
+            memory: told.state.map_or(0, |state| state.memory),
+            epochs: &told.epochs,
+            topics: told.topics.as_ref(),
+        })
+    });
+    let json = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (json, text.expect("numbers and names are JSON"))
+}
+
+async fn figures(State(status): State<Status>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], status.0.metrics.encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use lda_core::eval::TopWord;
+    use lda_dist::cluster::{Memory, Waited};
+    use lda_dist::job::Round;
+
+    use super::*;
+    use crate::commands::cluster::args::RoleName;
+    use crate::commands::cluster::training::{Extent, Training};
+
+    fn status() -> Status {
+        let extent = Extent { documents: 10, words: 10, fingerprint: 1 };
+        let training = Training { workers: 2, ..Training::default() };
+        let setup = training.setup(None, extent).unwrap();
+        Status::new(&setup, Which { role: RoleName::Master, index: 0 }, 1000)
+    }
+
+    fn report(epoch: u32) -> Report {
+        let waited = Waited { servers: Duration::from_secs(3), ..Waited::default() };
+        let bytes = lda_dist::together::Bytes { rows: 10, pushed: 7, ..Default::default() };
+        let memory = Memory { worker: 11, server: 12 };
+        Report {
+            epoch,
+            attempt: 1,
+            bytes,
+            memory,
+            waited,
+            log_joint: Some(-5e3),
+            non_zeros: Some(NonZeros { words: 40, documents: 50 }),
+            ..Report::default()
+        }
+    }
+
+    fn ask(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn whoever_asks_is_told_how_the_node_stands() {
+        let status = status();
+        assert!(status.is_due());
+        let round = Round { epoch: 3, number: 1, attempt: 1 };
+        status.look(NodeState { round, memory: 77, waited: Waited::default() });
+        assert!(!status.is_due());
+        status.report(&report(1));
+        status.report(&report(2));
+        let word = |word| TopWord { word, count: 4, probability: 0.5, score: 0.5 };
+        let words = vec![vec![word(3)], vec![word(7), word(8)]];
+        status.name(&Topics { epoch: 2, totals: vec![250, 750], words }, None, 1);
+        let address = status.listen("127.0.0.1:0").unwrap();
+        let json = ask(address, "/status.json");
+        let (_, body) = json.split_once("\r\n\r\n").unwrap();
+        let found: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&found["node"]["role"], &found["epoch"]), (&"master".into(), &3.into()));
+        assert_eq!(found["epochs"][1]["log-joint-per-token"], -5.0);
+        assert_eq!(found["epochs"][1]["bytes"]["pulled"], 10);
+        assert_eq!(found["epochs"][1]["non-zeros"]["words"], 40);
+        let largest = serde_json::json!([{ "topic": 1, "share": 0.75, "words": ["#7", "#8"] }]);
+        assert_eq!((&found["topics"]["epoch"], &found["topics"]["largest"]), (&2.into(), &largest));
+        assert_eq!(found["memory"], 77);
+        assert!(ask(address, "/").contains("<title>"));
+        assert!(ask(address, "/healthz").ends_with("ok\n"));
+        assert!(ask(address, "/nothing").starts_with("HTTP/1.1 404"));
+        let figures = ask(address, "/metrics");
+        for line in [
+            "lda_epochs_total{role=\"master\",index=\"0\"} 2",
+            "lda_epoch{role=\"master\",index=\"0\"} 3",
+            "lda_log_joint_per_token{role=\"master\",index=\"0\"} -5.0",
+            "lda_moved_bytes_total{role=\"master\",index=\"0\",what=\"rows\"} 20",
+            "lda_heaviest_memory_bytes{role=\"master\",index=\"0\",of=\"server\"} 12",
+            "lda_non_zeros{role=\"master\",index=\"0\",of=\"documents\"} 50",
+        ] {
+            assert!(figures.lines().any(|found| found == line), "{line} in {figures}");
+        }
+    }
+
+    #[test]
+    fn epochs_that_are_done_again_are_there_once_and_many_are_thinned() {
+        let status = status();
+        (1..=5).chain(3..=4).for_each(|epoch| status.report(&report(epoch)));
+        let epochs = |status: &Status| {
+            status.told(|told| told.epochs.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>())
+        };
+        assert_eq!(epochs(&status), [1, 2, 3, 4]);
+        (5..=3000).for_each(|epoch| status.report(&report(epoch)));
+        let found = epochs(&status);
+        assert!(found.len() <= MOST && found.is_sorted() && found.last() == Some(&3000));
+    }
+}

@@ -1,0 +1,160 @@
+//! A run from the command line to the written files.
+
+use std::path::PathBuf;
+
+use lda_core::infer::Inference;
+use lda_core::model::{Counts, TopicModel};
+use lda_core::prior::Alpha;
+use lda_core::train::Resolved;
+use lda_examples::documents::{Answered, DocumentsError};
+use lda_examples::json::ascii_line;
+use lda_examples::matrix::{DenseError, Layout, Matrix};
+use lda_examples::output::{Output, OutputError};
+use lda_examples::program::ThreadsError;
+use lda_examples::reading;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::commands::convert::args::{Args, Form};
+use crate::commands::convert::import::{self, ImportError};
+use crate::commands::convert::{gensim, npz, pyldavis};
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The model cannot be had.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The model has no counts.
+    #[error(
+        "{}: it has probabilities and no counts, which gensim asks for: write .npy instead",
+        .0.display()
+    )]
+    NoCounts(PathBuf),
+    /// The text would be too large to be drawn.
+    #[error(
+        "all {topics} topics by {words} words are more than 1 GiB of text: leave out rare words when \
+         you train, as with --min-document-frequency"
+    )]
+    TooLarge {
+        /// Topics.
+        topics: usize,
+        /// Words.
+        words: usize,
+    },
+    /// The file would be too large.
+    #[error(transparent)]
+    Dense(#[from] DenseError),
+    /// Topics of the documents cannot be had.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
+    /// The thread pool could not be started.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl ConvertError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Dense(_) | Self::Import(ImportError::Alpha(_)) => 2,
+            Self::Documents(error) if error.is_usage() => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads, and writes in another form.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn run(args: &Args) -> Result<(), ConvertError> {
+    let form = args.to.map_or_else(|| Form::of(&args.out), Ok).map_err(ConvertError::Usage)?;
+    if let Some(path) = args.path.as_ref().filter(|_| form != Form::Pyldavis) {
+        let usage = format!("{}: only .json has documents in it", path.display());
+        return Err(ConvertError::Usage(usage));
+    }
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
+    let model = import::import(args)?;
+    let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());
+    note(&format!("{name}: {topics} topics, {words} words"));
+    let out = &args.out;
+    match form {
+        Form::Lda => Output::create_file(out)?.fill(|out| model.write_to(out))?,
+        Form::Npz => Output::create_file(out)?.fill(|out| npz::write(&model, out))?,
+        Form::Npy => write_matrix(args, &model, Layout::Npy)?,
+        Form::Csv => write_matrix(args, &model, Layout::Csv)?,
+        Form::Mtx => write_matrix(args, &model, Layout::MatrixMarket)?,
+        Form::Gensim if model.counts().is_none() => {
+            return Err(ConvertError::NoCounts(args.model.clone()));
+        }
+        Form::Gensim => gensim::Files::create(out)?.fill(&model)?,
+        Form::Pyldavis => write_documents(args, &model, &note)?,
+    }
+    Ok(())
+}
+
+fn write_matrix(args: &Args, model: &TopicModel, layout: Layout) -> Result<(), ConvertError> {
+    layout.check_size("--out", &args.out, model.num_topics(), model.num_words())?;
+    let output = Output::create(&args.out)?;
+    let about = About::new(args, model);
+    let matrix = Matrix::of_topics(model);
+    Ok(output.fill(|out| matrix.write(layout, &ascii_line(&about), out))?)
+}
+
+fn write_documents(
+    args: &Args,
+    model: &TopicModel,
+    note: &dyn Fn(&str),
+) -> Result<(), ConvertError> {
+    let Some(path) = &args.path else {
+        let usage = "pyLDAvis shows documents too: name them behind the model";
+        return Err(ConvertError::Usage(usage.to_owned()));
+    };
+    let (topics, words) = (model.num_topics(), model.num_words());
+    if Layout::Csv.check_size("--out", &args.out, topics, words).is_err() {
+        return Err(ConvertError::TooLarge { topics, words });
+    }
+    let output = Output::create(&args.out)?;
+    let inference = Inference::new(model, args.method.method(), args.method.seed)
+        .map_err(DocumentsError::from)?;
+    let corpus = reading::read(path, &args.reading, &mut |text| note(text))
+        .map_err(DocumentsError::from)?
+        .corpus;
+    let Answered { documents, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
+    Ok(output.fill(|out| pyldavis::write(&inference, &documents, &answers, out))?)
+}
+
+/// Where a matrix comes from.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct About<'a> {
+    program: &'static str,
+    model: String,
+    alpha: &'a Alpha,
+    beta: Option<f64>,
+    /// Options of the run, where the model knows them.
+    trained: Option<&'a Resolved>,
+    epochs: Option<u32>,
+}
+
+impl<'a> About<'a> {
+    fn new(args: &Args, model: &'a TopicModel) -> Self {
+        Self {
+            program: "convert",
+            model: args.model.display().to_string(),
+            alpha: model.alpha(),
+            beta: model.counts().map(Counts::beta),
+            trained: model.provenance().options.as_ref(),
+            epochs: model.provenance().epochs,
+        }
+    }
+}

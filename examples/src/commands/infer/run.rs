@@ -1,0 +1,185 @@
+//! A run from the command line to the last line.
+
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use lda_core::Corpus;
+use lda_core::container::FileError;
+use lda_core::corpus::read::text;
+use lda_core::infer::{Answer, Inference, Method};
+use lda_core::model::TopicModel;
+use lda_examples::documents::{DocumentsError, translate};
+use lda_examples::output::{Output, OutputError};
+use lda_examples::program::ThreadsError;
+use lda_examples::reading::{self, ReadingError};
+use thiserror::Error;
+
+use crate::commands::infer::args::Args;
+use crate::commands::infer::write::Form;
+
+/// Documents whose answers are held at once.
+const BATCH: usize = 4096;
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InferError {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The model cannot be read.
+    #[error("{0}")]
+    Model(#[from] FileError),
+    /// Topics of the documents cannot be had.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Standard output cannot be written.
+    #[error("standard output: {0}")]
+    Print(io::Error),
+    /// The thread pool could not be started.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
+}
+
+impl InferError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Documents(error) if error.is_usage() => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads, infers, writes.
+///
+/// # Errors
+/// [`InferError`].
+pub fn run(args: &Args) -> Result<(), InferError> {
+    let form = Form::of(args.out.as_deref()).map_err(InferError::Usage)?;
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
+    let output = args.out.as_deref().map(Output::create).transpose()?;
+    // The file is somebody's, and may be anything.
+    let model = TopicModel::map(&args.model, true)?;
+    note(&format!(
+        "{}: {} topics, {} words",
+        args.model.display(),
+        model.num_topics(),
+        model.num_words()
+    ));
+    let method = args.method.method();
+    let inference =
+        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
+    let documents = match documents(args, &note)? {
+        Documents::Some(corpus) => {
+            Documents::Some(Box::new(translate(&corpus, &model, &args.model)?.1))
+        }
+        empty => empty,
+    };
+    let mut work = Work { inference, documents, form, top: args.top, done: Done::default() };
+    match output {
+        Some(output) => output.fill(|out| work.write(out))?,
+        None => {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            match work.write(&mut out).and_then(|()| out.flush()) {
+                // Who reads only the first lines, as `head` does, has what he wants.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                other => other.map_err(InferError::Print)?,
+            }
+        }
+    }
+    note(&work.done.describe(method));
+    Ok(())
+}
+
+/// What is to be answered, and how that is written.
+struct Work<'a> {
+    inference: Inference<&'a TopicModel>,
+    /// In words of the model.
+    documents: Documents,
+    form: Form,
+    top: Option<u32>,
+    done: Done,
+}
+
+/// What was answered.
+#[derive(Default)]
+struct Done {
+    documents: usize,
+    tokens: u64,
+    unknown: u64,
+    /// Of inference alone.
+    seconds: f64,
+}
+
+impl Work<'_> {
+    /// A batch at a time, so that answers of many documents take no room.
+    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let number = match &self.documents {
+            Documents::Empty(number) => *number,
+            Documents::Some(corpus) => corpus.num_documents(),
+        };
+        self.form.begin(&self.inference, number, out)?;
+        let mut answers = Vec::new();
+        for first in (0..number).step_by(BATCH) {
+            let documents = first..number.min(first + BATCH);
+            let start = Instant::now();
+            match &self.documents {
+                Documents::Empty(_) => answers.resize(documents.len(), Answer::default()),
+                Documents::Some(corpus) => {
+                    self.inference.infer_documents(corpus, documents, &mut answers);
+                }
+            }
+            self.done.add(&answers, start.elapsed().as_secs_f64());
+            self.form.write(&self.inference, first, &answers, self.top, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    fn add(&mut self, answers: &[Answer], seconds: f64) {
+        self.documents += answers.len();
+        self.tokens += answers.iter().map(|answer| answer.tokens).sum::<u64>();
+        self.unknown += answers.iter().map(|answer| answer.unknown).sum::<u64>();
+        self.seconds += seconds;
+    }
+
+    fn describe(&self, method: Method) -> String {
+        let Self { documents, tokens, unknown, seconds } = *self;
+        format!(
+            "{documents} documents, {tokens} tokens, {unknown} more of words that the model does not know; \
+             {:.0} documents/s by {}",
+            documents as f64 / seconds.max(1e-9),
+            method.name()
+        )
+    }
+}
+
+/// What there is to answer.
+enum Documents {
+    /// So many, without a word: no corpus is made of them.
+    Empty(usize),
+    Some(Box<Corpus>),
+}
+
+fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsError> {
+    if let Some(path) = &args.path {
+        let read = reading::read(path, &args.reading, &mut |text| note(text))?;
+        return Ok(Documents::Some(Box::new(read.corpus)));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(DocumentsError::Input)?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
+    }
+    let options = reading::read_options(&args.reading).map_err(ReadingError::from)?;
+    let (corpus, _) =
+        text::from_reader(&bytes[..], "standard input", &options).map_err(ReadingError::from)?;
+    Ok(Documents::Some(Box::new(corpus)))
+}

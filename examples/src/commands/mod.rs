@@ -1,0 +1,14 @@
+//! The subcommands of `lda`, one module each.
+
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(feature = "convert")]
+pub mod convert;
+#[cfg(feature = "infer")]
+pub mod infer;
+#[cfg(feature = "report")]
+pub mod report;
+#[cfg(feature = "serve")]
+pub mod serve;
+#[cfg(feature = "train")]
+pub mod train;

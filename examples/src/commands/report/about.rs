@@ -1,0 +1,106 @@
+//! Where a page comes from: what a reader asks who was not there.
+
+use lda_core::Corpus;
+use lda_core::model::TopicModel;
+use lda_core::prior::Alpha;
+use serde_json::Value;
+
+use crate::commands::report::args::Args;
+use crate::commands::report::contents::{CorpusSize, Section};
+
+/// What a page was made from.
+pub struct Origin<'a> {
+    pub args: &'a Args,
+    pub model: &'a TopicModel,
+    pub corpus: &'a Corpus,
+    pub size: &'a CorpusSize,
+    /// Kruskal's stress of the map.
+    pub stress: f64,
+    /// Documents in the page.
+    pub shown: usize,
+}
+
+impl Origin<'_> {
+    /// Tables of it.
+    pub fn sections(&self) -> Vec<Section> {
+        let sections = [
+            ("Model", self.model()),
+            ("Options of training", self.options()),
+            ("Documents", self.documents()),
+            ("This page", self.page()),
+        ];
+        let filled = sections.into_iter().filter(|(_, rows)| !rows.is_empty());
+        filled.map(|(title, rows)| Section { title, rows }).collect()
+    }
+
+    fn model(&self) -> Vec<(String, String)> {
+        let (model, provenance) = (self.model, self.model.provenance());
+        let kind = if model.counts().is_some() { "counts" } else { "real numbers" };
+        let mut rows = vec![
+            row("file", self.args.model.display()),
+            row("topics", model.num_topics()),
+            row("words", model.num_words()),
+            row("made of", kind),
+            row("alpha", alpha(model.alpha())),
+        ];
+        rows.extend(model.counts().map(|counts| row("beta", counts.beta())));
+        rows.extend(provenance.epochs.map(|x| row("epochs", x)));
+        rows.extend(provenance.log_joint.map(|x| row("log joint likelihood a token", x)));
+        rows.extend(provenance.documents.map(|x| row("documents trained on", x)));
+        rows.extend(provenance.tokens.map(|x| row("tokens trained on", x)));
+        rows.extend(provenance.corpus.map(|x| row("fingerprint of them", format!("{x:016x}"))));
+        rows.extend(provenance.notes.iter().cloned());
+        rows
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        let options = serde_json::to_value(&self.model.provenance().options).expect("plain data");
+        let Value::Object(options) = options else { return Vec::new() };
+        let known = options.into_iter().filter(|(_, value)| !value.is_null());
+        // The model's own α is in its table, and may be one a topic.
+        let known = known.filter(|(name, _)| name != "alpha");
+        let text = |value: Value| value.as_str().map_or(value.to_string(), str::to_owned);
+        known.map(|(name, value)| (name, text(value))).collect()
+    }
+
+    fn documents(&self) -> Vec<(String, String)> {
+        let fingerprint = self.corpus.fingerprint();
+        let same = match self.model.provenance().corpus {
+            Some(trained) if trained == fingerprint => "yes",
+            Some(_) => "no",
+            None => "not known",
+        };
+        vec![
+            row("file", self.args.path.display()),
+            row("documents", self.size.documents),
+            row("tokens of words that the model knows", self.size.tokens),
+            row("tokens of other words, left out", self.size.unknown),
+            row("fingerprint", format!("{fingerprint:016x}")),
+            row("the model was trained on them", same),
+        ]
+    }
+
+    fn page(&self) -> Vec<(String, String)> {
+        vec![
+            row("program", format!("report {}", env!("CARGO_PKG_VERSION"))),
+            row("method for topics of documents", self.args.method.method().name()),
+            row("seed", self.args.method.seed),
+            row("documents in it", format!("{} of {}", self.shown, self.size.documents)),
+            row("words of a document at most", self.args.document_words),
+            row("stress of the map", format!("{:.3}", self.stress)),
+        ]
+    }
+}
+
+fn row(name: &str, value: impl ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+fn alpha(alpha: &Alpha) -> String {
+    match alpha {
+        Alpha::Symmetric(alpha) => alpha.to_string(),
+        Alpha::PerTopic(all) => {
+            format!("one a topic, {:.4} in all", all.iter().sum::<f64>())
+        }
+    }
+}

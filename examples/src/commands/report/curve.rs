@@ -1,0 +1,153 @@
+//! How training went, from its log.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::commands::report::contents::Curve;
+
+/// Why there is no curve.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CurveError {
+    /// The file cannot be read.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The log.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is not what `train` writes.
+    #[error(
+        "{path}: line {line}: {source}; give a file that `train --log` has written",
+        path = path.display()
+    )]
+    Line {
+        /// The log.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// No epoch was evaluated.
+    #[error("{path}: it has no line: leave it out, or train with a smaller --evaluate-every",
+        path = path.display())]
+    Empty {
+        /// The log.
+        path: PathBuf,
+    },
+}
+
+/// What a curve needs of a line.
+#[derive(Deserialize)]
+struct Line {
+    epoch: u32,
+    seconds: f64,
+    log_joint_per_token: f64,
+    perplexity: Option<f64>,
+    #[serde(default)]
+    options: Value,
+}
+
+impl Curve {
+    /// Of a log.
+    ///
+    /// # Errors
+    /// [`CurveError`] names the line.
+    pub fn read(path: &Path) -> Result<Self, CurveError> {
+        let owned = || path.to_owned();
+        let text =
+            fs::read_to_string(path).map_err(|source| CurveError::Io { path: owned(), source })?;
+        let mut curve = Self {
+            name: file_name(path),
+            caption: String::new(),
+            epochs: Vec::new(),
+            seconds: Vec::new(),
+            values: Vec::new(),
+            perplexity: Vec::new(),
+        };
+        for (number, text) in text.lines().enumerate() {
+            let line: Line = serde_json::from_str(text).map_err(|source| CurveError::Line {
+                path: owned(),
+                line: number + 1,
+                source,
+            })?;
+            if curve.epochs.is_empty() {
+                curve.caption = caption(&line.options);
+            }
+            curve.epochs.push(line.epoch);
+            curve.seconds.push(rounded(line.seconds, 1e3));
+            curve.values.push(rounded(line.log_joint_per_token, 1e5));
+            let perplexity = line.perplexity.map(|x| rounded(x, 1e2));
+            curve
+                .perplexity
+                .extend(perplexity.map(|x| (line.epoch, rounded(line.seconds, 1e3), x)));
+        }
+        if curve.epochs.is_empty() {
+            return Err(CurveError::Empty { path: owned() });
+        }
+        Ok(curve)
+    }
+}
+
+fn rounded(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
+}
+
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The options that a person asks for first, as far as the line has them.
+fn caption(options: &Value) -> String {
+    let text = |name: &str| {
+        let value = &options[name];
+        value.as_str().map(str::to_owned).or_else(|| value.as_number().map(|n| n.to_string()))
+    };
+    let named = [("sampler", "sampler"), ("topics", "topics"), ("seed", "seed")];
+    let parts = named.iter().filter_map(|(name, shown)| Some(format!("{shown} {}", text(name)?)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, text: &str) -> Result<Curve, CurveError> {
+        let path = std::env::temp_dir().join(format!("lda-curve-{}-{name}", std::process::id()));
+        fs::write(&path, text).unwrap();
+        let curve = Curve::read(&path);
+        fs::remove_file(path).unwrap();
+        curve
+    }
+
+    #[test]
+    fn lines_become_points() {
+        let text = "{\"epoch\":10,\"seconds\":0.51239,\"log_joint_per_token\":-8.123456,\
+            \"perplexity\":812.345,\"options\":{\"sampler\":\"f-plus\",\"topics\":7,\"seed\":3}}\n\
+            {\"epoch\":20,\"seconds\":1,\"log_joint_per_token\":-8}\n";
+        let curve = read("good.jsonl", text).unwrap();
+        assert!(curve.name.ends_with("good.jsonl"));
+        assert_eq!(curve.caption, "sampler f-plus, topics 7, seed 3");
+        assert_eq!((curve.epochs, curve.seconds), (vec![10, 20], vec![0.512, 1.0]));
+        assert_eq!(curve.values, [-8.12346, -8.0]);
+        assert_eq!(curve.perplexity, [(10, 0.512, 812.35)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = read("bad", "{\"epoch\":1,\"seconds\":1,\"log_joint_per_token\":-1}\nx\n");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("line 2: ") && error.contains("train --log"), "{error}");
+        assert!(read("empty", "").unwrap_err().to_string().contains("no line"));
+        let error = Curve::read(Path::new("nowhere.jsonl")).unwrap_err();
+        assert!(error.to_string().starts_with("nowhere.jsonl: "));
+    }
+}

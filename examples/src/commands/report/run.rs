@@ -1,0 +1,202 @@
+//! A run from the command line to the page.
+
+use std::fs::File;
+
+use lda_core::Corpus;
+use lda_core::container::FileError;
+use lda_core::corpus::read::read_vocabulary;
+use lda_core::corpus::{ReadError, Vocabulary};
+use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, majorize_stress};
+use lda_core::infer::{Answer, Inference};
+use lda_core::model::TopicModel;
+use lda_examples::documents::{Answered, DocumentsError};
+use lda_examples::output::{Output, OutputError};
+use lda_examples::program::ThreadsError;
+use lda_examples::reading;
+use thiserror::Error;
+
+use crate::commands::report::about::Origin;
+use crate::commands::report::args::Args;
+use crate::commands::report::contents::{Contents, CorpusSize, Curve, Topic};
+use crate::commands::report::curve::{CurveError, file_name};
+use crate::commands::report::documents::{Chosen, Picked, Source, thousandths};
+use crate::commands::report::encode::{encode, gaps};
+use crate::commands::report::html;
+use crate::commands::report::terms::Terms;
+use crate::commands::report::time::over_time;
+
+/// Steps of the map towards least stress.
+const MAP_ITERATIONS: u32 = 300;
+/// Topics that are named as like another.
+const NEAR: usize = 6;
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The model cannot be read.
+    #[error("{0}")]
+    Model(#[from] FileError),
+    /// Topics of the documents cannot be had.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
+    /// The model's words cannot be ranked.
+    #[error(transparent)]
+    TopWords(#[from] TopWordsError),
+    /// A log cannot be read.
+    #[error("--log: {0}")]
+    Curve(#[from] CurveError),
+    /// The titles cannot be read.
+    #[error("--titles: {0}")]
+    Titles(ReadError),
+    /// The page cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The thread pool could not be started.
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
+}
+
+impl ReportError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Documents(error) if error.is_usage() => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads, infers, measures, writes.
+///
+/// # Errors
+/// [`ReportError`].
+pub fn run(args: &Args) -> Result<(), ReportError> {
+    args.program.start_threads()?;
+    let note = |text: &str| args.program.note(text);
+    let output = Output::create(&args.out)?;
+    let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
+    // The file is somebody's, and may be anything.
+    let model = TopicModel::map(&args.model, true)?;
+    let method = args.method.method();
+    let inference =
+        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
+    let corpus = reading::read_in_order(&args.path, &args.reading, &mut |text| note(text))
+        .map_err(DocumentsError::from)?
+        .corpus;
+    let titles = titles(args, &corpus)?;
+    note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
+    let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
+
+    note(&format!("distances of {} topics", model.num_topics()));
+    let distances = TopicDistances::jensen_shannon(&model);
+    note("map of them");
+    let mut points = classical_scaling(&distances);
+    let stress = majorize_stress(&distances, &mut points, MAP_ITERATIONS);
+
+    let terms = Terms::new(&model, &tokens_of_topics(&answers, model.num_topics()))?;
+    let chosen = Chosen::new(&inference, &answers, args.documents);
+    let source = Source {
+        corpus: &corpus,
+        translation: &translation,
+        titles: titles.as_ref(),
+        inference: &inference,
+        answers: &answers,
+    };
+    let picked = source.pick(&chosen.documents, args.document_words);
+    let used = used_words(&terms, &picked, model.num_words());
+    let place = |word: u32| used.binary_search(&word).expect("it is used") as u32;
+    let size = CorpusSize {
+        documents: answers.len(),
+        tokens: answers.iter().map(|answer| answer.tokens).sum(),
+        unknown: answers.iter().map(|answer| answer.unknown).sum(),
+    };
+    let shown = picked.len();
+    let about =
+        Origin { args, model: &model, corpus: &corpus, size: &size, stress, shown }.sections();
+    let contents = Contents {
+        title: file_name(&args.path),
+        words: used.iter().map(|&word| name(model.vocabulary(), word)).collect(),
+        frequency_codes: encode(used.iter().map(|&word| terms.frequencies[word as usize])),
+        topics: topics(&terms, &chosen, &distances, &points, &place),
+        documents: picked.iter().map(|picked| source.describe(picked, &place)).collect(),
+        counts: terms.scale,
+        time: corpus.dates().and_then(|dates| over_time(dates, &answers, model.num_topics())),
+        corpus: size,
+        curves,
+        about,
+    };
+    output.fill(|out| html::write(&contents, out))?;
+    note(&format!(
+        "{}: {} topics, {} words, {shown} documents",
+        args.out.display(),
+        contents.topics.len(),
+        contents.words.len()
+    ));
+    Ok(())
+}
+
+fn titles(args: &Args, corpus: &Corpus) -> Result<Option<Vocabulary>, ReportError> {
+    let Some(path) = &args.titles else { return Ok(None) };
+    let read = || {
+        let file =
+            File::open(path).map_err(|source| ReadError::Io { path: path.clone(), source })?;
+        let titles = read_vocabulary(file, path)?;
+        let (found, expected) = (titles.len() as u64, corpus.num_documents() as u64);
+        if found == expected {
+            Ok(titles)
+        } else {
+            Err(ReadError::Length { path: path.clone(), what: "titles", found, expected })
+        }
+    };
+    read().map(Some).map_err(ReportError::Titles)
+}
+
+fn tokens_of_topics(answers: &[Answer], topics: usize) -> Vec<f64> {
+    let mut tokens = vec![0.0; topics];
+    for &(topic, count) in answers.iter().flat_map(|answer| &answer.counts) {
+        tokens[topic as usize] += count;
+    }
+    tokens
+}
+
+/// Words that the page names, ascending.
+fn used_words(terms: &Terms, picked: &[Picked], words: usize) -> Vec<u32> {
+    let mut used = vec![false; words];
+    let of_terms = terms.candidates.iter().flatten().map(|&(word, _)| word);
+    for word in of_terms.chain(picked.iter().flat_map(Picked::words)) {
+        used[word as usize] = true;
+    }
+    (0..words as u32).filter(|&word| used[word as usize]).collect()
+}
+
+/// A word's name, or its number where it has none.
+fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
+    vocabulary.map_or_else(|| format!("#{word}"), |names| names.word(word).to_owned())
+}
+
+fn topics(
+    terms: &Terms,
+    chosen: &Chosen,
+    distances: &TopicDistances,
+    points: &[[f64; 2]],
+    place: &impl Fn(u32) -> u32,
+) -> Vec<Topic> {
+    let topic = |k: usize| {
+        let candidates = &terms.candidates[k];
+        let words = gaps(candidates.iter().map(|&(word, _)| place(word)));
+        let counts = candidates.iter().map(|&(_, count)| u64::from(count));
+        let documents = chosen.of_topics[k].iter();
+        let near = distances.nearest(k, NEAR).into_iter();
+        Topic {
+            total: terms.totals[k],
+            place: points[k].map(|x| (x * 1000.0).round() as i32),
+            word_codes: encode(words.zip(counts).flat_map(|(gap, count)| [gap, count])),
+            document_codes: encode(
+                documents.flat_map(|&(place, share)| [place as u64, thousandths(share)]),
+            ),
+            near: near.map(|(other, far)| (other, thousandths(far) as u32)).collect(),
+        }
+    };
+    (0..points.len()).map(topic).collect()
+}

@@ -1,0 +1,78 @@
+//! How many requests each client has under way.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::commands::serve::problem::Problem;
+
+/// Counts by address; those at zero are not there.
+#[derive(Debug)]
+pub struct Clients {
+    under_way: Mutex<HashMap<IpAddr, usize>>,
+    limit: Option<usize>,
+}
+
+impl Clients {
+    /// With so many requests a client, or any number.
+    pub fn new(limit: Option<usize>) -> Self {
+        Self { under_way: Mutex::default(), limit }
+    }
+
+    /// Lets a request in, until the value is dropped.
+    ///
+    /// # Errors
+    /// [`Problem::Client`], if the client has as many under way as it may.
+    pub fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Option<Admitted>, Problem> {
+        let Some(limit) = self.limit else { return Ok(None) };
+        let mut under_way = self.lock();
+        let count = under_way.entry(client).or_default();
+        if *count >= limit {
+            return Err(Problem::Client { limit });
+        }
+        *count += 1;
+        Ok(Some(Admitted { clients: Arc::clone(self), client }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that was let in.
+#[derive(Debug)]
+pub struct Admitted {
+    clients: Arc<Clients>,
+    client: IpAddr,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut count) = self.clients.lock().entry(self.client) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_client_has_its_own_limit() {
+        let clients = Arc::new(Clients::new(Some(2)));
+        let [one, other] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
+        let first = clients.admit(one).unwrap();
+        let second = clients.admit(one).unwrap();
+        assert!(matches!(clients.admit(one), Err(Problem::Client { limit: 2 })));
+        let third = clients.admit(other).unwrap();
+        drop(first);
+        let fourth = clients.admit(one).unwrap();
+        drop((second, third, fourth));
+        assert!(clients.lock().is_empty());
+    }
+}

@@ -1,0 +1,245 @@
+//! Figures of the service, in the OpenMetrics text that Prometheus reads.
+
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use lda_core::infer::Answer;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::commands::serve::model::Ready;
+
+/// Media type of [`Metrics::encode`].
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper ends of the buckets of times, in seconds: from an answer by RT-LDA to the longest wait.
+const TIMES: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// All figures. Counting is an atomic addition, and for those with labels a look into a table.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    times: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    abandoned: Counter,
+    under_way: Gauge,
+    connections: Gauge,
+    queued: Gauge,
+    buffered: Gauge,
+    documents: Counter,
+    tokens: Counter,
+    unknown: Counter,
+    reloads: Family<OutcomeLabels, Counter>,
+    model: Family<ModelLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelLabels {
+    fingerprint: String,
+    method: &'static str,
+    topics: u64,
+    words: u64,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("lda");
+        let metrics = Self {
+            requests: Family::default(),
+            times: Family::new_with_constructor(|| Histogram::new(TIMES)),
+            abandoned: Counter::default(),
+            under_way: Gauge::default(),
+            connections: Gauge::default(),
+            queued: Gauge::default(),
+            buffered: Gauge::default(),
+            documents: Counter::default(),
+            tokens: Counter::default(),
+            unknown: Counter::default(),
+            reloads: Family::default(),
+            model: Family::default(),
+            registry: Registry::default(),
+        };
+        let to = &mut registry;
+        to.register("http_requests", "Requests answered", metrics.requests.clone());
+        to.register_with_unit(
+            "http_request_duration",
+            "Time from a request's head to its answer",
+            Unit::Seconds,
+            metrics.times.clone(),
+        );
+        to.register(
+            "http_requests_abandoned",
+            "Requests whose client left before the answer",
+            metrics.abandoned.clone(),
+        );
+        to.register(
+            "http_requests_under_way",
+            "Requests not answered yet",
+            metrics.under_way.clone(),
+        );
+        to.register("http_connections", "Connections open", metrics.connections.clone());
+        to.register("queued", "Requests that wait for a thread", metrics.queued.clone());
+        to.register_with_unit(
+            "buffered",
+            "Bodies of requests held",
+            Unit::Bytes,
+            metrics.buffered.clone(),
+        );
+        to.register("documents", "Documents answered", metrics.documents.clone());
+        to.register("tokens", "Tokens of words that the model knows", metrics.tokens.clone());
+        to.register(
+            "unknown_tokens",
+            "Tokens of words that the model does not know",
+            metrics.unknown.clone(),
+        );
+        to.register("model_loads", "Times that a model was loaded", metrics.reloads.clone());
+        to.register("model_info", "The model in use", metrics.model.clone());
+        // There from the start, so that a rate has a beginning.
+        for outcome in ["ok", "failed"] {
+            drop(metrics.reloads.get_or_create(&OutcomeLabels { outcome }));
+        }
+        Self { registry, ..metrics }
+    }
+
+    /// Counts a request from now until it [ends](UnderWay::end), or is dropped because its client left.
+    pub fn begin(&self, route: String) -> UnderWay<'_> {
+        self.under_way.inc();
+        UnderWay { metrics: self, start: Instant::now(), route: Some(route) }
+    }
+
+    /// Requests that were begun and have not ended.
+    pub fn under_way(&self) -> i64 {
+        self.under_way.get()
+    }
+
+    /// Counts a connection as long as the value lives.
+    pub fn connect(&self) -> Connected {
+        self.connections.inc();
+        Connected(self.connections.clone())
+    }
+
+    /// Counts a document.
+    pub fn document(&self, answer: &Answer) {
+        self.documents.inc();
+        self.tokens.inc_by(answer.tokens);
+        self.unknown.inc_by(answer.unknown);
+    }
+
+    /// Counts a model that was loaded.
+    pub fn loaded(&self, ready: &Ready) {
+        self.reloads.get_or_create(&OutcomeLabels { outcome: "ok" }).inc();
+        let labels = ModelLabels {
+            fingerprint: ready.fingerprint.clone(),
+            method: ready.inference.method().name(),
+            topics: ready.model().num_topics() as u64,
+            words: ready.model().num_words() as u64,
+        };
+        self.model.clear();
+        self.model.get_or_create(&labels).set(1);
+    }
+
+    /// Counts a file that was no model.
+    pub fn not_loaded(&self) {
+        self.reloads.get_or_create(&OutcomeLabels { outcome: "failed" }).inc();
+    }
+
+    /// All of it as text, and what others count.
+    pub fn encode(&self, queued: usize, buffered: usize) -> String {
+        self.queued.set(queued as i64);
+        self.buffered.set(buffered as i64);
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry).expect("a string takes all");
+        out
+    }
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub struct UnderWay<'a> {
+    metrics: &'a Metrics,
+    start: Instant,
+    /// None once it has ended.
+    route: Option<String>,
+}
+
+impl UnderWay<'_> {
+    /// It has an answer; how long that took.
+    pub fn end(mut self, status: StatusCode) -> Duration {
+        let elapsed = self.start.elapsed();
+        if let Some(route) = self.route.take() {
+            let labels = RouteLabels { route };
+            self.metrics.times.get_or_create(&labels).observe(elapsed.as_secs_f64());
+            let labels = RequestLabels { route: labels.route, status: status.as_u16() };
+            self.metrics.requests.get_or_create(&labels).inc();
+        }
+        elapsed
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.metrics.under_way.dec();
+        if self.route.is_some() {
+            self.metrics.abandoned.inc();
+        }
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connected(Gauge);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_end_or_are_abandoned() {
+        let metrics = Metrics::new();
+        metrics.begin("/infer".to_owned()).end(StatusCode::OK);
+        drop(metrics.begin("/infer".to_owned()));
+        let under_way = metrics.begin("/topics".to_owned());
+        let text = metrics.encode(3, 4);
+        for line in [
+            "lda_http_requests_total{route=\"/infer\",status=\"200\"} 1",
+            "lda_http_requests_abandoned_total 1",
+            "lda_http_requests_under_way 1",
+            "lda_http_request_duration_seconds_count{route=\"/infer\"} 1",
+            "lda_queued 3",
+            "lda_buffered_bytes 4",
+            "lda_model_loads_total{outcome=\"failed\"} 0",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in {text}");
+        }
+        under_way.end(StatusCode::NOT_FOUND);
+        assert!(metrics.encode(0, 0).contains("lda_http_requests_under_way 0\n"));
+    }
+}

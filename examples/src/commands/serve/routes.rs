@@ -1,0 +1,277 @@
+//! What can be asked. `openapi.json` describes it for clients; a test holds the two together.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Extension, MatchedPath, Path, Query, Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use serde::{Deserialize, Serialize};
+use tracing::debug;
+
+use crate::commands::serve::answer::{Answers, DocumentDistance, DocumentTopics};
+use crate::commands::serve::app::{App, Visit};
+use crate::commands::serve::metrics::MEDIA_TYPE;
+use crate::commands::serve::problem::Problem;
+use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
+use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
+use crate::commands::serve::workers::{Asker, Desk, Outcome};
+
+/// The description of all routes.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// Topics that one answer has at most.
+const MAX_TOPICS: usize = 1000;
+/// Terms of a topic, or neighbours, unless asked for more or fewer.
+const SOME: usize = 10;
+
+/// Every route by its path.
+fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
+    [
+        ("/infer", post(infer)),
+        ("/similar", get(similar_topics).post(similar_documents)),
+        ("/topics", get(topics)),
+        ("/topics/{id}", get(topic)),
+        ("/healthz", get(health)),
+        ("/readyz", get(readiness)),
+        ("/metrics", get(metrics)),
+        ("/openapi.json", get(openapi)),
+    ]
+}
+
+/// All routes, each request counted.
+pub fn router(app: Arc<App>) -> Router {
+    routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+        .fallback(|| async { Problem::Route })
+        .method_not_allowed_fallback(|| async { Problem::Method })
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), observe))
+        .with_state(app)
+}
+
+async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let (method, route) = (request.method().clone(), matched.unwrap_or("none").to_owned());
+    let under_way = app.metrics.begin(route.clone());
+    let response = next.run(request).await;
+    let status = response.status();
+    let seconds = under_way.end(status).as_secs_f64();
+    debug!(%method, route, status = status.as_u16(), seconds, "request");
+    response
+}
+
+async fn infer(
+    State(app): State<Arc<App>>,
+    Extension(visit): Extension<Visit>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let ticket = app.receive(visit, body).await?;
+    let task = |body: &[u8], desk: &mut Desk<'_>, asker: &Asker<'_>| {
+        let mut request: InferRequest = parse(body)?;
+        let (documents, batch) = request.documents()?;
+        let mut answers = Vec::with_capacity(documents.len());
+        desk.infer(documents.into_iter(), asker, |inference, answer| {
+            answers.push(DocumentTopics::new(inference, answer, request.top));
+        })?;
+        json(&match batch {
+            true => Answers::Many { documents: answers },
+            false => Answers::One(answers.remove(0)),
+        })
+    };
+    app.ask(ticket, task).await
+}
+
+/// Documents nearest to one, by Hellinger's distance of the shares of all topics.
+async fn similar_documents(
+    State(app): State<Arc<App>>,
+    Extension(visit): Extension<Visit>,
+    body: Body,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Similar {
+        documents: Vec<DocumentDistance>,
+    }
+
+    let ticket = app.receive(visit, body).await?;
+    let task = |body: &[u8], desk: &mut Desk<'_>, asker: &Asker<'_>| {
+        let request: SimilarRequest = parse(body)?;
+        let limit = request.limit;
+        let documents = request.documents();
+        let mut asked: Option<Vec<f64>> = None;
+        let mut similar = Vec::with_capacity(documents.len() - 1);
+        desk.infer(documents.into_iter(), asker, |inference, answer| {
+            let shares = inference.distribution(answer);
+            match &asked {
+                None => asked = Some(shares),
+                Some(asked) => similar.push(DocumentDistance {
+                    document: similar.len(),
+                    distance: hellinger(asked, &shares),
+                }),
+            }
+        })?;
+        similar.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+        similar.truncate(limit.map_or(usize::MAX, |limit| limit.get() as usize));
+        json(&Similar { documents: similar })
+    };
+    app.ask(ticket, task).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SimilarQuery {
+    topic: usize,
+    limit: Option<NonZeroUsize>,
+}
+
+/// Topics nearest to one, by Hellinger's distance of their words.
+async fn similar_topics(
+    State(app): State<Arc<App>>,
+    Extension(visit): Extension<Visit>,
+    query: Result<Query<SimilarQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Similar {
+        topic: usize,
+        topics: Vec<Neighbour>,
+    }
+
+    let SimilarQuery { topic, limit } = checked(query)?;
+    let ticket = app.admit(visit)?;
+    check_topic(topic, &topic, ticket.num_topics())?;
+    let task = move |desk: &mut Desk<'_>, asker: &Asker<'_>| {
+        let nearest = neighbours(desk.ready.model(), topic, &|| asker.is_gone());
+        let mut topics = nearest.ok_or(Problem::Time)?;
+        topics.truncate(limit.map_or(SOME, NonZeroUsize::get));
+        json(&Similar { topic, topics })
+    };
+    app.look_up(ticket, &headers, task).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicsQuery {
+    terms: Option<usize>,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicQuery {
+    terms: Option<usize>,
+}
+
+async fn topics(
+    State(app): State<Arc<App>>,
+    Extension(visit): Extension<Visit>,
+    query: Result<Query<TopicsQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Topics<'a> {
+        num_topics: usize,
+        topics: Vec<Topic<'a>>,
+    }
+
+    let TopicsQuery { terms, offset, limit } = checked(query)?;
+    let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(MAX_TOPICS));
+    if limit > MAX_TOPICS {
+        return Err(Problem::Query(format!("limit is {limit}: give at most {MAX_TOPICS}")));
+    }
+    let ticket = app.admit(visit)?;
+    let terms = checked_terms(terms, ticket.max_terms())?;
+    let task = move |desk: &mut Desk<'_>, _: &Asker<'_>| {
+        let ready = desk.ready;
+        let num_topics = ready.model().num_topics();
+        let some = (0..num_topics).skip(offset).take(limit);
+        let topics = some.map(|topic| Topic::of(ready, topic, terms)).collect();
+        json(&Topics { num_topics, topics })
+    };
+    app.look_up(ticket, &headers, task).await
+}
+
+async fn topic(
+    State(app): State<Arc<App>>,
+    Extension(visit): Extension<Visit>,
+    id: Result<Path<String>, PathRejection>,
+    query: Result<Query<TopicQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // What is no text is no number either.
+    let Path(id) = id.map_err(|_| Problem::Route)?;
+    let TopicQuery { terms } = checked(query)?;
+    let ticket = app.admit(visit)?;
+    let topic = id.parse().unwrap_or(usize::MAX);
+    check_topic(topic, &id, ticket.num_topics())?;
+    let terms = checked_terms(terms, ticket.max_terms())?;
+    let task = move |desk: &mut Desk<'_>, _: &Asker<'_>| json(&Topic::of(desk.ready, topic, terms));
+    app.look_up(ticket, &headers, task).await
+}
+
+fn checked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+    query.map(|Query(query)| query).map_err(|rejection| Problem::Query(rejection.body_text()))
+}
+
+fn check_topic(topic: usize, asked: &dyn ToString, topics: usize) -> Result<(), Problem> {
+    match topic < topics {
+        true => Ok(()),
+        false => Err(Problem::Topic { asked: asked.to_string(), last: topics - 1 }),
+    }
+}
+
+/// As many as asked for; unless asked, some, as far as there are so many.
+fn checked_terms(terms: Option<usize>, limit: usize) -> Result<usize, Problem> {
+    match terms {
+        None => Ok(limit.min(SOME)),
+        Some(terms) if terms <= limit => Ok(terms),
+        Some(terms) => Err(Problem::Query(format!("terms is {terms}: give at most {limit}"))),
+    }
+}
+
+fn json(value: &impl Serialize) -> Outcome {
+    Ok(serde_json::to_vec(value).expect("plain data"))
+}
+
+/// That the process answers at all.
+async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// That it has a model and goes on: where a balancer looks before it sends requests.
+async fn readiness(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+    app.readiness().map(|()| "ready\n")
+}
+
+async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    let text = app.metrics.encode(app.queue.len(), app.bodies.held());
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], text)
+}
+
+async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_description_has_every_route_and_no_other() {
+        let description: Value = serde_json::from_str(OPENAPI).unwrap();
+        let described = description["paths"].as_object().unwrap().keys().map(String::as_str);
+        let served = routes().map(|(path, _)| path);
+        assert_eq!(described.collect::<BTreeSet<_>>(), BTreeSet::from(served));
+        assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
+    }
+}

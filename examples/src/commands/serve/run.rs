@@ -1,0 +1,123 @@
+//! The service's life, from the command line to the last answer.
+
+use std::io;
+use std::sync::Arc;
+
+use lda_core::corpus::ReadError;
+use lda_core::corpus::read::Tokenizer;
+use lda_core::infer::InferenceError;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tracing::info;
+
+use crate::commands::serve::app::App;
+use crate::commands::serve::args::Args;
+use crate::commands::serve::model::{OpenError, Opening};
+use crate::commands::serve::routes::router;
+use crate::commands::serve::{reload, server, signals, workers};
+
+/// Why the service does not start, or did not end as it should.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address is not to be had.
+    #[error("{address}: {source}: give another --listen")]
+    Listen { address: String, source: io::Error },
+    /// The system lets it have no threads or signals.
+    #[error("the system refused threads or signals: {0}")]
+    System(io::Error),
+    /// The stop words cannot be read.
+    #[error(transparent)]
+    Words(#[from] ReadError),
+    /// There is no model.
+    #[error(transparent)]
+    Model(#[from] OpenError),
+    /// Time ran out for requests under way.
+    #[error("{requests} requests were cut off: give more --grace")]
+    CutOff { requests: i64 },
+}
+
+impl ServeError {
+    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Model(OpenError::Inference { source: InferenceError::Option { .. }, .. }) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+/// [`ServeError`].
+pub fn run(args: Args) -> Result<(), ServeError> {
+    let tokenizer = Tokenizer::new(&args.words.options())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(args.limits.io_threads.into())
+        .thread_name("connections")
+        .enable_all()
+        .build()
+        .map_err(ServeError::System)?;
+    let served = runtime.block_on(serve(args, &tokenizer));
+    // A model that is being loaded is not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
+    let (reloads, mut endings) = signals::listen().map_err(ServeError::System)?;
+    let opening = Opening::new(&args);
+    let listener = TcpListener::bind(&args.listen).await;
+    let refused = |source| ServeError::Listen { address: args.listen.clone(), source };
+    let listener = listener.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    let app = Arc::new(App::new(args.limits));
+    workers::start(&app, tokenizer).map_err(ServeError::System)?;
+    info!(%address, threads = app.limits.num_threads(), "listening");
+
+    // Health and metrics are to be had while the model is loaded.
+    let (failed, mut failure) = tokio::sync::oneshot::channel();
+    let loading = {
+        let (app, watch) = (Arc::clone(&app), args.model_file.watch);
+        tokio::spawn(async move {
+            match reload::first(&app, &opening).await {
+                Ok(stamp) => reload::go_on(app, opening, stamp, reloads, watch).await,
+                // The receiver lives as long as the service.
+                Err(error) => drop(failed.send(error)),
+            }
+        })
+    };
+    let mut error = None;
+    let ended = async {
+        tokio::select! {
+            () = endings.next() => {}
+            Ok(reason) = &mut failure => error = Some(reason),
+        }
+        app.end();
+        if error.is_none() {
+            info!("ending");
+            tokio::select! {
+                () = sleep(app.limits.drain) => {}
+                () = endings.next() => {}
+            }
+        }
+    };
+    let open = server::serve(listener, &app, router(Arc::clone(&app)), ended).await;
+    loading.abort();
+    if let Some(reason) = error {
+        return Err(reason.into());
+    }
+    let closed = tokio::select! {
+        closed = timeout(app.limits.grace, open.shutdown()) => closed.is_ok(),
+        // A second signal is meant.
+        () = endings.next() => false,
+    };
+    // A connection may be left on which nothing was asked.
+    let requests = app.metrics.under_way();
+    if !closed && requests > 0 {
+        return Err(ServeError::CutOff { requests });
+    }
+    info!("ended");
+    Ok(())
+}

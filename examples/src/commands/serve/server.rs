@@ -1,0 +1,80 @@
+//! Connections: HTTP/1.1, as many as there may be, and none for longer than a client may keep silent.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, warn};
+
+use crate::commands::serve::app::{App, Visit};
+
+/// Bytes of a connection's buffer, and so of a request's head.
+const BUFFER: usize = 1 << 16;
+/// Wait after the system refused a connection, as it does when files run out: the next try would be
+/// refused as well.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes connections until `ended` is; those open then are what is returned.
+pub async fn serve(
+    listener: TcpListener,
+    app: &Arc<App>,
+    router: Router,
+    ended: impl Future<Output = ()>,
+) -> GracefulShutdown {
+    let open = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(app.limits.max_connections));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(app.limits.idle).max_buf_size(BUFFER);
+    tokio::pin!(ended);
+    loop {
+        let (stream, peer, place) = tokio::select! {
+            () = &mut ended => return open,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        // Answers are whole when they are written.
+        let _ = stream.set_nodelay(true);
+        let routes = TowerToHyperService::new(router.clone());
+        let timeout = app.limits.timeout;
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let visit = Visit { client: peer.ip(), deadline: Instant::now() + timeout };
+            request.extensions_mut().insert(visit);
+            routes.call(request)
+        });
+        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+        let connected = app.metrics.connect();
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%peer, %error, "connection");
+            }
+            drop((place, connected));
+        });
+    }
+}
+
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    let place = Arc::clone(places).acquire_owned().await.expect("it is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, place),
+            Err(error) => {
+                warn!(%error, "a connection was not accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}

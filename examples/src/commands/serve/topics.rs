@@ -1,0 +1,217 @@
+//! What topics say, and which of them say the same.
+
+use std::cmp::Ordering;
+
+use lda_core::model::TopicModel;
+use serde::Serialize;
+
+use crate::commands::serve::model::Ready;
+
+/// Words between two looks whether anybody still waits.
+const WORDS_PER_LOOK: usize = 4096;
+
+/// The most probable words of each topic, best first; of equal ones the lower id first.
+///
+/// Found once a model, in one pass over its entries. [`top_words`](fn@lda_core::eval::top_words) ranks counts; this
+/// ranks either form of a model. Memory: 4 bytes a word kept, and while it is made 32.
+#[derive(Debug)]
+pub struct LeadingWords {
+    words: Vec<Vec<u32>>,
+    limit: usize,
+}
+
+impl LeadingWords {
+    /// At most `limit` of each; words without an entry for the topic are none of them.
+    pub fn new(model: &TopicModel, limit: usize) -> Self {
+        let mut lists: Vec<Vec<(f64, u32)>> = vec![Vec::new(); model.num_topics()];
+        for word in 0..if limit == 0 { 0 } else { model.num_words() } {
+            model.for_each_phi(word, |topic, phi| {
+                let list = &mut lists[topic as usize];
+                if list.len() == limit.saturating_mul(2) {
+                    list.select_nth_unstable_by(limit, better);
+                    list.truncate(limit);
+                }
+                list.push((phi, word as u32));
+            });
+        }
+        let finish = |mut list: Vec<(f64, u32)>| {
+            list.sort_unstable_by(better);
+            list.truncate(limit);
+            list.into_iter().map(|(_, word)| word).collect()
+        };
+        Self { words: lists.into_iter().map(finish).collect(), limit }
+    }
+
+    /// Words of a topic, at most [`limit`](Self::limit).
+    pub fn topic(&self, topic: usize) -> &[u32] {
+        &self.words[topic]
+    }
+
+    /// Most words a topic.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+fn better(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
+    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
+}
+
+/// A topic as it is shown.
+#[derive(Serialize)]
+pub struct Topic<'a> {
+    topic: usize,
+    alpha: f64,
+    /// Of models that have counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    terms: Vec<Term<'a>>,
+}
+
+/// A word of a topic.
+#[derive(Serialize)]
+struct Term<'a> {
+    id: u32,
+    /// Of models that name their words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    word: Option<&'a str>,
+    probability: f64,
+}
+
+impl<'a> Topic<'a> {
+    /// With its first `terms` words.
+    pub fn of(ready: &'a Ready, topic: usize, terms: usize) -> Self {
+        let model = ready.model();
+        let term = |&id: &u32| Term {
+            id,
+            word: model.vocabulary().and_then(|names| names.get(id)),
+            probability: model.phi(topic, id as usize),
+        };
+        Self {
+            topic,
+            alpha: model.alpha().get(topic),
+            tokens: model.counts().map(|counts| counts.totals()[topic]),
+            terms: ready.leading.topic(topic).iter().take(terms).map(term).collect(),
+        }
+    }
+}
+
+/// A topic and how far it is from another.
+#[derive(Serialize)]
+pub struct Neighbour {
+    pub topic: usize,
+    pub distance: f64,
+}
+
+/// All other topics, nearest first, lower topic first of equals; `None` if `is_left` says that nobody
+/// waits any more.
+pub fn neighbours(
+    model: &TopicModel,
+    topic: usize,
+    is_left: &dyn Fn() -> bool,
+) -> Option<Vec<Neighbour>> {
+    let distances = distances(model, topic, is_left)?;
+    let neighbour = |(topic, distance)| Neighbour { topic, distance };
+    let mut all: Vec<_> = distances.into_iter().enumerate().map(neighbour).collect();
+    all.remove(topic);
+    all.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+    Some(all)
+}
+
+/// Hellinger distances of φ of `topic` to φ of each topic k, √(½ Σ_w (√φ_tw − √φ_kw)²), from 0 to 1.
+///
+/// Of the distances between laws it is the one whose sum over words comes apart where φ is sparse over a
+/// floor: with φ_kw = floor_k but for the entries of k,
+///
+/// ```text
+/// Σ_w √(φ_tw φ_kw) = √floor_k Σ_w √φ_tw + Σ of entries √φ_tw (√φ_kw − √floor_k)
+/// ```
+///
+/// so that it costs a pass over the entries and not K × V. Jensen-Shannon's has to see every word.
+fn distances(model: &TopicModel, topic: usize, is_left: &dyn Fn() -> bool) -> Option<Vec<f64>> {
+    let words = model.num_words();
+    let floors: Vec<f64> = (0..model.num_topics()).map(|k| model.floor(k)).collect();
+    let roots: Vec<f64> = floors.iter().map(|floor| floor.sqrt()).collect();
+    // Of entries alone: Σ √φ_tw (√φ_kw − √floor_k), and Σ φ_kw − floor_k.
+    let (mut overlaps, mut masses) = (vec![0.0; floors.len()], vec![0.0; floors.len()]);
+    let mut sum = 0.0;
+    for word in 0..words {
+        if word % WORDS_PER_LOOK == 0 && is_left() {
+            return None;
+        }
+        let root = model.phi(topic, word).sqrt();
+        sum += root;
+        model.for_each_phi(word, |k, phi| {
+            let k = k as usize;
+            overlaps[k] += root * (phi.sqrt() - roots[k]);
+            masses[k] += phi - floors[k];
+        });
+    }
+    // Not taken for 1: weights are rounded, and a model may keep mass back.
+    let mass = |k: usize| masses[k] + floors[k] * words as f64;
+    let distance = |k: usize| {
+        let squared = 0.5 * (mass(topic) + mass(k)) - (overlaps[k] + roots[k] * sum);
+        squared.max(0.0).sqrt()
+    };
+    Some((0..floors.len()).map(distance).collect())
+}
+
+/// Hellinger's distance of two laws over the same things.
+pub fn hellinger(p: &[f64], q: &[f64]) -> f64 {
+    let squared = |(p, q): (&f64, &f64)| (p.sqrt() - q.sqrt()).powi(2);
+    (0.5 * p.iter().zip(q).map(squared).sum::<f64>()).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::model::Weights;
+
+    use super::*;
+
+    fn model() -> (TopicModel, [[f64; 5]; 4]) {
+        let rows = [
+            [0.4, 0.3, 0.1, 0.1, 0.1],
+            [0.1, 0.1, 0.1, 0.3, 0.4],
+            [0.0, 0.5, 0.5, 0.0, 0.0],
+            [0.4, 0.3, 0.1, 0.1, 0.1],
+        ];
+        (TopicModel::from_weights(Weights::from_rows(&rows).unwrap(), 0.1.into()), rows)
+    }
+
+    #[test]
+    fn distances_are_those_of_the_whole_rows() {
+        let (model, rows) = model();
+        for (topic, row) in rows.iter().enumerate() {
+            let found = distances(&model, topic, &|| false).unwrap();
+            for (found, other) in found.iter().zip(&rows) {
+                // An excess has 24 bits, and near 0 the root is steep.
+                assert!((found - hellinger(row, other)).abs() < 1e-3, "{found}");
+                assert!((found.powi(2) - hellinger(row, other).powi(2)).abs() < 1e-7, "{found}");
+            }
+        }
+        let nearest = neighbours(&model, 3, &|| false).unwrap();
+        assert_eq!(nearest.iter().map(|other| other.topic).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(neighbours(&model, 3, &|| true).is_none());
+        let apart = hellinger(&[1.0, 0.0], &[0.0, 1.0]);
+        assert!((apart - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn leading_words_are_those_of_a_full_sort() {
+        let words = 100;
+        let row = |k: usize| (0..words).map(|w| ((w * (7 + k) + k) % 23) as f64).collect();
+        let rows: Vec<Vec<f64>> = (0..3).map(row).collect();
+        let weights = Weights::from_rows(&rows).unwrap();
+        let model = TopicModel::from_weights(weights, 0.1.into());
+        for limit in [0, 1, 7, 50, usize::MAX] {
+            let leading = LeadingWords::new(&model, limit);
+            for (topic, row) in rows.iter().enumerate() {
+                let mut all: Vec<usize> = (0..words).filter(|&w| row[w] > 0.0).collect();
+                all.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+                all.truncate(limit);
+                let found: Vec<_> = leading.topic(topic).iter().map(|&w| w as usize).collect();
+                assert_eq!(found, all, "topic {topic}, {limit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,659 @@
+//! The command line.
+//!
+//! Names and meanings are a contract: other programs call this one. What clap can refuse it
+//! refuses here, before any file is read; status 2.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Parser, value_parser};
+use lda_core::eval::Ranking;
+use lda_core::prior::Alpha;
+use lda_core::simd::Isa;
+use lda_core::train::{
+    Checkpoints, Learn, LearnAlpha, LevelOff, SamplerKind, SamplerOptions, Snapshot, Start,
+    TrainOptions,
+};
+
+use lda_examples::output::sidecar;
+use lda_examples::parsers::{number, positive, share};
+use lda_examples::reading::ReadingArgs;
+
+use crate::commands::train::basis::BasisArgs;
+use crate::commands::train::error::TrainError;
+use crate::commands::train::plot::Picture;
+use lda_examples::matrix::Layout;
+
+const AFTER_HELP: &str = "\
+Examples:
+  lda train                                            topics of the Rust sources on this machine
+  lda train reviews.txt                                a text file: one document a line
+  lda train papers/ --topics 50 --top-words 12         a directory: one document a file
+  lda train docword.nips.txt.gz --vocabulary vocab.nips.txt.gz --topics 1000 --plot nips.png
+
+The table of topics goes to standard output; progress and errors go to standard error.
+Ctrl-C ends the run after the running epoch and writes everything; a second one quits at once.
+Files appear when they are complete: a run that fails leaves none behind.
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// Finds the topics of a collection of documents (latent Dirichlet allocation).
+#[derive(Debug, Parser)]
+#[command(name = "train", after_help = AFTER_HELP,
+    allow_negative_numbers = true)]
+pub struct Args {
+    /// Documents to train on: a file, or a directory of text files. The format is detected, and
+    /// gzip and zstd are unpacked. Without it, the Rust sources in cargo's registry
+    pub path: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub hold_out: HoldOutArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub basis: BasisArgs,
+    #[command(flatten)]
+    pub stop: StopArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    #[command(flatten)]
+    pub checkpoints: CheckpointArgs,
+    #[command(flatten)]
+    pub results: ResultArgs,
+
+    /// Options that stand on the command line.
+    #[arg(skip)]
+    given: HashSet<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub struct HoldOutArgs {
+    /// Keep this share of the documents out of training and print how well the topics foretell
+    /// them (perplexity; lower is better, and it compares runs). They stay in the outputs as
+    /// documents without tokens
+    #[arg(long, value_name = "SHARE", value_parser = share(false))]
+    pub held_out: Option<f64>,
+    /// Judge the topics by the held-out documents at every evaluation, and stop when so many in a row
+    /// have foretold them no better (by a thousandth) than the best before
+    #[arg(long, value_name = "N", requires = "held_out",
+        value_parser = value_parser!(u32).range(1..))]
+    pub patience: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// Number of topics
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 100,
+        value_parser = value_parser!(u32).range(1..))]
+    pub topics: u32,
+    /// How topics are drawn; auto picks what is likely to be done first, by the number of topics
+    /// and the lengths of the documents
+    #[arg(long, value_name = "SAMPLER", default_value = "auto", value_parser = sampler_parser())]
+    pub sampler: Sampler,
+    /// Prior of topics in a document: large is many topics a document, small is few. One number,
+    /// or K numbers separated by commas, one a topic [default: 50/K]
+    #[arg(long, value_name = "X", value_parser = alpha)]
+    pub alpha: Option<Alpha>,
+    /// Let the prior of topics in a document follow how large the topics are, anew in each epoch; X,
+    /// in tokens, is added to every topic's share of all: the larger, the more alike
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub alpha_by_size: Option<f64>,
+    /// Learn the prior of topics in a document as the run goes on: one for all topics, or one a topic
+    #[arg(long, value_name = "HOW", value_parser = learn_parser())]
+    pub learn_alpha: Option<LearnAlpha>,
+    /// Learn the prior of words in a topic, too
+    #[arg(long)]
+    pub learn_beta: bool,
+    /// Epochs before priors are learnt for the first time
+    #[arg(long, value_name = "N", default_value_t = Learn::default().burn_in)]
+    pub learn_burn_in: u32,
+    /// Epochs from one time to the next
+    #[arg(long, value_name = "N", default_value_t = Learn::default().every,
+        value_parser = value_parser!(u32).range(1..))]
+    pub learn_every: u32,
+    /// Prior of words in a topic: large is broad topics, small is narrow ones
+    #[arg(long, value_name = "X", default_value_t = 0.01,
+        value_parser = positive)]
+    pub beta: f64,
+    /// Seed of all chance: the same seed and options give the same topics on any machine
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "When to stop (unless given: when the likelihood has levelled off)")]
+pub struct StopArgs {
+    /// Stop after N epochs; an epoch looks at every token once
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub epochs: Option<u32>,
+    /// Stop after this many seconds of sampling
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: Option<f64>,
+    /// Stop when the likelihood gains less than this share from one window of evaluations to the
+    /// next; needed only beside --epochs or --seconds, or to change the share
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "0.0005", value_parser = positive)]
+    pub level_off: Option<f64>,
+    /// Evaluations a window of --level-off
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    pub level_off_window: Option<u16>,
+    /// Evaluate the likelihood every N epochs, and after the last; 0 is never
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub evaluate_every: u32,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Machine and samplers")]
+pub struct MachineArgs {
+    /// Threads; all cores unless given. Never changes a result
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Refuse to train if it would need more memory than this, as in 500MiB or 8GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory_limit: Option<u64>,
+    /// Topics that tokens start with: any, or those of a small subset that each word, or document,
+    /// draws for itself, which makes the first epochs quicker
+    #[arg(long, value_name = "START", default_value = Start::default().name(),
+        value_parser = start_parser())]
+    pub start: Start,
+    /// Share of all topics in a subset of --start
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1,
+        value_parser = share(true))]
+    pub start_degree: f64,
+    /// From this epoch on, look less and less often at tokens that keep their topic: quicker, and
+    /// biased. Not with warp and hybrid
+    #[arg(long, value_name = "EPOCH", value_parser = value_parser!(u32).range(1..))]
+    pub exclude_converged_from: Option<u32>,
+    /// Epochs of warp before the sampler's own, which are shorter: quicker from the start to a rough
+    /// model. Unless given: none beside --sampler, else chosen by the number of topics and the
+    /// lengths of the documents, half of --epochs at most
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u32>,
+    /// alias, light, warp, hybrid: Metropolis-Hastings steps a token and pass; 1 unless given. With
+    /// warp and hybrid each is a proposal that the token carries
+    #[arg(long, value_name = "M")]
+    pub mh_steps: Option<u32>,
+    /// hybrid: warp's passes are repeated in an epoch until a token has had as many steps as one
+    /// acceptance takes on average, but no more than this [default: 16]
+    #[arg(long, value_name = "M")]
+    pub mh_steps_cap: Option<u32>,
+    /// hybrid: documents of more tokens than this are drawn by warp, the others by f-plus; chosen
+    /// by the number of topics unless given
+    #[arg(long, value_name = "TOKENS")]
+    pub short_length: Option<u32>,
+    /// Cut documents and words into G ranges each, to work on G blocks at once; chosen by the
+    /// number of tokens unless given. Changes results as a seed does
+    #[arg(long, value_name = "G")]
+    pub ranges: Option<usize>,
+    /// Instruction set; the best of this machine unless given. Never changes a result
+    #[arg(long, value_name = "SET", value_parser = isa_parser())]
+    pub isa: Option<Isa>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Checkpoints")]
+pub struct CheckpointArgs {
+    /// Keep snapshots of the run in this directory, from which --resume goes on
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// One every N epochs, and after the last [default: every ten minutes]
+    #[arg(long, value_name = "N", conflicts_with = "checkpoint_minutes",
+        value_parser = value_parser!(u32).range(1..))]
+    pub checkpoint_every: Option<u32>,
+    /// One every so many minutes, and after the last epoch
+    #[arg(long, value_name = "MINUTES", value_parser = positive)]
+    pub checkpoint_minutes: Option<f64>,
+    /// Snapshots that stay
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u16).range(1..))]
+    pub checkpoint_keep: u16,
+    /// Go on with the run whose snapshots are in this directory, and keep more there unless
+    /// --checkpoint names another: the same topics as if it had never been interrupted. PATH and what
+    /// belongs to reading it must be as before, other options are the run's; --epochs and --seconds
+    /// count from its start
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Results")]
+pub struct ResultArgs {
+    /// Words a topic in the table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top_words: usize,
+    /// Order words by relevance: 1 is by probability in the topic, less prefers words that other
+    /// topics lack; 0.6 tells topics apart well
+    #[arg(long, value_name = "LAMBDA", default_value_t = 0.6, value_parser = lambda)]
+    pub relevance: f64,
+    /// Topics in the table, largest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub show_topics: usize,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Write a JSON object a line for each evaluated epoch. A pipe, or /dev/stderr, shows it while
+    /// the run goes on
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Write the topic of every token, a line each: documents in order, words of a document by
+    /// ascending number. The options go into FILE.json
+    #[arg(long, value_name = "FILE")]
+    pub assignments: Option<PathBuf>,
+    /// Write the topics of each document: shares as .csv or .npy, or token counts, of which zeros
+    /// are left out, as .mtx (MatrixMarket). The options go into the file, beside .npy into
+    /// FILE.json
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
+    pub doc_topics: Option<PathBuf>,
+    /// Write the words of each topic, in the same forms
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
+    pub topic_words: Option<PathBuf>,
+    /// Write the model: topics, priors, names of words and options, to infer with, or to train on
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Draw the likelihood over time, as .png or .svg
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Picture::check))]
+    pub plot: Option<PathBuf>,
+}
+
+impl Args {
+    /// Records which options stand on the command line, from what clap matched.
+    pub fn record_given(&mut self, matches: &ArgMatches) {
+        let typed =
+            |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        self.given = matches.ids().filter(typed).map(|id| id.as_str().to_owned()).collect();
+    }
+
+    /// Whether an option stands on the command line.
+    pub fn is_given(&self, option: &str) -> bool {
+        self.given.contains(option)
+    }
+
+    /// Options of a resumed run: those that decide what is drawn are the run's unless they stand on
+    /// the command line.
+    pub fn options_of(&self, snapshot: &Snapshot) -> Result<TrainOptions, TrainError> {
+        let run = SamplerOptions::from(snapshot.resolved());
+        self.apply(snapshot.options(), run, |option| self.given.contains(option))
+    }
+
+    /// Options of a new run.
+    pub fn options(&self) -> Result<TrainOptions, TrainError> {
+        self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)
+    }
+
+    /// `options` with those of the command line that `is_set` allows; limits of the run always.
+    fn apply(
+        &self,
+        mut options: TrainOptions,
+        sampler: SamplerOptions,
+        is_set: impl Fn(&str) -> bool,
+    ) -> Result<TrainOptions, TrainError> {
+        let Self { model, stop, machine, .. } = self;
+        macro_rules! set {
+            ($($option:ident: $value:expr),+ $(,)?) => {
+                $(if is_set(stringify!($option)) {
+                    options = options.$option($value);
+                })+
+            };
+        }
+        set!(
+            topics: model.topics,
+            beta: model.beta,
+            seed: model.seed,
+            warm_up: machine.warm_up,
+            start: machine.start,
+            start_degree: machine.start_degree,
+            alpha_by_size: model.alpha_by_size,
+            ranges: machine.ranges,
+        );
+        if let Some(alpha) = &model.alpha {
+            options = options.alpha(alpha.clone());
+        }
+        let learn = ["learn_alpha", "learn_beta", "learn_burn_in", "learn_every"];
+        if learn.iter().any(|option| is_set(option)) {
+            options = options.learn(model.learn());
+        }
+        let sampler = if is_set("sampler") { model.sampler.0.into() } else { sampler };
+        // The global pool has the number of threads asked for, so that evaluation uses it too.
+        Ok(options
+            .sampler(machine.sampler_options(sampler)?)
+            .epochs(stop.epochs)
+            .seconds(stop.seconds)
+            .level_off(stop.level_off())
+            .evaluate_every(stop.evaluate_every)
+            .memory_limit(machine.memory_limit)
+            .isa(machine.isa))
+    }
+
+    /// Where snapshots go, and when.
+    pub fn checkpoints(&self) -> Option<Checkpoints> {
+        let CheckpointArgs { checkpoint, checkpoint_every, checkpoint_minutes, .. } =
+            &self.checkpoints;
+        let resume = &self.checkpoints.resume;
+        let directory = checkpoint.as_ref().or(resume.as_ref())?;
+        let mut checkpoints =
+            Checkpoints::new(directory).keep(self.checkpoints.checkpoint_keep.into());
+        if let Some(epochs) = checkpoint_every {
+            checkpoints = checkpoints.every_epochs(*epochs);
+        }
+        if let Some(minutes) = checkpoint_minutes {
+            let time = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX);
+            checkpoints = checkpoints.every_time(time);
+        }
+        let own = resume.as_ref().is_some_and(|run| identity(run) == identity(directory));
+        Some(if own { checkpoints.take_over() } else { checkpoints })
+    }
+
+    /// In what order words of a topic are shown.
+    pub fn ranking(&self) -> Ranking {
+        if self.results.relevance == 1.0 {
+            Ranking::Probability
+        } else {
+            Ranking::Relevance { lambda: self.results.relevance }
+        }
+    }
+
+    /// What clap cannot see: files named twice, and outputs that would be empty.
+    pub fn check(&self) -> Result<(), TrainError> {
+        self.check_priors()?;
+        self.check_evaluations()?;
+        self.check_files()
+    }
+
+    fn check_priors(&self) -> Result<(), TrainError> {
+        let Some(alpha) = &self.model.alpha else { return Ok(()) };
+        if self.checkpoints.resume.is_some() || self.basis.from.is_some() {
+            // How many topics there are is the run's, or the model's.
+            return Ok(());
+        }
+        alpha
+            .check(self.model.topics as usize)
+            .map_err(|error| TrainError::Usage(error.to_string()))
+    }
+
+    fn check_evaluations(&self) -> Result<(), TrainError> {
+        let ResultArgs { log, plot, .. } = &self.results;
+        for (option, path) in [("--log", log), ("--plot", plot)] {
+            if path.is_some() && self.stop.evaluate_every == 0 {
+                return Err(TrainError::Usage(format!(
+                    "{option} shows evaluations, but --evaluate-every is 0: give 1 or more"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_files(&self) -> Result<(), TrainError> {
+        let ResultArgs { log, assignments, doc_topics, topic_words, save, plot, .. } =
+            &self.results;
+        let stop_words = self.reading.text.stop_words.as_ref().filter(|list| list.exists());
+        let given = [
+            ("PATH", self.path.as_ref()),
+            ("--vocabulary", self.reading.vocabulary.as_ref()),
+            ("--dates", self.reading.dates.as_ref()),
+            ("--stop-words", stop_words),
+            ("--from", self.basis.from.as_ref()),
+            ("--seed-topics", self.basis.seed_topics.as_ref()),
+            ("--log", log.as_ref()),
+            ("--assignments", assignments.as_ref()),
+            ("--doc-topics", doc_topics.as_ref()),
+            ("--topic-words", topic_words.as_ref()),
+            ("--save", save.as_ref()),
+            ("--plot", plot.as_ref()),
+        ];
+        let inputs = 6;
+        let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+        for (place, (option, path)) in given.into_iter().enumerate() {
+            let Some(path) = path else { continue };
+            // Options may go into a file beside it.
+            let files =
+                if place < inputs { vec![path.clone()] } else { vec![path.clone(), sidecar(path)] };
+            for file in files {
+                let first = seen.insert(identity(&file), option);
+                if let Some(first) = first.filter(|_| place >= inputs && !path.starts_with("/dev"))
+                {
+                    return Err(TrainError::Usage(format!(
+                        "{first} and {option} both name {}: give two files",
+                        file.display()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same for two ways to write one path.
+fn identity(path: &Path) -> PathBuf {
+    if let Ok(path) = fs::canonicalize(path) {
+        return path;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match (fs::canonicalize(parent.unwrap_or(Path::new("."))), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// A sampler, or whichever the library picks.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampler(Option<SamplerKind>);
+
+fn sampler_parser() -> ValueParser {
+    let names = iter::once("auto").chain(SamplerKind::ALL.map(SamplerKind::name));
+    PossibleValuesParser::new(names)
+        .try_map(|name| match name.as_str() {
+            "auto" => Ok(Sampler(None)),
+            name => name.parse().map(|kind| Sampler(Some(kind))),
+        })
+        .into()
+}
+
+impl StopArgs {
+    /// The rule of levelling off, if it stands on the command line.
+    fn level_off(&self) -> Option<LevelOff> {
+        let rule = LevelOff::default();
+        (self.level_off.is_some() || self.level_off_window.is_some()).then(|| LevelOff {
+            window: self.level_off_window.map_or(rule.window, usize::from),
+            tolerance: self.level_off.unwrap_or(rule.tolerance),
+        })
+    }
+}
+
+impl MachineArgs {
+    /// `sampler` with its own options from the command line.
+    fn sampler_options(&self, mut sampler: SamplerOptions) -> Result<SamplerOptions, TrainError> {
+        let name = sampler.kind().map_or("auto", SamplerKind::name);
+        let refuse = |option: &str, able: &str| {
+            TrainError::Usage(format!(
+                "the {name} sampler has no {option}: leave {option} out, or ask for one of {able}"
+            ))
+        };
+        if let Some(steps) = self.mh_steps {
+            let able = "alias, light, warp, hybrid";
+            sampler = sampler.with_steps(steps).ok_or_else(|| refuse("mh-steps", able))?;
+        }
+        if let Some(epoch) = self.exclude_converged_from {
+            let option = "exclude-converged-from";
+            let able = "exact, f-plus, f-plus-doc, sparse, alias, light, zen, zen-doc, zen-hybrid";
+            sampler = sampler.with_exclusion(epoch).ok_or_else(|| refuse(option, able))?;
+        }
+        // Only the hybrid has these two; they have no effect on other samplers.
+        if let Some(tokens) = self.short_length {
+            sampler = sampler.with_short_length(tokens).unwrap_or(sampler);
+        }
+        if let Some(steps) = self.mh_steps_cap {
+            sampler = sampler.with_step_cap(steps).unwrap_or(sampler);
+        }
+        Ok(sampler)
+    }
+}
+
+impl ModelArgs {
+    /// Priors to learn, if any.
+    fn learn(&self) -> Option<Learn> {
+        (self.learn_alpha.is_some() || self.learn_beta).then(|| Learn {
+            alpha: self.learn_alpha.unwrap_or(LearnAlpha::Fixed),
+            beta: self.learn_beta,
+            burn_in: self.learn_burn_in,
+            every: self.learn_every,
+        })
+    }
+}
+
+fn learn_parser() -> ValueParser {
+    PossibleValuesParser::new(LearnAlpha::ALL.map(LearnAlpha::name))
+        .map(|name| {
+            let named = |alpha: &LearnAlpha| alpha.name() == name;
+            LearnAlpha::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
+fn start_parser() -> ValueParser {
+    PossibleValuesParser::new(Start::ALL.map(Start::name))
+        .map(|name| {
+            let named = |start: &Start| start.name() == name;
+            Start::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
+fn isa_parser() -> ValueParser {
+    PossibleValuesParser::new(["scalar", "avx2", "avx512"])
+        .map(|name| match name.as_str() {
+            "avx512" => Isa::Avx512,
+            "avx2" => Isa::Avx2,
+            _ => Isa::Scalar,
+        })
+        .into()
+}
+
+fn alpha(text: &str) -> Result<Alpha, String> {
+    let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
+    Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
+}
+
+fn lambda(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("give a number from 0 to 1".into()) }
+}
+
+/// Above 0 and below 1, or up to 1.
+/// Bytes, with an optional unit.
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 = number(&text[..unit_at])?;
+    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024.0 * 1024.0,
+        "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        _ => return Err("give a number of bytes, or one with MiB or GiB".to_owned()),
+    };
+    let bytes = value * unit;
+    if bytes >= 1.0 && bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err("give at least 1 byte, and less than 2^64".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Args {
+        Args::try_parse_from(line.split_whitespace()).unwrap()
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        assert_eq!(parse("train").options().unwrap(), TrainOptions::default());
+    }
+
+    #[test]
+    fn every_option_of_training_arrives() {
+        let line = "train x --topics 7 --sampler hybrid --alpha 0.5 --beta 0.1 --seed 9 \
+            --epochs 3 --seconds 2.5 --level-off=0.01 --evaluate-every 2 --mh-steps 2 \
+            --mh-steps-cap 8 --start sparse-word --start-degree 0.2 --alpha-by-size 30 \
+            --warm-up 5 --short-length 60 --ranges 4 --isa scalar \
+            --memory-limit 2MiB --learn-alpha fixed --learn-beta --learn-burn-in 7 --learn-every 2";
+        let hybrid = SamplerOptions::Hybrid { steps: 2, step_cap: 8, short_length: Some(60) };
+        let expected = TrainOptions::new(7)
+            .alpha(0.5)
+            .beta(0.1)
+            .sampler(hybrid)
+            .seed(9)
+            .epochs(3)
+            .seconds(2.5)
+            .level_off(LevelOff { window: 3, tolerance: 0.01 })
+            .evaluate_every(2)
+            .warm_up(5)
+            .start(Start::SparseWord)
+            .start_degree(0.2)
+            .alpha_by_size(30.0)
+            .learn(Learn { alpha: LearnAlpha::Fixed, beta: true, burn_in: 7, every: 2 })
+            .ranges(4)
+            .memory_limit(2 << 20)
+            .isa(Isa::Scalar);
+        assert_eq!(parse(line).options().unwrap(), expected);
+        let exclude = parse("train x --exclude-converged-from 4").options().unwrap();
+        let auto = SamplerOptions::Auto { exclude_from: Some(4) };
+        assert_eq!(exclude, TrainOptions::default().sampler(auto));
+    }
+
+    #[test]
+    fn options_that_a_sampler_does_not_have_are_refused() {
+        for line in ["--sampler sparse --mh-steps 2", "--sampler warp --exclude-converged-from 3"] {
+            let error = parse(&format!("train x {line}")).options().unwrap_err().to_string();
+            assert!(error.contains("sampler has no "), "{error}");
+        }
+    }
+
+    #[test]
+    fn alpha_is_a_number_or_a_list() {
+        assert_eq!(alpha("0.5"), Ok(Alpha::Symmetric(0.5)));
+        assert_eq!(alpha("0.5, 1"), Ok(Alpha::PerTopic(vec![0.5, 1.0])));
+        for bad in ["", "0", "-1", "nan", "inf", "0.5,", "x"] {
+            assert!(alpha(bad).is_err(), "{bad}");
+        }
+        assert!(parse("train --topics 3 --alpha 1,2").check().is_err());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("12"), Ok(12));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("8GB"), Ok(8_000_000_000));
+        for bad in ["", "-1", "0", "1TB?", "1e40", ".", "99999999999999GiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_not_named_twice() {
+        let twice = parse("train in --log a.csv --doc-topics ./a.csv").check();
+        assert!(twice.unwrap_err().to_string().contains("--log and --doc-topics"));
+        assert!(parse("train a.csv --doc-topics a.csv").check().is_err());
+        assert!(parse("train a.csv --vocabulary a.csv").check().is_ok());
+        assert!(parse("train --log /dev/stderr --assignments /dev/stderr").check().is_ok());
+    }
+}

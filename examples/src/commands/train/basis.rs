@@ -1,0 +1,129 @@
+//! What a run begins with: a model to go on from, or seeds of topics.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::value_parser;
+use lda_core::Corpus;
+use lda_core::infer::Translation;
+use lda_core::model::TopicModel;
+use lda_core::train::{PseudoCounts, PseudoCountsError, TrainOptions, Weight};
+use lda_examples::parsers::positive;
+
+use crate::commands::train::args::Args;
+use crate::commands::train::error::TrainError;
+use crate::commands::train::progress::Progress;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What to begin with")]
+pub struct BasisArgs {
+    /// Go on from a model that --save wrote, with new documents: its counts stand beside theirs, its
+    /// words are taken over, and so are its priors and number of topics unless others are given (of
+    /// topics, no fewer). Beside --resume, name the model of that run again
+    #[arg(long, value_name = "MODEL")]
+    pub from: Option<PathBuf>,
+    /// Share of the model's counts to go on with: 1 as if its documents were still there, less to let
+    /// it forget
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive,
+        requires = "from", conflicts_with = "resume")]
+    pub from_share: f64,
+    /// Words that topics shall be about: a topic a line, its words apart by blanks; the first line is
+    /// topic 0, and an empty one leaves its topic free. Lines that begin with # are remarks
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "from"])]
+    pub seed_topics: Option<PathBuf>,
+    /// As how many tokens of its topic each of these words counts: few draw the topic there, as many as
+    /// the documents have hold it there
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "seed_topics",
+        value_parser = value_parser!(u32).range(1..))]
+    pub seed_weight: u32,
+}
+
+/// The model of `--from`.
+pub fn model(args: &BasisArgs) -> Result<Option<TopicModel>, TrainError> {
+    args.from.as_ref().map(TopicModel::load).transpose().map_err(TrainError::Model)
+}
+
+/// Takes over the model's words, which the documents may lack.
+pub fn widen(
+    corpus: &mut Corpus,
+    model: &TopicModel,
+    progress: &Progress,
+) -> Result<(), TrainError> {
+    let Some(vocabulary) = model.vocabulary() else { return Ok(()) };
+    let new = corpus.num_words();
+    let added =
+        corpus.add_words(vocabulary).map_err(|error| TrainError::Usage(error.to_string()))?;
+    let known = vocabulary.len() - added;
+    progress.note(&format!(
+        "going on from a model of {} topics: {known} of the documents' {new} words are known to it, \
+         {added} more are its own",
+        model.num_topics()
+    ));
+    Ok(())
+}
+
+/// The model's number of topics and priors, where the command line has none.
+pub fn inherit(args: &Args, model: &TopicModel, options: TrainOptions) -> TrainOptions {
+    let mut options = options;
+    if !args.is_given("topics") {
+        options = options.topics(model.num_topics() as u32);
+    }
+    if args.model.alpha.is_none() && options.get_topics() as usize == model.num_topics() {
+        options = options.alpha(model.alpha().clone());
+    }
+    if let Some(counts) = model.counts().filter(|_| !args.is_given("beta")) {
+        options = options.beta(counts.beta());
+    }
+    options
+}
+
+/// Counts of the model, or of seeds.
+pub fn pseudo_counts(
+    args: &BasisArgs,
+    model: Option<&TopicModel>,
+    corpus: &Corpus,
+    topics: u32,
+    progress: &Progress,
+) -> Result<Option<PseudoCounts>, TrainError> {
+    if let Some(model) = model {
+        let failed = |error: String| TrainError::Usage(format!("--from: {error}"));
+        let translation =
+            Translation::new(corpus, model).map_err(|error| failed(error.to_string()))?;
+        let share = Weight::Share(args.from_share);
+        let counts = PseudoCounts::from_model(model, &translation, corpus, topics, share);
+        return counts.map(Some).map_err(|error| failed(error.to_string()));
+    }
+    let Some(path) = &args.seed_topics else { return Ok(None) };
+    let (lines, seeds) = read_seeds(path)?;
+    let unknown = PseudoCounts::unknown_seeds(corpus, &seeds);
+    if !unknown.is_empty() {
+        progress.note(&format!(
+            "warning: {}: no words of the documents, and left out: {}",
+            path.display(),
+            unknown.join(", ")
+        ));
+    }
+    PseudoCounts::seeds(corpus, topics, &seeds, args.seed_weight).map(Some).map_err(|error| {
+        let line = match error {
+            PseudoCountsError::UnknownSeeds { topic, .. } => format!(", line {}", lines[topic]),
+            _ => String::new(),
+        };
+        TrainError::Usage(format!("--seed-topics {}{line}: {error}", path.display()))
+    })
+}
+
+/// For each topic, the number of its line, and its words.
+fn read_seeds(path: &Path) -> Result<(Vec<usize>, Vec<Vec<String>>), TrainError> {
+    let failed =
+        |reason: String| TrainError::Usage(format!("--seed-topics {}: {reason}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let lines = (1..).zip(text.lines());
+    let lines = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    let (numbers, seeds): (Vec<usize>, Vec<Vec<String>>) =
+        lines.map(|(number, line)| (number, words(line))).unzip();
+    if seeds.iter().all(Vec::is_empty) {
+        return Err(failed("it has no words: give a topic's words a line".to_owned()));
+    }
+    Ok((numbers, seeds))
+}

@@ -1,0 +1,39 @@
+//! From the command line to a corpus.
+
+use std::path::Path;
+
+use lda_core::Corpus;
+use lda_examples::{reading, sources};
+
+use crate::commands::train::args::Args;
+use crate::commands::train::error::TrainError;
+use crate::commands::train::progress::Progress;
+use crate::commands::train::provenance::Input;
+
+/// Reads what the command line names, or the Rust sources.
+///
+/// # Errors
+/// [`TrainError::Read`] and its like.
+pub fn load(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
+    match &args.path {
+        Some(path) => load_path(path, args, progress),
+        None => load_sources(args, progress),
+    }
+}
+
+fn load_path(path: &Path, args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
+    progress.busy(&format!("reading {}", path.display()));
+    let read = reading::read(path, &args.reading, &mut |text| progress.note(text))?;
+    let options = serde_json::to_value(&read.options).expect("plain data");
+    let mut input = Input::new(path.display().to_string(), &read.corpus, options);
+    input.vocabulary = read.vocabulary.map(|path| path.display().to_string());
+    Ok((read.corpus, input))
+}
+
+fn load_sources(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
+    progress.busy("reading Rust sources");
+    let (corpus, summary) = sources::read(&args.reading.text, &mut |text| progress.note(text))?;
+    let reading = serde_json::to_value(&summary).expect("plain data");
+    let input = Input::new(sources::NAME.into(), &corpus, reading);
+    Ok((corpus, input))
+}

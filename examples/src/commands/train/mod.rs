@@ -1,0 +1,35 @@
+//! `lda train`: finds the topics of a collection of documents.
+//!
+//! ```text
+//! lda train                                        the Rust sources on this machine
+//! lda train docword.nips.txt.gz --vocabulary vocab.nips.txt.gz --topics 1000 --log nips.jsonl
+//! ```
+//!
+//! A program around lda-core, and an example of how to embed it: `run` reads a corpus, drives a
+//! [`Trainer`](lda_core::train::Trainer) with an observer, and writes what came out. `train --help`
+//! lists the options; their names are stable.
+
+mod args;
+mod basis;
+mod error;
+mod held_out;
+mod input;
+mod interrupt;
+mod log;
+mod plot;
+mod progress;
+mod provenance;
+mod results;
+mod run;
+
+use std::process::ExitCode;
+
+use lda_examples::program;
+
+pub use args::Args;
+use error::TrainError;
+
+/// Runs `lda train`.
+pub fn execute(args: &Args) -> ExitCode {
+    program::end(run::run(args), TrainError::status)
+}

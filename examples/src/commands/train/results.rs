@@ -1,0 +1,150 @@
+//! The files a run was asked for.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use lda_core::Corpus;
+use lda_core::model::TopicModel;
+use lda_core::train::Assignments;
+
+use crate::commands::train::args::ResultArgs;
+use crate::commands::train::plot::{Chart, Picture};
+use crate::commands::train::provenance::Provenance;
+use lda_examples::matrix::{Layout, Matrix};
+use lda_examples::output::{Output, OutputError, sidecar};
+
+/// Files in the making: made before the work, so that one that cannot be written stops the run
+/// before it starts.
+#[derive(Debug)]
+pub struct Results {
+    /// A line an epoch; taken by the log.
+    pub log: Option<Output>,
+    assignments: Option<WithSidecar>,
+    doc_topics: Option<(Layout, WithSidecar)>,
+    topic_words: Option<(Layout, WithSidecar)>,
+    model: Option<Output>,
+    plot: Option<(Picture, Output)>,
+}
+
+/// A file without a place for the options, and the one beside it that has them.
+#[derive(Debug)]
+struct WithSidecar {
+    output: Output,
+    sidecar: Option<Output>,
+}
+
+/// What a run came to.
+pub struct Outcome<'a> {
+    /// What was trained on.
+    pub corpus: &'a Corpus,
+    /// Words of topics.
+    pub model: &'a TopicModel,
+    /// Topics of tokens.
+    pub assignments: &'a Assignments,
+    /// (seconds, log joint likelihood a token) of each evaluation.
+    pub curve: Vec<(f64, f64)>,
+}
+
+impl Results {
+    /// Opens all that was asked for.
+    ///
+    /// # Errors
+    /// [`OutputError`] of the first that cannot be written.
+    pub fn create(args: &ResultArgs) -> Result<Self, OutputError> {
+        let matrix = |path: &Option<_>| -> Result<_, OutputError> {
+            let Some(path): &Option<std::path::PathBuf> = path else { return Ok(None) };
+            let Some(layout) = Layout::of(path) else { return Ok(None) };
+            Ok(Some((layout, WithSidecar::create(path, layout.needs_sidecar())?)))
+        };
+        let plot = match &args.plot {
+            Some(path) => Picture::of(path).map(|p| Output::create(path).map(|o| (p, o))),
+            None => None,
+        };
+        Ok(Self {
+            log: args.log.as_deref().map(Output::create).transpose()?,
+            assignments: args
+                .assignments
+                .as_deref()
+                .map(|path| WithSidecar::create(path, true))
+                .transpose()?,
+            doc_topics: matrix(&args.doc_topics)?,
+            topic_words: matrix(&args.topic_words)?,
+            model: args.save.as_deref().map(Output::create_file).transpose()?,
+            plot: plot.transpose()?,
+        })
+    }
+
+    /// Writes everything but the log. Where one file fails the others still appear.
+    ///
+    /// # Errors
+    /// The first [`OutputError`].
+    pub fn write(self, outcome: &Outcome<'_>, provenance: &Provenance) -> Result<(), OutputError> {
+        let Outcome { corpus, model, assignments, .. } = *outcome;
+        let mut results = Vec::new();
+        if let Some(file) = self.assignments {
+            results.push(file.fill(provenance, |out| write_assignments(assignments, out)));
+        }
+        if let Some((layout, file)) = self.doc_topics {
+            let matrix =
+                Matrix::of_documents(corpus, assignments, model.alpha(), model.num_topics());
+            results.push(
+                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
+            );
+        }
+        if let Some((layout, file)) = self.topic_words {
+            let matrix = Matrix::of_topics(model);
+            results.push(
+                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
+            );
+        }
+        if let Some(output) = self.model {
+            let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
+            results.push(output.fill(|out| model.write_to(out)));
+        }
+        if let Some((picture, output)) = self.plot {
+            let chart = chart(&outcome.curve, provenance);
+            let metadata = provenance.to_json();
+            results.push(output.fill(|out| picture.write(&chart, &metadata, out)));
+        }
+        results.into_iter().collect()
+    }
+}
+
+impl WithSidecar {
+    fn create(path: &Path, needs_sidecar: bool) -> Result<Self, OutputError> {
+        let output = Output::create(path)?;
+        let sidecar = match needs_sidecar && output.is_file() {
+            true => Some(Output::create(&sidecar(path))?),
+            false => None,
+        };
+        Ok(Self { output, sidecar })
+    }
+
+    fn fill(
+        self,
+        provenance: &Provenance,
+        write: impl FnOnce(&mut BufWriter<std::fs::File>) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        self.output.fill(write)?;
+        match self.sidecar {
+            Some(sidecar) => {
+                sidecar.fill(|out| writeln!(out, "{{\"options\":{}}}", provenance.to_json()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_assignments(assignments: &Assignments, out: &mut impl Write) -> io::Result<()> {
+    assignments.as_slice().iter().try_for_each(|topic| writeln!(out, "{topic}"))
+}
+
+fn chart(curve: &[(f64, f64)], provenance: &Provenance) -> Chart {
+    Chart {
+        title: provenance.title(),
+        y_label: "log joint likelihood a token (nats)".to_owned(),
+        x_label: "seconds of sampling".to_owned(),
+        caption: provenance.caption(),
+        points: curve.to_vec(),
+    }
+}
