@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use lda_core::counts::{Density, Form, RowMut, Rows, dense16_add};
-use lda_core::simd::{Isa, Kernel, LANES, Lanes};
+use lda_core::simd::{Isa, LANES, Lanes, SimdKernel};
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 const TOPICS: usize = 1_000;
@@ -254,7 +254,7 @@ impl Work {
 /// All swaps on our rows, compiled for an instruction set.
 struct OurSwaps<'a>(&'a mut Rows<u16>, &'a [Swap]);
 
-impl Kernel for OurSwaps<'_> {
+impl SimdKernel for OurSwaps<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -296,7 +296,7 @@ fn find<L: Lanes>(l: L, row: &lda_core::counts::SparseMut<'_, u16>, topic: u16) 
 /// A scan of each of the rows named, on ours.
 struct OurScans<'a>(&'a mut Rows<u16>, &'a [Swap], &'a [f32]);
 
-impl Kernel for OurScans<'_> {
+impl SimdKernel for OurScans<'_> {
     type Output = f32;
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use lda_benches::synthetic::{Lengths, Spec, Synthetic};
 use lda_core::corpus::{Corpus, CorpusBuilder};
-use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 use lda_core::prior::Alpha;
 
 fn synthetic() -> Synthetic {
@@ -24,7 +24,7 @@ fn dense(synthetic: &Synthetic) -> Vec<Vec<f64>> {
 fn perplexity(corpus: &Corpus, rows: &[Vec<f64>], alpha: f64) -> f64 {
     let phi = Phi::from_rows(rows).unwrap();
     let options = CompletionOptions::default();
-    complete_documents(corpus, &phi, &Alpha::Symmetric(alpha), &options).unwrap().perplexity()
+    held_out_perplexity(corpus, &phi, &Alpha::Symmetric(alpha), &options).unwrap().perplexity()
 }
 
 /// The generator's own parameters predict best, whatever is done to them.
@@ -66,7 +66,7 @@ fn unknown_words_do_not_move_the_estimate() {
     }
     let wider = builder.build().unwrap();
     let estimate = |corpus: &Corpus| {
-        complete_documents(corpus, &phi, &Alpha::Symmetric(0.1), &CompletionOptions::default())
+        held_out_perplexity(corpus, &phi, &Alpha::Symmetric(0.1), &CompletionOptions::default())
             .unwrap()
     };
     let (plain, with_unknown) = (estimate(&synthetic.corpus), estimate(&wider));

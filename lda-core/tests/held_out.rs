@@ -38,7 +38,7 @@ fn run(trainer: &mut Trainer<'_>) -> Vec<EpochReport> {
 }
 
 #[test]
-fn a_run_ends_when_others_are_foretold_no_better() {
+fn early_stopping_ends_when_held_out_perplexity_stalls() {
     let (train, test) = corpora();
     for sampler in [SamplerKind::FPlus, SamplerKind::Warp, SamplerKind::Light] {
         let options = options(sampler);

@@ -3,7 +3,7 @@
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
-use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 use lda_core::prior::Alpha;
 use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, TrainOptions, Trainer};
 
@@ -48,7 +48,7 @@ fn every_sampler_goes_on_with_what_is_learnt() {
 }
 
 #[test]
-fn learnt_priors_foretell_better() {
+fn learnt_priors_lower_held_out_perplexity() {
     let all = corpus(2);
     let part = |documents: std::ops::Range<usize>| {
         let mut builder = CorpusBuilder::new().num_words(all.num_words() as u32);
@@ -60,7 +60,7 @@ fn learnt_priors_foretell_better() {
         let model = trained(&corpus, &options(SamplerKind::FPlus, learn), 100).model();
         let phi = Phi::from_model(&model).unwrap();
         let options = CompletionOptions::default();
-        complete_documents(&unseen, &phi, model.alpha(), &options).unwrap().perplexity()
+        held_out_perplexity(&unseen, &phi, model.alpha(), &options).unwrap().perplexity()
     };
     let fixed = perplexity(None);
     for alpha in [LearnAlpha::Symmetric, LearnAlpha::PerTopic] {

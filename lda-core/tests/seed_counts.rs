@@ -7,7 +7,7 @@ use std::io::Cursor;
 use common::assert_law;
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
-use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 use lda_core::infer::Translation;
 use lda_core::model::{RemoveError, TopicModel};
 use lda_core::random::Xoshiro256PlusPlus;
@@ -236,7 +236,7 @@ fn interrupted_runs_go_on_with_their_counts() {
 fn perplexity(model: &TopicModel, corpus: &Corpus) -> f64 {
     let phi = Phi::from_model(model).unwrap();
     let options = CompletionOptions::default();
-    complete_documents(corpus, &phi, model.alpha(), &options).unwrap().perplexity()
+    held_out_perplexity(corpus, &phi, model.alpha(), &options).unwrap().perplexity()
 }
 
 #[test]

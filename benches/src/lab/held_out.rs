@@ -10,7 +10,7 @@
 
 use lda_core::Corpus;
 use lda_core::corpus::CorpusBuilder;
-use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 use lda_core::prior::Alpha;
 use lda_core::random::mix;
 
@@ -60,7 +60,7 @@ impl Split {
     pub fn perplexity(&self, phi: &Phi, alpha: f64) -> Result<Option<f64>, LabError> {
         let Some(held_out) = &self.held_out else { return Ok(None) };
         let options = CompletionOptions::default();
-        let found = complete_documents(held_out, phi, &Alpha::Symmetric(alpha), &options)?;
+        let found = held_out_perplexity(held_out, phi, &Alpha::Symmetric(alpha), &options)?;
         Ok(Some(found.perplexity()).filter(|perplexity| perplexity.is_finite()))
     }
 }

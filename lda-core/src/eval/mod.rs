@@ -7,13 +7,13 @@
 //! |---|---|---|
 //! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
 //! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d a (document, word) pair, plus K_w a word |
-//! | does the model foretell unseen text? | [`perplexity::complete_documents`] | O(K_w + K_d) a token and sweep |
+//! | does the model foretell unseen text? | [`perplexity::held_out_perplexity`] | O(K_w + K_d) a token and sweep |
 //! | how probable is a document? | [`left_to_right::left_to_right`] | the square of its length, a particle |
 //! | do its words occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them in a document |
 //! | how large, narrow, apart is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
 //! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
 //! | how far are topics from one another? | [`TopicDistances`] | K² pairs of entries |
-//! | which topics are alike, to the eye? | [`classical_scaling`], [`majorize_stress`] | K² an iteration |
+//! | which topics are alike, to the eye? | [`classical_scaling`], [`smacof`] | K² an iteration |
 //! | do chains agree? | [`convergence::r_hat`] | a pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
@@ -28,10 +28,10 @@ pub mod distance;
 mod fold_in;
 pub mod left_to_right;
 pub mod likelihood;
+pub mod mds;
 pub mod perplexity;
 pub mod phi;
 pub mod predictive;
-pub mod scaling;
 mod sum;
 pub mod top_words;
 
@@ -42,8 +42,8 @@ pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
 pub use distance::TopicDistances;
 pub use left_to_right::{LeftToRight, LeftToRightOptions, left_to_right};
 pub use likelihood::{LogJoint, log_joint};
-pub use perplexity::{Completion, CompletionError, CompletionOptions, complete_documents};
+pub use mds::{classical_scaling, smacof};
+pub use perplexity::{CompletionError, CompletionOptions, DocumentCompletion, held_out_perplexity};
 pub use phi::{Phi, PhiError};
 pub use predictive::log_predictive;
-pub use scaling::{classical_scaling, majorize_stress};
 pub use top_words::{Ranking, TopWord, TopWordsError, top_words};

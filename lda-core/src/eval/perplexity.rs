@@ -86,7 +86,7 @@ pub enum CompletionError {
 
 /// What document completion found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Completion {
+pub struct DocumentCompletion {
     /// Σ log p(w) over the predicted tokens, in nats.
     pub log_probability: f64,
     /// Tokens predicted: the second halves.
@@ -102,7 +102,7 @@ pub struct Completion {
     pub unknown_tokens: u64,
 }
 
-impl Completion {
+impl DocumentCompletion {
     /// exp(− log probability / tokens): the number of equally likely words that would be as hard to
     /// guess. Lower is better, 1 is the least.
     pub fn perplexity(&self) -> f64 {
@@ -120,24 +120,24 @@ impl Completion {
 ///
 /// ```
 /// use lda_core::Corpus;
-/// use lda_core::eval::{CompletionOptions, Phi, complete_documents};
+/// use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 /// use lda_core::prior::Alpha;
 ///
 /// // Two topics that share no word: half of a document tells which one the rest is of.
 /// let phi = Phi::from_rows(&[[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])?;
 /// let corpus = Corpus::from_tokens([[0, 1, 0, 0, 1, 1], [2, 3, 3, 2, 2, 3]])?;
 /// let options = CompletionOptions::default();
-/// let found = complete_documents(&corpus, &phi, &Alpha::Symmetric(0.001), &options)?;
+/// let found = held_out_perplexity(&corpus, &phi, &Alpha::Symmetric(0.001), &options)?;
 /// assert_eq!(found.tokens, 6);
 /// assert!((found.perplexity() - 2.0).abs() < 0.01);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn complete_documents(
+pub fn held_out_perplexity(
     corpus: &Corpus,
     phi: &Phi,
     alpha: &Alpha,
     options: &CompletionOptions,
-) -> Result<Completion, CompletionError> {
+) -> Result<DocumentCompletion, CompletionError> {
     alpha.check(phi.num_topics())?;
     if options.samples == 0 {
         return Err(CompletionError::NoSamples);
@@ -154,7 +154,7 @@ pub fn complete_documents(
         &|| FoldIn::new(phi.num_topics()),
         &|fold_in, documents| {
             let mut sum = Sum::default();
-            let mut found = Completion::default();
+            let mut found = DocumentCompletion::default();
             for d in documents {
                 complete(&model, corpus.document(d), d, options, fold_in, &mut sum, &mut found);
             }
@@ -163,7 +163,7 @@ pub fn complete_documents(
         },
     );
     let mut sum = Sum::default();
-    let mut total = Completion::default();
+    let mut total = DocumentCompletion::default();
     for chunk in chunks {
         sum.add(chunk.log_probability);
         total.tokens += chunk.tokens;
@@ -188,7 +188,7 @@ fn complete(
     options: &CompletionOptions,
     fold_in: &mut FoldIn,
     sum: &mut Sum,
-    found: &mut Completion,
+    found: &mut DocumentCompletion,
 ) {
     let (mut tokens, unknown) = known_tokens(document, model.phi);
     found.unknown_tokens += unknown;
@@ -212,7 +212,7 @@ fn complete(
 pub(super) fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
     let (mut tokens, mut unknown) = (Vec::new(), 0);
     for (&word, &count) in document.words.iter().zip(document.counts) {
-        if phi.knows(word) {
+        if phi.supports(word) {
             tokens.resize(tokens.len() + count as usize, word);
         } else {
             unknown += u64::from(count);
@@ -427,7 +427,7 @@ mod tests {
         let phi = Phi::from_rows(&[probabilities]).unwrap();
         let corpus = Corpus::from_pairs([[(2, 40)]]).unwrap();
         let options = CompletionOptions { burn_in: 0, samples: 1, seed: 1 };
-        let found = complete_documents(&corpus, &phi, &Alpha::Symmetric(2.0), &options).unwrap();
+        let found = held_out_perplexity(&corpus, &phi, &Alpha::Symmetric(2.0), &options).unwrap();
         assert_eq!((found.tokens, found.folded_tokens), (20, 20));
         assert!((found.perplexity() - 5.0).abs() < 1e-12);
     }
@@ -437,7 +437,7 @@ mod tests {
         let phi = Phi::from_rows(&[[1.0 / 6.0; 6]; 5]).unwrap();
         let options = CompletionOptions::default();
         let found =
-            complete_documents(&corpus(300), &phi, &Alpha::Symmetric(0.1), &options).unwrap();
+            held_out_perplexity(&corpus(300), &phi, &Alpha::Symmetric(0.1), &options).unwrap();
         assert!((found.perplexity() - 6.0).abs() < 1e-10, "{}", found.perplexity());
     }
 
@@ -450,7 +450,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let options = CompletionOptions { seed, ..CompletionOptions::default() };
             pool.install(|| {
-                complete_documents(&corpus, &phi, &Alpha::Symmetric(0.2), &options).unwrap()
+                held_out_perplexity(&corpus, &phi, &Alpha::Symmetric(0.2), &options).unwrap()
             })
         };
         let one = with(1, 0);
@@ -468,7 +468,7 @@ mod tests {
             Corpus::from_tokens([vec![0, 1, 3, 3, 2, 0], vec![0, 1], vec![], vec![2, 2]]).unwrap();
         let options = CompletionOptions::default();
         let alpha = Alpha::Symmetric(0.1);
-        let found = complete_documents(&corpus, &phi, &alpha, &options).unwrap();
+        let found = held_out_perplexity(&corpus, &phi, &alpha, &options).unwrap();
         let counts = (found.tokens, found.folded_tokens, found.unknown_tokens);
         assert_eq!(counts, (2, 3, 4));
         assert_eq!((found.documents, found.skipped_documents), (2, 2));
@@ -481,7 +481,7 @@ mod tests {
         let short = Corpus::from_tokens([[0], [9]]).unwrap();
         let run = |corpus: &Corpus, alpha: f64, samples| {
             let options = CompletionOptions { samples, ..CompletionOptions::default() };
-            complete_documents(corpus, &phi, &Alpha::Symmetric(alpha), &options).unwrap_err()
+            held_out_perplexity(corpus, &phi, &Alpha::Symmetric(alpha), &options).unwrap_err()
         };
         assert_eq!(
             run(&short, 0.1, 1),

@@ -55,7 +55,7 @@ pub enum PhiError {
 /// let phi = Phi::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])?;
 /// assert_eq!((phi.num_topics(), phi.num_words()), (2, 3));
 /// assert_eq!(phi.probability(1, 2), 0.6);
-/// assert!(!phi.knows(3));
+/// assert!(!phi.supports(3));
 /// # Ok::<(), lda_core::eval::PhiError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -207,7 +207,7 @@ impl Phi {
     }
 
     /// Whether any topic gives the word a probability above zero.
-    pub fn knows(&self, word: u32) -> bool {
+    pub fn supports(&self, word: u32) -> bool {
         (word as usize) < self.num_words() && (self.has_floor || !self.row(word).0.is_empty())
     }
 
@@ -279,7 +279,7 @@ mod tests {
             }
             assert!((sum - 1.0).abs() < 1e-15);
         }
-        assert!(phi.knows(0) && phi.knows(3) && !phi.knows(4));
+        assert!(phi.supports(0) && phi.supports(3) && !phi.supports(4));
         assert_eq!(phi.row(1).0, [0, 2]);
         assert!(Phi::from_counts(&Words, 0.0).is_err());
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_word_without_probability_is_unknown() {
         let phi = Phi::from_rows(&[[0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|word| phi.knows(word)), [true, false, true, false]);
+        assert_eq!([0, 1, 2, 3].map(|word| phi.supports(word)), [true, false, true, false]);
     }
 
     #[test]

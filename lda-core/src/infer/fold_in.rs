@@ -12,7 +12,7 @@
 //! φ of the document's topics is searched for in the word's row where that takes fewer steps, else
 //! the row is walked: O(min(K_d log K_w, K_w + K_d)) a token, and O(K_w) where the second part is hit.
 
-use super::fixed::Fixed;
+use super::frozen_phi::FrozenPhi;
 use crate::counts::TopicIndex;
 use crate::model::{Rows, Value};
 use crate::random::Xoshiro256PlusPlus;
@@ -40,7 +40,7 @@ impl FoldIn {
     #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
-        fixed: &Fixed,
+        frozen: &FrozenPhi,
         rows: &Rows<'_, T, V>,
         words: &[u32],
         burn_in: u32,
@@ -49,13 +49,13 @@ impl FoldIn {
         go_on: &mut dyn FnMut() -> bool,
         means: &mut Vec<(u32, f64)>,
     ) -> bool {
-        let topics = fixed.floors.len();
+        let topics = frozen.floors.len();
         if self.counts.len() < topics {
             self.counts.resize(topics, 0);
             self.total.resize(topics, 0);
         }
         for &word in words {
-            let topic = self.draw(fixed, rows, word, stream.next_f64());
+            let topic = self.draw(frozen, rows, word, stream.next_f64());
             self.topics.push(topic);
             self.add(topic);
         }
@@ -65,7 +65,7 @@ impl FoldIn {
             }
             for (token, &word) in words.iter().enumerate() {
                 self.remove(self.topics[token]);
-                let topic = self.draw(fixed, rows, word, stream.next_f64());
+                let topic = self.draw(frozen, rows, word, stream.next_f64());
                 self.topics[token] = topic;
                 self.add(topic);
             }
@@ -91,7 +91,7 @@ impl FoldIn {
     #[inline]
     fn draw<T: TopicIndex, V: Value>(
         &mut self,
-        fixed: &Fixed,
+        frozen: &FrozenPhi,
         rows: &Rows<'_, T, V>,
         word: u32,
         unit: f64,
@@ -106,24 +106,24 @@ impl FoldIn {
                 let k = topic as usize;
                 let excess = topics
                     .binary_search(&T::new(topic))
-                    .map_or(0.0, |at| values[at].excess(fixed.scales[k]));
-                sum += f64::from(self.counts[k]) * (fixed.floors[k] + excess);
+                    .map_or(0.0, |at| values[at].excess(frozen.scales[k]));
+                sum += f64::from(self.counts[k]) * (frozen.floors[k] + excess);
                 self.sums.push(sum);
             }
         } else {
             for (topic, value) in topics.iter().zip(values) {
                 let k = topic.get() as usize;
-                sum += f64::from(self.counts[k]) * value.excess(fixed.scales[k]);
+                sum += f64::from(self.counts[k]) * value.excess(frozen.scales[k]);
                 self.sums.push(sum);
             }
             for &topic in &self.present {
                 let k = topic as usize;
-                sum += f64::from(self.counts[k]) * fixed.floors[k];
+                sum += f64::from(self.counts[k]) * frozen.floors[k];
                 self.sums.push(sum);
             }
         }
-        let of_word = fixed.word_sum(rows, word);
-        let mark = unit * (sum + of_word + fixed.prior_sum());
+        let of_word = frozen.word_sum(rows, word);
+        let mark = unit * (sum + of_word + frozen.prior_sum());
         if mark < sum {
             let at = self.sums.partition_point(|&sum| sum <= mark);
             return match by_search {
@@ -135,10 +135,10 @@ impl FoldIn {
             };
         }
         let mark = mark - sum;
-        if mark < of_word || fixed.prior_sum() == 0.0 {
-            return fixed.word_topic(rows, word, mark);
+        if mark < of_word || frozen.prior_sum() == 0.0 {
+            return frozen.word_topic(rows, word, mark);
         }
-        fixed.prior_topic(mark - of_word)
+        frozen.prior_topic(mark - of_word)
     }
 
     fn add(&mut self, topic: u32) {

@@ -69,9 +69,9 @@
 //! one of all K weights computed in `f32`, on any instruction set. Which of two topics wins whose
 //! exact weights differ by less than some 10⁻⁷ of their size is a matter of rounding.
 
-mod fixed;
+mod argmax;
 mod fold_in;
-mod max;
+mod frozen_phi;
 mod row;
 mod rt;
 mod session;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::max::{Infer, Token};
+use super::argmax::{Infer, Token};
 use super::row::Row;
 use super::tables::Tables;
 use crate::counts::TopicIndex;

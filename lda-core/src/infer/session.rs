@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::fixed::Fixed;
 use super::fold_in::FoldIn;
+use super::frozen_phi::FrozenPhi;
 use super::rt::{RtLda, RtLdaError, RtOptions, RtScratch};
 use super::variational::Variational;
 use crate::corpus::{Corpus, Document};
@@ -134,7 +134,7 @@ pub struct Inference<M> {
 
 #[derive(Debug)]
 enum Prepared {
-    Fixed(Fixed),
+    FrozenPhi(FrozenPhi),
     Rt(RtLda),
 }
 
@@ -175,7 +175,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
                 return refused("tolerance", tolerance.to_string(), "give a number, 0 at least");
             }
             Method::FoldIn { .. } | Method::Variational { .. } => {
-                Prepared::Fixed(Fixed::new(&model))
+                Prepared::FrozenPhi(FrozenPhi::new(&model))
             }
             Method::Rt { sweeps } => {
                 Prepared::Rt(RtLda::with_options(&model, &RtOptions { sweeps, isa: None })?)
@@ -187,8 +187,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
 
     #[cfg(test)]
     pub(super) fn with_isa(mut self, isa: crate::simd::Isa) -> Self {
-        if let Prepared::Fixed(fixed) = &mut self.prepared {
-            fixed.isa = isa;
+        if let Prepared::FrozenPhi(frozen) = &mut self.prepared {
+            frozen.isa = isa;
         }
         self
     }
@@ -206,7 +206,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     /// Bytes held beside the model.
     pub fn memory(&self) -> usize {
         match &self.prepared {
-            Prepared::Fixed(fixed) => fixed.memory(),
+            Prepared::FrozenPhi(frozen) => frozen.memory(),
             Prepared::Rt(rt) => rt.memory(),
         }
     }
@@ -374,7 +374,7 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
     ) -> bool {
         let Self { inference, words: known, fold_in, variational, rt } = self;
         answer.counts.clear();
-        let fixed = match &inference.prepared {
+        let frozen = match &inference.prepared {
             Prepared::Rt(ready) => {
                 let found = ready.infer(words, rt);
                 let counts = found.counts().iter().map(|&(topic, count)| (topic, count as f64));
@@ -382,13 +382,13 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
                 (answer.tokens, answer.unknown) = (found.num_tokens(), found.num_unknown());
                 return true;
             }
-            Prepared::Fixed(fixed) => fixed,
+            Prepared::FrozenPhi(frozen) => frozen,
         };
         let finished = with_rows!(inference.model.rows(), rows => {
             known.clear();
             answer.unknown = 0;
             for word in words {
-                if fixed.knows(&rows, word) {
+                if frozen.supports(&rows, word) {
                     known.push(word);
                 } else {
                     answer.unknown += 1;
@@ -400,10 +400,10 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
             match inference.method {
                 Method::FoldIn { burn_in, samples } => {
                     let mut stream = inference.stream(known).stream();
-                    fold_in.run(fixed, &rows, known, burn_in, samples, &mut stream, go_on, means)
+                    fold_in.run(frozen, &rows, known, burn_in, samples, &mut stream, go_on, means)
                 }
                 Method::Variational { iterations, tolerance } => {
-                    variational.run(fixed, &rows, known, iterations, tolerance, go_on, means)
+                    variational.run(frozen, &rows, known, iterations, tolerance, go_on, means)
                 }
                 Method::Rt { .. } => unreachable!("it has tables of its own"),
             }

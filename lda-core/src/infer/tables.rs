@@ -4,7 +4,7 @@
 //! in `f32` too, for every topic and word; the max step rests on that and on no more. Values
 //! below the smallest normal `f32` are raised to it: then no weight is 0 · ∞.
 
-use super::max::Candidate;
+use super::argmax::Candidate;
 use crate::counts::TopicIndex;
 use crate::model::TopicModel;
 use crate::simd::LANES;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
-use super::max::{Infer, Token, by_scan, by_search};
+use super::argmax::{Infer, Token, by_scan, by_search};
 use super::row::Row;
 use super::tables::Tables;
 use super::{Inferred, RtLda, RtLdaError, RtOptions, RtScratch};
@@ -13,7 +13,7 @@ use crate::counts::{VisitRow, WordCounts};
 use crate::model::TopicModel;
 use crate::prior::{Alpha, PriorError};
 use crate::random::Xoshiro256PlusPlus;
-use crate::simd::{Isa, Kernel, Lanes};
+use crate::simd::{Isa, Lanes, SimdKernel};
 
 /// Rows of C_w; totals are their sums.
 pub(super) struct Counts {
@@ -194,7 +194,7 @@ struct Both<'a, T> {
     word: u32,
 }
 
-impl<T: TopicIndex> Kernel for Both<'_, T> {
+impl<T: TopicIndex> SimdKernel for Both<'_, T> {
     type Output = (u32, u32);
 
     #[inline(always)]

@@ -9,7 +9,7 @@
 //!
 //! With φ over floors, φ_kw = floor_k + scale_k n_kw, the sums over all K topics are shared by all words:
 //! an iteration costs O(K + Σ_w K_w). Loops over topics become vectors of whatever the machine has
-//! ([`Kernel`]); those over entries add up n_kw alone, and scales come in a topic at a time. All of it is
+//! ([`SimdKernel`]); those over entries add up n_kw alone, and scales come in a topic at a time. All of it is
 //! in single precision, which moved perplexities of kos by less than one part in ten million.
 //!
 //! Most topics are soon out of the question. One whose exp(ψ(γ_k)) is less than about [`FAINT`] of the largest is
@@ -21,10 +21,10 @@
 //! With α near 1 exp(ψ(α)) is large, no topic is left out, and every iteration costs as much as the first. That one
 //! is cheaper where α is symmetric: all topics weigh the same, and Σ_k φ_kw is kept from document to document.
 
-use super::fixed::{Fixed, Singles};
+use super::frozen_phi::{FrozenPhi, SinglePrecision};
 use crate::counts::TopicIndex;
 use crate::model::{Rows, Value};
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, SimdKernel};
 use crate::special::{digamma, exp_digamma};
 
 /// Less of a topic than this, in tokens, is left out of an answer.
@@ -70,7 +70,7 @@ pub(super) struct Variational {
 #[derive(Clone, Debug, Default)]
 struct Left {
     topics: Vec<u32>,
-    of: Singles,
+    of: SinglePrecision,
     gamma: Vec<f32>,
     /// γ_k − α_k: of a large α little would be left in the difference.
     tokens: Vec<f32>,
@@ -91,7 +91,7 @@ impl Variational {
     #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
-        fixed: &Fixed,
+        frozen: &FrozenPhi,
         rows: &Rows<'_, T, V>,
         words: &[u32],
         iterations: u32,
@@ -104,7 +104,7 @@ impl Variational {
         let tokens = words.len() as f64;
         let (least, scratch) = (tolerance * tokens, &mut *self);
         let finished =
-            fixed.isa.run(Iterations { scratch, fixed, rows, tokens, iterations, least, go_on });
+            frozen.isa.run(Iterations { scratch, frozen, rows, tokens, iterations, least, go_on });
         if finished {
             self.list(tokens, means);
         }
@@ -131,7 +131,7 @@ impl Variational {
 
     pub fn memory(&self) -> usize {
         let Left { topics, of, gamma, tokens } = &self.left;
-        let Singles { alpha, floors, scales } = of;
+        let SinglePrecision { alpha, floors, scales } = of;
         let (weights, scaled, shares) = (&self.weights, &self.scaled, &self.shares);
         let reals = [alpha, floors, scales, gamma, tokens, weights, scaled, shares];
         let numbers = [topics, &self.lengths, &self.places, &self.stay];
@@ -145,7 +145,7 @@ impl Variational {
 /// instructions.
 struct Iterations<'a, 'r, T, V> {
     scratch: &'a mut Variational,
-    fixed: &'a Fixed,
+    frozen: &'a FrozenPhi,
     rows: &'a Rows<'r, T, V>,
     tokens: f64,
     iterations: u32,
@@ -154,23 +154,23 @@ struct Iterations<'a, 'r, T, V> {
     go_on: &'a mut dyn FnMut() -> bool,
 }
 
-impl<T: TopicIndex, V: Value> Kernel for Iterations<'_, '_, T, V> {
+impl<T: TopicIndex, V: Value> SimdKernel for Iterations<'_, '_, T, V> {
     type Output = bool;
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> bool {
-        let Self { scratch, fixed, rows, tokens, iterations, least, go_on } = self;
-        scratch.begin(fixed, tokens);
+        let Self { scratch, frozen, rows, tokens, iterations, least, go_on } = self;
+        scratch.begin(frozen, tokens);
         for iteration in 0..iterations {
             if !go_on() {
                 return false;
             }
             let change = if iteration < 2 {
-                let all = scratch.share_among_all(l, fixed, rows, iteration == 0);
-                scratch.change(&fixed.singles, all)
+                let all = scratch.share_among_all(l, frozen, rows, iteration == 0);
+                scratch.change(&frozen.single, all)
             } else {
                 let scale = Scale::of(&scratch.left.gamma);
-                if scratch.leave_out(l, fixed, scale.least) {
+                if scratch.leave_out(l, frozen, scale.least) {
                     if iteration == 2 {
                         scratch.gather(rows);
                     } else {
@@ -198,19 +198,19 @@ impl Scale {
 
 impl Variational {
     #[inline(always)]
-    fn begin(&mut self, fixed: &Fixed, tokens: f64) {
+    fn begin(&mut self, frozen: &FrozenPhi, tokens: f64) {
         let Left { topics, of, gamma, tokens: counts } = &mut self.left;
         topics.clear();
-        let Singles { alpha, floors, scales } = of;
+        let SinglePrecision { alpha, floors, scales } = of;
         for reals in [alpha, floors, scales] {
             reals.clear();
         }
-        let share = (tokens / fixed.alpha.len() as f64) as f32;
+        let share = (tokens / frozen.alpha.len() as f64) as f32;
         counts.clear();
-        counts.resize(fixed.alpha.len(), share);
+        counts.resize(frozen.alpha.len(), share);
         gamma.clear();
-        gamma.resize(fixed.alpha.len(), 0.0);
-        for (gamma, alpha) in gamma.iter_mut().zip(&fixed.singles.alpha) {
+        gamma.resize(frozen.alpha.len(), 0.0);
+        for (gamma, alpha) in gamma.iter_mut().zip(&frozen.single.alpha) {
             *gamma = alpha + share;
         }
     }
@@ -228,23 +228,23 @@ impl Variational {
     fn share_among_all<L: Lanes, T: TopicIndex, V: Value>(
         &mut self,
         l: L,
-        fixed: &Fixed,
+        frozen: &FrozenPhi,
         rows: &Rows<'_, T, V>,
         first: bool,
     ) -> f64 {
-        // Σ_k φ_kw, of which Fixed has α times as much.
-        let even = if first { fixed.even } else { None };
+        // Σ_k φ_kw, of which FrozenPhi has α times as much.
+        let even = if first { frozen.even } else { None };
         let floor = match even {
             Some(_) => {
                 self.weights.clear();
-                self.weights.resize(fixed.alpha.len(), 1.0);
+                self.weights.resize(frozen.alpha.len(), 1.0);
                 0.0
             }
             None => {
                 let scale = Scale::of(&self.left.gamma);
                 let least = if first { 0.0 } else { scale.least };
-                self.weigh(&fixed.singles.scales, scale.most, least);
-                dot(&self.weights, &fixed.singles.floors)
+                self.weigh(&frozen.single.scales, scale.most, least);
+                dot(&self.weights, &frozen.single.floors)
             }
         };
         let Self { left, scaled, shares, pairs, .. } = self;
@@ -263,7 +263,7 @@ impl Variational {
             let (topics, values) = rows.word(word);
             let (tokens, sum) = match even {
                 Some(alpha) => {
-                    let sum = fixed.prior_sum() + fixed.word_sum(rows, word);
+                    let sum = frozen.prior_sum() + frozen.word_sum(rows, word);
                     ((f64::from(tokens) * alpha) as f32, sum as f32)
                 }
                 None => (tokens as f32, floor + row_sum(topics, values, scaled)),
@@ -302,7 +302,7 @@ impl Variational {
 
     /// The new γ; returns Σ_k |change of γ_k|.
     #[inline(always)]
-    fn change(&mut self, of: &Singles, all: f64) -> f64 {
+    fn change(&mut self, of: &SinglePrecision, all: f64) -> f64 {
         let Left { gamma, tokens, .. } = &mut self.left;
         change(gamma, tokens, &mut self.weights, &self.shares, of, all)
     }
@@ -316,7 +316,7 @@ impl Variational {
 
     /// Leaves out topics whose γ is no more than `least`; whether entries have to follow.
     #[inline(always)]
-    fn leave_out<L: Lanes>(&mut self, l: L, fixed: &Fixed, least: f32) -> bool {
+    fn leave_out<L: Lanes>(&mut self, l: L, frozen: &FrozenPhi, least: f32) -> bool {
         let Self { left, places, stay, .. } = self;
         let Left { topics, of, gamma, tokens } = left;
         let (before, first) = (gamma.len(), topics.is_empty());
@@ -353,7 +353,7 @@ impl Variational {
         }
         keep(gamma, stay);
         keep(tokens, stay);
-        let Singles { alpha, floors, scales } = &fixed.singles;
+        let SinglePrecision { alpha, floors, scales } = &frozen.single;
         for (to, from) in
             [(&mut of.alpha, alpha), (&mut of.floors, floors), (&mut of.scales, scales)]
         {
@@ -503,7 +503,7 @@ fn change(
     tokens: &mut [f32],
     weights: &mut [f32],
     shares: &[f32],
-    of: &Singles,
+    of: &SinglePrecision,
     all: f64,
 ) -> f64 {
     let all = all as f32;

@@ -45,7 +45,7 @@ use crate::sampler::draw::{DrawScratch, Scan};
 use crate::sampler::gibbs::{Axis, ByDocument, TopicPrior, VisitedRow, count, shift};
 use crate::sampler::tables::{AHEAD, Mass, Proposal, SharedTable, Stale, USES, WordTables};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
-use crate::simd::{Aligned, Kernel, Lanes};
+use crate::simd::{Aligned, Lanes, SimdKernel};
 
 /// AliasLDA. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,7 +123,7 @@ struct SampleBlock<'a, 'b, T> {
     block: GridBlock<'b, T>,
 }
 
-impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
+impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
     type Output = Outcome;
 
     #[inline(always)]

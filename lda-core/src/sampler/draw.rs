@@ -257,7 +257,7 @@ mod tests {
     use crate::random::Xoshiro256PlusPlus;
     use crate::sampler::gibbs::{Row16, Row32};
     use crate::sampler::padded;
-    use crate::simd::{Isa, Kernel};
+    use crate::simd::{Isa, SimdKernel};
 
     /// A dense draw over small whole numbers, so that all sums are exact.
     struct Case {
@@ -305,7 +305,7 @@ mod tests {
         uniform: f64,
     }
 
-    impl<R: DenseRow> Kernel for Draw<'_, R> {
+    impl<R: DenseRow> SimdKernel for Draw<'_, R> {
         type Output = usize;
 
         #[inline(always)]

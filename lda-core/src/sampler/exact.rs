@@ -18,7 +18,7 @@ use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Priors, Row16, Row32, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
-use crate::simd::{Aligned, Kernel, LANES, Lanes};
+use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
 /// Collapsed Gibbs sampling, O(K) a token. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,7 +79,7 @@ struct SampleBlock<'a, 'b, T> {
     block: GridBlock<'b, T>,
 }
 
-impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
+impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
     type Output = Outcome;
 
     #[inline(always)]

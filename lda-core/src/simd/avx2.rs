@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, LANES, Lanes};
+use super::{LANES, Lanes, SimdKernel};
 
 /// Proof that the machine has AVX2.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,9 @@ impl Avx2 {
 
 /// Runs a kernel compiled with the wide instructions.
 #[cfg_attr(fuzzing, allow(dead_code))]
-pub(super) fn run<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {
+pub(super) fn run<K: SimdKernel>(lanes: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn wide<K: Kernel>(lanes: Avx2, kernel: K) -> K::Output {
+    fn wide<K: SimdKernel>(lanes: Avx2, kernel: K) -> K::Output {
         kernel.run(lanes)
     }
     // SAFETY: an `Avx2` exists only where `detect` found every feature named above.

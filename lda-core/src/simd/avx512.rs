@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, LANES, Lanes};
+use super::{LANES, Lanes, SimdKernel};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +25,9 @@ impl Avx512 {
 
 /// Runs a kernel compiled with the wide instructions.
 #[cfg_attr(fuzzing, allow(dead_code))]
-pub(super) fn run<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
+pub(super) fn run<K: SimdKernel>(lanes: Avx512, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-    fn wide<K: Kernel>(lanes: Avx512, kernel: K) -> K::Output {
+    fn wide<K: SimdKernel>(lanes: Avx512, kernel: K) -> K::Output {
         kernel.run(lanes)
     }
     // SAFETY: an `Avx512` exists only where `detect` found every feature named above.

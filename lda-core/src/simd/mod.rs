@@ -162,7 +162,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
 
 /// A piece of work written over [`Lanes`]. Everything it calls must be `#[inline(always)]`, or that
 /// part is compiled without the wide instructions.
-pub trait Kernel {
+pub trait SimdKernel {
     /// What the work returns.
     type Output;
     /// Does the work.
@@ -228,7 +228,7 @@ impl Isa {
     ///
     /// A build for fuzzing (`--cfg fuzzing`) has the scalar one alone. It looks for bytes that break a reader, and
     /// kernels read none; two more copies of each, instrumented, would only take long to compile.
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         #[cfg(all(target_arch = "x86_64", not(fuzzing)))]
         match self {
             Isa::Avx512 => {

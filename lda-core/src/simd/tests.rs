@@ -14,7 +14,7 @@ struct Everything<'a> {
     table: &'a [f32],
 }
 
-impl Kernel for Everything<'_> {
+impl SimdKernel for Everything<'_> {
     type Output = Vec<u32>;
 
     #[inline(always)]

@@ -8,8 +8,8 @@ use crate::container::FileError;
 use crate::corpus::Corpus;
 use crate::counts::RowsTooLarge;
 use crate::eval::{
-    Completion, CompletionError, CompletionOptions, Diagnostics, LogJoint, Phi, Ranking,
-    complete_documents, diagnose, log_joint, log_predictive, top_words,
+    CompletionError, CompletionOptions, Diagnostics, DocumentCompletion, LogJoint, Phi, Ranking,
+    diagnose, held_out_perplexity, log_joint, log_predictive, top_words,
 };
 use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
@@ -217,13 +217,13 @@ impl<'a> Trainer<'a> {
         &self,
         documents: &Corpus,
         options: &CompletionOptions,
-    ) -> Result<Completion, CompletionError> {
+    ) -> Result<DocumentCompletion, CompletionError> {
         let corpus = self.corpus;
         Self::install(&self.pool, || {
             any_engine!(&self.engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
-                complete_documents(documents, &phi, &engine.alpha, options)
+                held_out_perplexity(documents, &phi, &engine.alpha, options)
             })
         })
     }

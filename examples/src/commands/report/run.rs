@@ -6,7 +6,7 @@ use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::corpus::{ReadError, Vocabulary};
-use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, majorize_stress};
+use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, smacof};
 use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let distances = TopicDistances::jensen_shannon(&model);
     note("map of them");
     let mut points = classical_scaling(&distances);
-    let stress = majorize_stress(&distances, &mut points, MAP_ITERATIONS);
+    let stress = smacof(&distances, &mut points, MAP_ITERATIONS);
 
     let terms = Terms::new(&model, &tokens_of_topics(&answers, model.num_topics()))?;
     let chosen = Chosen::new(&inference, &answers, args.documents);

@@ -6,7 +6,7 @@ use std::path::Path;
 use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::corpus::BuildError;
-use lda_core::eval::{CompletionOptions, Phi, complete_documents, top_words};
+use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity, top_words};
 use lda_core::model::TopicModel;
 use lda_core::train::{self, Checkpoints, EpochReport, Flow, HeldOut, Observer, Snapshot, Trainer};
 
@@ -186,7 +186,7 @@ fn show(
     let Some(held) = held else { return Ok(()) };
     let phi = Phi::from_model(model).expect("beta was checked");
     let options = CompletionOptions { seed, ..Default::default() };
-    let found = complete_documents(held, &phi, model.alpha(), &options)?;
+    let found = held_out_perplexity(held, &phi, model.alpha(), &options)?;
     print(|out| {
         writeln!(
             out,

@@ -33,7 +33,7 @@ use crate::layout::RowRun;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::{Context, GridBlock, Outcome, padded};
-use crate::simd::{Aligned, Kernel, LANES, Lanes};
+use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
 /// Partners whose rows are asked for ahead.
 const AHEAD: usize = 8;
@@ -151,7 +151,7 @@ pub(in crate::sampler) fn sweep_block<T: TopicIndex, A: Axis, R: SmoothingBucket
     cx.isa.run(SampleBlock { pass, cx, scratch, block, axis: PhantomData::<A> })
 }
 
-impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> Kernel for SampleBlock<'_, '_, T, A, R> {
+impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> SimdKernel for SampleBlock<'_, '_, T, A, R> {
     type Output = Outcome;
 
     #[inline(always)]

@@ -61,7 +61,7 @@ use crate::layout::{Order, RowRun, TokenOrder};
 use crate::sampler::gibbs::{VisitedRow, shift_at};
 use crate::sampler::tables::SharedTable;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
-use crate::simd::{Kernel, Lanes};
+use crate::simd::{Lanes, SimdKernel};
 
 /// Which proposals LightLDA makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ struct SampleBlock<'a, 'b, T> {
     block: GridBlock<'b, T>,
 }
 
-impl<T: TopicIndex> Kernel for SampleBlock<'_, '_, T> {
+impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
     type Output = Outcome;
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::counts::TopicIndex;
 use crate::layout::RowRun;
 use crate::random::Purpose;
 use crate::sampler::{BlockKey, Context, DocumentBlock, Outcome, WordBlock};
-use crate::simd::{Kernel, Lanes};
+use crate::simd::{Lanes, SimdKernel};
 
 /// Documents are brought in together up to this many tokens: the scattered accesses to their
 /// records wait for each other's cache misses no more, and what they bring stays in cache until it
@@ -62,7 +62,7 @@ fn take(visits: &[RowRun], place: &mut Place, word: u32) -> (usize, usize) {
     }
 }
 
-impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
+impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -130,7 +130,7 @@ impl<T: TopicIndex> Kernel for WordPass<'_, '_, T> {
     }
 }
 
-impl<T: TopicIndex> Kernel for DocumentPass<'_, '_, T> {
+impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
     type Output = Outcome;
 
     #[inline(always)]

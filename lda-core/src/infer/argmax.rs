@@ -3,7 +3,7 @@
 use super::row::Row;
 use super::tables::{Tables, WordRow};
 use crate::counts::TopicIndex;
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, SimdKernel};
 
 /// A topic and its weight for a token. Never NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(super) struct Infer<'a, T> {
     pub sweeps: u32,
 }
 
-impl<T: TopicIndex> Kernel for Infer<'_, T> {
+impl<T: TopicIndex> SimdKernel for Infer<'_, T> {
     /// Whether it was seen that no token would move.
     type Output = bool;
 

@@ -6,7 +6,7 @@
 //! equally far from one another, which takes as many dimensions as there are topics, and projection
 //! lays most of them over each other in the middle.
 //!
-//! [`majorize_stress`] goes on from there: it moves points until Σ (|x_i − x_j| − d_ij)², the stress, is
+//! [`smacof`] goes on from there: it moves points until Σ (|x_i − x_j| − d_ij)², the stress, is
 //! in a local minimum, by the SMACOF iteration (de Leeuw 1977), every step of which lowers it. Points
 //! then fill a disc, neighbours stay neighbours, and circles have room. The map of choice for people.
 //!
@@ -86,11 +86,7 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
 ///
 /// # Panics
 /// If there is not one point a topic.
-pub fn majorize_stress(
-    distances: &TopicDistances,
-    points: &mut Vec<[f64; 2]>,
-    iterations: u32,
-) -> f64 {
+pub fn smacof(distances: &TopicDistances, points: &mut Vec<[f64; 2]>, iterations: u32) -> f64 {
     let n = distances.num_topics();
     assert_eq!(points.len(), n, "one point a topic");
     let wanted = matrix(n, |i, j| distances.get(i, j));
@@ -286,7 +282,7 @@ mod tests {
                 assert!(side(1.0) >= side(-1.0) * (1.0 - 1e-6), "{n}");
             }
             let before = found.clone();
-            assert!(majorize_stress(&distances, &mut found, 50) < 1e-9);
+            assert!(smacof(&distances, &mut found, 50) < 1e-9);
             assert!(found.iter().zip(&before).all(|(&a, &b)| apart(a, b) < 1e-6));
         }
     }
@@ -311,16 +307,16 @@ mod tests {
         // A simplex: no plane has room for it.
         let distances = TopicDistances::from_fn(30, |i, j| 0.9 + 0.1 / (1 + i.abs_diff(j)) as f64);
         let mut points = classical_scaling(&distances);
-        let stress = |points: &[[f64; 2]]| majorize_stress(&distances, &mut points.to_vec(), 0);
+        let stress = |points: &[[f64; 2]]| smacof(&distances, &mut points.to_vec(), 0);
         let mut last = stress(&points);
         let first = last;
         for _ in 0..30 {
-            majorize_stress(&distances, &mut points, 1);
+            smacof(&distances, &mut points, 1);
             assert!(stress(&points) <= last * (1.0 + 1e-12));
             last = stress(&points);
         }
         assert!(last < 0.8 * first, "{last}, of {first}");
-        assert_eq!(majorize_stress(&distances, &mut points.clone(), 0), last);
+        assert_eq!(smacof(&distances, &mut points.clone(), 0), last);
     }
 
     #[test]
@@ -329,7 +325,7 @@ mod tests {
             let same = TopicDistances::from_fn(n, |_, _| 0.0);
             let mut points = classical_scaling(&same);
             assert_eq!(points, vec![[0.0; 2]; n]);
-            assert_eq!(majorize_stress(&same, &mut points, 9), 0.0);
+            assert_eq!(smacof(&same, &mut points, 9), 0.0);
             assert_eq!(points, vec![[0.0; 2]; n]);
         }
         // Twins among others stay twins.
@@ -346,7 +342,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 let mut points = classical_scaling(&distances);
-                let stress = majorize_stress(&distances, &mut points, 20);
+                let stress = smacof(&distances, &mut points, 20);
                 (points, stress)
             })
         };

@@ -12,7 +12,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// A model's floors and priors.
 #[derive(Debug)]
-pub(super) struct Fixed {
+pub(super) struct FrozenPhi {
     /// α_k.
     pub alpha: Vec<f64>,
     /// φ_kw of words without an entry.
@@ -27,20 +27,20 @@ pub(super) struct Fixed {
     word_sums: Vec<AtomicU64>,
     has_floor: bool,
     /// The same in single precision.
-    pub singles: Singles,
+    pub single: SinglePrecision,
     /// Never affects a result.
     pub isa: Isa,
 }
 
 /// α_k, floors and scales of some topics.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Singles {
+pub(super) struct SinglePrecision {
     pub alpha: Vec<f32>,
     pub floors: Vec<f32>,
     pub scales: Vec<f32>,
 }
 
-impl Fixed {
+impl FrozenPhi {
     pub fn new(model: &TopicModel) -> Self {
         let topics = model.num_topics();
         let alpha: Vec<f64> = (0..topics).map(|k| model.alpha().get(k)).collect();
@@ -53,8 +53,11 @@ impl Fixed {
             None => vec![1.0; topics],
         };
         let single = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
-        let singles =
-            Singles { alpha: single(&alpha), floors: single(&floors), scales: single(&scales) };
+        let single = SinglePrecision {
+            alpha: single(&alpha),
+            floors: single(&floors),
+            scales: single(&scales),
+        };
         let mut sum = 0.0;
         let prior_sums = alpha.iter().zip(&floors).map(|(alpha, floor)| {
             sum += alpha * floor;
@@ -68,7 +71,7 @@ impl Fixed {
             alpha,
             floors,
             scales,
-            singles,
+            single,
             isa: Isa::detect(),
         }
     }
@@ -78,7 +81,7 @@ impl Fixed {
     }
 
     /// Whether any topic gives the word a probability above zero.
-    pub fn knows<T, V>(&self, rows: &Rows<'_, T, V>, word: u32) -> bool {
+    pub fn supports<T, V>(&self, rows: &Rows<'_, T, V>, word: u32) -> bool {
         (word as usize) < self.num_words() && (self.has_floor || !rows.word(word).0.is_empty())
     }
 
