@@ -20,7 +20,7 @@ use std::{env, process, thread};
 
 use lda_transport::NodeId;
 use lda_transport::endpoint::{Config, Draft, Identity, Outcome};
-use lda_transport::grpc::{Grpc, Options, Peer};
+use lda_transport::grpc::{Grpc, GrpcOptions, Peer};
 use lda_transport::node::{Asked, Node, Pending, Silent};
 
 /// How long a push may take: longer than any line here is down.
@@ -47,10 +47,10 @@ fn config() -> Result<Config, Box<dyn Error>> {
     Ok(Config::new(Identity { incarnation, role: 0, run: 1, configuration: 1 }))
 }
 
-fn options() -> Options {
-    let mut options = Options::default();
+fn options() -> GrpcOptions {
+    let mut options = GrpcOptions::default();
     // A line that is back is found soon.
-    options.longest_backoff = Duration::from_millis(500);
+    options.max_backoff = Duration::from_millis(500);
     options
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use lda_transport::grpc::{Grpc, Options, Peer, Tls};
+use lda_transport::grpc::{Grpc, GrpcOptions, Peer, Tls};
 use lda_transport::{Arrival, Frame, NodeId, ReceiveError, SendError, Transport, Wait};
 
 use super::tcp::Tcp;
@@ -15,7 +15,7 @@ const NOTHING: u8 = 0;
 const BACK: u8 = 1;
 
 pub fn grpc_receiver(tls: Option<Tls>) -> Result<Grpc> {
-    let mut options = Options::default();
+    let mut options = GrpcOptions::default();
     options.tls = tls;
     let node = Grpc::start(NodeId(0), options)?;
     println!("{}", node.address().ok_or("it listens")?);
@@ -23,7 +23,7 @@ pub fn grpc_receiver(tls: Option<Tls>) -> Result<Grpc> {
 }
 
 pub fn grpc(address: &str, tls: Option<Tls>) -> Result<Grpc> {
-    let mut options = Options::default();
+    let mut options = GrpcOptions::default();
     options.tls = tls;
     options.listen = None;
     options.peers.insert(NodeId(0), Peer::at(address.to_owned()));

@@ -1,16 +1,16 @@
-//! Who the nodes are and where, as those say who started them.
+//! Node numbers and addresses, from the launcher that started the nodes.
 //!
-//! | started by | [`Started`] from | addresses |
+//! | launcher | source of [`Membership`] | addresses |
 //! |---|---|---|
-//! | a person, or a script, as on Spark | [`mod@file`]: a list of nodes, and which of them this is | those of the list |
-//! | `mpirun` of Open MPI | [`open_mpi`]: `OMPI_COMM_WORLD_RANK`, `_SIZE` | none: the transport knows them |
-//! | `srun` of Slurm | [`slurm`]: `SLURM_PROCID`, `SLURM_STEP_NODELIST` and others | hosts of the list, a port a task |
+//! | a person or a script, as on Spark | [`mod@file`]: a list of nodes, and the number of this one | those of the list |
+//! | `mpirun` of Open MPI | [`open_mpi`]: `OMPI_COMM_WORLD_RANK`, `_SIZE` | none: the MPI transport has its own |
+//! | `srun` of Slurm | [`slurm`]: `SLURM_PROCID`, `SLURM_STEP_NODELIST` and others | hosts of the list, one port per task |
 //! | an indexed Job of Kubernetes | [`kubernetes`]: `JOB_COMPLETION_INDEX`, `HOSTNAME` | names of the headless service |
-//! | a StatefulSet of Kubernetes | [`kubernetes`]: `HOSTNAME` | the same |
-//! | the program itself | a [`Started`] of its own | its own |
+//! | a StatefulSet of Kubernetes | [`kubernetes`]: `HOSTNAME` | names of the headless service |
+//! | the program itself | a [`Membership`] that it creates | as it chooses |
 //!
-//! None of these waits or opens a connection. The environment is a function, so that a program can look
-//! elsewhere, and tests need not change that of the process; [`system`] is the one of the process.
+//! No function here waits or opens a connection. The environment is a parameter, so that a program can
+//! take it from elsewhere and tests need not change that of the process, which is [`system`].
 //!
 //! ```
 //! use lda_transport::bootstrap::{self, slurm};
@@ -25,10 +25,10 @@
 //!     })
 //!     .map(str::to_owned)
 //! };
-//! let started = slurm::started(&environment, 7000)?;
-//! let addresses: Vec<&str> = started.nodes.iter().filter_map(|node| node.address.as_deref()).collect();
-//! assert_eq!((started.this.0, addresses), (2, vec!["n07:7000", "n07:7001", "n08:7000"]));
-//! # Ok::<(), bootstrap::Error>(())
+//! let membership = slurm::membership(&environment, 7000)?;
+//! let addresses: Vec<&str> = membership.nodes.iter().filter_map(|node| node.address.as_deref()).collect();
+//! assert_eq!((membership.this.0, addresses), (2, vec!["n07:7000", "n07:7001", "n08:7000"]));
+//! # Ok::<(), bootstrap::BootstrapError>(())
 //! ```
 
 pub mod file;
@@ -42,146 +42,147 @@ use thiserror::Error;
 
 use crate::transport::NodeId;
 
-/// Names to values, as those of a process.
+/// Environment variables, as a function from name to value.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// That of this process. A value that is no text is none.
+/// Environment of this process. A variable that is not UTF-8 counts as unset.
 pub fn system(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// What a node is told when it starts.
+/// Number of this node, and the list of all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
-    /// Which one it is.
+pub struct Membership {
+    /// Number of this node.
     pub this: NodeId,
-    /// All of them, this one too.
-    pub nodes: Vec<Placed>,
-    /// What names this run, the same for all its nodes: where there is a job, its number or name.
+    /// All nodes, including this one.
+    pub nodes: Vec<Member>,
+    /// Name of the run, equal at all nodes: number or name of the launcher's job, if there is one.
     pub job: Option<String>,
 }
 
-impl Started {
-    /// Where this node is.
-    pub fn place(&self) -> Option<&Placed> {
+impl Membership {
+    /// Returns the entry of this node.
+    pub fn this_member(&self) -> Option<&Member> {
         self.nodes.iter().find(|node| node.id == self.this)
     }
 
-    /// The numbers of all of them, for a [`Group`](crate::endpoint::Group).
+    /// Returns the numbers of all nodes, for a [`Group`](crate::endpoint::Group).
     pub fn ids(&self) -> Vec<NodeId> {
         self.nodes.iter().map(|node| node.id).collect()
     }
 }
 
-/// A node and where it is.
+/// Number, address and role of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Which.
+pub struct Member {
+    /// Number of the node.
     pub id: NodeId,
-    /// Host and port, where the transport does not find it by itself.
+    /// Address as `host:port`. `None` if the transport finds it by itself.
     pub address: Option<String>,
-    /// What it is to be, where that was said.
+    /// Role in the run, if the list has one.
     pub role: Option<String>,
 }
 
-/// What cannot be made out.
+/// Error in the description of the nodes.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// A variable that is not there.
+pub enum BootstrapError {
+    /// An environment variable is not set.
     #[error("{name} is not set: {remedy}")]
     Unset {
-        /// Which.
+        /// Name of the variable.
         name: &'static str,
-        /// What to do.
+        /// How to start the program so that it is set.
         remedy: &'static str,
     },
-    /// A variable that says something else than it should.
-    #[error("{name} is {value:?}: {why}")]
+    /// An environment variable has an invalid value.
+    #[error("{name} is {value:?}: {reason}")]
     Value {
-        /// Which.
+        /// Name of the variable.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What is wrong with it.
-        why: String,
+        /// What is wrong with the value.
+        reason: String,
     },
-    /// A list of nodes that cannot be read.
+    /// The list of nodes cannot be read.
     #[error("{path}: {error}", path = path.display())]
     Read {
-        /// Of the list.
+        /// Path of the list.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         error: std::io::Error,
     },
-    /// A line of it that is none.
-    #[error("{path}:{line}: {why}", path = path.display())]
+    /// A line of the list is invalid.
+    #[error("{path}:{line}: {reason}", path = path.display())]
     Line {
-        /// Of the list.
+        /// Path of the list.
         path: PathBuf,
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
-        why: String,
+        /// What is wrong with the line.
+        reason: String,
     },
-    /// A node that is not in the list.
-    #[error("{path}: {node} is not in it; it has {count} nodes", path = path.display())]
+    /// This node is not in the list.
+    #[error("{path}: {node} is not in the list of {count} nodes", path = path.display())]
     Absent {
-        /// Of the list.
+        /// Path of the list.
         path: PathBuf,
-        /// Who.
+        /// Number of this node.
         node: NodeId,
-        /// How many are.
+        /// Number of nodes in the list.
         count: usize,
     },
-    /// Tasks that do not lie one after the other.
+    /// Slurm has not distributed the tasks in blocks.
     #[error(
-        "task {task} should be number {local} of host {host} by the list of hosts, and is not: start the \
-         tasks with --distribution=block"
+        "by the list of hosts task {task} should be number {local} on host {host}, and it is not: start \
+         the tasks with --distribution=block"
     )]
     Distribution {
-        /// This one.
+        /// Number of this task.
         task: u32,
-        /// Its host, as it should be.
+        /// Host where a distribution in blocks has this task.
         host: String,
-        /// Its place there.
+        /// Its number among the tasks of that host.
         local: usize,
     },
 }
 
-/// Nodes that can be told apart, at most: so that a list of some bytes does not become one that fills the memory.
-const MOST: usize = 1 << 20;
+/// Maximum number of nodes, so that a short text such as `n[0-99999999]` cannot expand to a list that
+/// fills the memory.
+const MAX_NODES: usize = 1 << 20;
 
 fn required(
     environment: Environment<'_>,
     name: &'static str,
     remedy: &'static str,
-) -> Result<String, Error> {
-    environment(name).ok_or(Error::Unset { name, remedy })
+) -> Result<String, BootstrapError> {
+    environment(name).ok_or(BootstrapError::Unset { name, remedy })
 }
 
-/// The number that a variable is.
-fn number(name: &'static str, value: &str) -> Result<u32, Error> {
-    value.trim().parse().map_err(|_| Error::Value {
+/// Parses the value of a variable as a number.
+fn number(name: &'static str, value: &str) -> Result<u32, BootstrapError> {
+    value.trim().parse().map_err(|_| BootstrapError::Value {
         name,
         value: value.to_owned(),
-        why: "a number is expected".to_owned(),
+        reason: "a number is expected".to_owned(),
     })
 }
 
-/// A number of nodes, and which of them this is.
+/// Reads the number of this node and the number of nodes.
 fn rank_and_size(
     environment: Environment<'_>,
     [rank, size]: [&'static str; 2],
     remedy: &'static str,
-) -> Result<(u32, u32), Error> {
+) -> Result<(u32, u32), BootstrapError> {
     let this = number(rank, &required(environment, rank, remedy)?)?;
     let text = required(environment, size, remedy)?;
     let count = number(size, &text)?;
-    if count as usize > MOST || this >= count {
-        let why = format!("{rank} is {this}; at most {MOST} nodes are taken");
-        return Err(Error::Value { name: size, value: text, why });
+    if count as usize > MAX_NODES || this >= count {
+        let reason = format!("{rank} is {this}, and at most {MAX_NODES} nodes are supported");
+        return Err(BootstrapError::Value { name: size, value: text, reason });
     }
     Ok((this, count))
 }
@@ -190,7 +191,7 @@ fn rank_and_size(
 mod tests {
     use super::Environment;
 
-    /// An environment of these, for as long as it is used.
+    /// Runs a test with these variables as the environment.
     pub(super) fn with<T>(pairs: &[(&str, &str)], test: impl FnOnce(Environment<'_>) -> T) -> T {
         test(&|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
     }

@@ -1,29 +1,31 @@
-//! A node that `srun` of Slurm has started.
+//! Nodes started by `srun` of Slurm.
 //!
-//! Slurm says which task this is and on which hosts the tasks are. Where several are on one host, each has a port of
-//! its own, one above the other. Tasks have to lie in blocks, first all of the first host, which is Slurm's way unless
-//! it is told otherwise; where `SLURM_NODEID` and `SLURM_LOCALID` say that they do not, that is an error.
+//! Slurm provides the number of the task and the hosts of all tasks. Tasks on the same host get
+//! consecutive ports. The tasks must be distributed in blocks, that is first all tasks of the first host,
+//! which is Slurm's default; it is an error if `SLURM_NODEID` and `SLURM_LOCALID` show another
+//! distribution.
 
-use super::{Environment, Error, MOST, Placed, Started, number, rank_and_size};
+use super::{Environment, BootstrapError, MAX_NODES, Member, Membership, number, rank_and_size};
 use crate::transport::NodeId;
 
 const REMEDY: &str = "start the program with srun";
 
-/// What `srun` says. The first task of a host has this port.
+/// Describes this process as a task of `srun`. The first task of each host has the port `port`, the
+/// others the ports above it.
 ///
 /// # Errors
-/// [`enum@Error`].
-pub fn started(environment: Environment<'_>, port: u16) -> Result<Started, Error> {
+/// [`BootstrapError`] if the variables of `srun` are unset, invalid or contradictory.
+pub fn membership(environment: Environment<'_>, port: u16) -> Result<Membership, BootstrapError> {
     let (this, count) = rank_and_size(environment, ["SLURM_PROCID", "SLURM_NTASKS"], REMEDY)?;
     let (name, list) = first(environment, ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"])?;
-    let hosts = hosts(&list).map_err(|why| Error::Value { name, value: list.clone(), why })?;
+    let hosts = hosts(&list).map_err(|reason| BootstrapError::Value { name, value: list.clone(), reason })?;
     let (name, list) = first(environment, ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"])?;
-    let wrong = |why: String| Error::Value { name, value: list.clone(), why };
+    let wrong = |reason: String| BootstrapError::Value { name, value: list.clone(), reason };
     let tasks = tasks(&list).map_err(wrong)?;
     let sum: usize = tasks.iter().sum();
     if tasks.len() != hosts.len() || sum != count as usize {
-        let why = format!("{count} tasks on {} hosts are expected", hosts.len());
-        return Err(wrong(why));
+        let reason = format!("expected {count} tasks on {} hosts", hosts.len());
+        return Err(wrong(reason));
     }
     let places = hosts.iter().zip(&tasks).enumerate();
     let places =
@@ -31,30 +33,30 @@ pub fn started(environment: Environment<'_>, port: u16) -> Result<Started, Error
     let mut nodes = Vec::new();
     for (id, (at, host, local)) in (0..).zip(places) {
         let own = u16::try_from(local).ok().and_then(|local| port.checked_add(local));
-        let own = own.ok_or_else(|| wrong(format!("{local} ports above {port} there are not")))?;
+        let own = own.ok_or_else(|| wrong(format!("there are fewer than {local} ports above {port}")))?;
         if id == this {
-            let says = |name, value: usize| match environment(name) {
+            let matches = |name, value: usize| match environment(name) {
                 Some(text) => number(name, &text).map(|number| number as usize == value),
                 None => Ok(true),
             };
-            if !(says("SLURM_NODEID", at)? && says("SLURM_LOCALID", local)?) {
-                return Err(Error::Distribution { task: this, host: host.clone(), local });
+            if !(matches("SLURM_NODEID", at)? && matches("SLURM_LOCALID", local)?) {
+                return Err(BootstrapError::Distribution { task: this, host: host.clone(), local });
             }
         }
-        nodes.push(Placed { id: NodeId(id), address: Some(format!("{host}:{own}")), role: None });
+        nodes.push(Member { id: NodeId(id), address: Some(format!("{host}:{own}")), role: None });
     }
     let job = environment("SLURM_JOB_ID").map(|job| match environment("SLURM_STEP_ID") {
         Some(step) => format!("{job}.{step}"),
         None => job,
     });
-    Ok(Started { this: NodeId(this), nodes, job })
+    Ok(Membership { this: NodeId(this), nodes, job })
 }
 
-/// How often Slurm has started this job again; 0 where it has not.
+/// Returns how often Slurm has restarted this job; 0 if the variable is unset.
 ///
 /// # Errors
-/// [`enum@Error`].
-pub fn restarts(environment: Environment<'_>) -> Result<u32, Error> {
+/// [`BootstrapError`] if `SLURM_RESTART_COUNT` is not a number.
+pub fn restarts(environment: Environment<'_>) -> Result<u32, BootstrapError> {
     let name = "SLURM_RESTART_COUNT";
     environment(name).map_or(Ok(0), |text| number(name, &text))
 }
@@ -62,17 +64,17 @@ pub fn restarts(environment: Environment<'_>) -> Result<u32, Error> {
 fn first(
     environment: Environment<'_>,
     names: [&'static str; 2],
-) -> Result<(&'static str, String), Error> {
+) -> Result<(&'static str, String), BootstrapError> {
     let found = names.into_iter().find_map(|name| Some((name, environment(name)?)));
-    found.ok_or(Error::Unset { name: names[0], remedy: REMEDY })
+    found.ok_or(BootstrapError::Unset { name: names[0], remedy: REMEDY })
 }
 
-/// The hosts of a list like `n[01-03,7],login`.
+/// Parses a list of hosts such as `n[01-03,7],login`.
 fn hosts(list: &str) -> Result<Vec<String>, String> {
     let mut hosts = Vec::new();
     let mut rest = list;
     while !rest.is_empty() {
-        // One name, up to a comma that is in no brackets.
+        // The next name ends at a comma outside brackets.
         let mut depth = 0;
         let end = rest.find(|letter| {
             depth += i32::from(letter == '[') - i32::from(letter == ']');
@@ -82,18 +84,18 @@ fn hosts(list: &str) -> Result<Vec<String>, String> {
         expand(name, &mut hosts)?;
         rest = after;
     }
-    if hosts.is_empty() { Err("a list of hosts is expected".to_owned()) } else { Ok(hosts) }
+    if hosts.is_empty() { Err("expected a list of hosts".to_owned()) } else { Ok(hosts) }
 }
 
-/// The hosts of one name, whose brackets stand for all of their numbers.
+/// Expands the brackets of one name: several brackets give all combinations of their numbers.
 fn expand(name: &str, hosts: &mut Vec<String>) -> Result<(), String> {
     let mut names = vec![String::new()];
     let mut rest = name;
     while let Some((before, after)) = rest.split_once('[') {
         let (inside, after) = after.split_once(']').ok_or("a bracket is not closed")?;
         let numbers = numbers(inside)?;
-        if names.len() * numbers.len() + hosts.len() > MOST {
-            return Err(format!("more than {MOST} hosts"));
+        if names.len() * numbers.len() + hosts.len() > MAX_NODES {
+            return Err(format!("more than {MAX_NODES} hosts"));
         }
         names = names
             .iter()
@@ -101,42 +103,42 @@ fn expand(name: &str, hosts: &mut Vec<String>) -> Result<(), String> {
             .collect();
         rest = after;
     }
-    if name.is_empty() || rest.contains(']') || hosts.len() + names.len() > MOST {
-        return Err(format!("{name:?} is no name of hosts"));
+    if name.is_empty() || rest.contains(']') || hosts.len() + names.len() > MAX_NODES {
+        return Err(format!("{name:?} is not a host name, or the list has more than {MAX_NODES} hosts"));
     }
     hosts.extend(names.into_iter().map(|name| name + rest));
     Ok(())
 }
 
-/// Numbers like `01-03,7`, as they are written.
+/// Expands numbers such as `01-03,7`, with their leading zeros.
 fn numbers(list: &str) -> Result<Vec<String>, String> {
     let mut numbers = Vec::new();
     for range in list.split(',') {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
         let number = |text: &str| -> Result<usize, String> {
-            text.parse().map_err(|_| format!("{range:?} is no range of numbers"))
+            text.parse().map_err(|_| format!("{range:?} is not a range of numbers"))
         };
         let (first, last, width) = (number(from)?, number(to)?, from.len());
-        if last < first || last - first >= MOST - numbers.len().min(MOST - 1) || width > 64 {
-            return Err(format!("{range:?} is no range of numbers, or of too many"));
+        if last < first || last - first >= MAX_NODES - numbers.len().min(MAX_NODES - 1) || width > 64 {
+            return Err(format!("{range:?} is not a range of numbers, or has too many"));
         }
         numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
     }
     Ok(numbers)
 }
 
-/// Tasks of each host, from a list like `2(x3),1`.
+/// Parses a list of tasks per host such as `2(x3),1`.
 fn tasks(list: &str) -> Result<Vec<usize>, String> {
     let mut tasks = Vec::new();
     for part in list.split(',') {
-        let wrong = || format!("{part:?} is no number of tasks, as in 2(x3)");
+        let wrong = || format!("{part:?} is not a number of tasks such as 2(x3)");
         let (number, times) = match part.split_once("(x") {
             Some((number, times)) => (number, times.strip_suffix(')').ok_or_else(wrong)?),
             None => (part, "1"),
         };
         let number: u32 = number.parse().map_err(|_| wrong())?;
         let times: usize = times.parse().map_err(|_| wrong())?;
-        if times > MOST - tasks.len().min(MOST) || number as usize > MOST {
+        if times > MAX_NODES - tasks.len().min(MAX_NODES) || number as usize > MAX_NODES {
             return Err(wrong());
         }
         tasks.extend(std::iter::repeat_n(number as usize, times));
@@ -150,7 +152,7 @@ mod tests {
     use crate::bootstrap::tests::with;
 
     #[test]
-    fn lists_of_hosts_are_read() {
+    fn host_lists() {
         let list = |text: &str| hosts(text).unwrap().join(" ");
         assert_eq!(list("a"), "a");
         assert_eq!(list("n[08-11,3],login-1"), "n08 n09 n10 n11 n3 login-1");
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_tasks_are_read() {
+    fn task_lists() {
         assert_eq!(tasks("2(x3),1").unwrap(), [2, 2, 2, 1]);
         for wrong in ["", "x", "2(x", "2(x3", "2(xx)", "1,", "1(x99999999999)"] {
             assert!(tasks(wrong).is_err(), "{wrong}");
@@ -181,25 +183,25 @@ mod tests {
         ("SLURM_LOCALID", "1"),
     ];
 
-    fn changed(name: &str, value: Option<&str>) -> Result<Started, Error> {
+    fn changed(name: &str, value: Option<&str>) -> Result<Membership, BootstrapError> {
         let others = STEP.iter().copied().filter(|pair| pair.0 != name);
         let pairs: Vec<(&str, &str)> = others.chain(value.map(|value| (name, value))).collect();
-        with(&pairs, |environment| started(environment, 65_535 - 1))
+        with(&pairs, |environment| membership(environment, 65_535 - 1))
     }
 
     #[test]
-    fn tasks_have_hosts_and_ports() {
-        let started = changed("SLURM_JOB_ID", Some("77")).unwrap();
+    fn tasks_on_one_host_have_consecutive_ports() {
+        let membership = changed("SLURM_JOB_ID", Some("77")).unwrap();
         let addresses: Vec<String> =
-            started.nodes.into_iter().filter_map(|node| node.address).collect();
+            membership.nodes.into_iter().filter_map(|node| node.address).collect();
         assert_eq!(addresses, ["n1:65534", "n1:65535", "n2:65534", "n2:65535"]);
-        assert_eq!((started.this, started.job.as_deref()), (NodeId(3), Some("77")));
+        assert_eq!((membership.this, membership.job.as_deref()), (NodeId(3), Some("77")));
         assert_eq!(with(&[("SLURM_RESTART_COUNT", "2")], restarts).unwrap(), 2);
         assert_eq!(with(&[], restarts).unwrap(), 0);
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn invalid_variables_are_reported() {
         for (name, value, expected) in [
             ("SLURM_PROCID", None, "SLURM_PROCID is not set: start the program with srun"),
             ("SLURM_PROCID", Some("4"), "SLURM_NTASKS is \"4\": SLURM_PROCID is 4"),
@@ -208,15 +210,15 @@ mod tests {
             (
                 "SLURM_STEP_NODELIST",
                 Some("n1"),
-                "SLURM_STEP_TASKS_PER_NODE is \"2(x2)\": 4 tasks on 1 hosts",
+                "SLURM_STEP_TASKS_PER_NODE is \"2(x2)\": expected 4 tasks on 1 hosts",
             ),
             (
                 "SLURM_STEP_TASKS_PER_NODE",
                 Some("1,3"),
-                "SLURM_STEP_TASKS_PER_NODE is \"1,3\": 2 ports above",
+                "SLURM_STEP_TASKS_PER_NODE is \"1,3\": there are fewer than 2 ports above",
             ),
-            ("SLURM_LOCALID", Some("0"), "task 3 should be number 1 of host n2"),
-            ("SLURM_NODEID", Some("0"), "task 3 should be number 1 of host n2"),
+            ("SLURM_LOCALID", Some("0"), "by the list of hosts task 3 should be number 1 on host n2"),
+            ("SLURM_NODEID", Some("0"), "by the list of hosts task 3 should be number 1 on host n2"),
         ] {
             let error = changed(name, value).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{name}: {error}");

@@ -6,24 +6,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_stream::Stream;
 use tonic::{Code, Status, Streaming};
 
-use super::error::Trouble;
-use super::io::{End, Party};
-use super::node::{Item, Link, Node, Phase};
+use super::conn_state::{ConnState, StreamEnd};
+use super::error::ConnectError;
+use super::node::{Connection, Item, Node, Phase};
 use super::wire::Hello;
 use crate::inbox::Slot;
 use crate::transport::{Loss, NodeId};
 
-/// How long the rest of a connection may take to go, when a part of it has.
-const MOMENT: Duration = Duration::from_millis(20);
+/// Time that the TCP stream of a call may take to close after the call has ended.
+const CLOSE_GRACE: Duration = Duration::from_millis(20);
 
-/// What goes out, as tonic asks for it.
+/// Outgoing frames of a connection, as the stream that tonic polls.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub link: Arc<Link>,
+    pub connection: Arc<Connection>,
     pub inbox: Slot<Item>,
 }
 
@@ -31,183 +31,195 @@ impl Stream for Outgoing {
     type Item = Bytes;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let taken = ready!(self.link.outbox.poll(cx));
-        Poll::Ready(taken.map(|taken| {
-            if taken.room {
-                // A node that has closed has nobody to tell.
-                let _ = self.inbox.put(Item::Room(Arc::clone(&self.link)));
+        let popped = ready!(self.connection.send_queue.poll_pop(cx));
+        Poll::Ready(popped.map(|popped| {
+            if popped.is_writable {
+                // Fails only when the node has closed.
+                let _ = self.inbox.put(Item::Writable(Arc::clone(&self.connection)));
             }
-            taken.frame
+            popped.frame
         }))
     }
 }
 
-/// That a peer is up. Its end is heard however it comes, even by a panic: tonic has some for peers that break
-/// its rules.
+/// Reports a peer down when dropped, so also after a panic: tonic panics at some input of peers that
+/// violate the protocol.
 #[derive(Debug)]
-struct Presence<'a> {
+struct UpGuard<'a> {
     node: &'a Node,
-    link: &'a Arc<Link>,
+    connection: &'a Arc<Connection>,
     loss: Loss,
-    /// There until the end.
-    turn: Option<OwnedSemaphorePermit>,
+    /// `Some` until the drop.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Presence<'_> {
+impl Drop for UpGuard<'_> {
     fn drop(&mut self) {
-        self.link.outbox.cut();
-        let (node, peer, loss) = (self.node.id.0, self.link.peer.0, self.loss.clone());
+        self.connection.send_queue.abort();
+        let (node, peer, loss) = (self.node.id.0, self.connection.peer.0, self.loss.clone());
         tracing::info!(node, peer, ?loss, "down");
-        if let Some(turn) = self.turn.take() {
-            let _ = self.node.inbox.put(Item::Down(Arc::clone(self.link), loss, turn));
+        if let Some(permit) = self.permit.take() {
+            let _ = self.node.inbox.put(Item::Down(Arc::clone(self.connection), loss, permit));
         }
     }
 }
 
-/// Why a connection stops.
+/// Reason to end a connection that has not failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// The peer has a later one.
+enum StopReason {
+    /// The peer has a newer connection.
     Replaced,
     /// This node closes.
     Closing,
 }
 
 impl Node {
-    /// Whether what a peer says of itself is what this node can live with. `dialed` is who was looked for, by
-    /// the side that looked.
-    pub fn check(&self, hello: &Hello, dialed: Option<NodeId>) -> Result<(), Trouble> {
+    /// Checks the hello of a peer. `dialed` is the expected peer of an outgoing connection.
+    pub fn check(&self, hello: &Hello, dialed: Option<NodeId>) -> Result<(), ConnectError> {
         let (here, peer) = (self.id, hello.from);
-        let uninvited = |why| Err(Trouble::Uninvited { here, peer, why });
+        let not_allowed = |reason| Err(ConnectError::NotAllowed { here, peer, reason });
         if hello.to != here {
-            return Err(Trouble::WrongNode { expected: hello.to, found: here });
+            return Err(ConnectError::WrongNode { expected: hello.to, found: here });
         }
         match dialed {
             Some(expected) if expected != peer => {
-                return Err(Trouble::WrongNode { expected, found: peer });
+                return Err(ConnectError::WrongNode { expected, found: peer });
             }
-            None if peer == here => return uninvited("it has the same number"),
-            None if peer < here => return uninvited("of two, the one with the larger number does"),
-            None if self.options.known_only && !self.options.peers.contains_key(&peer) => {
-                return uninvited("it is not among the peers");
+            None if peer == here => return not_allowed("both have the same number"),
+            None if peer < here => {
+                return not_allowed("the node with the larger number has to connect");
+            }
+            None if self.options.allowlist_only && !self.options.peers.contains_key(&peer) => {
+                return not_allowed("it is not in the list of peers");
             }
             _ => {}
         }
         let ours = self.options.longest_frame as u64;
         if hello.longest_frame != ours {
-            return Err(Trouble::LongestFrame { ours, theirs: hello.longest_frame });
+            return Err(ConnectError::FrameLimitMismatch { ours, theirs: hello.longest_frame });
         }
         Ok(())
     }
 
-    /// Keeps a peer up until its end, from when the program has heard of the end of the one before.
-    pub async fn attend(&self, link: &Arc<Link>, party: &Party, mut frames: Streaming<Bytes>) {
-        let mut stop = pin!(self.stop(link));
-        let turn = tokio::select! {
+    /// Runs a connection until its end. It comes up after the program has received the `Down` of the
+    /// peer's previous connection.
+    pub async fn run(
+        &self,
+        connection: &Arc<Connection>,
+        state: &ConnState,
+        mut frames: Streaming<Bytes>,
+    ) {
+        let mut stop = pin!(self.stopped(connection));
+        let permit = tokio::select! {
             biased;
             _ = &mut stop => None,
-            turn = Arc::clone(&link.seat.turn).acquire_owned() => {
-                Some(turn.expect("nobody closes it"))
+            permit = Arc::clone(&connection.slot.up).acquire_owned() => {
+                Some(permit.expect("the semaphore is never closed"))
             }
         };
-        let Some(turn) = turn else {
-            link.outbox.cut();
+        let Some(permit) = permit else {
+            connection.send_queue.abort();
             return;
         };
-        self.note(link.peer, None);
-        tracing::info!(node = self.id.0, peer = link.peer.0, address = %party.address, "up");
-        // A node that has closed has nobody to tell.
-        let _ = self.inbox.put(Item::Up(Arc::clone(link)));
-        let loss = Loss::Broken("what it said made the connection panic".to_owned());
-        let mut presence = Presence { node: self, link, loss, turn: Some(turn) };
-        presence.loss = self.read(link, party, stop, &mut frames).await;
+        self.set_connect_error(connection.peer, None);
+        tracing::info!(node = self.id.0, peer = connection.peer.0, address = %state.address, "up");
+        // Fails only when the node has closed.
+        let _ = self.inbox.put(Item::Up(Arc::clone(connection)));
+        let loss = Loss::Broken("the peer's input made the connection panic".to_owned());
+        let mut guard = UpGuard { node: self, connection, loss, permit: Some(permit) };
+        guard.loss = self.read(connection, state, stop, &mut frames).await;
     }
 
-    /// Until a connection has to stop.
-    async fn stop(&self, link: &Link) -> Stop {
+    /// Completes when a connection has to stop.
+    async fn stopped(&self, connection: &Connection) -> StopReason {
         let mut phase = self.phase.clone();
         tokio::select! {
-            () = link.replaced() => Stop::Replaced,
-            () = reaches(&mut phase, Phase::Closing) => Stop::Closing,
+            () = connection.replaced() => StopReason::Replaced,
+            () = phase_reached(&mut phase, Phase::Draining) => StopReason::Closing,
         }
     }
 
-    /// Puts frames into the inbox, as far as there is room, until there are no more.
+    /// Moves frames into the inbox until the connection ends, and returns why it ended. Waits while
+    /// the inbox is full, so that HTTP/2 flow control stops the peer.
     async fn read(
         &self,
-        link: &Arc<Link>,
-        party: &Party,
-        mut stop: Pin<&mut impl Future<Output = Stop>>,
+        connection: &Arc<Connection>,
+        state: &ConnState,
+        mut stop: Pin<&mut impl Future<Output = StopReason>>,
         frames: &mut Streaming<Bytes>,
     ) -> Loss {
-        let stop = loop {
+        let keepalive = self.options.keepalive_interval;
+        let reason = loop {
             let message = tokio::select! {
                 biased;
-                stop = &mut stop => break stop,
+                reason = &mut stop => break reason,
                 message = frames.message() => message,
             };
             let frame = match message {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return end(party, self.options.ping).await,
-                Err(status) => return loss(party, &status),
+                Ok(None) => return loss_at_end(state, keepalive).await,
+                Err(status) => return loss_of(state, &status),
             };
             tokio::select! {
                 biased;
-                stop = &mut stop => break stop,
-                () = link.seat.take_room(frame.len()) => {}
+                reason = &mut stop => break reason,
+                () = connection.slot.reserve_inbox(frame.len()) => {}
             }
-            let _ = self.inbox.put(Item::Frame(Arc::clone(link), frame.into()));
+            let _ = self.inbox.put(Item::Frame(Arc::clone(connection), frame.into()));
         };
-        if stop == Stop::Replaced {
-            return Loss::Broken("the peer has connected anew".to_owned());
+        if reason == StopReason::Replaced {
+            return Loss::Broken("the peer has connected again".to_owned());
         }
         let mut phase = self.phase.clone();
-        // What comes now nobody takes; the end is that the peer has taken what it was sent.
-        link.outbox.finish();
+        // The program has closed: frames that still arrive are dropped. The peer ends the stream
+        // when it has received everything in the send queue.
+        connection.send_queue.close();
         loop {
             tokio::select! {
                 message = frames.message() => match message {
                     Ok(Some(_)) => {}
-                    Ok(None) => return end(party, self.options.ping).await,
-                    Err(status) => return loss(party, &status),
+                    Ok(None) => return loss_at_end(state, keepalive).await,
+                    Err(status) => return loss_of(state, &status),
                 },
-                () = reaches(&mut phase, Phase::Leaving) => return Loss::Closed,
+                () = phase_reached(&mut phase, Phase::Terminating) => return Loss::Closed,
             }
         }
     }
 }
 
-/// Until a node is so near its end.
-pub(super) async fn reaches(phase: &mut tokio::sync::watch::Receiver<Phase>, least: Phase) {
-    // A node that is gone is at its end.
+/// Completes when a node has reached `least` or a later phase.
+pub(super) async fn phase_reached(phase: &mut watch::Receiver<Phase>, least: Phase) {
+    // An error means that the node is dropped, which is past every phase.
     let _ = phase.wait_for(|&phase| phase >= least).await;
 }
 
-/// Why a stream has come to its end, as it seems. To tonic's server a call that the other has broken off is
-/// the same as a connection that hyper has given up, because nothing answers; then nothing was read for long,
-/// and the stream of bytes is gone, or about to be.
-async fn end(party: &Party, ping: Duration) -> Loss {
-    let silent = party.silence() >= ping;
-    let gone = silent && tokio::time::timeout(MOMENT, party.left()).await.is_ok();
-    match party.end() {
-        Some(End::Failed(trouble)) => Loss::Broken(trouble.to_string()),
-        None if gone => Loss::Broken("it does not answer".to_owned()),
-        Some(End::Over) | None => Loss::Closed,
+/// Reason of a stream that ended without a status.
+///
+/// tonic's server reports a call that the peer has cancelled in the same way as a connection that
+/// hyper has given up because pings were not answered. In the second case nothing was read for the
+/// keepalive interval, and the byte stream is closed or about to be.
+async fn loss_at_end(state: &ConnState, keepalive: Duration) -> Loss {
+    let is_silent = state.idle_time() >= keepalive;
+    let is_closed = is_silent && tokio::time::timeout(CLOSE_GRACE, state.closed()).await.is_ok();
+    match state.end() {
+        Some(StreamEnd::Failed(error)) => Loss::Broken(error.to_string()),
+        None if is_closed => Loss::Broken("the peer does not answer".to_owned()),
+        Some(StreamEnd::Eof) | None => Loss::Closed,
     }
 }
 
-/// Why nothing more can be read.
-fn loss(party: &Party, status: &Status) -> Loss {
-    match party.end() {
-        Some(End::Over) => Loss::Closed,
-        Some(End::Failed(trouble)) => Loss::Broken(trouble.to_string()),
+/// Reason of a stream that ended with an error status.
+fn loss_of(state: &ConnState, status: &Status) -> Loss {
+    match state.end() {
+        Some(StreamEnd::Eof) => Loss::Closed,
+        Some(StreamEnd::Failed(error)) => Loss::Broken(error.to_string()),
         None if status.code() == Code::Cancelled => Loss::Closed,
-        None => Loss::Broken(words(status)),
+        None => Loss::Broken(status_text(status)),
     }
 }
 
-/// What a status says, for a person.
-pub(super) fn words(status: &Status) -> String {
+/// Message of a status, or the description of its code.
+pub(super) fn status_text(status: &Status) -> String {
     match status.message() {
         "" => status.code().to_string(),
         message => message.to_owned(),

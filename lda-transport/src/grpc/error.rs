@@ -1,8 +1,10 @@
-//! What goes wrong at the start, and later.
+//! Errors of starting a node and of connecting to peers.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thiserror::Error;
 use tokio_rustls::rustls;
@@ -10,225 +12,235 @@ use tokio_rustls::rustls;
 use super::wire::WireError;
 use crate::transport::NodeId;
 
-/// Why a node did not start.
+/// Reason why a node did not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An option that cannot be.
-    #[error("option {name}: {why}")]
+    /// An option has an invalid value.
+    #[error("option {name}: {reason}")]
     Option {
-        /// Which.
+        /// Field of [`GrpcOptions`](super::GrpcOptions).
         name: &'static str,
-        /// What is wrong, and what to do.
-        why: String,
+        /// What is wrong, and how to correct it.
+        reason: String,
     },
-    /// The name in the address to listen at.
-    #[error("the name in {address:?} does not resolve ({error}): correct the address to listen at")]
+    /// The host name of the address to listen on does not resolve.
+    #[error("cannot resolve {address:?} ({error}): correct the address to listen on")]
     Resolve {
-        /// The address.
+        /// Address to listen on, as given.
         address: String,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// Somebody listens there.
-    #[error("{address} is in use: end who listens there, or choose another port, or 0 for any")]
+    /// Another process listens on the address.
+    #[error(
+        "{address} is in use: stop the program that uses it, or choose another port, or 0 for any"
+    )]
     InUse {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
     },
-    /// It cannot be listened at.
-    #[error("cannot listen at {address} ({error}): choose an address of this machine")]
+    /// The operating system refuses the address.
+    #[error("cannot listen on {address} ({error}): choose an address of this machine")]
     Listen {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// The certificates.
+    /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The system gives no threads.
+    /// The operating system starts no threads.
     #[error("cannot start threads ({0})")]
     Threads(#[source] io::Error),
 }
 
-/// What is wrong with certificates in files.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+/// Cause of an error that can be cloned.
+type Source = Arc<dyn Error + Send + Sync>;
+
+/// Error in a file of [`Tls`](super::Tls).
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file that cannot be read.
-    #[error("cannot read {} ({why}): see that it exists and that this program may read it", path.display())]
+    /// The file cannot be read.
+    #[error("cannot read {} ({error}): check that it exists and that this program may read it", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
-        why: String,
+        /// Error of the operating system.
+        #[source]
+        error: Arc<io::Error>,
     },
-    /// A file that has nothing of what it should have.
-    #[error("{} holds no {what} in PEM form ({why}): see which file that is", path.display())]
+    /// The file contains no PEM section of the expected kind.
+    #[error("{} contains no {expected} in PEM form ({error}): check the path", path.display())]
     NotPem {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
-        what: &'static str,
-        /// What was found.
-        why: String,
+        /// Expected content, such as "certificate".
+        expected: &'static str,
+        /// Error of the PEM parser.
+        #[source]
+        error: Source,
     },
-    /// A certificate and a key of different pairs.
-    #[error("the key in {} is not that of the certificate in {}: give the two that belong together", key.display(), certificate.display())]
+    /// The private key does not belong to the certificate.
+    #[error(
+        "the key in {} does not belong to the certificate in {}: give a matching pair",
+        key.display(), certificate.display()
+    )]
     Mismatch {
-        /// The file of the certificate.
+        /// File of the certificate.
         certificate: PathBuf,
-        /// The file of the key.
+        /// File of the key.
         key: PathBuf,
     },
-    /// A file that has what it should have, and that is of no use.
-    #[error("what {} holds cannot be used ({why})", path.display())]
+    /// The content of the file is well-formed, and TLS cannot use it.
+    #[error("cannot use the content of {} ({error})", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        why: String,
+        /// Error of the TLS library.
+        #[source]
+        error: Source,
     },
 }
 
-/// Why there is no connection to a peer, or why a stranger was turned away. Where it is a peer's, it is tried
-/// again, and again.
+/// Reason why there is no connection to a peer, or why an incoming connection was rejected.
+///
+/// A node retries connections to its peers after any of these.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Trouble {
-    /// The name in its address.
-    #[error(
-        "the name in {address:?} does not resolve ({why}): correct the address, or ask the name server"
-    )]
+pub enum ConnectError {
+    /// The host name of the peer's address does not resolve.
+    #[error("cannot resolve {address:?} ({reason}): correct the address, or check the name server")]
     Resolve {
-        /// The address.
+        /// Address of the peer, as given.
         address: String,
-        /// What the system says.
-        why: String,
+        /// Error of the resolver.
+        reason: String,
     },
-    /// Nobody is there.
-    #[error("no connection to {address} ({why}): start the node there, and open the way to it")]
-    Connect {
-        /// The address.
-        address: String,
-        /// What the system says.
-        why: String,
-    },
-    /// It did not come to a hello in time.
-    #[error("no hello came in time: see that it is a node, and that it is not overloaded")]
-    NoHello,
-    /// It waited with too many others, of which it was the first.
+    /// The address accepts no TCP connection.
     #[error(
-        "too many connections have said no hello: see who they are, or raise the option `strangers`"
+        "cannot connect to {address} ({reason}): check that the node runs and that no firewall blocks it"
     )]
-    Crowded,
-    /// There are as many peers as may be.
-    #[error("there are {most} peers already, which is the most: raise the option `most_peers`")]
-    TooMany {
-        /// The option.
-        most: usize,
+    Connect {
+        /// Address that was tried last.
+        address: String,
+        /// Error of the operating system.
+        reason: String,
     },
-    /// It speaks TLS, and this node does not.
-    #[error("it speaks TLS, and this node does not: give certificates to both, or to neither")]
-    SpeaksTls,
-    /// This node speaks TLS, and it does not.
-    #[error("it does not speak TLS, and this node does: give certificates to both, or to neither")]
-    SpeaksPlain,
-    /// A certificate was not accepted, by either side.
+    /// The handshake did not finish within the option `handshake_timeout`.
+    #[error("no hello arrived in time: check that the other end is a node and not overloaded")]
+    HelloTimeout,
+    /// The oldest of too many unauthenticated connections was closed.
     #[error(
-        "a certificate was not accepted ({why}): see that it is in time, is of the authority that both \
-         sides know, and has the name of its node"
+        "too many connections have sent no hello: check their addresses, or raise `max_unauthenticated`"
+    )]
+    Evicted,
+    /// The node already has the maximum number of peers.
+    #[error("there are {limit} peers already: raise the option `max_peers`")]
+    TooManyPeers {
+        /// The option `max_peers`.
+        limit: usize,
+    },
+    /// The peer uses TLS and this node does not.
+    #[error("the peer uses TLS and this node does not: give certificates to both, or to neither")]
+    PeerUsesTls,
+    /// This node uses TLS and the peer does not.
+    #[error("this node uses TLS and the peer does not: give certificates to both, or to neither")]
+    PeerUsesPlaintext,
+    /// One of the two sides rejected the certificate of the other.
+    #[error(
+        "a certificate was rejected ({reason}): check that it has not expired, that its authority is \
+         one that both sides trust, and that it has the name of its node"
     )]
     Certificate {
-        /// What is wrong with it.
-        why: String,
+        /// Error of the TLS library.
+        reason: String,
     },
-    /// Another failure of TLS.
-    #[error("TLS failed ({why})")]
+    /// TLS failed for a reason other than a certificate.
+    #[error("TLS failed ({reason})")]
     Tls {
-        /// How.
-        why: String,
+        /// Error of the TLS library.
+        reason: String,
     },
-    /// What it says is not what a node says.
+    /// The peer does not use this protocol.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// It is another node than was looked for, on whichever side.
-    #[error(
-        "{found} was found where {expected} was looked for: correct the addresses or the numbers"
-    )]
+    /// The address belongs to another node than expected, on either side.
+    #[error("expected {expected} and found {found}: correct the addresses or the node numbers")]
     WrongNode {
-        /// Who was looked for.
+        /// Node that should be at the address.
         expected: NodeId,
-        /// Who is there.
+        /// Node that is at the address.
         found: NodeId,
     },
-    /// It is not known here, or should not be the one that connects.
-    #[error("{peer} has no business to connect to {here}: {why}")]
-    Uninvited {
+    /// The peer is not on the allowlist, or is not the one of the two that has to connect.
+    #[error("{peer} is not allowed to connect to {here}: {reason}")]
+    NotAllowed {
         /// This node.
         here: NodeId,
-        /// The other.
+        /// The peer.
         peer: NodeId,
-        /// What is wrong.
-        why: &'static str,
+        /// The rule that forbids it.
+        reason: &'static str,
     },
-    /// It takes frames of another length.
+    /// The two nodes have different values of `longest_frame`.
     #[error(
-        "its longest frame has {theirs} bytes, and this node's {ours}: give both the same option"
+        "`longest_frame` is {theirs} bytes at the peer and {ours} at this node: give both the same value"
     )]
-    LongestFrame {
-        /// Ours.
+    FrameLimitMismatch {
+        /// Value of this node, in bytes.
         ours: u64,
-        /// Theirs.
+        /// Value of the peer, in bytes.
         theirs: u64,
     },
-    /// It has refused this node.
-    #[error("it refuses this node: {words}")]
+    /// The peer rejected this node.
+    #[error("the peer rejected this node: {reason}")]
     Refused {
-        /// Its words.
-        words: String,
+        /// Reason that the peer gave.
+        reason: String,
     },
-    /// The connection broke.
-    #[error("the connection broke ({why})")]
+    /// The connection failed during the handshake.
+    #[error("the connection failed ({reason})")]
     Broken {
-        /// How.
-        why: String,
+        /// Error of the network or of gRPC.
+        reason: String,
     },
 }
 
-/// Who was turned away, since the start.
+/// Incoming connections that a node has rejected since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Strangers {
-    /// How many.
-    pub refused: u64,
-    /// The last of them, and why.
-    pub last: Option<(SocketAddr, Trouble)>,
+pub struct RejectedPeers {
+    /// Number of rejected connections.
+    pub count: u64,
+    /// Address of the last one and the reason.
+    pub last: Option<(SocketAddr, ConnectError)>,
 }
 
-impl Trouble {
-    /// Of an error of a stream of bytes.
-    pub(super) fn of(error: &io::Error) -> Self {
+impl ConnectError {
+    /// Classifies an error of the byte stream under HTTP/2.
+    pub(super) fn from_io(error: &io::Error) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        let why = inner.map_or_else(|| error.to_string(), ToString::to_string);
+        let reason = inner.map_or_else(|| error.to_string(), ToString::to_string);
         match inner {
-            None => Self::Broken { why },
-            Some(rustls::Error::InvalidMessage(_)) => Self::SpeaksPlain,
+            None => Self::Broken { reason },
+            Some(rustls::Error::InvalidMessage(_)) => Self::PeerUsesPlaintext,
             Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
-                Self::Certificate { why }
+                Self::Certificate { reason }
             }
-            Some(rustls::Error::AlertReceived(alert)) if about_certificates(*alert) => {
-                Self::Certificate { why }
+            Some(rustls::Error::AlertReceived(alert)) if concerns_certificate(*alert) => {
+                Self::Certificate { reason }
             }
-            Some(_) => Self::Tls { why },
+            Some(_) => Self::Tls { reason },
         }
     }
 }
 
-fn about_certificates(alert: rustls::AlertDescription) -> bool {
+fn concerns_certificate(alert: rustls::AlertDescription) -> bool {
     use rustls::AlertDescription as Alert;
     matches!(
         alert,

@@ -1,18 +1,18 @@
-//! Nodes of different machines, over gRPC: HTTP/2 with or without TLS, by [tonic].
+//! Transport between machines over gRPC: HTTP/2 with or without TLS, by [tonic].
 //!
-//! Each pair of nodes has one stream of messages in both directions. **The node with the larger number makes
-//! it**, and makes it again when it is lost; so of two nodes only the one with the smaller number has to be
-//! reachable, and only the other has to know where. Neither frames nor their order pass through anything
-//! else. The embedding program needs no runtime: a node has threads of its own, one unless more are asked
-//! for, and [`send`](Transport::send) never waits for them.
+//! Each pair of nodes has one bidirectional stream of messages. **The node with the larger number
+//! connects**, and reconnects when the connection is lost, so only the node with the smaller number
+//! has to be reachable, and only the other needs its address. Frames go directly from node to node.
+//! The program needs no async runtime: a node has threads of its own, one by default, and
+//! [`send`](Transport::send) never waits for them.
 //!
 //! ```
-//! use lda_transport::grpc::{Grpc, Options, Peer};
+//! use lda_transport::grpc::{Grpc, GrpcOptions, Peer};
 //! use lda_transport::{Arrival, NodeId, Transport, Wait};
 //!
-//! let mut first = Grpc::start(NodeId(0), Options::default())?;
+//! let mut first = Grpc::start(NodeId(0), GrpcOptions::default())?;
 //! let at = first.address().expect("it listens");
-//! let mut options = Options::default();
+//! let mut options = GrpcOptions::default();
 //! options.peers.insert(NodeId(0), Peer::at(at.to_string()));
 //! let mut second = Grpc::start(NodeId(1), options)?;
 //!
@@ -24,67 +24,71 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What can be chosen
-//! | of [`Options`] | unless chosen | |
+//! # Options
+//! | field of [`GrpcOptions`] | default | |
 //! |---|---|---|
-//! | `listen` | any port of the loopback | where this node is reached; [`Grpc::address`] says what it came to |
-//! | `peers`, `known_only` | none, all may come | addresses of those with smaller numbers, names in certificates |
-//! | `tls` | none | files of certificates; both sides have to have one, unless told otherwise |
-//! | `longest_frame` | 16 MiB | the same at all nodes, or they refuse each other |
-//! | `queue_frames`, `queue_bytes` | 256, 16 MiB | what waits to go to a peer |
-//! | `window` | 16 MiB | what is on the way from a peer |
-//! | `inbox_bytes` | 16 MiB | what has come of a peer and was not taken |
-//! | `most_peers`, `strangers`, `hello` | 4,096, 64, 5 s | bounds on who comes, and on who does not say who he is |
-//! | `ping`, `pong` | 0.5 s, 1.5 s | after their sum at most a dead line is lost |
-//! | `backoff`, `longest_backoff` | 50 ms, 2 s | between attempts to connect |
+//! | `listen` | any port of the loopback | address of this node; [`Grpc::address`] returns the actual port |
+//! | `peers`, `allowlist_only` | none, any node may connect | addresses of the nodes with smaller numbers, names in certificates |
+//! | `tls` | none | PEM files; both sides need a certificate, unless `mutual` is unset |
+//! | `longest_frame` | 16 MiB | must be equal at all nodes, otherwise they reject each other |
+//! | `queue_frames`, `queue_bytes` | 256, 16 MiB | limits of the send queue of a peer |
+//! | `window` | 16 MiB | bytes in flight from a peer |
+//! | `inbox_bytes` | 16 MiB | bytes received from a peer that the program has not taken |
+//! | `max_peers`, `max_unauthenticated`, `handshake_timeout` | 4,096, 64, 5 s | limits on peers and on connections without a hello |
+//! | `keepalive_interval`, `keepalive_timeout` | 0.5 s, 1.5 s | a dead connection is detected after at most their sum |
+//! | `initial_backoff`, `max_backoff` | 50 ms, 2 s | waits between attempts to connect |
 //! | `spare_bytes`, `threads` | 16 MiB, 1 | |
 //!
-//! # What it costs
-//! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the receiver,
-//!   out of the pieces of HTTP/2; what the program gets is part of that buffer. The room of a sent frame
-//!   comes back by [`spare`](Transport::spare).
-//! - A frame that is kept keeps the buffer that it is part of, which may be longer: of a short one that is kept
-//!   for long, keep a copy.
-//! - Buffers come from the program's allocator. One that gives pages back to the system and has them again, as that
-//!   of glibc does, costs a third of the throughput of frames of 64 KiB (`MALLOC_TRIM_THRESHOLD_` and
-//!   `MALLOC_MMAP_THRESHOLD_` of 512 and 32 MiB keep them).
-//! - 6 bytes a frame of protobuf at most, 5 of gRPC, 9 for each 128 KiB of HTTP/2.
-//! - Memory: what is underway to a peer is at most [`Capabilities::queue_bytes`], on both sides together. It
-//!   is had when it is used: of a thousand quiet peers a node has some 36 KiB each, and after short frames
-//!   70 to 100.
-//! - Who has said no hello may fill a window, and there are at most as many of them as `strangers` says.
-//! - A peer whose program does not take frames is not read from beyond its inbox and its window. No other
-//!   peer waits for that, as each has a connection of its own.
+//! # Costs
+//! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the
+//!   receiver, out of the HTTP/2 frames; the received [`Frame`] is a slice of that buffer. The buffer
+//!   of a sent frame is available again through [`spare`](Transport::spare).
+//! - A frame that the program keeps retains the buffer that it is a slice of, which may be longer. To
+//!   keep a short frame for long, copy it.
+//! - Buffers come from the program's allocator. One that returns pages to the system and requests them
+//!   again, like that of glibc, costs a third of the throughput of frames of 64 KiB
+//!   (`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_` of 512 and 32 MiB prevent it).
+//! - Overhead per frame: at most 6 bytes of protobuf, 5 of gRPC, and 9 per 128 KiB of HTTP/2.
+//! - Memory: at most [`Capabilities::queue_bytes`] are in flight to a peer, at both sides together.
+//!   Memory is allocated when it is used: with a thousand idle peers a node has about 36 KiB per peer,
+//!   and after short frames 70 to 100.
+//! - Each unauthenticated connection may buffer one window; `max_unauthenticated` bounds their number.
+//! - A peer whose frames the program does not take is read no further than its inbox and its window.
+//!   Other peers are not delayed, as each has a connection of its own.
 //!
 //! # Certificates
-//! With [`Tls`] nobody between nodes reads or changes frames, and with `mutual`, as it is unless told
-//! otherwise, nobody connects who has no certificate of the authority. Which number a node may take is bound
-//! to its certificate only where [`Peer::name`] says so. The files are looked at for each new connection and
-//! read again when they have changed; where they are of no use then, the old ones are used on and
-//! [`Grpc::certificates`] says why. A connection that is up stays up, whatever becomes of its certificate.
+//! With [`Tls`] frames are encrypted and authenticated between nodes, and with `mutual`, the default,
+//! only nodes with a certificate of the authority can connect. A certificate is bound to a node number
+//! only by [`Peer::name`]. The files are checked at each new connection and reloaded when they have
+//! changed; if the new content is invalid, the previous one stays in use and
+//! [`Grpc::certificate_status`] returns the error. An established connection does not end when its
+//! certificate expires.
 //!
-//! # What goes wrong
-//! What cannot work is an error of [`Grpc::start`]. What may pass is tried again, with longer and longer
-//! waits, and can be asked for: [`Grpc::trouble`] of a peer that is looked for, [`Grpc::strangers`] of those
-//! who came and were turned away. Both are also told by `tracing`. A second connection of a peer takes the
-//! place of the first, which is `Down` and then `Up` to the program: a peer that has started again does not
-//! wait until its old connection is found to be dead.
+//! # Failures
+//! Errors that cannot pass are returned by [`Grpc::start`]. Errors that may pass are retried, with
+//! growing waits: [`Grpc::connect_error`] returns that of a peer which this node connects to,
+//! [`Grpc::rejected`] the incoming connections that were rejected. Both are also logged with `tracing`.
+//! A second connection of a peer replaces the first; the program receives `Down` and then `Up`. A
+//! restarted peer therefore does not wait until its old connection is found to be dead.
 //!
-//! A peer that closes is heard of as [`Loss::Closed`](crate::Loss::Closed), and so is one whose program ends,
-//! as the system closes its connections. A line that is cut is [`Loss::Broken`](crate::Loss::Broken).
+//! A peer that closes, or whose program exits, is reported as [`Loss::Closed`](crate::Loss::Closed): the
+//! operating system closes the connections of a process. A connection that times out is reported as
+//! [`Loss::Broken`](crate::Loss::Broken).
 //!
 //! # Health
-//! The service `grpc.health.v1.Health` is on the same port, and says `SERVING` of everything, and of
-//! [`wire::SERVICE`], while the node is open. Who asks counts as a stranger that may stay.
+//! The same port has the service `grpc.health.v1.Health`. While the node is open, it reports `SERVING`
+//! for the server and for [`wire::SERVICE`]. Its clients count as unauthenticated connections without a
+//! time limit.
 
 mod client;
+mod conn_state;
 mod connection;
 mod error;
-mod io;
 mod node;
 mod options;
-mod outbox;
+mod send_queue;
 mod server;
+mod stream;
 mod tls;
 pub mod wire;
 
@@ -98,30 +102,30 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-pub use error::{StartError, Strangers, TlsError, Trouble};
-pub use options::{Options, Peer, Tls};
+pub use error::{ConnectError, RejectedPeers, StartError, TlsError};
+pub use options::{GrpcOptions, Peer, Tls};
 
 use crate::frame::Frame;
 use crate::inbox::{Inbox, Receiving, inbox};
 use crate::transport::{
     Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
-use node::{Item, Link, Node, Phase};
+use node::{Connection, Item, Node, Phase};
 
-/// How long a goodbye may take beyond what a node that closes is given.
-const GOODBYE: Duration = Duration::from_millis(20);
-/// Threads that resolve names, at most.
-const RESOLVERS: usize = 4;
+/// Time to end the connections after the patience of [`Transport::close`] has run out.
+const TERMINATE_LIMIT: Duration = Duration::from_millis(20);
+/// Maximum number of threads that resolve host names.
+const MAX_RESOLVERS: usize = 4;
 
-/// A node that others reach by gRPC.
+/// Node of the gRPC transport.
 #[derive(Debug)]
 pub struct Grpc {
     node: Arc<Node>,
     address: Option<SocketAddr>,
     waker: Waker,
-    /// Those that are up.
-    peers: BTreeMap<NodeId, Arc<Link>>,
-    /// None once closed.
+    /// Connections of the peers that are up, as far as the program has received it.
+    peers: BTreeMap<NodeId, Arc<Connection>>,
+    /// `None` after `close`.
     running: Option<Running>,
 }
 
@@ -130,24 +134,25 @@ struct Running {
     inbox: Inbox<Item>,
     runtime: Runtime,
     phase: watch::Sender<Phase>,
-    /// Ends when nobody is let in any more.
+    /// Task that accepts connections; ends when the node closes.
     listening: Option<JoinHandle<()>>,
-    /// What connections are known by to be there.
+    /// Each connection has a clone while it lives.
     alive: mpsc::Sender<()>,
+    /// Ends when all clones of `alive` are dropped.
     ended: mpsc::Receiver<()>,
 }
 
 impl Grpc {
-    /// Starts a node: listens, and begins to connect to the peers with smaller numbers. It does not wait for
-    /// any.
+    /// Starts a node: listens, and begins to connect to the peers with smaller numbers. Does not wait
+    /// for the connections.
     ///
     /// # Errors
-    /// [`StartError`], of what is wrong with the options, the address or the certificates.
-    pub fn start(id: NodeId, options: Options) -> Result<Self, StartError> {
+    /// [`StartError`] if an option, the address or a certificate is invalid.
+    pub fn start(id: NodeId, options: GrpcOptions) -> Result<Self, StartError> {
         options.check(id)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads)
-            .max_blocking_threads(RESOLVERS)
+            .max_blocking_threads(MAX_RESOLVERS)
             .thread_name("grpc")
             .enable_all()
             .build()
@@ -172,37 +177,38 @@ impl Grpc {
         Ok(Self { node, address, waker, peers: BTreeMap::new(), running })
     }
 
-    /// Where it listens, if it does.
+    /// Returns the address that the node listens on, if it does.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// What keeps a peer away that this node connects to. None while it is up, or not tried yet.
-    pub fn trouble(&self, peer: NodeId) -> Option<Trouble> {
-        self.node.trouble(peer)
+    /// Returns the last error of a peer that this node connects to. `None` while the peer is up, and
+    /// before the first attempt has failed.
+    pub fn connect_error(&self, peer: NodeId) -> Option<ConnectError> {
+        self.node.connect_error(peer)
     }
 
-    /// Who came and was turned away.
-    pub fn strangers(&self) -> Strangers {
-        self.node.strangers()
+    /// Returns the number of rejected connections and the last of them.
+    pub fn rejected(&self) -> RejectedPeers {
+        self.node.rejected()
     }
 
-    /// Whether the files of certificates could be read when they had last changed.
+    /// Returns whether the certificate files were valid when they last changed.
     ///
     /// # Errors
-    /// Why not. Those of before are used.
-    pub fn certificates(&self) -> Result<(), TlsError> {
-        let failed = self.node.tls.as_ref().and_then(tls::Store::failed);
-        failed.map_or(Ok(()), Err)
+    /// [`TlsError`] of the last reload. The previous certificates stay in use.
+    pub fn certificate_status(&self) -> Result<(), TlsError> {
+        let error = self.node.tls.as_ref().and_then(tls::CertificateStore::last_error);
+        error.map_or(Ok(()), Err)
     }
 
-    /// Reads the files of certificates now, for connections to come. They are read without it too, when they
-    /// have changed.
+    /// Reloads the certificate files now, for new connections. Changed files are also reloaded without
+    /// this call, at the next connection.
     ///
     /// # Errors
-    /// Why they cannot be used. Those of before are.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        self.node.tls.as_ref().map_or(Ok(()), tls::Store::reload)
+    /// [`TlsError`] if the files are invalid. The previous certificates stay in use.
+    pub fn reload_certificates(&self) -> Result<(), TlsError> {
+        self.node.tls.as_ref().map_or(Ok(()), tls::CertificateStore::reload)
     }
 }
 
@@ -213,25 +219,26 @@ impl Receiving<Item> for Grpc {
 
     fn arrival(&mut self, item: Item) -> Option<Arrival> {
         match item {
-            Item::Up(link) => {
-                let peer = link.peer;
-                self.peers.insert(peer, link);
+            Item::Up(connection) => {
+                let peer = connection.peer;
+                self.peers.insert(peer, connection);
                 Some(Arrival::Up { peer })
             }
-            Item::Frame(link, frame) => {
-                link.seat.give_room(frame.len());
-                Some(Arrival::Frame { peer: link.peer, frame })
+            Item::Frame(connection, frame) => {
+                connection.slot.free_inbox(frame.len());
+                Some(Arrival::Frame { peer: connection.peer, frame })
             }
-            // Of a connection that is no more, if it is not the same.
-            Item::Room(link) => {
-                let current = self.peers.get(&link.peer)?;
-                Arc::ptr_eq(current, &link).then_some(Arrival::Room { peer: link.peer })
+            // Ignored if the connection has been replaced in the meantime.
+            Item::Writable(connection) => {
+                let current = self.peers.get(&connection.peer)?;
+                Arc::ptr_eq(current, &connection).then_some(Arrival::Room { peer: connection.peer })
             }
-            Item::Down(link, loss, turn) => {
-                self.peers.remove(&link.peer);
-                // The next connection may be up from here on.
-                drop(turn);
-                Some(Arrival::Down { peer: link.peer, loss })
+            Item::Down(connection, loss, permit) => {
+                self.peers.remove(&connection.peer);
+                // INVARIANT: the permit lives until here, so that the next connection of this peer
+                // comes up only after the program has received this `Down`.
+                drop(permit);
+                Some(Arrival::Down { peer: connection.peer, loss })
             }
         }
     }
@@ -248,7 +255,7 @@ impl Transport for Grpc {
             reconnects: true,
             survives_loss: true,
             encrypted: options.tls.is_some(),
-            ..Capabilities::new(options.longest_frame, options.underway())
+            ..Capabilities::new(options.longest_frame, options.max_in_flight())
         }
     }
 
@@ -257,13 +264,13 @@ impl Transport for Grpc {
         if self.running.is_none() {
             return refuse(frame, SendError::Closed);
         }
-        let Some(link) = self.peers.get(&to) else { return refuse(frame, SendError::NotUp) };
+        let Some(connection) = self.peers.get(&to) else { return refuse(frame, SendError::NotUp) };
         let (len, longest) = (frame.len(), self.node.options.longest_frame);
         if len > longest {
             return refuse(frame, SendError::TooLong { len, longest });
         }
-        let put = link.outbox.put(frame.into());
-        put.or_else(|(frame, error)| refuse(frame.into(), error))
+        let pushed = connection.send_queue.push(frame.into());
+        pushed.or_else(|(frame, error)| refuse(frame.into(), error))
     }
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
@@ -287,18 +294,18 @@ impl Transport for Grpc {
         let Running { inbox, runtime, phase, listening, alive, mut ended } = running;
         self.peers.clear();
         drop(inbox);
-        phase.send_replace(Phase::Closing);
-        // By a channel, as a thread of another runtime may not wait for a future.
+        phase.send_replace(Phase::Draining);
+        // The caller waits on a channel: a thread of another tokio runtime may not use `block_on`.
         let (done, is_done) = std::sync::mpsc::channel();
         runtime.spawn(async move {
             if let Some(listening) = listening {
-                // It comes to its end, or has.
+                // Ends in the phase `Draining`; the health service then reports `NOT_SERVING`.
                 let _ = listening.await;
             }
             drop(alive);
             if tokio::time::timeout(patience, ended.recv()).await.is_err() {
-                phase.send_replace(Phase::Leaving);
-                let _ = tokio::time::timeout(GOODBYE, ended.recv()).await;
+                phase.send_replace(Phase::Terminating);
+                let _ = tokio::time::timeout(TERMINATE_LIMIT, ended.recv()).await;
             }
             let _ = done.send(());
         });

@@ -1,4 +1,4 @@
-//! What the tasks of a node share.
+//! State that the tasks of a node share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -8,138 +8,156 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::error::{StartError, Strangers, Trouble};
-use super::io::{End, Party};
-use super::options::Options;
-use super::outbox::Outbox;
-use super::tls::Store;
-use super::wire::{Frames, HEAD, Hello};
+use super::conn_state::{ConnState, StreamEnd};
+use super::error::{ConnectError, RejectedPeers, StartError};
+use super::options::GrpcOptions;
+use super::send_queue::SendQueue;
+use super::tls::CertificateStore;
+use super::wire::{FrameCodec, Hello, MAX_PREFIX_LEN};
 use crate::frame::Frame;
 use crate::inbox::Slot;
 use crate::rooms::Rooms;
 use crate::transport::{Loss, NodeId};
 
-/// Between two times that people are told of strangers, and of the same one with the same trouble.
-const QUIET: Duration = Duration::from_secs(5);
-const LONG_QUIET: Duration = Duration::from_secs(300);
+/// Shortest time between two warnings about rejected connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
+/// Shortest time between two equal warnings: same address, same error.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(300);
 
-/// A stranger of whom people were told.
-#[derive(Debug)]
-struct Told {
-    at: Instant,
-    address: IpAddr,
-    trouble: Trouble,
+/// Limits how often rejected connections are logged, as anybody can cause them at any rate.
+#[derive(Debug, Default)]
+struct LogThrottle {
+    /// Time, address and error of the last warning.
+    last: Option<(Instant, IpAddr, ConnectError)>,
 }
 
-/// What an inbox counts of a frame beyond its bytes, so that empty ones are bounded too.
-const COST: usize = 64;
+impl LogThrottle {
+    /// Whether this rejection is to be logged as a warning.
+    fn admits(&mut self, address: IpAddr, error: &ConnectError) -> bool {
+        let is_due = self.last.as_ref().is_none_or(|(at, last_address, last_error)| {
+            let is_new = (*last_address, last_error) != (address, error);
+            at.elapsed() >= if is_new { LOG_INTERVAL } else { REPEAT_INTERVAL }
+        });
+        if is_due {
+            self.last = Some((Instant::now(), address, error.clone()));
+        }
+        is_due
+    }
+}
 
-/// How far a node is from its end.
+/// Bytes by which a frame in an inbox counts for more than its length, so that the number of empty
+/// frames is bounded too.
+const FRAME_OVERHEAD: usize = 64;
+
+/// Phase of a node's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Open,
-    /// It hands on what it has.
-    Closing,
-    /// It says goodbye, whatever it has.
-    Leaving,
+    /// The node sends the frames in its queues and accepts no more.
+    Draining,
+    /// The node ends its connections, whatever is queued.
+    Terminating,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
     pub id: NodeId,
-    pub options: Options,
-    pub tls: Option<Store>,
+    pub options: GrpcOptions,
+    pub tls: Option<CertificateStore>,
     pub inbox: Slot<Item>,
     pub rooms: Arc<Rooms>,
     pub phase: watch::Receiver<Phase>,
-    /// Cloned by each connection, so that the other end hears when there are none.
+    /// Upgraded by each connection for as long as it lives, so that the receiver ends after the last.
     pub alive: mpsc::WeakSender<()>,
-    seats: Mutex<BTreeMap<NodeId, Arc<Seat>>>,
-    troubles: Mutex<BTreeMap<NodeId, Trouble>>,
-    strangers: Mutex<Strangers>,
-    /// The last of them that people were told of.
-    told: Mutex<Option<Told>>,
-    /// Connections of those who have not said who they are, the oldest first.
-    waiting: Mutex<VecDeque<Arc<Party>>>,
+    slots: Mutex<BTreeMap<NodeId, Arc<PeerSlot>>>,
+    /// Last error of each peer that this node connects to and that is not up.
+    connect_errors: Mutex<BTreeMap<NodeId, ConnectError>>,
+    rejected: Mutex<RejectedPeers>,
+    log_throttle: Mutex<LogThrottle>,
+    /// Connections that have sent no hello, the oldest first.
+    pending: Mutex<VecDeque<Arc<ConnState>>>,
 }
 
-/// What lies in the inbox.
+/// Item of the inbox.
 #[derive(Debug)]
 pub(super) enum Item {
-    Up(Arc<Link>),
-    Frame(Arc<Link>, Frame),
-    Room(Arc<Link>),
-    /// With the turn of the peer: its next connection is not up before the program has heard of this end.
-    Down(Arc<Link>, Loss, OwnedSemaphorePermit),
+    Up(Arc<Connection>),
+    Frame(Arc<Connection>, Frame),
+    Writable(Arc<Connection>),
+    /// Contains the permit of the peer's slot: the next connection comes up only after the program
+    /// has received this item.
+    Down(Arc<Connection>, Loss, OwnedSemaphorePermit),
 }
 
-/// A connection, from its hello on.
+/// A connection to a peer, from its hello on.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub peer: NodeId,
-    pub outbox: Outbox,
-    pub seat: Arc<Seat>,
-    /// Which one of the peer it is.
+    pub send_queue: SendQueue,
+    pub slot: Arc<PeerSlot>,
+    /// Position among the connections of this peer, from 1.
     number: u64,
 }
 
-impl Link {
-    /// Until the peer has a later one. Then this one goes.
+impl Connection {
+    /// Completes when the peer has a newer connection. This one then ends.
     pub async fn replaced(&self) {
-        let mut newest = self.seat.newest.subscribe();
-        // The seat has the sender.
+        let mut newest = self.slot.newest.subscribe();
+        // Fails only without a sender, and the slot owns the sender.
         let _ = newest.wait_for(|&newest| newest > self.number).await;
     }
 }
 
-/// A peer, over all its connections: so a peer that comes again and again has no more room than one that
-/// stays.
+/// State of a peer that its successive connections share.
+///
+/// A peer that reconnects again and again therefore has no more inbox space than one that stays.
 #[derive(Debug)]
-pub(super) struct Seat {
-    /// Had by the connection that is up.
-    pub turn: Arc<Semaphore>,
-    /// Bytes of room in the inbox.
-    room: Semaphore,
-    most: usize,
-    /// Number of the connection that came last.
+pub(super) struct PeerSlot {
+    /// Permit of the connection that is up.
+    pub up: Arc<Semaphore>,
+    /// Free bytes of the inbox.
+    inbox: Semaphore,
+    max_inbox_bytes: usize,
+    /// Number of the newest connection.
     newest: watch::Sender<u64>,
 }
 
-impl Seat {
-    fn new(options: &Options) -> Self {
-        let most = options.inbox_bytes as usize;
-        let (turn, room) = (Arc::new(Semaphore::new(1)), Semaphore::new(most));
-        Self { turn, room, most, newest: watch::Sender::new(0) }
+impl PeerSlot {
+    fn new(options: &GrpcOptions) -> Self {
+        let max_inbox_bytes = options.inbox_bytes as usize;
+        let (up, inbox) = (Arc::new(Semaphore::new(1)), Semaphore::new(max_inbox_bytes));
+        Self { up, inbox, max_inbox_bytes, newest: watch::Sender::new(0) }
     }
 
-    fn cost(&self, frame: usize) -> u32 {
-        let cost = frame.saturating_add(COST).min(self.most);
-        u32::try_from(cost).expect("the most is 32 bits")
+    /// Inbox bytes that a frame of `len` bytes counts for: at most the whole inbox, so that a frame
+    /// longer than the inbox still fits into an empty one.
+    fn cost(&self, len: usize) -> u32 {
+        let cost = len.saturating_add(FRAME_OVERHEAD).min(self.max_inbox_bytes);
+        u32::try_from(cost).expect("the inbox size is a u32")
     }
 
-    /// Waits for room for a frame.
-    pub async fn take_room(&self, frame: usize) {
-        let room = self.room.acquire_many(self.cost(frame)).await;
-        room.expect("nobody closes it").forget();
+    /// Waits until a frame of `len` bytes fits into the inbox and reserves its space.
+    pub async fn reserve_inbox(&self, len: usize) {
+        let permits = self.inbox.acquire_many(self.cost(len)).await;
+        permits.expect("the semaphore is never closed").forget();
     }
 
-    pub fn give_room(&self, frame: usize) {
-        self.room.add_permits(self.cost(frame) as usize);
+    /// Returns the space of a frame that the program has taken.
+    pub fn free_inbox(&self, len: usize) {
+        self.inbox.add_permits(self.cost(len) as usize);
     }
 }
 
 impl Node {
     pub fn new(
         id: NodeId,
-        options: Options,
+        options: GrpcOptions,
         inbox: Slot<Item>,
         phase: watch::Receiver<Phase>,
         alive: mpsc::WeakSender<()>,
     ) -> Result<Self, StartError> {
-        let tls = options.tls.clone().map(Store::new).transpose()?;
+        let tls = options.tls.clone().map(CertificateStore::new).transpose()?;
         let rooms = Arc::new(Rooms::new(options.spare_bytes));
-        let (seats, troubles) = Default::default();
-        let (strangers, waiting) = Default::default();
         Ok(Self {
             id,
             options,
@@ -148,130 +166,120 @@ impl Node {
             rooms,
             phase,
             alive,
-            seats,
-            troubles,
-            strangers,
-            told: Mutex::default(),
-            waiting,
+            slots: Mutex::default(),
+            connect_errors: Mutex::default(),
+            rejected: Mutex::default(),
+            log_throttle: Mutex::default(),
+            pending: Mutex::default(),
         })
     }
 
+    /// Encodes the hello of this node to `to`.
     pub fn hello(&self, to: NodeId) -> Bytes {
         let longest_frame = self.options.longest_frame as u64;
         Hello { from: self.id, to, longest_frame }.encode()
     }
 
-    pub fn codec(&self) -> Frames {
-        Frames { longest: self.options.longest_frame, rooms: Arc::clone(&self.rooms) }
+    pub fn codec(&self) -> FrameCodec {
+        FrameCodec { longest: self.options.longest_frame, rooms: Arc::clone(&self.rooms) }
     }
 
+    /// Longest protobuf message, in bytes.
     pub fn longest_message(&self) -> usize {
-        self.options.longest_frame + HEAD
+        self.options.longest_frame + MAX_PREFIX_LEN
     }
 
-    /// A connection to `peer`, which has that seat; nobody has heard of it yet. It takes the place of earlier ones.
-    pub fn link(&self, peer: NodeId, seat: Arc<Seat>) -> Arc<Link> {
-        let Options { queue_frames, queue_bytes, .. } = self.options;
-        let outbox = Outbox::new(queue_frames, queue_bytes, self.hello(peer));
+    /// Creates the state of a new connection to `peer`, which is not up yet. It replaces the earlier
+    /// connections of that slot.
+    pub fn new_connection(&self, peer: NodeId, slot: Arc<PeerSlot>) -> Arc<Connection> {
+        let GrpcOptions { queue_frames, queue_bytes, .. } = self.options;
+        let send_queue = SendQueue::new(queue_frames, queue_bytes, self.hello(peer));
         let mut number = 0;
-        seat.newest.send_modify(|newest| {
+        slot.newest.send_modify(|newest| {
             *newest += 1;
             number = *newest;
         });
-        Arc::new(Link { peer, outbox, seat, number })
+        Arc::new(Connection { peer, send_queue, slot, number })
     }
 
-    /// Where a peer sits, over all its connections.
+    /// Returns the slot of a peer; creates it if the peer has none.
     ///
     /// # Errors
-    /// [`Trouble::TooMany`], if there is none left.
-    pub fn seat(&self, peer: NodeId) -> Result<Arc<Seat>, Trouble> {
-        let mut seats = lock(&self.seats);
-        if let Some(seat) = seats.get(&peer) {
-            return Ok(Arc::clone(seat));
+    /// [`ConnectError::TooManyPeers`] if all slots are in use.
+    pub fn slot(&self, peer: NodeId) -> Result<Arc<PeerSlot>, ConnectError> {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(&peer) {
+            return Ok(Arc::clone(slot));
         }
-        let most = self.options.most_peers;
-        if seats.len() >= most {
-            // Of those who are gone.
-            seats.retain(|_, seat| Arc::strong_count(seat) > 1);
+        let limit = self.options.max_peers;
+        if slots.len() >= limit {
+            // Frees the slots of peers without a connection: only this map refers to them.
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
-        if seats.len() >= most {
-            return Err(Trouble::TooMany { most });
+        if slots.len() >= limit {
+            return Err(ConnectError::TooManyPeers { limit });
         }
-        let seat = Arc::new(Seat::new(&self.options));
-        seats.insert(peer, Arc::clone(&seat));
-        Ok(seat)
+        let slot = Arc::new(PeerSlot::new(&self.options));
+        slots.insert(peer, Arc::clone(&slot));
+        Ok(slot)
     }
 
-    /// Notes what keeps a peer away, or that nothing does. Says it, where it is new.
-    pub fn note(&self, peer: NodeId, trouble: Option<Trouble>) {
-        let mut troubles = lock(&self.troubles);
-        match trouble {
-            None => drop(troubles.remove(&peer)),
-            Some(trouble) if troubles.get(&peer) == Some(&trouble) => {}
-            Some(trouble) => {
-                tracing::warn!(node = self.id.0, peer = peer.0, %trouble, "no connection");
-                troubles.insert(peer, trouble);
+    /// Records why a peer cannot be connected to, or `None` once it is up. Logs a new reason.
+    pub fn set_connect_error(&self, peer: NodeId, error: Option<ConnectError>) {
+        let mut errors = lock(&self.connect_errors);
+        match error {
+            None => drop(errors.remove(&peer)),
+            Some(error) if errors.get(&peer) == Some(&error) => {}
+            Some(error) => {
+                tracing::warn!(node = self.id.0, peer = peer.0, %error, "cannot connect");
+                errors.insert(peer, error);
             }
         }
     }
 
-    pub fn trouble(&self, peer: NodeId) -> Option<Trouble> {
-        lock(&self.troubles).get(&peer).cloned()
+    pub fn connect_error(&self, peer: NodeId) -> Option<ConnectError> {
+        lock(&self.connect_errors).get(&peer).cloned()
     }
 
-    /// Notes that somebody was turned away, once, for the reason that lies deepest.
-    pub fn refused(&self, party: &Party, trouble: Trouble) {
-        if !party.refuse() {
+    /// Counts and logs a rejected connection, once per connection. An error of its byte stream takes
+    /// precedence over `error`, as it is the cause.
+    pub fn record_rejection(&self, state: &ConnState, error: ConnectError) {
+        if !state.count_rejection() {
             return;
         }
-        let trouble = match party.end() {
-            Some(End::Failed(trouble)) => trouble,
-            Some(End::Over) | None => trouble,
+        let error = match state.end() {
+            Some(StreamEnd::Failed(cause)) => cause,
+            Some(StreamEnd::Eof) | None => error,
         };
-        if self.tells(party.address.ip(), &trouble) {
-            tracing::warn!(node = self.id.0, address = %party.address, %trouble, "turned away");
+        if lock(&self.log_throttle).admits(state.address.ip(), &error) {
+            tracing::warn!(node = self.id.0, address = %state.address, %error, "connection rejected");
         } else {
-            tracing::debug!(node = self.id.0, address = %party.address, %trouble, "turned away");
+            tracing::debug!(node = self.id.0, address = %state.address, %error, "connection rejected");
         }
-        let mut strangers = lock(&self.strangers);
-        strangers.refused += 1;
-        strangers.last = Some((party.address, trouble));
+        let mut rejected = lock(&self.rejected);
+        rejected.count += 1;
+        rejected.last = Some((state.address, error));
     }
 
-    /// Whether people are to be told: of what is new, and of that once in a while alone, as strangers may come as often
-    /// as they like.
-    fn tells(&self, address: IpAddr, trouble: &Trouble) -> bool {
-        let mut told = lock(&self.told);
-        let is_due = told.as_ref().is_none_or(|last| {
-            let is_new = (last.address, &last.trouble) != (address, trouble);
-            last.at.elapsed() >= if is_new { QUIET } else { LONG_QUIET }
-        });
-        if is_due {
-            *told = Some(Told { at: Instant::now(), address, trouble: trouble.clone() });
-        }
-        is_due
+    pub fn rejected(&self) -> RejectedPeers {
+        lock(&self.rejected).clone()
     }
 
-    pub fn strangers(&self) -> Strangers {
-        lock(&self.strangers).clone()
-    }
-
-    /// One more who has not said who it is. Of too many the one who came first has to go.
-    pub fn wait_for(&self, party: &Arc<Party>) {
-        let mut waiting = lock(&self.waiting);
-        waiting.retain(|party| party.waits());
-        if waiting.len() >= self.options.strangers
-            && let Some(first) = waiting.pop_front()
+    /// Adds a connection that has sent no hello. If there are too many, evicts the oldest.
+    pub fn add_pending(&self, state: &Arc<ConnState>) {
+        let mut pending = lock(&self.pending);
+        pending.retain(|state| state.is_pending());
+        if pending.len() >= self.options.max_unauthenticated
+            && let Some(oldest) = pending.pop_front()
         {
-            first.dismiss();
+            oldest.evict();
         }
-        waiting.push_back(Arc::clone(party));
+        pending.push_back(Arc::clone(state));
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done under these locks.
+    // No code panics between two changes under these locks, so a poisoned value is consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -279,11 +287,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::net::SocketAddr;
 
-    use super::super::io::Rank;
+    use super::super::conn_state::AuthState;
     use super::*;
     use crate::inbox::inbox;
 
-    fn node(options: Options) -> Node {
+    fn node(options: GrpcOptions) -> Node {
         let (slot, _) = inbox();
         let alive = mpsc::channel(1).0.downgrade();
         let phase = watch::Sender::new(Phase::Open).subscribe();
@@ -291,34 +299,34 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_bounded_and_those_who_are_gone_make_room() {
-        let node = node(Options { most_peers: 2, ..Options::default() });
-        let [first, _second] = [1, 2].map(|peer| node.seat(NodeId(peer)).unwrap());
-        assert_eq!(node.seat(NodeId(3)).unwrap_err(), Trouble::TooMany { most: 2 });
-        assert!(node.seat(NodeId(1)).is_ok(), "it has one");
+    fn peers_are_bounded_and_disconnected_ones_free_their_slots() {
+        let node = node(GrpcOptions { max_peers: 2, ..GrpcOptions::default() });
+        let [first, _second] = [1, 2].map(|peer| node.slot(NodeId(peer)).unwrap());
+        assert_eq!(node.slot(NodeId(3)).unwrap_err(), ConnectError::TooManyPeers { limit: 2 });
+        assert!(node.slot(NodeId(1)).is_ok(), "it has one");
         drop(first);
-        assert!(node.seat(NodeId(3)).is_ok());
+        assert!(node.slot(NodeId(3)).is_ok());
     }
 
     #[test]
-    fn of_too_many_strangers_the_first_goes() {
-        let node = node(Options { strangers: 2, ..Options::default() });
+    fn the_oldest_unauthenticated_connection_is_evicted() {
+        let node = node(GrpcOptions { max_unauthenticated: 2, ..GrpcOptions::default() });
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let parties = [(); 4].map(|()| Party::new(address, Rank::Stranger));
-        node.wait_for(&parties[0]);
-        node.wait_for(&parties[1]);
-        parties[0].rise(Rank::Peer);
-        node.wait_for(&parties[2]);
-        node.wait_for(&parties[3]);
-        let waiting = lock(&node.waiting);
-        let left = [&parties[2], &parties[3]];
-        assert!(waiting.iter().zip(left).all(|(party, expected)| Arc::ptr_eq(party, expected)));
-        assert_eq!(waiting.len(), 2);
+        let states = [(); 4].map(|()| ConnState::new(address, AuthState::Unauthenticated));
+        node.add_pending(&states[0]);
+        node.add_pending(&states[1]);
+        states[0].promote(AuthState::Peer);
+        node.add_pending(&states[2]);
+        node.add_pending(&states[3]);
+        let pending = lock(&node.pending);
+        let left = [&states[2], &states[3]];
+        assert!(pending.iter().zip(left).all(|(state, expected)| Arc::ptr_eq(state, expected)));
+        assert_eq!(pending.len(), 2);
     }
 
     #[test]
-    fn a_frame_costs_more_than_its_bytes_and_no_more_than_there_is() {
-        let seat = Seat::new(&Options { inbox_bytes: 1000, ..Options::default() });
-        assert_eq!([0, 100, 1000, usize::MAX].map(|len| seat.cost(len)), [64, 164, 1000, 1000]);
+    fn a_frame_costs_more_than_its_bytes_and_at_most_the_inbox() {
+        let slot = PeerSlot::new(&GrpcOptions { inbox_bytes: 1000, ..GrpcOptions::default() });
+        assert_eq!([0, 100, 1000, usize::MAX].map(|len| slot.cost(len)), [64, 164, 1000, 1000]);
     }
 }

@@ -1,4 +1,4 @@
-//! What can be chosen, and what it may be.
+//! Options of a node and their validation.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,129 +8,133 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::Endpoint;
 
 use super::error::StartError;
-use super::wire::HEAD;
+use super::wire::MAX_PREFIX_LEN;
 use crate::transport::NodeId;
 
-/// What hyper holds of a stream beyond the window, at most.
-const HYPER: usize = 1 << 20;
-/// Most bytes that tonic gathers of short frames before they go.
-const GATHERED: usize = 32 << 10;
+/// Upper bound of the bytes that hyper buffers for a stream beyond its window.
+const HYPER_BUFFER: usize = 1 << 20;
+/// Upper bound of the bytes of short frames that tonic collects before it sends them.
+const TONIC_BUFFER: usize = 32 << 10;
 
-/// Where nodes are, how they know each other, and bounds.
+/// Options of a [`Grpc`](super::Grpc) node: addresses, peers, certificates and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 #[non_exhaustive]
-pub struct Options {
-    /// Where to listen, as `host:port`; port 0 for any that is free. None for a node that only connects.
+pub struct GrpcOptions {
+    /// Address to listen on, as `host:port`; port 0 for any free one. `None` for a node that only
+    /// connects.
     pub listen: Option<String>,
-    /// Who the others are. Those with larger numbers come by themselves and need not stand here, unless
-    /// [`known_only`](Self::known_only).
+    /// Other nodes. Those with larger numbers connect to this node and need no entry, unless
+    /// [`allowlist_only`](Self::allowlist_only) is set.
     pub peers: BTreeMap<NodeId, Peer>,
-    /// Whether who is not among the peers is turned away.
-    pub known_only: bool,
-    /// Certificates; none for connections that everybody on the way can read.
+    /// Rejects nodes that are not in [`peers`](Self::peers).
+    pub allowlist_only: bool,
+    /// Certificates. `None` for unencrypted connections.
     pub tls: Option<Tls>,
-    /// Longest frame, in bytes, the same at all nodes.
+    /// Longest frame, in bytes. All nodes must have the same value.
     pub longest_frame: usize,
-    /// Frames that wait to go to a peer, at most.
+    /// Maximum number of frames queued for one peer.
     pub queue_frames: usize,
-    /// Their bytes, at most; one frame may be longer.
+    /// Maximum bytes queued for one peer; a single frame may be longer.
     pub queue_bytes: usize,
-    /// Bytes of a peer that have come and that the program has not taken, at most, where each frame counts
-    /// 64 more than it has; one frame may be longer.
+    /// Maximum bytes received from one peer that the program has not taken yet. Each frame counts
+    /// as 64 bytes more than its length; a single frame may be longer.
     pub inbox_bytes: u32,
-    /// Window of HTTP/2, in bytes: what a peer may have on its way. At least speed times round trip, where
-    /// the line is to be full.
+    /// HTTP/2 window per peer, in bytes. To fill a line it has to be at least the line's bandwidth
+    /// times its round-trip time.
     pub window: u32,
-    /// Peers at a time, at most.
-    pub most_peers: usize,
-    /// Connections at a time that have said no hello, at most; of more the oldest is ended.
-    pub strangers: usize,
-    /// How long a connection may take, from the first packet to the hello.
-    pub hello: Duration,
-    /// After so long without anything of a peer it is asked whether it is there.
-    pub ping: Duration,
-    /// How long it may take to answer that.
-    pub pong: Duration,
-    /// How long to wait before a second attempt to connect; of each further one twice as long, half of it at
+    /// Maximum number of peers at a time.
+    pub max_peers: usize,
+    /// Maximum number of connections at a time that have sent no hello. One more closes the oldest.
+    pub max_unauthenticated: usize,
+    /// Time limit from the first packet of a connection to its hello.
+    pub handshake_timeout: Duration,
+    /// Idle time after which a peer is sent an HTTP/2 ping.
+    pub keepalive_interval: Duration,
+    /// Time limit for the answer to a ping.
+    pub keepalive_timeout: Duration,
+    /// Wait before the second attempt to connect. It doubles with each attempt, and half of it is
     /// random.
-    pub backoff: Duration,
-    /// The longest wait between attempts.
-    pub longest_backoff: Duration,
-    /// Bytes of released frames that are kept for use again, at most.
+    pub initial_backoff: Duration,
+    /// Longest wait between attempts to connect.
+    pub max_backoff: Duration,
+    /// Maximum bytes of released frames that are kept for reuse.
     pub spare_bytes: usize,
-    /// Threads of the node's own. One moves about a GB a second, or half of it with TLS.
+    /// Number of threads of the node. One moves about 1 GB/s, or half of that with TLS.
     pub threads: usize,
 }
 
-impl Default for Options {
-    /// Any port on the loopback, no peers, no TLS; 16 MiB a frame, queues, inboxes and windows of 16 MiB a
-    /// peer; 4,096 peers, 64 strangers for 5 seconds; a dead line is seen within 2 seconds, and tried again
-    /// after 50 ms to 2 s.
+impl Default for GrpcOptions {
+    /// Any port on the loopback, no peers, no TLS. Frames, queues, inboxes and windows of 16 MiB per
+    /// peer; 4,096 peers; 64 unauthenticated connections for at most 5 s. A dead connection is
+    /// detected within 2 s and retried after 50 ms to 2 s.
     fn default() -> Self {
         Self {
             listen: Some("127.0.0.1:0".to_owned()),
             peers: BTreeMap::new(),
-            known_only: false,
+            allowlist_only: false,
             tls: None,
             longest_frame: 16 << 20,
             queue_frames: 256,
             queue_bytes: 16 << 20,
             inbox_bytes: 16 << 20,
             window: 16 << 20,
-            most_peers: 1 << 12,
-            strangers: 64,
-            hello: Duration::from_secs(5),
-            ping: Duration::from_millis(500),
-            pong: Duration::from_millis(1500),
-            backoff: Duration::from_millis(50),
-            longest_backoff: Duration::from_secs(2),
+            max_peers: 1 << 12,
+            max_unauthenticated: 64,
+            handshake_timeout: Duration::from_secs(5),
+            keepalive_interval: Duration::from_millis(500),
+            keepalive_timeout: Duration::from_millis(1500),
+            initial_backoff: Duration::from_millis(50),
+            max_backoff: Duration::from_secs(2),
             spare_bytes: 16 << 20,
             threads: 1,
         }
     }
 }
 
-/// Where a peer is, and how it is known.
+/// Address and certificate name of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 #[non_exhaustive]
 pub struct Peer {
-    /// As `host:port`; the name is resolved anew at each attempt. Used if its number is the smaller one.
+    /// Address as `host:port`. The name is resolved at each attempt. Only used for peers with
+    /// smaller numbers, as this node connects to those.
     pub address: Option<String>,
-    /// A DNS name or IP address that its certificate has to have. If none, that of a node that is connected
-    /// to has to have the host of its address, and that of one that connects need only be of the authority:
-    /// then any node that has a certificate can take any number.
+    /// DNS name or IP address that the peer's certificate must have. If `None`, the certificate of a
+    /// peer that this node connects to must have the host of its address; a peer that connects to
+    /// this node needs any certificate of the authority, so any node with one can take any number.
     pub name: Option<String>,
 }
 
 impl Peer {
-    /// At `host:port`.
+    /// A peer at `host:port`.
     pub fn at(address: impl Into<String>) -> Self {
         Self { address: Some(address.into()), name: None }
     }
 
-    /// The same, whose certificate has to have this name.
-    #[must_use]
+    /// Sets the name that the peer's certificate must have.
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 }
 
-/// Files of PEM. They are read again, for new connections, when they have changed.
+/// PEM files of a node's certificate. They are reloaded for new connections when they have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 #[non_exhaustive]
 pub struct Tls {
-    /// Certificates of the authorities that the others' certificates are of.
+    /// Certificates of the authorities that this node trusts.
     pub authority: PathBuf,
-    /// This node's certificate, and those between it and the authority.
+    /// Certificate of this node, followed by any intermediate certificates.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
-    /// Whether who connects has to have a certificate too. All nodes have to agree.
+    /// Whether the connecting side needs a certificate too. All nodes must have the same value.
     pub mutual: bool,
 }
 
 impl Tls {
-    /// Of these files, where both sides have to have a certificate.
+    /// Uses these files, with certificates required on both sides.
     pub fn new(
         authority: impl Into<PathBuf>,
         certificate: impl Into<PathBuf>,
@@ -141,88 +145,109 @@ impl Tls {
     }
 }
 
-impl Options {
-    /// What may be underway to one peer: what waits here, what hyper, the sockets and tonic hold, and what
-    /// waits there. A window bounds the sockets too, as it is given back when what was in it is read.
-    pub(super) fn underway(&self) -> usize {
-        let on_the_way = self.window as usize + HYPER + 2 * GATHERED;
-        // Two chunks at the sender, of which each may be one frame; one that is read; one that waits to be
-        // put into the inbox.
-        let frames = 4 * (self.longest_frame + HEAD);
+impl GrpcOptions {
+    /// Upper bound of the bytes in flight to one peer: the send queue, the buffers of hyper, tonic
+    /// and the sockets, and the inbox of the peer.
+    ///
+    /// The window bounds the socket buffers too, because the receiver extends it only after it has
+    /// read the bytes.
+    pub(super) fn max_in_flight(&self) -> usize {
+        let on_the_way = self.window as usize + HYPER_BUFFER + 2 * TONIC_BUFFER;
+        // Two chunks at the sender, each of which may be a single frame; one frame being read; one
+        // that waits for space in the inbox.
+        let frames = 4 * (self.longest_frame + MAX_PREFIX_LEN);
         self.queue_bytes
             .saturating_add(self.inbox_bytes as usize)
             .saturating_add(on_the_way)
             .saturating_add(frames)
     }
 
+    /// Checks the options of node `id`.
+    ///
+    /// # Errors
+    /// [`StartError::Option`] for the first invalid option.
     pub(super) fn check(&self, id: NodeId) -> Result<(), StartError> {
-        let wrong = |name, why: &str| Err(StartError::Option { name, why: why.to_owned() });
+        self.check_limits()?;
+        let wrong = |name, reason: &str| Err(invalid(name, reason));
+        if self.listen.is_none() && self.peers.range(..id).all(|(_, peer)| peer.address.is_none()) {
+            let reason = "this node neither listens nor connects: give it an address, or that of a \
+                          peer with a smaller number";
+            return wrong("listen", reason);
+        }
+        if self.allowlist_only && self.peers.keys().all(|&peer| peer == id) {
+            return wrong(
+                "allowlist_only",
+                "the allowlist is empty: add entries to `peers`, or unset it",
+            );
+        }
+        self.peers.iter().try_for_each(|(&id, peer)| self.check_peer(id, peer))
+    }
+
+    fn check_limits(&self) -> Result<(), StartError> {
+        let wrong = |name, reason: &str| Err(invalid(name, reason));
         let numbers = [
             ("longest_frame", self.longest_frame),
             ("queue_frames", self.queue_frames),
             ("queue_bytes", self.queue_bytes),
             ("inbox_bytes", self.inbox_bytes as usize),
-            ("most_peers", self.most_peers),
-            ("strangers", self.strangers),
+            ("max_peers", self.max_peers),
+            ("max_unauthenticated", self.max_unauthenticated),
             ("threads", self.threads),
         ];
         for (name, number) in numbers {
             if number == 0 {
-                return wrong(name, "it is 0: give it 1 or more");
+                return wrong(name, "must be at least 1");
             }
         }
         let times = [
-            ("hello", self.hello),
-            ("ping", self.ping),
-            ("pong", self.pong),
-            ("backoff", self.backoff),
-            ("longest_backoff", self.longest_backoff),
+            ("handshake_timeout", self.handshake_timeout),
+            ("keepalive_interval", self.keepalive_interval),
+            ("keepalive_timeout", self.keepalive_timeout),
+            ("initial_backoff", self.initial_backoff),
+            ("max_backoff", self.max_backoff),
         ];
         for (name, time) in times {
             if time.is_zero() {
-                return wrong(name, "it is no time: give it a millisecond or more");
+                return wrong(name, "must not be 0: set it to a millisecond or more");
             }
         }
-        if self.longest_frame > u32::MAX as usize - HEAD {
-            return wrong("longest_frame", "gRPC has no messages beyond 4 GiB: cut frames up");
+        if self.longest_frame > u32::MAX as usize - MAX_PREFIX_LEN {
+            return wrong(
+                "longest_frame",
+                "gRPC messages are shorter than 4 GiB: use shorter frames",
+            );
         }
-        // What HTTP/2 begins with, and the most that it can have.
+        // The initial window and the largest window of HTTP/2 (RFC 9113, 6.9).
         if !((1 << 16) - 1..1 << 31).contains(&self.window) {
-            return wrong("window", "HTTP/2 has windows of 65,535 to 2,147,483,647 bytes");
-        }
-        if self.listen.is_none() && self.peers.range(..id).all(|(_, peer)| peer.address.is_none()) {
-            let why = "this node listens nowhere and connects to nobody: give it an address, or that of \
-                       a peer with a smaller number";
-            return wrong("listen", why);
-        }
-        if self.known_only && self.peers.keys().all(|&peer| peer == id) {
-            return wrong("known_only", "no others are known: give `peers`, or let all come");
-        }
-        for (peer, Peer { address, name }) in &self.peers {
-            if let Some(address) = address
-                && (host(address).is_none() || endpoint(address).is_none())
-            {
-                let why = format!("{address:?} of {peer} is not of the form host:port");
-                return Err(StartError::Option { name: "peers", why });
-            }
-            match name {
-                Some(_) if self.tls.is_none() => {
-                    let why =
-                        format!("{peer} has a name, which only a certificate shows: give `tls`");
-                    return Err(StartError::Option { name: "peers", why });
-                }
-                Some(name) if ServerName::try_from(name.as_str()).is_err() => {
-                    let why = format!("{name:?} of {peer} is neither a DNS name nor an IP address");
-                    return Err(StartError::Option { name: "peers", why });
-                }
-                _ => {}
-            }
+            return wrong("window", "HTTP/2 windows have 65,535 to 2,147,483,647 bytes");
         }
         Ok(())
     }
+
+    fn check_peer(&self, id: NodeId, peer: &Peer) -> Result<(), StartError> {
+        let wrong = |reason: String| Err(StartError::Option { name: "peers", reason });
+        if let Some(address) = &peer.address
+            && (host(address).is_none() || endpoint(address).is_none())
+        {
+            return wrong(format!("address {address:?} of {id} is not of the form host:port"));
+        }
+        match &peer.name {
+            Some(_) if self.tls.is_none() => {
+                wrong(format!("{id} has a certificate name, which needs TLS: set the option `tls`"))
+            }
+            Some(name) if ServerName::try_from(name.as_str()).is_err() => {
+                wrong(format!("name {name:?} of {id} is neither a DNS name nor an IP address"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-/// The host of `host:port`, without the brackets of an IPv6 address.
+fn invalid(name: &'static str, reason: &str) -> StartError {
+    StartError::Option { name, reason: reason.to_owned() }
+}
+
+/// Returns the host of `host:port`, without the brackets of an IPv6 address.
 pub(super) fn host(address: &str) -> Option<&str> {
     let (host, port) = address.rsplit_once(':')?;
     port.parse::<u16>().ok()?;
@@ -231,10 +256,10 @@ pub(super) fn host(address: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Where tonic says that it goes.
+/// Returns the tonic endpoint of `host:port`.
 pub(super) fn endpoint(address: &str) -> Option<Endpoint> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
-    // And not what else a URI may have.
+    // Rejects the other parts of a URI, such as a path or a user name.
     let authority = endpoint.uri().authority().map(|authority| authority.as_str());
     (authority == Some(address)).then_some(endpoint)
 }
@@ -244,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_what_stands_before_the_port() {
+    fn host_strips_port_and_brackets() {
         assert_eq!(host("node-1.local:7000"), Some("node-1.local"));
         assert_eq!(host("[::1]:7000"), Some("::1"));
         for bad in ["", ":7000", "host", "host:", "host:70000", "host:x"] {
@@ -253,29 +278,32 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
-        let refused = |change: fn(&mut Options)| {
-            let mut options = Options::default();
+    fn invalid_options_are_reported() {
+        let refused = |change: fn(&mut GrpcOptions)| {
+            let mut options = GrpcOptions::default();
             change(&mut options);
             match options.check(NodeId(1)) {
-                Err(StartError::Option { name, why }) if !why.is_empty() => name,
+                Err(StartError::Option { name, reason }) if !reason.is_empty() => name,
                 other => panic!("{other:?}"),
             }
         };
-        assert!(Options::default().check(NodeId(1)).is_ok());
+        assert!(GrpcOptions::default().check(NodeId(1)).is_ok());
         assert_eq!(refused(|options| options.queue_frames = 0), "queue_frames");
-        assert_eq!(refused(|options| options.ping = Duration::ZERO), "ping");
+        assert_eq!(
+            refused(|options| options.keepalive_interval = Duration::ZERO),
+            "keepalive_interval"
+        );
         assert_eq!(refused(|options| options.longest_frame = 1 << 32), "longest_frame");
         assert_eq!(refused(|options| options.window = 1000), "window");
         assert_eq!(refused(|options| options.listen = None), "listen");
-        assert_eq!(refused(|options| options.known_only = true), "known_only");
-        let peer = |options: &mut Options, peer| drop(options.peers.insert(NodeId(0), peer));
+        assert_eq!(refused(|options| options.allowlist_only = true), "allowlist_only");
+        let peer = |options: &mut GrpcOptions, peer| drop(options.peers.insert(NodeId(0), peer));
         for bad in ["here", "a b:1", "a/b:1"] {
-            let mut options = Options::default();
+            let mut options = GrpcOptions::default();
             peer(&mut options, Peer::at(bad));
             assert!(options.check(NodeId(1)).is_err(), "{bad}");
         }
-        let mut options = Options::default();
+        let mut options = GrpcOptions::default();
         peer(&mut options, Peer::at("host:1").named("host"));
         assert!(options.check(NodeId(1)).is_err(), "a name without TLS");
         options.tls = Some(Tls::new("a", "b", "c"));

@@ -1,4 +1,4 @@
-//! The side that is connected to.
+//! The accepting side of a connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,48 +24,50 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 
-use super::connection::{Outgoing, reaches, words};
-use super::error::{StartError, Trouble};
-use super::io::{Bytestream, Party, Rank, Verdict, Watched};
-use super::node::{Link, Node, Phase};
+use super::conn_state::{AuthState, ConnState};
+use super::connection::{Outgoing, phase_reached, status_text};
+use super::error::{ConnectError, StartError};
+use super::node::{Connection, Node, Phase};
+use super::stream::{Bytestream, HandshakeTimeout, MonitoredStream};
 use super::tls::has_name;
 use super::wire::{Hello, METHOD, SERVICE};
 use crate::transport::NodeId;
 
-/// Connections that the system holds until they are taken.
+/// Length of the system's queue of connections that have not been accepted.
 const BACKLOG: u32 = 1024;
-/// Streams of one connection at a time: one of a peer, and some of the health.
-const STREAMS: u32 = 8;
-/// Most bytes of the headers of a call.
-const HEADERS: u32 = 16 << 10;
-/// What the connection's window has beyond the stream's, so that a peer that is not read leaves room for
-/// other streams.
-pub(super) const BEYOND: u32 = 1 << 20;
-/// The largest window of HTTP/2.
-pub(super) const WINDOW: u32 = (1 << 31) - 1;
-/// Longest piece of HTTP/2. A frame of 64 KiB is one piece, which takes a third less of a processor's time than
-/// the four that it would be otherwise.
-pub(super) const PIECE: u32 = 128 << 10;
-/// How long to wait when the system gives no connection, as for want of files.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum number of streams of one connection: one for frames, the others for the health service.
+const MAX_STREAMS: u32 = 8;
+/// Maximum bytes of the headers of a call.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
+/// Bytes by which the window of a connection exceeds that of its streams, so that a frame stream that
+/// is not read does not block the health service.
+pub(super) const EXTRA_WINDOW: u32 = 1 << 20;
+/// Largest window of HTTP/2.
+pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
+/// Longest frame of HTTP/2.
+// PERF: a frame of 64 KiB is then one HTTP/2 frame, which takes a third less processor time than the
+// four that it is with HTTP/2's default of 16 KiB.
+pub(super) const HTTP2_FRAME_LEN: u32 = 128 << 10;
+/// Wait after a failed accept, such as for lack of file descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-type Incoming = Watched<Box<dyn Bytestream>>;
+type Incoming = MonitoredStream<Box<dyn Bytestream>>;
 
-/// Listens at the first of the addresses of `host:port` that can be listened at.
+/// Listens on the first address of `host:port` that can be listened on.
 pub(super) fn listen(address: &str) -> Result<TcpListener, StartError> {
     let resolved = address.to_socket_addrs().map(Vec::from_iter);
     let unresolved = |error| StartError::Resolve { address: address.to_owned(), error };
-    let mut failed = unresolved(io::ErrorKind::NotFound.into());
+    let mut last_error = unresolved(io::ErrorKind::NotFound.into());
     for address in resolved.map_err(unresolved)? {
         match listen_at(address) {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                failed = StartError::InUse { address };
+                last_error = StartError::InUse { address };
             }
-            Err(error) => failed = StartError::Listen { address, error },
+            Err(error) => last_error = StartError::Listen { address, error },
         }
     }
-    Err(failed)
+    Err(last_error)
 }
 
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
@@ -73,33 +75,34 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A node that comes again finds what the one before left to the system. Elsewhere it would let two listen.
+    // A restarted node can listen while connections of its predecessor are in TIME_WAIT. On Windows
+    // the option would let two processes listen on one port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Takes connections until the node closes.
+/// Accepts connections until the node closes.
 pub(super) async fn serve(node: Arc<Node>, listener: TcpListener) {
     let (sender, incoming) = mpsc::channel(BACKLOG as usize);
     let reporter = HealthReporter::new();
-    // Without a reporter of other services than all together, and this one.
+    // The reporter starts with the status of "", the server as a whole; this adds the service.
     reporter.set_service_status(SERVICE, ServingStatus::Serving).await;
     let health = HealthService::from_health_reporter(reporter.clone());
     let options = &node.options;
     let server = Server::builder()
         .initial_stream_window_size(options.window)
-        .initial_connection_window_size(options.window.saturating_add(BEYOND).min(WINDOW))
-        .max_frame_size(PIECE)
-        .max_concurrent_streams(STREAMS)
-        .http2_max_header_list_size(HEADERS)
-        .http2_keepalive_interval(Some(options.ping))
-        .http2_keepalive_timeout(Some(options.pong))
-        .add_service(HealthServer::with_interceptor(health, Welcome))
+        .initial_connection_window_size(options.window.saturating_add(EXTRA_WINDOW).min(MAX_WINDOW))
+        .max_frame_size(HTTP2_FRAME_LEN)
+        .max_concurrent_streams(MAX_STREAMS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .http2_keepalive_interval(Some(options.keepalive_interval))
+        .http2_keepalive_timeout(Some(options.keepalive_timeout))
+        .add_service(HealthServer::with_interceptor(health, MarkHealthClient))
         .add_service(Peers(Arc::clone(&node)))
         .serve_with_incoming(ReceiverStream::new(incoming));
-    // It ends with the stream of connections; these go on.
+    // The server ends when `sender` is dropped below; its connections go on.
     let id = node.id.0;
     tokio::spawn(async move {
         if let Err(error) = server.await {
@@ -109,7 +112,7 @@ pub(super) async fn serve(node: Arc<Node>, listener: TcpListener) {
     let mut phase = node.phase.clone();
     tokio::select! {
         () = accept(&node, &listener, &sender) => {}
-        () = reaches(&mut phase, Phase::Closing) => {}
+        () = phase_reached(&mut phase, Phase::Draining) => {}
     }
     for service in ["", SERVICE] {
         reporter.set_service_status(service, ServingStatus::NotServing).await;
@@ -124,68 +127,72 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                let party = Party::new(address, Rank::Stranger);
-                node.wait_for(&party);
-                tokio::spawn(admit(Arc::clone(node), stream, party, sender.clone()));
+                let state = ConnState::new(address, AuthState::Unauthenticated);
+                node.add_pending(&state);
+                tokio::spawn(establish(Arc::clone(node), stream, state, sender.clone()));
             }
             Err(error) => {
-                tracing::warn!(node = node.id.0, %error, "no connection can be taken");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(node = node.id.0, %error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }
     }
 }
 
-/// Takes a connection as far as HTTP/2, in a task of its own, so that one that is slow holds up no other.
-async fn admit(
+/// Performs the TLS handshake of a new connection and passes it to the server. Runs in a task of its
+/// own, so that a slow connection delays no other.
+async fn establish(
     node: Arc<Node>,
     stream: TcpStream,
-    party: Arc<Party>,
+    state: Arc<ConnState>,
     sender: mpsc::Sender<Result<Incoming, Infallible>>,
 ) {
-    // It is a matter of speed.
+    // A failure only costs latency.
     let _ = stream.set_nodelay(true);
-    let mut verdict: Verdict = Box::pin(Arc::clone(&party).verdict(node.options.hello));
+    let limit = node.options.handshake_timeout;
+    let mut timeout: HandshakeTimeout = Box::pin(Arc::clone(&state).handshake_timeout(limit));
     let stream: Box<dyn Bytestream> = match &node.tls {
         None => Box::new(stream),
         Some(store) => {
             let acceptor = TlsAcceptor::from(store.current().server);
-            let shaken = tokio::select! {
-                shaken = acceptor.accept(stream) => shaken.map_err(|error| Trouble::of(&error)),
-                trouble = &mut verdict => Err(trouble),
+            let encrypted = tokio::select! {
+                encrypted = acceptor.accept(stream) => {
+                    encrypted.map_err(|error| ConnectError::from_io(&error))
+                }
+                error = &mut timeout => Err(error),
             };
-            match shaken {
+            match encrypted {
                 Ok(stream) => {
                     let certificates = stream.get_ref().1.peer_certificates();
-                    party.identify(certificates.and_then(|all| all.first().cloned()));
+                    state.set_certificate(certificates.and_then(|all| all.first().cloned()));
                     Box::new(stream)
                 }
-                Err(trouble) => {
-                    party.leave();
-                    return node.refused(&party, trouble);
+                Err(error) => {
+                    state.mark_closed();
+                    return node.record_rejection(&state, error);
                 }
             }
         }
     };
-    let watched = Watched::accepted(stream, party, node, verdict);
-    // It is not taken where the node closes.
-    let _ = sender.send(Ok(watched)).await;
+    let monitored = MonitoredStream::accepted(stream, state, node, timeout);
+    // Fails only when the node closes.
+    let _ = sender.send(Ok(monitored)).await;
 }
 
-/// Lets those stay who ask for the health.
+/// Interceptor of the health service: its clients have no time limit for a hello.
 #[derive(Clone, Copy, Debug)]
-struct Welcome;
+struct MarkHealthClient;
 
-impl Interceptor for Welcome {
+impl Interceptor for MarkHealthClient {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(party) = request.extensions().get::<Arc<Party>>() {
-            party.rise(Rank::Guest);
+        if let Some(state) = request.extensions().get::<Arc<ConnState>>() {
+            state.promote(AuthState::HealthClient);
         }
         Ok(request)
     }
 }
 
-/// The service, as a generator would have made it.
+/// The gRPC service, in the form that a code generator would have written.
 #[derive(Clone, Debug)]
 struct Peers(Arc<Node>);
 
@@ -206,7 +213,7 @@ impl Service<http::Request<Body>> for Peers {
         let node = Arc::clone(&self.0);
         Box::pin(async move {
             if request.uri().path() != METHOD {
-                return Ok(Status::unimplemented("there is one method, Exchange").into_http());
+                return Ok(Status::unimplemented("the only method is Exchange").into_http());
             }
             let mut grpc = Grpc::new(node.codec())
                 .max_decoding_message_size(node.longest_message())
@@ -216,13 +223,13 @@ impl Service<http::Request<Body>> for Peers {
     }
 }
 
-/// The method.
+/// The method of the service.
 struct Exchange(Arc<Node>);
 
-type Outgo = Pin<Box<dyn tokio_stream::Stream<Item = Result<Bytes, Status>> + Send>>;
+type OutgoingStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<Bytes, Status>> + Send>>;
 
 impl Service<Request<Streaming<Bytes>>> for Exchange {
-    type Response = Response<Outgo>;
+    type Response = Response<OutgoingStream>;
     type Error = Status;
     type Future = BoxFuture<Self::Response, Status>;
 
@@ -235,31 +242,38 @@ impl Service<Request<Streaming<Bytes>>> for Exchange {
     }
 }
 
+/// A rejected hello, where one was decoded, and the reason.
+type Rejection = (Option<Hello>, ConnectError);
+
 impl Node {
     async fn exchange(
         self: Arc<Self>,
         request: Request<Streaming<Bytes>>,
-    ) -> Result<Response<Outgo>, Status> {
-        let party = request.extensions().get::<Arc<Party>>().cloned();
-        let party = party.ok_or_else(|| Status::internal("nobody is at the other end"))?;
+    ) -> Result<Response<OutgoingStream>, Status> {
+        let state = request.extensions().get::<Arc<ConnState>>().cloned();
+        let state = state.ok_or_else(|| Status::internal("the call has no connection"))?;
         let mut frames = request.into_inner();
-        let (hello, end) = match self.greet(&party, &mut frames).await {
-            Ok(hello) => match self.admit(hello.from, &party) {
-                Ok(link) => {
-                    let outgoing = self.begin(link, party, frames);
+        let (hello, error) = match self.read_hello(&state, &mut frames).await {
+            Ok(hello) => match self.admit(hello.from, &state) {
+                Ok(connection) => {
+                    let outgoing = self.start_connection(connection, state, frames);
                     return Ok(Response::new(Box::pin(outgoing.map(Ok))));
                 }
-                Err(trouble) => (Some(hello), trouble),
+                Err(error) => (Some(hello), error),
             },
-            Err(refused) => refused,
+            Err(rejection) => rejection,
         };
-        let status = Status::failed_precondition(end.to_string());
-        // Of what it can find out for itself it hears no words, but who is here.
-        let finds_out = matches!(end, Trouble::WrongNode { .. } | Trouble::LongestFrame { .. });
-        party.rise(Rank::Guest);
-        self.refused(&party, end);
+        let status = Status::failed_precondition(error.to_string());
+        // The hello of this node is the answer where it shows the mismatch: the peer then reports
+        // the precise error instead of a refusal.
+        let hello_shows_error = matches!(
+            error,
+            ConnectError::WrongNode { .. } | ConnectError::FrameLimitMismatch { .. }
+        );
+        state.promote(AuthState::HealthClient);
+        self.record_rejection(&state, error);
         match hello {
-            Some(hello) if finds_out => {
+            Some(hello) if hello_shows_error => {
                 let items = [Ok(self.hello(hello.from)), Err(status)];
                 Ok(Response::new(Box::pin(tokio_stream::iter(items))))
             }
@@ -267,54 +281,57 @@ impl Node {
         }
     }
 
-    /// Hears and judges a hello.
-    async fn greet(
+    /// Reads and checks the hello of a peer.
+    async fn read_hello(
         &self,
-        party: &Party,
+        state: &ConnState,
         frames: &mut Streaming<Bytes>,
-    ) -> Result<Hello, (Option<Hello>, Trouble)> {
-        let first = tokio::time::timeout(self.options.hello, frames.message()).await;
-        let first = match first {
-            Err(_) => return Err((None, Trouble::NoHello)),
-            Ok(Err(status)) => return Err((None, Trouble::Broken { why: words(&status) })),
+    ) -> Result<Hello, Rejection> {
+        let limit = self.options.handshake_timeout;
+        let first = match tokio::time::timeout(limit, frames.message()).await {
+            Err(_) => return Err((None, ConnectError::HelloTimeout)),
+            Ok(Err(status)) => {
+                return Err((None, ConnectError::Broken { reason: status_text(&status) }));
+            }
             Ok(Ok(first)) => first.unwrap_or_default(),
         };
         let hello = Hello::decode(&first).map_err(|error| (None, error.into()))?;
-        let refuse = |trouble| (Some(hello), trouble);
-        self.check(&hello, None).map_err(refuse)?;
+        let reject = |error| (Some(hello), error);
+        self.check(&hello, None).map_err(reject)?;
         let name = self.options.peers.get(&hello.from).and_then(|peer| peer.name.as_deref());
         let Some(name) = name else { return Ok(hello) };
-        match party.certificate() {
+        match state.certificate() {
             Some(certificate) if has_name(&certificate, name) => Ok(hello),
             _ => {
-                let why = format!("it has not the name {name:?}, which is that of {}", hello.from);
-                Err(refuse(Trouble::Certificate { why }))
+                let reason = format!("it does not have the name {name:?} of {}", hello.from);
+                Err(reject(ConnectError::Certificate { reason }))
             }
         }
     }
 
-    /// A connection of `peer`, if there is a seat for it and it was not turned away before it was heard.
-    fn admit(&self, peer: NodeId, party: &Party) -> Result<Arc<Link>, Trouble> {
-        let seat = self.seat(peer)?;
-        party.admit()?;
-        Ok(self.link(peer, seat))
+    /// Creates the connection of `peer`, if it has a slot and was not rejected in the meantime.
+    fn admit(&self, peer: NodeId, state: &ConnState) -> Result<Arc<Connection>, ConnectError> {
+        let slot = self.slot(peer)?;
+        // INVARIANT: before `new_connection`, so that a rejected connection replaces none.
+        state.admit()?;
+        Ok(self.new_connection(peer, slot))
     }
 
-    /// Attends to a peer from now on.
-    fn begin(
+    /// Starts the task of a connection and returns the stream of its outgoing frames.
+    fn start_connection(
         self: &Arc<Self>,
-        link: Arc<Link>,
-        party: Arc<Party>,
+        connection: Arc<Connection>,
+        state: Arc<ConnState>,
         frames: Streaming<Bytes>,
     ) -> Outgoing {
-        let outgoing = Outgoing { link: Arc::clone(&link), inbox: self.inbox.clone() };
+        let outgoing = Outgoing { connection: Arc::clone(&connection), inbox: self.inbox.clone() };
         let (node, alive) = (Arc::clone(self), self.alive.upgrade());
         tokio::spawn(async move {
-            // None where the node is at its end.
+            // `None` if the node has closed.
             if let Some(_alive) = alive {
-                node.attend(&link, &party, frames).await;
+                node.run(&connection, &state, frames).await;
             } else {
-                link.outbox.cut();
+                connection.send_queue.abort();
             }
         });
         outgoing
@@ -325,26 +342,30 @@ impl Node {
 mod tests {
     use tokio::sync::watch;
 
-    use super::super::io::End;
+    use super::super::conn_state::StreamEnd;
     use super::*;
     use crate::inbox::inbox;
 
     #[tokio::test]
-    async fn who_was_turned_away_takes_no_peers_place() {
+    async fn a_rejected_connection_does_not_replace_a_peer() {
         let (slot, _) = inbox();
         let (_phase, phase) = watch::channel(Phase::Open);
         let alive = mpsc::channel(1).0.downgrade();
         let node = Node::new(NodeId(0), Default::default(), slot, phase, alive).unwrap();
-        let party = || Party::new(SocketAddr::from(([127, 0, 0, 1], 1)), Rank::Stranger);
-        let is_replaced =
-            async |link: &Link| tokio::time::timeout(Duration::ZERO, link.replaced()).await.is_ok();
+        let state = || {
+            let address = SocketAddr::from(([127, 0, 0, 1], 1));
+            ConnState::new(address, AuthState::Unauthenticated)
+        };
+        let is_replaced = async |connection: &Connection| {
+            tokio::time::timeout(Duration::ZERO, connection.replaced()).await.is_ok()
+        };
 
-        let link = node.admit(NodeId(1), &party()).unwrap();
-        let gone = party();
-        gone.note(End::Failed(Trouble::Crowded));
-        assert_eq!(node.admit(NodeId(1), &gone).unwrap_err(), Trouble::Crowded);
-        assert!(!is_replaced(&link).await);
-        node.admit(NodeId(1), &party()).unwrap();
-        assert!(is_replaced(&link).await);
+        let connection = node.admit(NodeId(1), &state()).unwrap();
+        let rejected = state();
+        rejected.set_end(StreamEnd::Failed(ConnectError::Evicted));
+        assert_eq!(node.admit(NodeId(1), &rejected).unwrap_err(), ConnectError::Evicted);
+        assert!(!is_replaced(&connection).await);
+        node.admit(NodeId(1), &state()).unwrap();
+        assert!(is_replaced(&connection).await);
     }
 }

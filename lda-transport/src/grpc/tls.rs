@@ -1,12 +1,13 @@
-//! Certificates, read from files, and again when the files have changed.
+//! TLS configurations from PEM files, reloaded when the files have changed.
 //!
-//! Only TLS 1.3 is spoken. Sessions are not taken up again: connections are few and long, and a certificate
-//! that is out of date should not live on in a ticket.
+//! Only TLS 1.3 is supported. Sessions are not resumed: connections are few and long, and a session
+//! ticket would outlive an expired certificate.
 
+use std::error::Error;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-use std::{fs, io};
 
 use tokio_rustls::rustls::client::{Resumption, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -21,76 +22,77 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use super::error::TlsError;
 use super::options::Tls;
 
-/// What both sides of new connections use.
+/// TLS configurations of both sides of new connections.
 #[derive(Clone, Debug)]
-pub(super) struct Configs {
+pub(super) struct TlsConfigs {
     pub server: Arc<ServerConfig>,
     pub client: Arc<ClientConfig>,
 }
 
-/// The newest that could be read.
+/// The newest valid content of the files.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct CertificateStore {
     tls: Tls,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    configs: Configs,
-    /// Of the files, when they were last read.
+    configs: TlsConfigs,
+    /// Stamps of the files when they were last read.
     stamps: [Stamp; 3],
-    /// Why that reading came to nothing.
-    failed: Option<TlsError>,
+    /// Error of the last read.
+    last_error: Option<TlsError>,
 }
 
-/// What tells whether a file has changed; none where there is no file.
+/// Modification time and length, which show whether a file has changed. `None` if there is no file.
 type Stamp = Option<(SystemTime, u64)>;
 
-impl Store {
+impl CertificateStore {
     pub fn new(tls: Tls) -> Result<Self, TlsError> {
         let stamps = stamps(&tls);
-        let state = State { configs: load(&tls)?, stamps, failed: None };
+        let state = State { configs: load(&tls)?, stamps, last_error: None };
         Ok(Self { tls, state: Mutex::new(state) })
     }
 
-    /// For a new connection. Files that have changed are read again; where that fails, what was read before
-    /// is used on.
-    pub fn current(&self) -> Configs {
+    /// Returns the configurations for a new connection. Reloads files that have changed; if that
+    /// fails, the previous configurations stay.
+    pub fn current(&self) -> TlsConfigs {
         let mut state = self.lock();
         let stamps = stamps(&self.tls);
         if stamps != state.stamps
             && let Err(error) = self.read(&mut state, stamps)
         {
-            tracing::warn!(%error, "certificates have changed and cannot be read; the old ones are used on");
+            tracing::warn!(%error, "cannot reload the certificates; the previous ones stay in use");
         }
         state.configs.clone()
     }
 
-    /// Reads the files now.
+    /// Reloads the files now.
     pub fn reload(&self) -> Result<(), TlsError> {
         let mut state = self.lock();
         let stamps = stamps(&self.tls);
         self.read(&mut state, stamps)
     }
 
-    /// Why the last reading came to nothing.
-    pub fn failed(&self) -> Option<TlsError> {
-        self.lock().failed.clone()
+    /// Error of the last read, if it failed.
+    pub fn last_error(&self) -> Option<TlsError> {
+        self.lock().last_error.clone()
     }
 
     fn read(&self, state: &mut State, stamps: [Stamp; 3]) -> Result<(), TlsError> {
-        // What changes from here on is seen the next time.
+        // INVARIANT: the stamps are older than the content, so that a change while the files are
+        // read is noticed the next time.
         state.stamps = stamps;
         let loaded = load(&self.tls);
-        state.failed = loaded.as_ref().err().cloned();
+        state.last_error = loaded.as_ref().err().cloned();
         state.configs = loaded?;
-        tracing::info!("certificates read");
+        tracing::info!("certificates loaded");
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done under this lock.
+        // No code panics between two changes under this lock, so a poisoned value is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,15 +104,15 @@ fn stamps(tls: &Tls) -> [Stamp; 3] {
     })
 }
 
-fn load(tls: &Tls) -> Result<Configs, TlsError> {
+fn load(tls: &Tls) -> Result<TlsConfigs, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let unusable = |path: &Path| {
         let path = path.to_owned();
-        move |error: &dyn std::fmt::Display| TlsError::Unusable { path, why: error.to_string() }
+        move |error: Arc<dyn Error + Send + Sync>| TlsError::Unusable { path, error }
     };
     let mut roots = RootCertStore::empty();
     for authority in certificates(&tls.authority)? {
-        roots.add(authority).map_err(|error| unusable(&tls.authority)(&error))?;
+        roots.add(authority).map_err(|error| unusable(&tls.authority)(Arc::new(error)))?;
     }
     let roots = Arc::new(roots);
     let chain = certificates(&tls.certificate)?;
@@ -119,17 +121,18 @@ fn load(tls: &Tls) -> Result<Configs, TlsError> {
         rustls::Error::InconsistentKeys(_) => {
             TlsError::Mismatch { certificate: tls.certificate.clone(), key: tls.key.clone() }
         }
-        error @ rustls::Error::InvalidCertificate(_) => unusable(&tls.certificate)(&error),
-        error => unusable(&tls.key)(&error),
+        error @ rustls::Error::InvalidCertificate(_) => unusable(&tls.certificate)(Arc::new(error)),
+        error => unusable(&tls.key)(Arc::new(error)),
     };
 
     let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
-        .map_err(|error| unusable(&tls.key)(&error))?;
+        .map_err(|error| unusable(&tls.key)(Arc::new(error)))?;
     let server = if tls.mutual {
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
-        let verifier = verifier.build().map_err(|error| unusable(&tls.authority)(&error))?;
+        let verifier =
+            verifier.build().map_err(|error| unusable(&tls.authority)(Arc::new(error)))?;
         server.with_client_cert_verifier(verifier)
     } else {
         server.with_no_client_auth()
@@ -142,7 +145,7 @@ fn load(tls: &Tls) -> Result<Configs, TlsError> {
     let mut client = client(provider, roots, tls.mutual.then_some((chain, key)), &pair)?;
     client.alpn_protocols = vec![b"h2".to_vec()];
     client.resumption = Resumption::disabled();
-    Ok(Configs { server: Arc::new(server), client: Arc::new(client) })
+    Ok(TlsConfigs { server: Arc::new(server), client: Arc::new(client) })
 }
 
 fn client(
@@ -162,8 +165,7 @@ fn client(
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>, TlsError> {
-    let unreadable =
-        |error: io::Error| TlsError::Unreadable { path: path.clone(), why: error.to_string() };
+    let unreadable = |error| TlsError::Unreadable { path: path.clone(), error: Arc::new(error) };
     fs::read(path).map_err(unreadable)
 }
 
@@ -175,20 +177,20 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError
     });
     found.map_err(|error| TlsError::NotPem {
         path: path.clone(),
-        what: "certificate",
-        why: error.to_string(),
+        expected: "certificate",
+        error: Arc::new(error),
     })
 }
 
 fn key(path: &PathBuf) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| TlsError::NotPem {
         path: path.clone(),
-        what: "private key",
-        why: error.to_string(),
+        expected: "private key",
+        error: Arc::new(error),
     })
 }
 
-/// Whether a certificate, which has been verified otherwise, has a name.
+/// Whether a certificate has a name. Its signatures and dates must have been verified already.
 pub(super) fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
     let name = ServerName::try_from(name);
     let certificate = ParsedCertificate::try_from(certificate);

@@ -1,7 +1,7 @@
-//! What stands on the wire, for those who write the other end: `peers.proto` beside this file says it too.
+//! Wire format, for implementations in other languages; `peers.proto` in the same directory has it too.
 //!
-//! A message is of protobuf, `message Frame { bytes data = 1; }`, written and read here by hand: so it
-//! takes no compiler of protobuf to build, and what is read is a piece of the buffer that it was read into.
+//! A message is the protobuf `message Frame { bytes data = 1; }`. It is encoded and decoded by hand: the
+//! build needs no protobuf compiler, and a decoded frame shares the buffer that it was received in.
 //!
 //! ```
 //! use lda_transport::NodeId;
@@ -26,55 +26,56 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use crate::rooms::Rooms;
 use crate::transport::NodeId;
 
-/// Name of the service.
+/// Name of the gRPC service.
 pub const SERVICE: &str = "lda.transport.v1.Peers";
-/// Path of its one method.
+/// Path of its only method.
 pub const METHOD: &str = "/lda.transport.v1.Peers/Exchange";
-/// Version of the format, which both sides must have.
+/// Version of the format. Both sides must have the same.
 pub const VERSION: u8 = 1;
 
 const MAGIC: [u8; 8] = *b"lda-grpc";
-const HELLO: usize = 32;
-/// Field 1, with a length.
+/// Length of an encoded hello, in bytes.
+const HELLO_LEN: usize = 32;
+/// Protobuf tag of field 1, length-delimited.
 const TAG: u8 = 0x0a;
-/// Most bytes of a message before its data: the tag, and a length of 32 bits in groups of 7.
-pub(super) const HEAD: usize = 6;
+/// Maximum bytes of a message before its data: the tag, and a 32-bit length in groups of 7 bits.
+pub(super) const MAX_PREFIX_LEN: usize = 6;
 
-/// Bytes that are not what they should be.
+/// Error of decoding a hello or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// No hello.
-    #[error("its first message is no hello: is it a node?")]
+    /// The first message is not a hello.
+    #[error("the first message is not a hello: check that the other end is a node")]
     NotHello,
-    /// A hello of another version.
+    /// The hello has another version of the format.
     #[error(
-        "it speaks version {theirs} of the protocol, and this node version {VERSION}: run the same release"
+        "the peer uses protocol version {theirs} and this node {VERSION}: run the same release on both"
     )]
     Version {
-        /// Its version.
+        /// Version of the peer.
         theirs: u8,
     },
-    /// No message of protobuf; what is wrong.
-    #[error("a message is not of the form `Frame` ({0})")]
+    /// The message is not a valid `Frame`; contains the reason.
+    #[error("a message is not a valid `Frame` ({0})")]
     Message(&'static str),
 }
 
-/// What a node says first.
+/// First message of each side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who says it.
+    /// Node that sends the hello.
     pub from: NodeId,
-    /// Whom it takes the other for.
+    /// Node that the sender expects the receiver to be.
     pub to: NodeId,
-    /// Longest frame that it takes.
+    /// Longest frame that the sender accepts, in bytes.
     pub longest_frame: u64,
 }
 
 impl Hello {
-    /// As bytes.
+    /// Encodes the hello.
     pub fn encode(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(HELLO);
+        let mut bytes = Vec::with_capacity(HELLO_LEN);
         bytes.put_slice(&MAGIC);
         bytes.put_slice(&[VERSION, 0, 0, 0]);
         bytes.put_u32_le(self.from.0);
@@ -84,10 +85,10 @@ impl Hello {
         bytes.into()
     }
 
-    /// Of bytes. A later version may say more.
+    /// Decodes a hello. One of a later version may be longer; its version is still reported.
     ///
     /// # Errors
-    /// [`WireError::NotHello`], or [`WireError::Version`].
+    /// [`WireError::NotHello`] or [`WireError::Version`].
     pub fn decode(mut bytes: &[u8]) -> Result<Self, WireError> {
         let magic = bytes.try_get_u64().map_err(|_| WireError::NotHello)?;
         if magic.to_be_bytes() != MAGIC {
@@ -97,7 +98,7 @@ impl Hello {
         if version != VERSION {
             return Err(WireError::Version { theirs: version });
         }
-        if bytes.len() != HELLO - 9 {
+        if bytes.len() != HELLO_LEN - 9 {
             return Err(WireError::NotHello);
         }
         bytes.advance(3);
@@ -107,8 +108,9 @@ impl Hello {
     }
 }
 
-/// The data of a `Frame` that fills a buffer. Fields that are not known are left out, as protobuf wants it;
-/// of several data the last counts.
+/// Decodes the data of a `Frame` that fills the buffer.
+///
+/// As protobuf requires, unknown fields are skipped, and the last of several `data` fields counts.
 ///
 /// # Errors
 /// [`WireError::Message`].
@@ -117,12 +119,12 @@ pub fn decode_message(buf: &mut impl Buf) -> Result<Bytes, WireError> {
     while buf.has_remaining() {
         let tag = varint(buf)?;
         match (tag >> 3, tag & 7) {
-            (0, _) => return Err(WireError::Message("a field has the number 0")),
+            (0, _) => return Err(WireError::Message("a field has number 0")),
             (1, 2) => {
                 let len = length(buf)?;
                 data = buf.copy_to_bytes(len);
             }
-            (1, _) => return Err(WireError::Message("its data are no bytes")),
+            (1, _) => return Err(WireError::Message("the data field is not of type bytes")),
             (_, 0) => drop(varint(buf)?),
             (_, 1) => skip(buf, 8)?,
             (_, 2) => {
@@ -139,8 +141,8 @@ pub fn decode_message(buf: &mut impl Buf) -> Result<Bytes, WireError> {
 fn varint(buf: &mut impl Buf) -> Result<u64, WireError> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
-        let byte = buf.try_get_u8().map_err(|_| WireError::Message("it ends within a number"))?;
-        // What does not fit falls off at the top, as with others.
+        let byte = buf.try_get_u8().map_err(|_| WireError::Message("it ends inside a number"))?;
+        // Bits beyond the 64th are dropped, as in other implementations of protobuf.
         value |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
             return Ok(value);
@@ -149,49 +151,51 @@ fn varint(buf: &mut impl Buf) -> Result<u64, WireError> {
     Err(WireError::Message("a number is too long"))
 }
 
-/// A length that the buffer has.
+/// Decodes a length of at most the remaining bytes.
 fn length(buf: &mut impl Buf) -> Result<usize, WireError> {
     let len = varint(buf)?;
     usize::try_from(len)
         .ok()
         .filter(|&len| len <= buf.remaining())
-        .ok_or(WireError::Message("it ends within a field"))
+        .ok_or(WireError::Message("it ends inside a field"))
 }
 
 fn skip(buf: &mut impl Buf, len: usize) -> Result<(), WireError> {
     if buf.remaining() < len {
-        return Err(WireError::Message("it ends within a field"));
+        return Err(WireError::Message("it ends inside a field"));
     }
     buf.advance(len);
     Ok(())
 }
 
-/// What stands before data of so many bytes; nothing before none, as protobuf has it.
-fn head(len: usize) -> ([u8; HEAD], usize) {
-    let mut head = [0; HEAD];
+/// Encodes the tag and the length of `len` data bytes, and returns how many bytes they take. Empty data
+/// have none, as protobuf omits default values.
+fn prefix(len: usize) -> ([u8; MAX_PREFIX_LEN], usize) {
+    let mut prefix = [0; MAX_PREFIX_LEN];
     if len == 0 {
-        return (head, 0);
+        return (prefix, 0);
     }
-    head[0] = TAG;
+    prefix[0] = TAG;
     let (mut rest, mut at) = (len, 1);
     while rest >= 0x80 {
-        head[at] = rest as u8 | 0x80;
+        prefix[at] = rest as u8 | 0x80;
         rest >>= 7;
         at += 1;
     }
-    head[at] = rest as u8;
-    (head, at + 1)
+    prefix[at] = rest as u8;
+    (prefix, at + 1)
 }
 
-/// Frames as messages.
+/// Codec of tonic that encodes frames as messages.
 #[derive(Clone, Debug)]
-pub(super) struct Frames {
+pub(super) struct FrameCodec {
+    /// Longest frame, in bytes.
     pub longest: usize,
-    /// Where the room of what is written goes.
+    /// Pool that encoded frames are returned to.
     pub rooms: Arc<Rooms>,
 }
 
-impl Codec for Frames {
+impl Codec for FrameCodec {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
@@ -206,21 +210,21 @@ impl Codec for Frames {
     }
 }
 
-impl Encoder for Frames {
+impl Encoder for FrameCodec {
     type Item = Bytes;
     type Error = Status;
 
     fn encode(&mut self, frame: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        let (head, len) = head(frame.len());
+        let (prefix, len) = prefix(frame.len());
         buf.reserve(len + frame.len());
-        buf.put_slice(&head[..len]);
+        buf.put_slice(&prefix[..len]);
         buf.put_slice(&frame);
         self.rooms.release(frame.into());
         Ok(())
     }
 }
 
-impl Decoder for Frames {
+impl Decoder for FrameCodec {
     type Item = Bytes;
     type Error = Status;
 
@@ -229,8 +233,8 @@ impl Decoder for Frames {
             decode_message(buf).map_err(|error| Status::invalid_argument(error.to_string()))?;
         if frame.len() > self.longest {
             let (len, longest) = (frame.len(), self.longest);
-            let words = format!("a frame of {len} bytes, where {longest} is the most");
-            return Err(Status::out_of_range(words));
+            let message = format!("a frame has {len} bytes; the maximum is {longest}");
+            return Err(Status::out_of_range(message));
         }
         Ok(Some(frame))
     }
@@ -243,25 +247,28 @@ mod tests {
     use super::*;
 
     fn message(data: &[u8]) -> Vec<u8> {
-        let (head, len) = head(data.len());
-        [&head[..len], data].concat()
+        let (prefix, len) = prefix(data.len());
+        [&prefix[..len], data].concat()
     }
 
     #[test]
-    fn lengths_are_written_as_protobuf_has_them() {
+    fn lengths_are_encoded_as_varints() {
         assert_eq!(message(b""), b"");
         assert_eq!(message(b"a"), b"\x0a\x01a");
         assert_eq!(message(&[7; 300])[..4], [0x0a, 0xac, 0x02, 7]);
-        assert_eq!(head(u32::MAX as usize), ([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f], HEAD));
+        assert_eq!(
+            prefix(u32::MAX as usize),
+            ([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f], MAX_PREFIX_LEN)
+        );
     }
 
     #[test]
-    fn what_others_write_is_read() {
+    fn unknown_fields_and_malformed_messages() {
         let read = |mut bytes: &[u8]| decode_message(&mut bytes);
-        // Fields 2 to 5, of each type, around data that are said twice.
+        // Fields 2 to 5, one per wire type, around a data field that occurs twice.
         let fields = b"\x10\x96\x01\x0a\x01x\x19abcdefgh\x22\x02yz\x0a\x02ok\x2dabcd";
         assert_eq!(read(fields).unwrap(), "ok");
-        // A length in more bytes than it takes.
+        // A length encoded in more bytes than necessary.
         assert_eq!(read(b"\x0a\x81\x80\x00a").unwrap(), "a");
         for bad in [
             &b"\x0a"[..],
@@ -278,11 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_is_of_one_form() {
+    fn a_hello_has_one_encoding() {
         let hello = Hello { from: NodeId(7), to: NodeId(0), longest_frame: 9 };
         let bytes = hello.encode();
         assert_eq!(Hello::decode(&bytes), Ok(hello));
-        for len in 0..HELLO {
+        for len in 0..HELLO_LEN {
             assert_eq!(Hello::decode(&bytes[..len]), Err(WireError::NotHello), "{len}");
         }
         let mut later = bytes.to_vec();
@@ -293,13 +300,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_back(data in prop::collection::vec(any::<u8>(), 0..1000)) {
+        fn messages_round_trip(data in prop::collection::vec(any::<u8>(), 0..1000)) {
             let bytes = message(&data);
             prop_assert_eq!(decode_message(&mut &bytes[..]).unwrap(), data);
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn any_bytes_are_decoded_or_rejected(
             bytes in prop::collection::vec(any::<u8>(), 0..100),
             begun in 0..=9usize,
         ) {

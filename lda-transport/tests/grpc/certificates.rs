@@ -1,22 +1,22 @@
-//! TLS: who is let in, who is not, and what both are told.
+//! TLS: accepted and rejected certificates, and the errors at both sides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lda_transport::grpc::{Grpc, Options, Peer, StartError, Tls, TlsError, Trouble};
+use lda_transport::grpc::{ConnectError, Grpc, GrpcOptions, Peer, StartError, Tls, TlsError};
 use lda_transport::{Loss, NodeId, Transport};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::common::*;
 
-/// An authority, and a folder for what it has signed.
+/// Certificate authority with a directory for the certificates it has signed.
 pub struct Authority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// With a folder of this name, which no other test has.
+    /// Creates an authority. The name of its directory must be unique among the tests.
     pub fn new(name: &str) -> Self {
         let run = format!("grpc-{}-{name}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(run);
@@ -29,7 +29,7 @@ impl Authority {
         Self { folder, issuer: Issuer::new(params, key) }
     }
 
-    /// Files of this name, of a certificate of these names.
+    /// Writes a certificate with these subject names to files called `name`.
     pub fn tls(&self, name: &str, names: &[&str]) -> Tls {
         self.write(name, names, |_| {})
     }
@@ -69,37 +69,40 @@ impl Drop for Authority {
     }
 }
 
-/// What two nodes make of each other's refusal: the first is connected to, the second connects.
-fn refused(first: Options, second: Options) -> (Trouble, Trouble) {
+/// Returns the errors of a rejected connection: of the first node, which accepts, and of the second,
+/// which connects.
+fn refused(first: GrpcOptions, second: GrpcOptions) -> (ConnectError, ConnectError) {
     let first = start(0, first);
     let second = start(1, with_peer(second, 0, address(&first)));
-    let theirs = until("trouble", || second.trouble(NodeId(0)));
-    let ours = until("somebody to be turned away", || first.strangers().last).1;
+    let theirs = wait_for("a connection error", || second.connect_error(NodeId(0)));
+    let ours = wait_for("a rejected connection", || first.rejected().last).1;
     (ours, theirs)
 }
 
 #[track_caller]
-fn about_certificates(troubles: (Trouble, Trouble), word: &str) {
-    match &troubles {
-        (Trouble::Certificate { why: ours }, Trouble::Certificate { why: theirs })
-            if format!("{ours} {theirs}").to_lowercase().contains(word) => {}
+fn assert_certificate_errors(errors: (ConnectError, ConnectError), word: &str) {
+    match &errors {
+        (
+            ConnectError::Certificate { reason: ours },
+            ConnectError::Certificate { reason: theirs },
+        ) if format!("{ours} {theirs}").to_lowercase().contains(word) => {}
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn nodes_of_one_authority_talk() {
+fn nodes_of_one_authority_connect() {
     let authority = Authority::new("talk");
     let node = || secured(authority.tls("node", &["127.0.0.1"]));
     let (mut first, mut second) = pair(node(), node());
     assert!(first.capabilities().encrypted);
-    talk(&mut first, &mut second);
+    check_traffic(&mut first, &mut second);
     second.close(PATIENCE);
-    assert_eq!(hears_down(&mut first, 1), Loss::Closed);
+    assert_eq!(expect_down(&mut first, 1), Loss::Closed);
 }
 
 #[test]
-fn who_connects_needs_no_certificate_where_that_is_said() {
+fn without_mutual_only_the_server_needs_a_certificate() {
     let authority = Authority::new("one-sided");
     let one_sided = |name: &str, names: &[&str]| {
         let mut tls = authority.tls(name, names);
@@ -108,53 +111,53 @@ fn who_connects_needs_no_certificate_where_that_is_said() {
     };
     let (mut first, mut second) =
         pair(one_sided("first", &["127.0.0.1"]), one_sided("second", &["nobody"]));
-    talk(&mut first, &mut second);
+    check_traffic(&mut first, &mut second);
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_refused() {
+fn a_certificate_of_another_authority_is_rejected() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let good = || secured(ours.tls("good", &["127.0.0.1"]));
-    // Both know both authorities, but for one of them.
+    // The stranger trusts our authority, which has not signed its certificate.
     let stranger = theirs.tls("stranger", &["127.0.0.1"]);
     let knows_ours = Tls::new(ours.file("authority.pem"), &stranger.certificate, &stranger.key);
-    about_certificates(refused(good(), secured(knows_ours.clone())), "");
-    about_certificates(refused(secured(knows_ours), good()), "");
+    assert_certificate_errors(refused(good(), secured(knows_ours.clone())), "");
+    assert_certificate_errors(refused(secured(knows_ours), good()), "");
 }
 
 #[test]
-fn a_certificate_that_is_out_of_date_is_refused() {
+fn an_expired_certificate_is_rejected() {
     let authority = Authority::new("expired");
     let good = || secured(authority.tls("good", &["127.0.0.1"]));
     let expired = || secured(authority.expired("expired"));
-    about_certificates(refused(good(), expired()), "expired");
-    about_certificates(refused(expired(), good()), "expired");
+    assert_certificate_errors(refused(good(), expired()), "expired");
+    assert_certificate_errors(refused(expired(), good()), "expired");
 }
 
 #[test]
-fn a_node_without_a_certificate_is_refused() {
+fn a_missing_certificate_is_rejected() {
     let authority = Authority::new("none");
     let mut without = authority.tls("without", &["127.0.0.1"]);
     without.mutual = false;
     let good = authority.tls("good", &["127.0.0.1"]);
-    about_certificates(refused(secured(good), secured(without)), "");
+    assert_certificate_errors(refused(secured(good), secured(without)), "");
 }
 
 #[test]
-fn a_node_whose_certificate_has_another_name_is_refused() {
+fn a_certificate_with_another_name_is_rejected() {
     let authority = Authority::new("names");
     let node = |name| secured(authority.tls(name, &[name, "127.0.0.1"]));
-    // Who is connected to.
+    // The accepting node has another name.
     let first = start(0, node("first"));
     let mut options = node("second");
     let at = address(&first).to_string();
     options.peers.insert(NodeId(0), Peer::at(&at).named("other"));
     let second = start(1, options);
-    let trouble = until("trouble", || second.trouble(NodeId(0)));
-    assert!(matches!(trouble, Trouble::Certificate { .. }), "{trouble:?}");
+    let error = wait_for("a connection error", || second.connect_error(NodeId(0)));
+    assert!(matches!(error, ConnectError::Certificate { .. }), "{error:?}");
     drop((first, second));
 
-    // Who connects.
+    // The connecting node has another name.
     let mut options = node("first");
     options.peers.insert(NodeId(1), Peer::default().named("second"));
     options.peers.insert(NodeId(2), Peer::default().named("third"));
@@ -166,31 +169,37 @@ fn a_node_whose_certificate_has_another_name_is_refused() {
         start(id, options)
     };
     let (mut good, bad) = (second(1), second(2));
-    hears_up(&mut good, 0);
-    let trouble = until("trouble", || bad.trouble(NodeId(0)));
-    assert!(matches!(&trouble, Trouble::Refused { words } if words.contains("third")), "{trouble}");
-    let ours = until("somebody to be turned away", || first.strangers().last).1;
-    assert!(matches!(ours, Trouble::Certificate { .. }), "{ours:?}");
-    hears_up(&mut first, 1);
-    talk(&mut first, &mut good);
+    expect_up(&mut good, 0);
+    let error = wait_for("a connection error", || bad.connect_error(NodeId(0)));
+    assert!(
+        matches!(&error, ConnectError::Refused { reason } if reason.contains("third")),
+        "{error}"
+    );
+    let ours = wait_for("a rejected connection", || first.rejected().last).1;
+    assert!(matches!(ours, ConnectError::Certificate { .. }), "{ours:?}");
+    expect_up(&mut first, 1);
+    check_traffic(&mut first, &mut good);
 }
 
 #[test]
-fn tls_to_none_and_the_reverse_are_told() {
+fn tls_and_plaintext_are_told_apart() {
     let authority = Authority::new("mixed");
     let tls = || secured(authority.tls("node", &["127.0.0.1"]));
-    assert_eq!(refused(tls(), options()), (Trouble::SpeaksPlain, Trouble::SpeaksTls));
+    assert_eq!(
+        refused(tls(), options()),
+        (ConnectError::PeerUsesPlaintext, ConnectError::PeerUsesTls)
+    );
     let (ours, theirs) = refused(options(), tls());
-    assert_eq!(ours, Trouble::SpeaksTls);
-    assert_eq!(theirs, Trouble::SpeaksPlain);
+    assert_eq!(ours, ConnectError::PeerUsesTls);
+    assert_eq!(theirs, ConnectError::PeerUsesPlaintext);
 }
 
 #[test]
-fn files_that_are_of_no_use_are_told() {
+fn invalid_files_are_reported() {
     let authority = Authority::new("files");
     let good = authority.tls("good", &["127.0.0.1"]);
     let other = authority.tls("other", &["127.0.0.1"]);
-    let told = |change: &dyn Fn(&mut Tls)| {
+    let error_of = |change: &dyn Fn(&mut Tls)| {
         let mut tls = good.clone();
         change(&mut tls);
         match Grpc::start(NodeId(0), secured(tls)) {
@@ -204,17 +213,17 @@ fn files_that_are_of_no_use_are_told() {
         |tls, path| tls.certificate = path,
         |tls, path| tls.key = path,
     ] {
-        let error = told(&|tls| change(tls, missing.clone()));
+        let error = error_of(&|tls| change(tls, missing.clone()));
         assert!(matches!(&error, TlsError::Unreadable { path, .. } if *path == missing), "{error}");
-        // A file of another kind.
+        // A file that is not PEM.
         let wrong = authority.file("words.pem");
         fs::write(&wrong, "words").unwrap();
-        let error = told(&|tls| change(tls, wrong.clone()));
+        let error = error_of(&|tls| change(tls, wrong.clone()));
         assert!(matches!(&error, TlsError::NotPem { path, .. } if *path == wrong), "{error}");
     }
-    let error = told(&|tls| tls.key = tls.certificate.clone());
-    assert!(matches!(error, TlsError::NotPem { what: "private key", .. }), "{error}");
-    let error = told(&|tls| tls.key = other.key.clone());
+    let error = error_of(&|tls| tls.key = tls.certificate.clone());
+    assert!(matches!(error, TlsError::NotPem { expected: "private key", .. }), "{error}");
+    let error = error_of(&|tls| tls.key = other.key.clone());
     assert!(matches!(error, TlsError::Mismatch { .. }), "{error}");
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let bad = authority.file("nonsense.pem");
@@ -222,43 +231,44 @@ fn files_that_are_of_no_use_are_told() {
     for change in [(|tls, path| tls.authority = path) as fn(&mut Tls, PathBuf), |tls, path| {
         tls.certificate = path
     }] {
-        let error = told(&|tls| change(tls, bad.clone()));
+        let error = error_of(&|tls| change(tls, bad.clone()));
         assert!(matches!(&error, TlsError::Unusable { path, .. } if *path == bad), "{error}");
     }
 }
 
 #[test]
-fn new_certificates_are_used_for_new_connections() {
+fn new_connections_use_reloaded_certificates() {
     let authority = Authority::new("reload");
     let first = authority.tls("first", &["127.0.0.1"]);
     let second = authority.tls("second", &["127.0.0.1"]);
     let (mut first, mut second) = pair(secured(first), secured(second));
     let at = address(&first);
 
-    // A connection stays, whatever becomes of its certificate.
+    // A connection stays up when its certificate expires.
     authority.expired("second");
-    talk(&mut first, &mut second);
-    second.reload().unwrap();
-    // The next has the new one. It is out of date.
+    check_traffic(&mut first, &mut second);
+    second.reload_certificates().unwrap();
+    // The next connection uses the new certificate, which is expired.
     first.close(PATIENCE);
-    assert_eq!(hears_down(&mut second, 0), Loss::Closed);
+    assert_eq!(expect_down(&mut second, 0), Loss::Closed);
     let mut options = secured(authority.tls("first", &["127.0.0.1"]));
     options.listen = Some(at.to_string());
     let mut first = start(0, options);
-    let expired =
-        || matches!(second.trouble(NodeId(0))?, Trouble::Certificate { .. }).then_some(());
-    until("an expired certificate", expired);
+    let expired = || {
+        matches!(second.connect_error(NodeId(0))?, ConnectError::Certificate { .. }).then_some(())
+    };
+    wait_for("an expired certificate", expired);
 
-    // A file that is of no use changes nothing.
+    // An invalid file leaves the previous certificate in use.
     fs::write(authority.file("second.pem"), "words").unwrap();
-    let error = until("a broken file", || second.certificates().err());
+    let error = wait_for("a broken file", || second.certificate_status().err());
     assert!(matches!(error, TlsError::NotPem { .. }), "{error}");
-    assert_eq!(second.reload(), Err(error));
+    assert_eq!(second.reload_certificates().unwrap_err().to_string(), error.to_string());
 
-    // One that is good is taken up by itself.
+    // A valid file is loaded without a call of `reload_certificates`.
     authority.tls("second", &["127.0.0.1"]);
-    hears_up(&mut second, 0);
-    hears_up(&mut first, 1);
-    assert_eq!(second.certificates(), Ok(()));
-    talk(&mut first, &mut second);
+    expect_up(&mut second, 0);
+    expect_up(&mut first, 1);
+    assert!(second.certificate_status().is_ok());
+    check_traffic(&mut first, &mut second);
 }

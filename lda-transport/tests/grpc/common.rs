@@ -1,35 +1,35 @@
-//! Nodes on the loopback, and what they hear.
+//! Helpers: nodes on the loopback, and assertions on their arrivals.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lda_transport::grpc::{Grpc, Options, Peer, Tls};
+use lda_transport::grpc::{Grpc, GrpcOptions, Peer, Tls};
 use lda_transport::{Arrival, Frame, Loss, NodeId, Transport, Wait};
 
-/// How long anything may take.
+/// Time limit of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What tests want of every node: no long waits.
-pub fn options() -> Options {
-    let mut options = Options::default();
-    options.backoff = Duration::from_millis(10);
-    options.longest_backoff = Duration::from_millis(100);
+/// Options of the tests: short waits between attempts to connect.
+pub fn options() -> GrpcOptions {
+    let mut options = GrpcOptions::default();
+    options.initial_backoff = Duration::from_millis(10);
+    options.max_backoff = Duration::from_millis(100);
     options
 }
 
-pub fn secured(tls: Tls) -> Options {
+pub fn secured(tls: Tls) -> GrpcOptions {
     let mut options = options();
     options.tls = Some(tls);
     options
 }
 
-/// The same, with a peer at an address.
-pub fn with_peer(mut options: Options, peer: u32, at: SocketAddr) -> Options {
+/// Adds a peer at an address.
+pub fn with_peer(mut options: GrpcOptions, peer: u32, at: SocketAddr) -> GrpcOptions {
     options.peers.insert(NodeId(peer), Peer::at(at.to_string()));
     options
 }
 
-pub fn start(id: u32, options: Options) -> Grpc {
+pub fn start(id: u32, options: GrpcOptions) -> Grpc {
     Grpc::start(NodeId(id), options).unwrap()
 }
 
@@ -37,33 +37,33 @@ pub fn address(node: &Grpc) -> SocketAddr {
     node.address().unwrap()
 }
 
-/// What comes next.
-pub fn heard(node: &mut Grpc) -> Arrival {
+/// Returns the next arrival.
+pub fn next_arrival(node: &mut Grpc) -> Arrival {
     let id = node.id();
-    node.receive(Wait::For(PATIENCE)).unwrap().unwrap_or_else(|| panic!("{id} heard nothing"))
+    node.receive(Wait::For(PATIENCE)).unwrap().unwrap_or_else(|| panic!("{id} received nothing"))
 }
 
-pub fn hears_up(node: &mut Grpc, peer: u32) {
-    assert_eq!(heard(node), Arrival::Up { peer: NodeId(peer) });
+pub fn expect_up(node: &mut Grpc, peer: u32) {
+    assert_eq!(next_arrival(node), Arrival::Up { peer: NodeId(peer) });
 }
 
-pub fn hears_frame(node: &mut Grpc, peer: u32, bytes: &[u8]) {
+pub fn expect_frame(node: &mut Grpc, peer: u32, bytes: &[u8]) {
     let expected = Arrival::Frame { peer: NodeId(peer), frame: Frame::from(bytes.to_vec()) };
-    assert_eq!(heard(node), expected);
+    assert_eq!(next_arrival(node), expected);
 }
 
-/// The end of a peer, and why.
-pub fn hears_down(node: &mut Grpc, peer: u32) -> Loss {
-    match heard(node) {
+/// Expects the end of a peer and returns its reason.
+pub fn expect_down(node: &mut Grpc, peer: u32) -> Loss {
+    match next_arrival(node) {
         Arrival::Down { peer: lost, loss } if lost == NodeId(peer) => loss,
-        other => panic!("{other:?} came for the end of node {peer}"),
+        other => panic!("expected the end of node {peer}, received {other:?}"),
     }
 }
 
-/// Why a connection broke.
-pub fn hears_broken(node: &mut Grpc, peer: u32) -> String {
-    match hears_down(node, peer) {
-        Loss::Broken(why) => why,
+/// Expects a broken connection and returns its description.
+pub fn expect_broken(node: &mut Grpc, peer: u32) -> String {
+    match expect_down(node, peer) {
+        Loss::Broken(reason) => why,
         loss => panic!("{loss:?}"),
     }
 }
@@ -72,32 +72,32 @@ pub fn send(node: &mut Grpc, to: u32, bytes: &[u8]) {
     node.send(NodeId(to), bytes.to_vec().into()).unwrap();
 }
 
-/// Asks until there is an answer.
+/// Polls until `ask` returns a value.
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Two nodes that are up to each other, 0 and 1, of which the second has connected.
-pub fn pair(first: Options, second: Options) -> (Grpc, Grpc) {
+/// Starts nodes 0 and 1; the second connects to the first. Both are up.
+pub fn pair(first: GrpcOptions, second: GrpcOptions) -> (Grpc, Grpc) {
     let mut first = start(0, first);
     let mut second = start(1, with_peer(second, 0, address(&first)));
-    hears_up(&mut first, 1);
-    hears_up(&mut second, 0);
+    expect_up(&mut first, 1);
+    expect_up(&mut second, 0);
     (first, second)
 }
 
-/// That two nodes still talk.
-pub fn talk(first: &mut Grpc, second: &mut Grpc) {
+/// Checks that frames arrive in both directions.
+pub fn check_traffic(first: &mut Grpc, second: &mut Grpc) {
     let (a, b) = (first.id().0, second.id().0);
     send(first, b, b"there");
-    hears_frame(second, a, b"there");
+    expect_frame(second, a, b"there");
     send(second, a, b"and back");
-    hears_frame(first, b, b"and back");
+    expect_frame(first, b, b"and back");
 }

@@ -1,4 +1,4 @@
-//! The health service, as others ask for it.
+//! The health service, as its clients see it.
 
 use lda_transport::Transport;
 use lda_transport::grpc::wire::SERVICE;
@@ -10,9 +10,9 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::common::*;
 
 #[test]
-fn a_node_says_that_it_serves_until_it_does_not() {
+fn serving_until_closed() {
     let mut quick = options();
-    quick.hello = std::time::Duration::from_millis(200);
+    quick.handshake_timeout = std::time::Duration::from_millis(200);
     let mut node = start(0, quick);
     let endpoint = Endpoint::from_shared(format!("http://{}", address(&node))).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -27,20 +27,20 @@ fn a_node_says_that_it_serves_until_it_does_not() {
     let status = runtime.block_on(client.check(request)).unwrap_err();
     assert_eq!(status.code(), tonic::Code::NotFound);
 
-    // Who asks may stay beyond the time that a hello has.
+    // A client of the health service has no time limit for a hello.
     let request = HealthCheckRequest { service: String::new() };
     let mut watched = runtime.block_on(client.watch(request)).unwrap().into_inner();
     let mut next = || runtime.block_on(watched.message()).ok().flatten();
     assert_eq!(next().unwrap().status(), ServingStatus::Serving);
     std::thread::sleep(std::time::Duration::from_millis(400));
     let mut third = start(1, with_peer(options(), 0, address(&node)));
-    hears_up(&mut third, 0);
-    hears_up(&mut node, 1);
-    assert_eq!(node.strangers().refused, 0);
+    expect_up(&mut third, 0);
+    expect_up(&mut node, 1);
+    assert_eq!(node.rejected().count, 0);
 
     std::thread::scope(|scope| {
         scope.spawn(|| node.close(PATIENCE));
-        // It says so, or it is gone already.
+        // The node reports `NotServing`, unless the connection has ended before.
         if let Some(last) = next() {
             assert_eq!(last.status(), ServingStatus::NotServing);
         }

@@ -1,10 +1,10 @@
-//! Nodes over gRPC: the contract, and what is theirs alone.
+//! Tests of the gRPC transport: the contract of [`Transport`](lda_transport::Transport), and the rest.
 
 mod certificates;
 mod common;
 mod contract;
 mod health;
-mod lines;
-mod many;
+mod lost_connections;
 mod raw;
-mod strangers;
+mod scale;
+mod untrusted_peers;

@@ -1,10 +1,10 @@
-//! A peer that says anything: gRPC without the transport.
+//! A gRPC client that sends arbitrary messages to a node.
 
 use std::net::SocketAddr;
 
 use bytes::{Buf, BufMut, Bytes};
 use lda_transport::NodeId;
-use lda_transport::grpc::Options;
+use lda_transport::grpc::GrpcOptions;
 use lda_transport::grpc::wire::{Hello, METHOD};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tonic::{Request, Status, Streaming};
 
 use crate::common::PATIENCE;
 
-/// Messages as they are.
+/// Codec that passes messages through.
 #[derive(Clone, Copy)]
 struct Bare;
 
@@ -62,7 +62,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Connects and says a first message; or what it was told instead.
+    /// Connects and sends a first message.
     pub fn call(at: SocketAddr, first: Bytes) -> Result<Self, Status> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -81,7 +81,7 @@ impl Raw {
         Ok(Self { runtime, out: Some(out), back: Some(back) })
     }
 
-    /// As a node of the default options.
+    /// Connects as node `from` with the default options.
     pub fn peer(at: SocketAddr, from: u32, to: u32) -> Result<Self, Status> {
         let mut raw = Self::call(at, message(&hello(from, to).encode()))?;
         let answer = raw.next()?.expect("a hello");
@@ -89,23 +89,23 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Says it, if anybody hears it still.
-    pub fn say(&self, message: impl Into<Bytes>) {
-        let _ = self.out.as_ref().expect("it has not ended").send(message.into());
+    /// Sends a message; ignored if the call has ended.
+    pub fn send(&self, message: impl Into<Bytes>) {
+        let _ = self.out.as_ref().expect("the client has not ended its half").send(message.into());
     }
 
-    /// Ends its side of the stream.
+    /// Ends the client's half of the stream.
     pub fn end(&mut self) {
         self.out = None;
     }
 
     pub fn next(&mut self) -> Result<Option<Bytes>, Status> {
-        let back = self.back.as_mut().expect("it is read");
+        let back = self.back.as_mut().expect("the call is not cancelled");
         let next = async { tokio::time::timeout(PATIENCE, back.message()).await };
-        self.runtime.block_on(next).expect("something comes")
+        self.runtime.block_on(next).expect("a message in time")
     }
 
-    /// Breaks the call off.
+    /// Cancels the call.
     pub fn cancel(&mut self) {
         self.back = None;
         self.out = None;
@@ -113,11 +113,11 @@ impl Raw {
 }
 
 pub fn hello(from: u32, to: u32) -> Hello {
-    let longest_frame = Options::default().longest_frame as u64;
+    let longest_frame = GrpcOptions::default().longest_frame as u64;
     Hello { from: NodeId(from), to: NodeId(to), longest_frame }
 }
 
-/// Data as a message, with a length in as many bytes as any takes.
+/// Encodes data as a message, with the shortest encoding of the length.
 pub fn message(data: &[u8]) -> Bytes {
     let mut message = vec![0x0a];
     let mut len = data.len();

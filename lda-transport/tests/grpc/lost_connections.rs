@@ -1,4 +1,4 @@
-//! Lines that fall silent, or are cut.
+//! Connections that lose packets silently, or are cut.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,34 +11,34 @@ use lda_transport::{Loss, NodeId};
 
 use crate::common::*;
 
-/// A line to an address that can be made to lose what it carries.
-struct Line {
+/// TCP proxy that can drop all data or cut its connections.
+struct Proxy {
     address: SocketAddr,
-    mute: Arc<AtomicBool>,
+    drops_data: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Line {
+impl Proxy {
     fn to(address: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let line = Self {
+        let proxy = Self {
             address: listener.local_addr().unwrap(),
-            mute: Arc::default(),
+            drops_data: Arc::default(),
             streams: Arc::default(),
         };
-        let (mute, streams) = (Arc::clone(&line.mute), Arc::clone(&line.streams));
+        let (drops_data, streams) = (Arc::clone(&proxy.drops_data), Arc::clone(&proxy.streams));
         thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let Ok(far) = TcpStream::connect(address) else { continue };
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let [from, to] = [from, to].map(|stream| stream.try_clone().unwrap());
-                    let mute = Arc::clone(&mute);
-                    thread::spawn(move || carry(from, to, &mute));
+                    let drops_data = Arc::clone(&drops_data);
+                    thread::spawn(move || forward(from, to, &drops_data));
                 }
                 streams.lock().unwrap().extend([near, far]);
             }
         });
-        line
+        proxy
     }
 
     fn cut(&self) {
@@ -48,71 +48,71 @@ impl Line {
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, mute: &AtomicBool) {
+fn forward(mut from: TcpStream, mut to: TcpStream, drops_data: &AtomicBool) {
     let mut bytes = [0; 1 << 16];
     while let Ok(read) = from.read(&mut bytes) {
         if read == 0 {
             break;
         }
-        if !mute.load(SeqCst) && to.write_all(&bytes[..read]).is_err() {
+        if !drops_data.load(SeqCst) && to.write_all(&bytes[..read]).is_err() {
             break;
         }
     }
-    if !mute.load(SeqCst) {
+    if !drops_data.load(SeqCst) {
         let _ = to.shutdown(Shutdown::Both);
     }
 }
 
 #[test]
-fn a_line_that_falls_silent_is_lost_in_time() {
+fn a_silent_connection_times_out() {
     let mut first = start(0, options());
-    let line = Line::to(address(&first));
-    let mut second = start(1, with_peer(options(), 0, line.address));
-    hears_up(&mut first, 1);
-    hears_up(&mut second, 0);
-    talk(&mut first, &mut second);
-    line.mute.store(true, SeqCst);
+    let proxy = Proxy::to(address(&first));
+    let mut second = start(1, with_peer(options(), 0, proxy.address));
+    expect_up(&mut first, 1);
+    expect_up(&mut second, 0);
+    check_traffic(&mut first, &mut second);
+    proxy.drops_data.store(true, SeqCst);
     let start = Instant::now();
     for (node, peer) in [(&mut first, 1), (&mut second, 0)] {
-        let why = hears_broken(node, peer);
-        assert!(!why.is_empty());
-        // Two seconds, and what a busy machine takes.
+        let reason = expect_broken(node, peer);
+        assert!(!reason.is_empty());
+        // The limit is 2 s; the rest is for a busy machine.
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     }
-    line.mute.store(false, SeqCst);
-    hears_up(&mut second, 0);
-    hears_up(&mut first, 1);
-    talk(&mut first, &mut second);
+    proxy.drops_data.store(false, SeqCst);
+    expect_up(&mut second, 0);
+    expect_up(&mut first, 1);
+    check_traffic(&mut first, &mut second);
 }
 
 #[test]
-fn a_line_that_is_cut_is_made_again() {
+fn a_cut_connection_is_reestablished() {
     let mut first = start(0, options());
-    let line = Line::to(address(&first));
-    let mut second = start(1, with_peer(options(), 0, line.address));
-    let (mut sent, mut came) = (0u32, Vec::new());
+    let proxy = Proxy::to(address(&first));
+    let mut second = start(1, with_peer(options(), 0, proxy.address));
+    let (mut sent, mut received) = (0u32, Vec::new());
     for _ in 0..5 {
-        hears_up(&mut first, 1);
-        hears_up(&mut second, 0);
+        expect_up(&mut first, 1);
+        expect_up(&mut second, 0);
         for _ in 0..100 {
             send(&mut second, 0, &sent.to_le_bytes());
             sent += 1;
         }
-        line.cut();
-        hears_down(&mut second, 0);
-        // What came before the end of the connection is had, and none twice or out of its order.
+        proxy.cut();
+        expect_down(&mut second, 0);
+        // Frames that arrived before the end are delivered, in order and without duplicates.
         loop {
-            match heard(&mut first) {
+            match next_arrival(&mut first) {
                 lda_transport::Arrival::Frame { peer: NodeId(1), frame } => {
-                    came.push(u32::from_le_bytes(frame[..].try_into().unwrap()));
+                    received.push(u32::from_le_bytes(frame[..].try_into().unwrap()));
                 }
                 lda_transport::Arrival::Down { peer: NodeId(1), loss } => {
-                    assert_eq!(loss, Loss::Closed, "the line ends as a program does");
+                    assert_eq!(loss, Loss::Closed, "a cut looks like the exit of the program");
                     break;
                 }
                 other => panic!("{other:?}"),
             }
         }
     }
-    assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
+    assert!(received.is_sorted_by(|a, b| a < b), "{received:?}");
 }
