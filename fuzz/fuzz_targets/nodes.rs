@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use lda_transport::NodeId;
-use lda_transport::bootstrap::{Started, file, kubernetes, slurm};
+use lda_transport::bootstrap::{Membership, file, kubernetes, slurm};
 
 #[derive(Arbitrary, Debug)]
 struct Said<'a> {
@@ -15,12 +15,12 @@ struct Said<'a> {
     name: &'a str,
 }
 
-fn check(started: Started) {
-    assert!(started.place().is_some());
-    let mut ids = started.ids();
+fn check(membership: Membership) {
+    assert!(membership.this_member().is_some());
+    let mut ids = membership.ids();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), started.nodes.len());
+    assert_eq!(ids.len(), membership.nodes.len());
 }
 
 libfuzzer_sys::fuzz_target!(|said: Said| {
@@ -34,6 +34,6 @@ libfuzzer_sys::fuzz_target!(|said: Said| {
         "HOSTNAME" => Some(said.name.to_owned()),
         _ => None,
     };
-    let _ = slurm::started(&environment, 65_000).map(check);
-    let _ = kubernetes::started(&environment, "service", said.count.into(), 7000).map(check);
+    let _ = slurm::membership(&environment, 65_000).map(check);
+    let _ = kubernetes::membership(&environment, "service", said.count.into(), 7000).map(check);
 });

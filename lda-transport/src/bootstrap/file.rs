@@ -40,7 +40,8 @@ pub fn parse(text: &str, path: &Path, this: NodeId) -> Result<Membership, Bootst
     let mut nodes = Vec::new();
     let mut seen = BTreeSet::new();
     for (at, line) in text.lines().enumerate() {
-        let wrong = |reason: String| BootstrapError::Line { path: path.to_owned(), line: at + 1, reason };
+        let wrong =
+            |reason: String| BootstrapError::Line { path: path.to_owned(), line: at + 1, reason };
         let line = line.split('#').next().unwrap_or_default();
         let mut words = line.split_whitespace();
         let Some(id) = words.next() else { continue };
@@ -50,7 +51,8 @@ pub fn parse(text: &str, path: &Path, this: NodeId) -> Result<Membership, Bootst
             ))
         })?;
         let address = words.next().ok_or_else(|| wrong(format!("{id} has no address")))?;
-        check(address).map_err(|reason| wrong(format!("{address:?} is not an address: {reason}")))?;
+        check(address)
+            .map_err(|reason| wrong(format!("{address:?} is not an address: {reason}")))?;
         let role = words.next().map(str::to_owned);
         if let Some(more) = words.next() {
             return Err(wrong(format!("unexpected {more:?} after the role")));
@@ -64,7 +66,11 @@ pub fn parse(text: &str, path: &Path, this: NodeId) -> Result<Membership, Bootst
         nodes.push(Member { id, address: Some(address.to_owned()), role });
     }
     if !seen.contains(&this) {
-        return Err(BootstrapError::Absent { path: path.to_owned(), node: this, count: nodes.len() });
+        return Err(BootstrapError::Absent {
+            path: path.to_owned(),
+            node: this,
+            count: nodes.len(),
+        });
     }
     Ok(Membership { this, nodes, job: None })
 }

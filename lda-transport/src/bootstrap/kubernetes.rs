@@ -8,7 +8,7 @@
 //! argument equal to the Job's `completions`. If the servers are a StatefulSet and the workers a Job,
 //! concatenate the [`addresses`] of both.
 
-use super::{Environment, BootstrapError, MAX_NODES, Member, Membership, number, required};
+use super::{BootstrapError, Environment, MAX_NODES, Member, Membership, number, required};
 use crate::transport::NodeId;
 
 /// Returns the nodes of `count` pods of one Job or StatefulSet: pods 0 to `count - 1`, node numbers
@@ -38,8 +38,11 @@ pub fn addresses(name: &str, service: &str, count: u32, port: u16, first: u32) -
 pub fn pod(environment: Environment<'_>) -> Result<(String, u32), BootstrapError> {
     let host =
         required(environment, "HOSTNAME", "run in a pod of an indexed Job or a StatefulSet")?;
-    let wrong =
-        |reason: &str| BootstrapError::Value { name: "HOSTNAME", value: host.clone(), reason: reason.to_owned() };
+    let wrong = |reason: &str| BootstrapError::Value {
+        name: "HOSTNAME",
+        value: host.clone(),
+        reason: reason.to_owned(),
+    };
     // A pod with a subdomain may have its fully qualified name in the variable.
     let short = host.split('.').next().unwrap_or_default();
     let (name, at) = short
@@ -93,7 +96,10 @@ mod tests {
         {
             let membership = membership(host, index).unwrap();
             assert_eq!((membership.this, membership.job.as_deref()), (NodeId(3), Some("lda-x")));
-            assert_eq!(membership.this_member().unwrap().address.as_deref(), Some("lda-x-3.svc:7000"));
+            assert_eq!(
+                membership.this_member().unwrap().address.as_deref(),
+                Some("lda-x-3.svc:7000")
+            );
             assert_eq!(membership.nodes[0].address.as_deref(), Some("lda-x-0.svc:7000"));
         }
         for (host, index) in [

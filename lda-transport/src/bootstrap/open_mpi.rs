@@ -3,7 +3,7 @@
 //! `mpirun` provides the rank and the number of ranks, and no addresses: the MPI transport needs none.
 //! A program that uses `mpirun` only as a launcher has to add the addresses.
 
-use super::{Environment, BootstrapError, Member, Membership, rank_and_size};
+use super::{BootstrapError, Environment, Member, Membership, rank_and_size};
 use crate::transport::NodeId;
 
 /// Describes this process as a rank of `mpirun`.

@@ -5,7 +5,7 @@
 //! which is Slurm's default; it is an error if `SLURM_NODEID` and `SLURM_LOCALID` show another
 //! distribution.
 
-use super::{Environment, BootstrapError, MAX_NODES, Member, Membership, number, rank_and_size};
+use super::{BootstrapError, Environment, MAX_NODES, Member, Membership, number, rank_and_size};
 use crate::transport::NodeId;
 
 const REMEDY: &str = "start the program with srun";
@@ -18,7 +18,11 @@ const REMEDY: &str = "start the program with srun";
 pub fn membership(environment: Environment<'_>, port: u16) -> Result<Membership, BootstrapError> {
     let (this, count) = rank_and_size(environment, ["SLURM_PROCID", "SLURM_NTASKS"], REMEDY)?;
     let (name, list) = first(environment, ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"])?;
-    let hosts = hosts(&list).map_err(|reason| BootstrapError::Value { name, value: list.clone(), reason })?;
+    let hosts = hosts(&list).map_err(|reason| BootstrapError::Value {
+        name,
+        value: list.clone(),
+        reason,
+    })?;
     let (name, list) = first(environment, ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"])?;
     let wrong = |reason: String| BootstrapError::Value { name, value: list.clone(), reason };
     let tasks = tasks(&list).map_err(wrong)?;
@@ -33,7 +37,8 @@ pub fn membership(environment: Environment<'_>, port: u16) -> Result<Membership,
     let mut nodes = Vec::new();
     for (id, (at, host, local)) in (0..).zip(places) {
         let own = u16::try_from(local).ok().and_then(|local| port.checked_add(local));
-        let own = own.ok_or_else(|| wrong(format!("there are fewer than {local} ports above {port}")))?;
+        let own =
+            own.ok_or_else(|| wrong(format!("there are fewer than {local} ports above {port}")))?;
         if id == this {
             let matches = |name, value: usize| match environment(name) {
                 Some(text) => number(name, &text).map(|number| number as usize == value),
@@ -104,7 +109,9 @@ fn expand(name: &str, hosts: &mut Vec<String>) -> Result<(), String> {
         rest = after;
     }
     if name.is_empty() || rest.contains(']') || hosts.len() + names.len() > MAX_NODES {
-        return Err(format!("{name:?} is not a host name, or the list has more than {MAX_NODES} hosts"));
+        return Err(format!(
+            "{name:?} is not a host name, or the list has more than {MAX_NODES} hosts"
+        ));
     }
     hosts.extend(names.into_iter().map(|name| name + rest));
     Ok(())
@@ -119,7 +126,10 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
             text.parse().map_err(|_| format!("{range:?} is not a range of numbers"))
         };
         let (first, last, width) = (number(from)?, number(to)?, from.len());
-        if last < first || last - first >= MAX_NODES - numbers.len().min(MAX_NODES - 1) || width > 64 {
+        if last < first
+            || last - first >= MAX_NODES - numbers.len().min(MAX_NODES - 1)
+            || width > 64
+        {
             return Err(format!("{range:?} is not a range of numbers, or has too many"));
         }
         numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
@@ -217,8 +227,16 @@ mod tests {
                 Some("1,3"),
                 "SLURM_STEP_TASKS_PER_NODE is \"1,3\": there are fewer than 2 ports above",
             ),
-            ("SLURM_LOCALID", Some("0"), "by the list of hosts task 3 should be number 1 on host n2"),
-            ("SLURM_NODEID", Some("0"), "by the list of hosts task 3 should be number 1 on host n2"),
+            (
+                "SLURM_LOCALID",
+                Some("0"),
+                "by the list of hosts task 3 should be number 1 on host n2",
+            ),
+            (
+                "SLURM_NODEID",
+                Some("0"),
+                "by the list of hosts task 3 should be number 1 on host n2",
+            ),
         ] {
             let error = changed(name, value).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{name}: {error}");

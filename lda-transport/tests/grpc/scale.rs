@@ -69,7 +69,9 @@ fn a_thousand_peers() {
     assert_eq!(up, PEERS);
     let busy = each();
     for _ in 0..PEERS {
-        let Arrival::Down { loss, .. } = next(&mut node) else { panic!("more frames than were sent") };
+        let Arrival::Down { loss, .. } = next(&mut node) else {
+            panic!("more frames than were sent")
+        };
         assert_eq!(loss, Loss::Closed);
     }
     let status = peers.wait().unwrap();

@@ -11,7 +11,7 @@ use lda_dist::together::TogetherError;
 use lda_examples::output::OutputError;
 use lda_examples::program::ThreadsError;
 use lda_examples::reading::ReadingError;
-use lda_transport::bootstrap;
+use lda_transport::bootstrap::BootstrapError;
 use thiserror::Error;
 
 use crate::commands::cluster::config::ConfigError;
@@ -87,7 +87,7 @@ pub enum ClusterError {
     },
     /// It is not known which node this is.
     #[error("{0}; or give --index")]
-    Which(#[from] bootstrap::Error),
+    Which(#[from] BootstrapError),
     /// The list of nodes.
     #[error(transparent)]
     Nodes(#[from] NodesError),

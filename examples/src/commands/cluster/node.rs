@@ -149,16 +149,16 @@ fn over_grpc(
     setup: &Setup,
     id: NodeId,
 ) -> Result<Box<dyn Transport>, ClusterError> {
-    use lda_transport::grpc::{Options, Peer, Tls};
+    use lda_transport::grpc::{GrpcOptions, Peer, Tls};
 
     /// Of rows of a partition; a peer that says more is turned away.
     const LONGEST_FRAME: usize = 1 << 30;
 
     let this = Which::of(setup, id);
-    let mut options = Options::default();
+    let mut options = GrpcOptions::default();
     options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
     options.longest_frame = LONGEST_FRAME;
-    options.known_only = true;
+    options.allowlist_only = true;
     options.tls = grpc.tls.as_ref().map(|tls| {
         Tls::new(this.fill(&tls.authority), this.fill(&tls.certificate), this.fill(&tls.key))
     });

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use lda_dist::cluster::Setup;
 use lda_transport::NodeId;
-use lda_transport::bootstrap::{self, Placed, file};
+use lda_transport::bootstrap::{BootstrapError, Member, file};
 use thiserror::Error;
 
 use crate::commands::cluster::args::RoleName;
@@ -23,7 +23,7 @@ use crate::commands::cluster::config::{Addresses, Grpc, Which};
 pub enum NodesError {
     /// It cannot be read.
     #[error(transparent)]
-    List(#[from] bootstrap::Error),
+    List(#[from] BootstrapError),
     /// More nodes, or fewer, or with other numbers.
     #[error(
         "{path}: {found} nodes, with numbers up to {last}, for a master, {servers} servers and {workers} workers: \
@@ -72,7 +72,7 @@ pub fn locate(
     setup: &Setup,
     grpc: Option<Grpc>,
 ) -> Result<Grpc, NodesError> {
-    let mut nodes = file::started(path, this)?.nodes;
+    let mut nodes = file::read(path, this)?.nodes;
     nodes.sort_unstable_by_key(|node| node.id);
     let (servers, workers) = (setup.options.servers, setup.workers);
     let (found, last) = (nodes.len(), nodes.last().map_or(0, |node| node.id.0));
@@ -83,7 +83,7 @@ pub fn locate(
     }
     let mut grpc = grpc.unwrap_or_default();
     let [mut of_servers, mut of_workers] = [Vec::new(), Vec::new()];
-    for Placed { id, address, role } in nodes {
+    for Member { id, address, role } in nodes {
         let which = Which::of(setup, id);
         if let Some(found) = role.filter(|role| role != which.role.name()) {
             let (role, index, path) = (which.role.name(), which.index, path.to_owned());
@@ -143,7 +143,7 @@ mod tests {
         assert!(said("0 a:1\n1 b:2\n2 c:3\n4 d:4\n", 0).contains("4 nodes, with numbers up to 4"));
         let other = said("0 a:1\n1 b:2 worker\n2 c:3\n3 d:4", 0);
         assert!(other.contains("node 1 is listed as \"worker\" and is server 0"), "{other}");
-        assert!(said("0 a:1\n1 b:2\n2 c:3\n", 3).contains("node 3 is not in it"));
-        assert!(said("0 a\n", 0).contains(":1: \"a\" is no address"));
+        assert!(said("0 a:1\n1 b:2\n2 c:3\n", 3).contains("node 3 is not in the list"));
+        assert!(said("0 a\n", 0).contains(":1: \"a\" is not an address"));
     }
 }
