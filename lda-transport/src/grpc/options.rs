@@ -120,7 +120,6 @@ impl Peer {
 
 /// PEM files of a node's certificate. They are reloaded for new connections when they have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
 #[non_exhaustive]
 pub struct Tls {
     /// Certificates of the authorities that this node trusts.

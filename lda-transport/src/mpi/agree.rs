@@ -1,6 +1,6 @@
 //! What all ranks say of an operation before any content moves, and what they make of it: all the same.
 
-use super::wire::Halt;
+use super::wire::HaltReason;
 use crate::endpoint::{Collective, CollectiveError, Element, OperationId};
 use crate::transport::NodeId;
 
@@ -101,13 +101,13 @@ impl Row {
 pub(super) fn agree(
     numbers: &[u64],
     this: usize,
-    halted: impl Fn(usize) -> Halt,
+    halted: impl Fn(usize) -> HaltReason,
 ) -> Result<Work, CollectiveError> {
     let rows: Vec<Row> = numbers.as_chunks().0.iter().map(Row::read).collect();
     let own = rows[this];
     let node = |rank: usize| NodeId(rank as u32);
     if let Some(rank) = rows.iter().position(|row| row.kind == 0) {
-        let words = halted(rank).words().to_owned();
+        let words = halted(rank).describe().to_owned();
         return Err(CollectiveError::Rejected { peer: node(rank), words });
     }
     let mismatch = |rank, words| Err(CollectiveError::Mismatch { peer: node(rank), words });
@@ -163,7 +163,7 @@ mod tests {
 
     fn end(rows: &[Row], this: usize) -> Result<Work, CollectiveError> {
         let numbers: Vec<u64> = rows.iter().flat_map(|row| row.numbers()).collect();
-        agree(&numbers, this, |_| Halt::Closed)
+        agree(&numbers, this, |_| HaltReason::Closed)
     }
 
     fn gathering(len: usize) -> Row {

@@ -93,7 +93,8 @@ mod tests {
         let (tag, start) = Small::Start { len: 5 }.encode();
         assert_eq!(take(&mut incoming, tag, &start), Ok(Come::Nothing));
         assert_eq!(take(&mut incoming, NEXT, &[1, 2]), Ok(Come::Nothing));
-        let (tag, halt) = Small::Halt { begun: 1, why: super::super::wire::Halt::Closed }.encode();
+        let (tag, halt) =
+            Small::Halt { begun: 1, why: super::super::wire::HaltReason::Closed }.encode();
         assert!(matches!(take(&mut incoming, tag, &halt), Ok(Come::Small(Small::Halt { .. }))));
         assert_eq!(take(&mut incoming, NEXT, &[3, 4, 5]), Ok(Come::Frame(vec![1, 2, 3, 4, 5])));
         assert_eq!(take(&mut incoming, CLOSE, &[]), Ok(Come::Small(Small::Close)));

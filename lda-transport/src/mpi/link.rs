@@ -1,17 +1,19 @@
-//! What is underway from this node to a peer, as far as is known here.
+//! Credit-based flow control: frames in flight from this node to a peer.
 //!
-//! The node's thread counts in what it sends; the thread of MPI counts out what the peer grants, which it does
-//! for what its program has taken. So what the peer holds is counted until it holds it no more.
+//! The node's thread adds what it sends; the MPI thread subtracts what the peer grants. A peer grants
+//! what its program has taken, so a frame counts until it has left the peer's inbox.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use super::Options;
 
+/// Counters of the frames in flight to one peer.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     frames: AtomicUsize,
     bytes: AtomicUsize,
-    waits: AtomicBool,
+    /// Whether a send has failed and the program waits until the peer is writable.
+    is_blocked: AtomicBool,
 }
 
 impl Link {
@@ -20,32 +22,36 @@ impl Link {
             || self.bytes.load(SeqCst) >= bounds.queue_bytes
     }
 
-    /// Counts a frame of `len` bytes in, unless there is no room; then [`grant`](Self::grant) will say when
-    /// there is. The last may be longer than the room there is, so that none is too long for ever.
-    pub fn put(&self, len: usize, bounds: &Options) -> bool {
+    /// Adds a frame of `len` bytes. Returns false if the limits are reached; [`grant`](Self::grant) then
+    /// returns true when there is space again. The last frame may exceed the limit of bytes, so that no
+    /// frame is too long to be sent at all.
+    pub fn add(&self, len: usize, bounds: &Options) -> bool {
         if self.is_full(bounds) {
-            self.waits.store(true, SeqCst);
+            self.is_blocked.store(true, SeqCst);
             if self.is_full(bounds) {
                 return false;
             }
-            // `grant` may have seen it all the same: then room is said to one who does not wait.
-            self.waits.store(false, SeqCst);
+            // INVARIANT: the flag is set before the second check. Otherwise a grant between check and
+            // flag would be missed and the program would wait forever. If `grant` sees the flag before
+            // it is cleared here, the program gets a needless notification.
+            self.is_blocked.store(false, SeqCst);
         }
         self.bytes.fetch_add(len, SeqCst);
         self.frames.fetch_add(1, SeqCst);
         true
     }
 
-    /// Counts out what the peer has taken; whether the other waits for the room that there is now.
+    /// Subtracts what the peer has taken. Returns whether the program waited and can send again.
     pub fn grant(&self, taken: Taken, bounds: &Options) -> bool {
-        // This thread alone makes them smaller; a peer that grants more than it has got gives no more than all.
+        // Only this thread decreases the counters, so load and subtraction need not be one operation.
+        // A faulty peer may grant more than it has received; the counters stop at 0.
         self.bytes.fetch_sub(taken.bytes.min(self.bytes.load(SeqCst)), SeqCst);
         self.frames.fetch_sub(taken.frames.min(self.frames.load(SeqCst)), SeqCst);
-        !self.is_full(bounds) && self.waits.load(SeqCst) && self.waits.swap(false, SeqCst)
+        !self.is_full(bounds) && self.is_blocked.load(SeqCst) && self.is_blocked.swap(false, SeqCst)
     }
 }
 
-/// What the program has taken of a peer's frames.
+/// Frames of a peer that the program has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub frames: usize,
@@ -53,8 +59,9 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Counts a frame; gives what is to be granted, when that is half of what may be underway. One who waits
-    /// has that much underway, and so it hears of it.
+    /// Adds a frame. Returns the sum, to be granted, when it is at least half of a limit.
+    ///
+    /// A sender that waits has reached a limit, so taking its frames leads to a grant.
     pub fn count(&mut self, len: usize, bounds: &Options) -> Option<Self> {
         self.frames += 1;
         self.bytes += len;
@@ -73,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_granted_room() {
+    fn a_blocked_sender_is_granted_space() {
         for (bounds, len) in [
             (bounds(1, 1), 1000),
             (bounds(1, 1), 0),
@@ -83,30 +90,30 @@ mod tests {
         ] {
             let (link, mut taken) = (Link::default(), Taken::default());
             for _ in 0..3 {
-                let mut underway = 0;
-                while link.put(len, &bounds) {
-                    underway += 1;
+                let mut in_flight = 0;
+                while link.add(len, &bounds) {
+                    in_flight += 1;
                 }
-                assert!(underway > 0 && underway <= bounds.queue_frames, "{bounds:?}");
-                assert!(underway == 1 || (underway - 1) * len < bounds.queue_bytes, "{bounds:?}");
-                let grants = (0..underway).filter_map(|_| taken.count(len, &bounds));
-                let rooms = grants.filter(|taken| link.grant(*taken, &bounds)).count();
-                assert_eq!(rooms, 1, "{bounds:?}");
+                assert!(in_flight > 0 && in_flight <= bounds.queue_frames, "{bounds:?}");
+                assert!(in_flight == 1 || (in_flight - 1) * len < bounds.queue_bytes, "{bounds:?}");
+                let grants = (0..in_flight).filter_map(|_| taken.count(len, &bounds));
+                let notified = grants.filter(|taken| link.grant(*taken, &bounds)).count();
+                assert_eq!(notified, 1, "{bounds:?}");
             }
         }
     }
 
     #[test]
-    fn nobody_hears_of_room_who_does_not_wait() {
+    fn no_notification_without_a_blocked_sender() {
         let (bounds, link) = (bounds(4, 100), Link::default());
-        assert!(link.put(10, &bounds));
+        assert!(link.add(10, &bounds));
         assert!(!link.grant(Taken { frames: 1, bytes: 10 }, &bounds));
     }
 
     #[test]
-    fn room_is_not_said_before_there_is_some() {
+    fn no_notification_before_there_is_space() {
         let (bounds, link) = (bounds(4, 100), Link::default());
-        assert!(link.put(60, &bounds) && link.put(1000, &bounds) && !link.put(0, &bounds));
+        assert!(link.add(60, &bounds) && link.add(1000, &bounds) && !link.add(0, &bounds));
         assert!(!link.grant(Taken { frames: 1, bytes: 60 }, &bounds));
         assert!(link.grant(Taken { frames: 1, bytes: 1000 }, &bounds));
     }

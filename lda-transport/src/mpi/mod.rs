@@ -68,8 +68,9 @@
 //! There is no encryption: this is for a network of one's own.
 
 mod agree;
+mod backoff;
 mod content;
-mod idle;
+
 mod incoming;
 mod link;
 mod operations;
@@ -343,7 +344,7 @@ impl Transport for Mpi {
                 if len > longest {
                     return refuse(frame, SendError::TooLong { len, longest });
                 }
-                if !self.shared.links[rank].put(len, &self.options) {
+                if !self.shared.links[rank].add(len, &self.options) {
                     return refuse(frame, SendError::Full);
                 }
                 match self.orders.send(Order::Send { to: rank, frame }) {

@@ -22,7 +22,7 @@ use crossbeam_channel::Sender;
 
 use super::agree::{ROW, Row, Work, agree};
 use super::content::{Content, Room};
-use super::wire::{Halt, Small};
+use super::wire::{HaltReason, Small};
 use super::{Item, Shared};
 use crate::endpoint::{Collective, CollectiveError, OperationId};
 use crate::frame::Frame;
@@ -47,7 +47,7 @@ pub(super) struct Operations {
     /// Rows that this rank has given.
     rows: u64,
     /// How many rows each rank gives by itself, once it has said so.
-    halts: Vec<Option<(u64, Halt)>>,
+    halts: Vec<Option<(u64, HaltReason)>>,
     /// Those that were given up and have not been seen to.
     abandoned: Vec<OperationId>,
     this: usize,
@@ -70,12 +70,12 @@ impl Operations {
         self.abandoned.push(operation);
     }
 
-    pub fn halted(&mut self, rank: usize, rows: u64, why: Halt) {
+    pub fn halted(&mut self, rank: usize, rows: u64, why: HaltReason) {
         self.halts[rank] = Some((rows, why));
     }
 
     /// Ends this rank's part; what the others are to be told, the first time.
-    pub fn halt(&mut self, why: Halt) -> Option<Small> {
+    pub fn halt(&mut self, why: HaltReason) -> Option<Small> {
         if self.halts[self.this].is_some() {
             return None;
         }
@@ -96,9 +96,9 @@ impl Operations {
 
     /// How the operation of this row ends before it has begun everywhere, if it cannot.
     fn lost(&self, row: u64) -> Option<CollectiveError> {
-        let halt = |(rank, halt): (usize, &Option<(u64, Halt)>)| {
+        let halt = |(rank, halt): (usize, &Option<(u64, HaltReason)>)| {
             let (_, why) = halt.filter(|halt| halt.0 <= row)?;
-            let (peer, words) = (NodeId(rank as u32), why.words().to_owned());
+            let (peer, words) = (NodeId(rank as u32), why.describe().to_owned());
             Some(CollectiveError::Rejected { peer, words })
         };
         self.halts.iter().enumerate().find_map(halt)
@@ -177,7 +177,11 @@ impl Round<'_, '_> {
     }
 
     /// Takes all operations as far as they go now; whether any did. Where a halt is due it is given.
-    pub fn advance(&mut self, operations: &mut Operations, ways: &Ways) -> (bool, Option<Halt>) {
+    pub fn advance(
+        &mut self,
+        operations: &mut Operations,
+        ways: &Ways,
+    ) -> (bool, Option<HaltReason>) {
         let mut halt = self.give_up(operations);
         let mut moved = self.start(operations, ways);
         let mut in_order = true;
@@ -197,14 +201,14 @@ impl Round<'_, '_> {
                     Err(asked) => Stage::Row(asked, room),
                     Ok((_, rows)) => {
                         let why = |rank: usize| {
-                            operations.halts[rank].map_or(Halt::Closed, |halt| halt.1)
+                            operations.halts[rank].map_or(HaltReason::Closed, |halt| halt.1)
                         };
                         match agree(rows, operations.this, why) {
                             Ok(work) => Stage::Agreed(work, room),
                             Err(error) => {
                                 // Before the program hears of it and begins others.
                                 operations.shared.halted.store(true, SeqCst);
-                                halt = halt.or(Some(Halt::Mismatch));
+                                halt = halt.or(Some(HaltReason::Mismatch));
                                 running.tell(operations, Err(error));
                                 Stage::Ended
                             }
@@ -248,7 +252,7 @@ impl Round<'_, '_> {
 
     /// Lets go of what the program has given up. It may have ended meanwhile; that ends this rank's part all the same,
     /// as its program knows no better.
-    fn give_up(&mut self, operations: &mut Operations) -> Option<Halt> {
+    fn give_up(&mut self, operations: &mut Operations) -> Option<HaltReason> {
         let abandoned = std::mem::take(&mut operations.abandoned);
         for &operation in &abandoned {
             let is_it = |begun: &Begun| begun.operation == operation;
@@ -257,7 +261,7 @@ impl Round<'_, '_> {
                 running.told |= running.begun.as_ref().is_some_and(is_it);
             }
         }
-        (!abandoned.is_empty()).then_some(Halt::Deadline)
+        (!abandoned.is_empty()).then_some(HaltReason::Deadline)
     }
 
     /// Gives rows: those of operations that wait, and in the end those that others have given.

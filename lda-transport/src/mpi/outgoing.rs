@@ -1,8 +1,8 @@
-//! What is to be sent, by peer; peers take turns, message by message.
+//! Messages to send, queued per peer. Peers take turns, message by message.
 
 use std::collections::VecDeque;
 
-use super::wire::{FRAME, NEXT, PIECE, Small};
+use super::wire::{FRAME, NEXT, PIECE_LEN, Small};
 use crate::frame::Frame;
 
 /// A message for MPI.
@@ -13,20 +13,21 @@ pub(super) struct Message {
     pub bytes: Frame,
 }
 
+/// Send queues of all peers.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     queues: Vec<Queue>,
-    /// Those that have something, each once.
+    /// Peers with a message, each once, in the order of their turns.
     turns: VecDeque<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// These go first: grants that lie behind frames would hold up those of the other side.
+    /// Control messages. They go first: a grant behind frames would delay the frames of the other side.
     small: VecDeque<Small>,
     frames: VecDeque<Frame>,
-    /// Bytes of the first frame that have gone, once it has begun.
-    gone: Option<usize>,
+    /// Bytes of the first frame that have been sent, once its start has been sent.
+    sent: Option<usize>,
 }
 
 impl Queue {
@@ -40,18 +41,18 @@ impl Queue {
             return Some((tag, Frame::from(bytes)));
         }
         let frame = self.frames.front()?;
-        match self.gone {
-            None if frame.len() <= PIECE => Some((FRAME, self.frames.pop_front()?)),
+        match self.sent {
+            None if frame.len() <= PIECE_LEN => Some((FRAME, self.frames.pop_front()?)),
             None => {
-                self.gone = Some(0);
+                self.sent = Some(0);
                 let (tag, bytes) = Small::Start { len: frame.len() as u64 }.encode();
                 Some((tag, Frame::from(bytes)))
             }
             Some(from) => {
-                let to = frame.len().min(from + PIECE);
+                let to = frame.len().min(from + PIECE_LEN);
                 let piece = frame.slice(from..to);
-                self.gone = (to < frame.len()).then_some(to);
-                if self.gone.is_none() {
+                self.sent = (to < frame.len()).then_some(to);
+                if self.sent.is_none() {
                     self.frames.pop_front();
                 }
                 Some((NEXT, piece))
@@ -66,17 +67,17 @@ impl Outgoing {
     }
 
     pub fn frame(&mut self, to: usize, frame: Frame) {
-        self.turn(to);
+        self.add_turn(to);
         self.queues[to].frames.push_back(frame);
     }
 
     pub fn small(&mut self, to: usize, small: Small) {
-        self.turn(to);
+        self.add_turn(to);
         self.queues[to].small.push_back(small);
     }
 
-    /// Before something is added.
-    fn turn(&mut self, to: usize) {
+    /// Gives a peer a turn if its queue is empty. Called before a message is added.
+    fn add_turn(&mut self, to: usize) {
         if self.queues[to].is_empty() {
             self.turns.push_back(to);
         }
@@ -85,7 +86,7 @@ impl Outgoing {
     pub fn next(&mut self) -> Option<Message> {
         let to = self.turns.pop_front()?;
         let queue = &mut self.queues[to];
-        let (tag, bytes) = queue.next().expect("who has a turn has something");
+        let (tag, bytes) = queue.next().expect("a peer with a turn has a message");
         if !queue.is_empty() {
             self.turns.push_back(to);
         }
@@ -96,11 +97,11 @@ impl Outgoing {
         self.turns.is_empty()
     }
 
-    /// Forgets the frames that have not gone.
-    pub fn cut(&mut self) {
+    /// Drops the frames that have not been sent. Control messages stay.
+    pub fn drop_frames(&mut self) {
         for queue in &mut self.queues {
             queue.frames.clear();
-            queue.gone = None;
+            queue.sent = None;
         }
         self.turns.retain(|&to| !self.queues[to].is_empty());
     }
@@ -115,9 +116,9 @@ mod tests {
     #[test]
     fn peers_take_turns_and_long_frames_go_in_pieces() {
         let mut outgoing = Outgoing::new(3);
-        outgoing.frame(1, Frame::from(vec![1; 2 * PIECE + 5]));
+        outgoing.frame(1, Frame::from(vec![1; 2 * PIECE_LEN + 5]));
         outgoing.frame(1, Frame::new());
-        outgoing.frame(2, Frame::from(vec![2; PIECE]));
+        outgoing.frame(2, Frame::from(vec![2; PIECE_LEN]));
         outgoing.small(1, Small::Grant(Taken::default()));
         let order = std::iter::from_fn(|| outgoing.next());
         let order: Vec<_> = order.map(|it| (it.to, it.tag, it.bytes.len())).collect();
@@ -125,10 +126,10 @@ mod tests {
             order,
             [
                 (1, GRANT, 16),
-                (2, FRAME, PIECE),
+                (2, FRAME, PIECE_LEN),
                 (1, START, 8),
-                (1, NEXT, PIECE),
-                (1, NEXT, PIECE),
+                (1, NEXT, PIECE_LEN),
+                (1, NEXT, PIECE_LEN),
                 (1, NEXT, 5),
                 (1, FRAME, 0)
             ]
@@ -137,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_does_not_go() {
+    fn dropped_frames_are_not_sent() {
         let mut outgoing = Outgoing::new(2);
-        outgoing.frame(0, Frame::from(vec![1; 2 * PIECE]));
+        outgoing.frame(0, Frame::from(vec![1; 2 * PIECE_LEN]));
         outgoing.frame(1, Frame::new());
         outgoing.next();
         outgoing.small(1, Small::Close);
-        outgoing.cut();
+        outgoing.drop_frames();
         let last = outgoing.next().unwrap();
         assert_eq!((last.to, last.bytes.len(), outgoing.next()), (1, 0, None));
     }

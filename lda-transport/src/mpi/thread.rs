@@ -18,12 +18,12 @@ use ::mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivale
 use ::mpi::{Rank, Threading};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
-use super::idle::Idle;
+use super::backoff::Backoff;
 use super::incoming::{Come, Incoming};
 use super::link::Taken;
 use super::operations::{Begun, Operations, Ways, rounds};
 use super::outgoing::{Message, Outgoing};
-use super::wire::{Halt, Small};
+use super::wire::{HaltReason, Small};
 use super::{Error, Item, Options, Shared};
 use crate::endpoint::OperationId;
 use crate::frame::Frame;
@@ -157,7 +157,7 @@ struct Thread {
     outgoing: Outgoing,
     incoming: Vec<Incoming>,
     operations: Operations,
-    idle: Idle,
+    backoff: Backoff,
     closing: bool,
     /// Whether the peers have been told, in the messages that wait or before.
     told: bool,
@@ -174,7 +174,7 @@ impl Thread {
         let Ends { options, orders, inbox, handed } = ends;
         let operations = Operations::new(this, Arc::clone(&shared), inbox.clone());
         Self {
-            idle: Idle::new(options.spin, options.sleep),
+            backoff: Backoff::new(options.spin, options.sleep),
             options,
             shared,
             orders,
@@ -214,19 +214,19 @@ impl Thread {
     /// Waits until another look is worth it.
     fn rest(&mut self, busy: bool, moves: bool) {
         if busy || moves {
-            self.idle.reset();
+            self.backoff.reset();
         }
         if moves {
             // MPI moves contents in many steps, each when it is asked how far it is.
-            return self.idle.go_round();
+            return self.backoff.spin();
         }
         if busy {
             return;
         }
-        let Some(sleep) = self.idle.pass() else { return };
+        let Some(sleep) = self.backoff.idle_for() else { return };
         match self.orders.recv_timeout(sleep) {
             Ok(order) => {
-                self.idle.reset();
+                self.backoff.reset();
                 self.see_to(order);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -245,14 +245,14 @@ impl Thread {
         }
     }
 
-    fn halt(&mut self, why: Halt) {
+    fn halt(&mut self, why: HaltReason) {
         if let Some(small) = self.operations.halt(why) {
             self.tell(small);
         }
     }
 
     fn close(&mut self) {
-        self.halt(Halt::Closed);
+        self.halt(HaltReason::Closed);
         self.closing = true;
     }
 
@@ -282,7 +282,7 @@ impl Thread {
             Order::Begin(begun) => self.operations.begin(begun),
             Order::Abandon(operation) => self.operations.abandon(operation),
             Order::Close => self.close(),
-            Order::Cut => self.outgoing.cut(),
+            Order::Cut => self.outgoing.drop_frames(),
         }
     }
 
@@ -307,7 +307,7 @@ impl Thread {
                     return;
                 }
                 if !self.see_to_orders() && !self.receive() {
-                    self.idle.go_round();
+                    self.backoff.spin();
                 }
             }
         });
@@ -330,13 +330,13 @@ impl Thread {
         let from = status.source_rank() as usize;
         let peer = NodeId(from as u32);
         let len = status.count(u8::equivalent_datatype()) as usize;
-        let idle = &mut self.idle;
+        let backoff = &mut self.backoff;
         let come = self.incoming[from].take(
             status.tag(),
             len,
             self.options.longest_frame,
             &self.shared.rooms,
-            |room| receive_into(message, room, idle),
+            |room| receive_into(message, room, backoff),
         );
         let lost = self.incoming[from].lost;
         match come {
@@ -368,7 +368,7 @@ impl Thread {
 }
 
 /// Waits for the rest of a message, which its sender has begun.
-fn receive_into(message: Matched, room: &mut [u8], idle: &mut Idle) {
+fn receive_into(message: Matched, room: &mut [u8], backoff: &mut Backoff) {
     if room.len() <= SHORT {
         message.matched_receive_into(room);
         return;
@@ -377,7 +377,7 @@ fn receive_into(message: Matched, room: &mut [u8], idle: &mut Idle) {
         let mut request = message.immediate_matched_receive_into(scope, room);
         while let Err(again) = request.test() {
             request = again;
-            idle.go_round();
+            backoff.spin();
         }
     });
 }

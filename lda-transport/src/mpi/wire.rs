@@ -1,22 +1,22 @@
-//! What the messages between two ranks are: their tags say it, so that a frame is a message as it is.
+//! Messages between two ranks. The MPI tag is the kind of a message, so that a frame needs no header.
 //!
 //! | tag | message | bytes |
 //! |---|---|---|
-//! | 0 | a frame | all of it |
-//! | 1 | a long frame begins | its length |
-//! | 2 | its next piece | at most [`PIECE`] |
-//! | 3 | a grant: what the program has taken | frames, bytes |
-//! | 4 | no more operations of MPI's are begun | how many were, and why |
+//! | 0 | a frame | the frame |
+//! | 1 | start of a long frame | its length |
+//! | 2 | the next piece of it | at most [`PIECE_LEN`] |
+//! | 3 | a grant: credit for what the program has taken | frames, bytes |
+//! | 4 | halt: the sender starts no more MPI operations | how many it has started, and why |
 //! | 5 | the last message of a rank that has closed | none |
 //!
-//! Numbers are `u64`, in little-endian order. Messages of one rank to another arrive in the order in which they
+//! Integers are little-endian `u64`. Messages from one rank to another arrive in the order in which they
 //! were sent.
 
 use super::link::Taken;
 
-/// Bytes of a message, at most. While one is received, no other is: so a long frame of one peer does not hold up
-/// those of others for longer than so much takes.
-pub(super) const PIECE: usize = 1 << 20;
+/// Maximum bytes of a message. Messages are received one after the other, so a long frame of one peer
+/// delays those of others for at most the time of one piece.
+pub(super) const PIECE_LEN: usize = 1 << 20;
 
 pub(super) const FRAME: i32 = 0;
 pub(super) const START: i32 = 1;
@@ -25,29 +25,30 @@ pub(super) const GRANT: i32 = 3;
 pub(super) const HALT: i32 = 4;
 pub(super) const CLOSE: i32 = 5;
 
-/// A message that is not of a frame.
+/// A control message: one without bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Small {
     Start { len: u64 },
     Grant(Taken),
-    Halt { begun: u64, why: Halt },
+    Halt { begun: u64, why: HaltReason },
     Close,
 }
 
-/// Why no more operations of MPI's are begun.
+/// Reason why a rank starts no more MPI operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Halt {
+pub(super) enum HaltReason {
     Closed,
     Deadline,
     Mismatch,
 }
 
-impl Halt {
-    pub fn words(self) -> &'static str {
+impl HaltReason {
+    /// Describes the reason, for an error message about that rank.
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Closed => "it has closed",
-            Self::Deadline => "one has not ended by its deadline there",
-            Self::Mismatch => "nodes have not done the same in one",
+            Self::Deadline => "an operation missed its deadline there",
+            Self::Mismatch => "the nodes did not start the same operation",
         }
     }
 }
@@ -63,7 +64,7 @@ impl Small {
         (tag, numbers.into_iter().flat_map(u64::to_le_bytes).collect())
     }
 
-    /// None of what is no such message.
+    /// Decodes a control message. `None` if it is malformed.
     pub fn decode(tag: i32, bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let numbers: Vec<u64> = numbers.iter().map(|&number| u64::from_le_bytes(number)).collect();
@@ -74,7 +75,7 @@ impl Small {
                 Some(Self::Grant(Taken { frames, bytes }))
             }
             (HALT, &[begun, why], []) => {
-                let all = [Halt::Closed, Halt::Deadline, Halt::Mismatch];
+                let all = [HaltReason::Closed, HaltReason::Deadline, HaltReason::Mismatch];
                 let why = all.into_iter().find(|halt| *halt as u64 == why)?;
                 Some(Self::Halt { begun, why })
             }
@@ -89,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_messages_come_back() {
+    fn control_messages_round_trip() {
         for small in [
             Small::Start { len: 1 << 40 },
             Small::Grant(Taken { frames: 3, bytes: 1 << 33 }),
-            Small::Halt { begun: 7, why: Halt::Closed },
-            Small::Halt { begun: 0, why: Halt::Mismatch },
+            Small::Halt { begun: 7, why: HaltReason::Closed },
+            Small::Halt { begun: 0, why: HaltReason::Mismatch },
             Small::Close,
         ] {
             let (tag, bytes) = small.encode();

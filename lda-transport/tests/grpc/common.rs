@@ -63,7 +63,7 @@ pub fn expect_down(node: &mut Grpc, peer: u32) -> Loss {
 /// Expects a broken connection and returns its description.
 pub fn expect_broken(node: &mut Grpc, peer: u32) -> String {
     match expect_down(node, peer) {
-        Loss::Broken(reason) => why,
+        Loss::Broken(reason) => reason,
         loss => panic!("{loss:?}"),
     }
 }
@@ -73,7 +73,7 @@ pub fn send(node: &mut Grpc, to: u32, bytes: &[u8]) {
 }
 
 /// Polls until `ask` returns a value.
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
