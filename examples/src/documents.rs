@@ -1,4 +1,4 @@
-//! Documents of a user, brought to the words of a model, and the topics that are found in them.
+//! Translation of documents to a model's vocabulary, and inference of their topics.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use thiserror::Error;
 
 use crate::reading::ReadingError;
 
-/// Why topics of documents cannot be had.
+/// Errors of inferring topics of documents.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DocumentsError {
-    /// The model cannot be asked so.
+    /// The inference options do not fit the model.
     #[error(transparent)]
     Inference(#[from] InferenceError),
     /// The documents cannot be read.
@@ -24,21 +24,21 @@ pub enum DocumentsError {
     /// Standard input cannot be read.
     #[error("standard input: {0}")]
     Input(io::Error),
-    /// Words of the documents are not the model's.
+    /// The words of the documents cannot be translated to the model's.
     #[error("{model}: {source}", model = model.display())]
     Words {
         /// The model's file.
         model: PathBuf,
-        /// Why not.
+        /// Cause.
         source: TranslationError,
     },
-    /// The documents cannot be put together.
+    /// The translated corpus cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
 
 impl DocumentsError {
-    /// Whether the command line is to blame.
+    /// Whether an option is the cause.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -50,7 +50,7 @@ impl DocumentsError {
     }
 }
 
-/// Documents in words of a model, which is of the file `name`.
+/// Translates a corpus to the word ids of a model; `name` is the file of the model, for errors.
 ///
 /// # Errors
 /// [`DocumentsError::Words`], or [`DocumentsError::Build`].
@@ -65,19 +65,19 @@ pub fn translate(
     Ok((translation, documents))
 }
 
-/// Documents and their topics.
+/// Translated documents and their topics.
 #[derive(Debug)]
 pub struct Answered {
-    /// From the words of the documents to those of the model.
+    /// Map from the words of the documents to those of the model.
     pub translation: Translation,
-    /// The documents in words of the model.
+    /// The documents, with word ids of the model.
     pub documents: Corpus,
-    /// What was found, by document.
+    /// Inferred topics, one answer per document.
     pub answers: Vec<Answer>,
 }
 
 impl Answered {
-    /// Finds the topics of documents by a model, which is of the file `name`.
+    /// Translates and infers a corpus; `name` is the file of the model, for errors.
     ///
     /// # Errors
     /// [`DocumentsError::Words`], or [`DocumentsError::Build`].

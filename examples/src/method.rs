@@ -1,52 +1,52 @@
-//! How topics of new documents are found, as options of a program.
+//! Command-line options of inference.
 
 use clap::{ValueEnum, value_parser};
 use lda_core::infer::Method;
 
 use crate::parsers::positive;
 
-/// A method, its options and its seed.
+/// Inference method, its options and its seed.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Inference")]
 pub struct MethodArgs {
-    /// How topics are found
+    /// Inference method
     #[arg(id = "method", long = "method", value_name = "METHOD", value_enum,
         default_value_t = MethodName::FoldIn)]
     name: MethodName,
-    /// fold-in: sweeps before the first sample
+    /// fold-in: number of sweeps before the first sample
     #[arg(long, value_name = "N", default_value_t = 10)]
     burn_in: u32,
-    /// fold-in: samples, whose mean is the answer
+    /// fold-in: number of samples, whose mean is the answer
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..))]
     samples: u32,
-    /// rt: sweeps at most
+    /// rt: maximum number of sweeps
     #[arg(long, value_name = "N", default_value_t = 5)]
     sweeps: u32,
-    /// variational: iterations at most
+    /// variational: maximum number of iterations
     #[arg(long, value_name = "N", default_value_t = 100,
         value_parser = value_parser!(u32).range(1..))]
     iterations: u32,
-    /// variational: end when shares move by less than this, in all
+    /// variational: stop when the shares change by less than this in total
     #[arg(long, value_name = "X", default_value_t = 1e-3, value_parser = positive)]
     tolerance: f64,
-    /// fold-in: seed of all chance; a document's topics do not depend on the others
+    /// fold-in: random seed; the topics of a document do not depend on other documents
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
 }
 
-/// The methods by name.
+/// Names of the methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MethodName {
-    /// Gibbs sampling: shares are the posterior's, up to chance
+    /// Gibbs sampling; the shares are samples of the posterior
     FoldIn,
-    /// RT-LDA: quickest, and leans to the leading topic
+    /// RT-LDA: fastest, biased towards the leading topic
     Rt,
-    /// The variational E-step: no chance in it
+    /// Variational E-step; deterministic
     Variational,
 }
 
 impl MethodArgs {
-    /// The method asked for.
+    /// Returns the selected method with its options.
     pub fn method(&self) -> Method {
         match self.name {
             MethodName::FoldIn => Method::FoldIn { burn_in: self.burn_in, samples: self.samples },

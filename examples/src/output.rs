@@ -1,8 +1,8 @@
-//! Files that appear complete or not at all.
+//! Output files that appear complete or not at all.
 //!
-//! An [`Output`] writes to a temporary beside its target and takes its place by a rename when it
-//! is committed. It is made before the work starts, so that a path that cannot be written is known
-//! then and not after hours. What is dropped without a commit is removed.
+//! An [`Output`] writes to a temporary file next to its target and renames it to the target on
+//! commit. It is created before the work starts, so that a path that cannot be written fails at once
+//! and not after hours. An output that is dropped without a commit is removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,17 +11,17 @@ use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 
-/// Why a file could not be written.
+/// Errors of writing a file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The system refused.
+    /// The system returned an error.
     #[error("{path}: cannot write: {source}; check that the directory exists, may be written \
         and has room", path = path.display())]
     Io {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The path names a directory.
@@ -36,7 +36,7 @@ pub enum OutputError {
         /// The path.
         path: PathBuf,
     },
-    /// A file is there already and is protected.
+    /// The file exists and is read-only.
     #[error("{path} is read-only: make it writable, or name another file", path = path.display())]
     ReadOnly {
         /// The path.
@@ -44,32 +44,32 @@ pub enum OutputError {
     },
 }
 
-/// Temporaries of this process that are not committed yet, for an exit that drops nothing.
+/// Temporary files that are not committed yet, so that an exit without drops can remove them.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes what was not committed; for use before the process is ended from outside `main`.
+/// Removes all temporary files that are not committed. Call it before an exit outside of `main`.
 pub fn remove_temporaries() {
     for path in TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // Nobody is left to be told.
+        // The process exits: there is nowhere to report an error.
         let _ = fs::remove_file(path);
     }
 }
 
-/// A file in the making.
+/// A file that is being written.
 #[derive(Debug)]
 pub struct Output {
-    /// As the user named it.
+    /// Path as the user gave it.
     path: PathBuf,
-    /// What is renamed to what; none for a device or a pipe, which is written as it is.
+    /// Temporary file and target; `None` for a device or a pipe, which is written directly.
     renaming: Option<(PathBuf, PathBuf)>,
     writer: BufWriter<File>,
 }
 
 impl Output {
-    /// A file that will be at `path`.
+    /// Starts a file that will appear at `path`.
     ///
     /// # Errors
-    /// [`OutputError`], where nothing can be written there.
+    /// [`OutputError`], if `path` cannot be written.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         let fail = |source| OutputError::Io { path: path.to_owned(), source };
         let existing = fs::metadata(path).ok();
@@ -77,7 +77,7 @@ impl Output {
             Some(found) if found.is_dir() => {
                 return Err(OutputError::Directory { path: path.to_owned() });
             }
-            // /dev/stdout may lead to a file, but is not ours to replace.
+            // /dev/stdout may be a link to a file, which must not be replaced.
             Some(found) if !found.is_file() || path.starts_with("/dev") => {
                 let file = OpenOptions::new().append(true).open(path).map_err(fail)?;
                 let writer = BufWriter::new(file);
@@ -88,7 +88,7 @@ impl Output {
             }
             _ => {}
         }
-        // A link stays a link: what it leads to is replaced.
+        // A link stays a link: its target is replaced.
         let target = match existing {
             Some(_) => fs::canonicalize(path).map_err(fail)?,
             None => path.to_owned(),
@@ -101,11 +101,10 @@ impl Output {
         Ok(Self { path: path.to_owned(), renaming, writer: BufWriter::new(file) })
     }
 
-    /// A file that will be at `path`, which must be no device or pipe: it is not written from front to
-    /// back.
+    /// Starts a file that is not written sequentially; `path` must not be a device or a pipe.
     ///
     /// # Errors
-    /// [`OutputError`], where nothing can be written there.
+    /// [`OutputError`], if `path` cannot be written.
     pub fn create_file(path: &Path) -> Result<Self, OutputError> {
         let output = Self::create(path)?;
         if output.is_file() {
@@ -115,15 +114,15 @@ impl Output {
         }
     }
 
-    /// Whether it is a file, and not a device or a pipe.
+    /// Whether the target is a file, and not a device or a pipe.
     pub fn is_file(&self) -> bool {
         self.renaming.is_some()
     }
 
-    /// Writes by `write`, then commits.
+    /// Writes with `write`, then commits.
     ///
     /// # Errors
-    /// [`OutputError::Io`]; the file is then as if it had never been begun.
+    /// [`OutputError::Io`]; the target is then unchanged.
     pub fn fill(
         mut self,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -132,10 +131,10 @@ impl Output {
         self.commit()
     }
 
-    /// Makes the file appear.
+    /// Renames the temporary file to the target.
     ///
     /// # Errors
-    /// [`OutputError::Io`]; the file is then as if it had never been begun.
+    /// [`OutputError::Io`]; the target is then unchanged.
     pub fn commit(mut self) -> Result<(), OutputError> {
         self.finish().map_err(|source| self.error(source))
     }
@@ -171,12 +170,13 @@ impl Drop for Output {
         let Some((temporary, _)) = self.renaming.take() else { return };
         let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
         temporaries.retain(|path| path != &temporary);
-        // The run failed already; its error is the one to show.
+        // The run failed already, and its error is the one to report.
         let _ = fs::remove_file(temporary);
     }
 }
 
-/// A new file in the directory of `target`, from where a rename cannot cross file systems.
+/// Creates a temporary file in the directory of `target`, so that the rename stays on one file
+/// system.
 fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     let mut number = 0;
     loop {
@@ -188,7 +188,7 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
                 temporaries.push(path.clone());
                 return Ok((path, file));
             }
-            // Left by a process of the same id that was killed, or ours for another target.
+            // Left by a killed process with the same id, or ours for another target.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
                 number += 1;
             }
@@ -197,7 +197,7 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// The path with `.json` after its name.
+/// The path with `.json` appended to its name.
 pub fn sidecar(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".json");

@@ -1,19 +1,19 @@
-//! Numbers on a command line.
+//! Parsers of numeric options.
 
 use clap::builder::ValueParser;
 
-/// A number.
+/// Parses a number.
 ///
 /// # Errors
-/// What it is not.
+/// A message for the user.
 pub fn number(text: &str) -> Result<f64, String> {
     text.trim().parse().map_err(|_| "not a number".to_owned())
 }
 
-/// A number above 0.
+/// Parses a finite number above 0.
 ///
 /// # Errors
-/// What to give.
+/// A message for the user.
 pub fn positive(text: &str) -> Result<f64, String> {
     let value = number(text)?;
     if value.is_finite() && value > 0.0 {
@@ -23,7 +23,7 @@ pub fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number above 0 and below 1, or up to 1 where all is a share too.
+/// Parser of a share: above 0 and below 1, or up to 1 if `whole`.
 pub fn share(whole: bool) -> ValueParser {
     let parse = move |text: &str| {
         let value = number(text)?;

@@ -1,4 +1,4 @@
-//! What every program does the same: its threads, its notes, its end.
+//! Thread pool, progress notes and exit status, which all subcommands share.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,19 +7,19 @@ use std::process::ExitCode;
 use clap::value_parser;
 use thiserror::Error;
 
-/// Options of every program that computes.
+/// Options of every subcommand that computes.
 #[derive(Debug, clap::Args)]
 pub struct ProgramArgs {
-    /// Threads; all cores unless given. Never changes a result
+    /// Number of threads; does not change results [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Nothing on standard error but errors
+    /// Print nothing but errors on standard error
     #[arg(short, long)]
     quiet: bool,
 }
 
 impl ProgramArgs {
-    /// Starts the threads that were asked for.
+    /// Starts the thread pool if `--threads` is given.
     ///
     /// # Errors
     /// [`ThreadsError`].
@@ -27,15 +27,15 @@ impl ProgramArgs {
         self.threads.map_or(Ok(()), start_threads)
     }
 
-    /// Whether nothing but errors is to be told.
+    /// Whether `--quiet` is given.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Tells a person what goes on.
+    /// Prints a progress note on standard error, unless `--quiet` is given.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            // Where standard error is gone, there is nobody to tell.
+            // If standard error is closed, there is nowhere to report that.
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
@@ -43,15 +43,15 @@ impl ProgramArgs {
 
 /// The thread pool could not be started.
 #[derive(Debug, Error)]
-#[error("cannot start {threads} threads ({reason}): give fewer to --threads")]
+#[error("cannot start {threads} threads ({reason}): lower --threads")]
 pub struct ThreadsError {
-    /// How many.
+    /// Number of threads requested.
     pub threads: u16,
-    /// What the system said.
+    /// Error of the system.
     pub reason: String,
 }
 
-/// Has all that is computed done by so many threads.
+/// Starts rayon's global pool with `threads` threads.
 ///
 /// # Errors
 /// [`ThreadsError`].
@@ -62,12 +62,12 @@ pub fn start_threads(threads: u16) -> Result<(), ThreadsError> {
         .map_err(|error| ThreadsError { threads, reason: error.to_string() })
 }
 
-/// Ends a program as its run has: says what went wrong, and by the status whether it was the command line.
+/// Prints the error of a failed run and returns the exit status; `status` maps an error to it.
 pub fn end<E: Display>(run: Result<(), E>, status: impl Fn(&E) -> u8) -> ExitCode {
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where standard error is gone, the status still tells.
+            // If standard error is closed, the exit status still reports the failure.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(status(&error))
         }

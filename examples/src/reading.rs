@@ -1,4 +1,4 @@
-//! From the command line to a corpus.
+//! Input options, and reading a corpus with them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,65 +12,64 @@ use thiserror::Error;
 use crate::parsers::share;
 use crate::sources::{self, SourcesError};
 
-/// How to read documents, as options of a program whose documents are its argument `path`.
+/// Input options of a subcommand whose documents are its argument `path`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct ReadingArgs {
-    /// Names of the words, one a line. A UCI file `docword.NAME` finds its `vocab.NAME` by itself
+    /// File of words, one per line [default: `vocab.NAME` next to a UCI file `docword.NAME`]
     #[arg(long, value_name = "FILE", requires = "path")]
     pub vocabulary: Option<PathBuf>,
-    /// Format of PATH, where detection is wrong
+    /// Format of PATH [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "path", value_parser = format_parser())]
     pub format: Option<String>,
-    /// Dates of the documents, one a line, YYYY or YYYY-MM-DD; they go into the CSV of --doc-topics
+    /// File of document dates, one per line, YYYY or YYYY-MM-DD; they go into the CSV of --doc-topics
     #[arg(long, value_name = "FILE", requires = "path")]
     pub dates: Option<PathBuf>,
-    /// SVMlight: index of the first word; 1 unless given, some programs write from 0
+    /// SVMlight: index of the first word; some programs count from 0 [default: 1]
     #[arg(long, value_name = "N", requires = "path")]
     pub index_base: Option<u32>,
-    /// SVMlight and LDA-C: number of words; unless given, one above the largest that occurs
+    /// SVMlight and LDA-C: number of words [default: one more than the largest word number]
     #[arg(long, value_name = "V", requires = "path")]
     pub num_words: Option<u32>,
-    /// MatrixMarket: columns are documents and rows are words
+    /// MatrixMarket: columns are documents and rows are words, not the reverse
     #[arg(long, requires = "path")]
     pub transpose: bool,
 
-    /// What is a word, where the documents are text.
+    /// Tokenization of plain text.
     #[command(flatten)]
     pub text: TextArgs,
 }
 
-/// What is a word, as options of a program.
+/// Tokenization options.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Words of plain text")]
 pub struct TextArgs {
-    /// Words to leave out: `english`, `none`, or a file with one word a line [default: english]
+    /// Stop words to leave out: `english`, `none`, or a file with one word per line [default: english]
     #[arg(long, value_name = "LIST")]
     pub stop_words: Option<PathBuf>,
-    /// Leave out words that are in fewer documents than this [default: 1; Rust sources: 5]
+    /// Minimum number of documents that contain a word [default: 1; Rust sources: 5]
     #[arg(long, value_name = "N")]
     pub min_document_frequency: Option<u32>,
-    /// Leave out words that are in more than this share of the documents [default: 1; Rust
-    /// sources: 0.25]
+    /// Maximum share of the documents that contain a word [default: 1; Rust sources: 0.25]
     #[arg(long, value_name = "SHARE", value_parser = share(true))]
     pub max_document_frequency: Option<f64>,
-    /// Leave out words of fewer characters [default: 2; Rust sources: 3]
+    /// Minimum length of a word, in characters [default: 2; Rust sources: 3]
     #[arg(long, value_name = "N")]
     pub min_length: Option<u32>,
-    /// Leave out words of more characters [default: 64]
+    /// Maximum length of a word, in characters [default: 64]
     #[arg(long, value_name = "N")]
     pub max_length: Option<u32>,
-    /// Split words at underscores and where the case changes, for source code: `readHTTPHeader`
-    /// becomes read, http, header
+    /// Split words at underscores and at changes of case, for source code: `readHTTPHeader` becomes
+    /// read, http, header
     #[arg(long, requires = "path")]
     pub split_identifiers: bool,
-    /// Keep upper case
+    /// Do not convert words to lower case
     #[arg(long, requires = "path")]
     pub keep_case: bool,
-    /// Keep numbers
+    /// Keep words that are numbers
     #[arg(long, requires = "path")]
     pub numbers: bool,
-    /// Of a directory, read only files with these extensions, as in `md,txt`
+    /// Extensions of the files to read in a directory, such as `md,txt` [default: all files]
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "path")]
     pub extensions: Vec<String>,
 }
@@ -79,33 +78,33 @@ fn format_parser() -> ValueParser {
     PossibleValuesParser::new(["uci", "svmlight", "ldac", "matrix-market", "text"]).into()
 }
 
-/// Why documents cannot be read.
+/// Errors of reading documents.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadingError {
-    /// The command line contradicts the documents.
+    /// An option does not apply to the documents.
     #[error("{0}")]
     Usage(String),
     /// A file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// No path was given, and there are no documents instead.
+    /// No path was given, and there are no Rust sources to read instead.
     #[error(transparent)]
     Sources(#[from] SourcesError),
 }
 
-/// Documents, and how they were read.
+/// A corpus and the options it was read with.
 #[derive(Debug)]
 pub struct Reading {
     /// The documents.
     pub corpus: Corpus,
-    /// Options of the readers.
+    /// Options of the reader.
     pub options: ReadOptions,
-    /// File of the words' names, where they are in one.
+    /// Vocabulary file, if the words come from one.
     pub vocabulary: Option<PathBuf>,
 }
 
-/// Reads the documents at `path`; `note` is told what a person may want to know.
+/// Reads the documents at `path`; `note` receives lines for people.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.
@@ -117,7 +116,8 @@ pub fn read(
     read_with(path, args, read_options(args)?, note)
 }
 
-/// The documents at `path`, or where there is none the Rust sources on this machine, and what to call them.
+/// Reads the documents at `path`, or the Rust sources of this machine without one; also returns their
+/// name.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.
@@ -132,7 +132,7 @@ pub fn read_or_sources(
     }
 }
 
-/// The same as [`read`], and keeps the order of the words where the documents are text.
+/// Like [`read`], and keeps the word order if the documents are text.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.
@@ -144,7 +144,7 @@ pub fn read_in_order(
     let mut ordered = read_options(args)?;
     ordered.keep_order = true;
     match read_with(path, args, ordered, note) {
-        // Told before anything is read: the format has no order.
+        // Returned before anything is read: the format has no word order.
         Err(ReadingError::Read(ReadError::Option { name: "keep_order", .. })) => {
             read(path, args, note)
         }
@@ -179,10 +179,10 @@ fn read_with(
     Ok(Reading { corpus, options, vocabulary })
 }
 
-/// Options of the readers.
+/// Options of the reader.
 ///
 /// # Errors
-/// [`ReadError`], if the format is none.
+/// [`ReadError`], if the format is unknown.
 pub fn read_options(input: &ReadingArgs) -> Result<ReadOptions, ReadError> {
     let mut options = ReadOptions::default();
     let text = &input.text;
@@ -207,7 +207,7 @@ pub fn read_options(input: &ReadingArgs) -> Result<ReadOptions, ReadError> {
     Ok(options)
 }
 
-/// A list of stop words by its name.
+/// The stop words that the value of `--stop-words` names.
 pub fn stop_words(list: &Path) -> StopWords {
     match list.to_str() {
         Some("english") => StopWords::English,
@@ -216,7 +216,7 @@ pub fn stop_words(list: &Path) -> StopWords {
     }
 }
 
-/// Words of a file, one a line, in lower case.
+/// Reads words from a file, one per line, and converts them to lower case.
 ///
 /// # Errors
 /// [`ReadError`] of the file.
@@ -227,7 +227,7 @@ pub fn read_words(path: &Path) -> Result<Vec<String>, ReadError> {
     Ok(words.iter().map(|word| word.trim().to_lowercase()).collect())
 }
 
-/// Refuses options that say nothing about a file of this format, rather than ignore them.
+/// Rejects options that do not apply to this format, rather than ignore them.
 fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingError> {
     let text = &input.text;
     let is_text = report.format == Format::Text;
@@ -244,7 +244,7 @@ fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingErro
     ];
     let refuse = |option: &str, what: &str| {
         Err(ReadingError::Usage(format!(
-            "{option} is for {what}, but the input is {}: leave it out",
+            "{option} applies to {what}, but the input is {}: omit it",
             report.format
         )))
     };
@@ -255,12 +255,12 @@ fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingErro
         return refuse("--index-base", "SVMlight");
     }
     if input.vocabulary.is_some() && is_text {
-        return refuse("--vocabulary", "formats that hold numbers of words");
+        return refuse("--vocabulary", "formats that store word numbers");
     }
     Ok(())
 }
 
-/// Names the words by the vocabulary that lies beside `docword.NAME`, if there is one.
+/// Names the words with the vocabulary file next to `docword.NAME`, if there is one.
 fn name_words(
     corpus: Corpus,
     path: &Path,

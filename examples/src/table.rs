@@ -1,37 +1,37 @@
-//! The table of topics that ends a run.
+//! Table of topics, printed at the end of a run.
 
 use std::io::{self, Write};
 
 use lda_core::corpus::Vocabulary;
 use lda_core::eval::TopWord;
 
-/// Prints on standard output.
+/// Prints to standard output.
 ///
 /// # Errors
-/// Those of the system, but for a reader that has gone.
+/// Those of the system, except a closed pipe.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
-        // Who reads only the first lines, as `head` does, has what he wants.
+        // A reader such as `head` closes the pipe after the first lines, which is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
 
-/// Topics that have tokens, largest first.
+/// Topics with tokens, largest first.
 pub fn largest_first(totals: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..totals.len()).filter(|&topic| totals[topic] > 0).collect();
     order.sort_by_key(|&topic| (std::cmp::Reverse(totals[topic]), topic));
     order
 }
 
-/// Writes the topics, largest first: number, share of the tokens, words.
+/// Writes the `limit` largest topics: number, share of the tokens, words.
 ///
 /// # Errors
 /// Those of `out`.
 ///
 /// # Panics
-/// If there is not a list of words a topic, or if a word is not of the vocabulary.
+/// If `words` does not have one list per topic, or a word is not in the vocabulary.
 pub fn write(
     out: &mut dyn Write,
     totals: &[u64],
@@ -62,13 +62,13 @@ pub fn write(
     }
 }
 
-/// A word as it is safe to show; its number where it has no name.
+/// A word for display, with control characters replaced; its number without a vocabulary.
 ///
 /// # Panics
-/// If the word is not of the vocabulary.
+/// If the word is not in the vocabulary.
 pub fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
     match vocabulary {
-        // A vocabulary is input: it must not steer the terminal.
+        // A vocabulary is untrusted input and must not send escape sequences to the terminal.
         Some(vocabulary) => {
             vocabulary.word(word).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn the_table_counts_topics_that_it_omits() {
         let corpus = Corpus::from_tokens([[0], [1], [2], [3], [4], [5], [6], [7]]).unwrap();
         let table = table(&corpus, 100, 1);
         let lines: Vec<_> = table.lines().collect();

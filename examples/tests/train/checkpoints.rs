@@ -114,7 +114,7 @@ fn a_run_that_is_killed_loses_little_and_changes_nothing() {
             });
             for line in &mut lines {
                 let line = line.unwrap();
-                if let Some(rest) = line.strip_prefix("going on from ") {
+                if let Some(rest) = line.strip_prefix("resuming from ") {
                     let epochs = rest.rsplit(' ').nth(1).unwrap().parse::<u32>().unwrap();
                     // One interval, and the snapshot that was being written.
                     assert!(epochs + 2 * EVERY >= seen, "kill {kill}: {epochs} of {seen}");

@@ -31,7 +31,7 @@ fn ctrl_c_ends_after_the_epoch_with_everything_written() {
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("ending after this epoch")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("stopping after this epoch")), "{rest:?}");
     let files = [
         "d.csv",
         "docword.txt",

@@ -3,8 +3,8 @@
 // A test that is skipped says so.
 #![allow(clippy::print_stderr)]
 
-mod basis;
 mod checkpoints;
+mod init;
 mod interrupts;
 mod refusals;
 

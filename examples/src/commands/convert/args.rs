@@ -1,4 +1,5 @@
-//! The command line. Names and meanings are a contract: other programs call this one.
+//! Options of `lda convert`. Their names and meanings are stable, because other programs call this
+//! one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,37 +11,38 @@ use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda convert news.lda --out phi.npy               probabilities of words, topics by words
-  lda convert news.lda --out counts.npz            sparse counts, for scipy.sparse.load_npz
-  lda convert news.lda --to gensim --out news      arrays for gensim: news.sstats.npy, news.alpha.npy
-  lda convert news.lda articles.txt --out vis.json   what pyLDAvis.prepare takes, of these documents
-  lda convert state.gz --out news.lda              from MALLET's --output-state
+  lda convert news.lda --out phi.npy                 word probabilities, topics by words
+  lda convert news.lda --out counts.npz              sparse counts, for scipy.sparse.load_npz
+  lda convert news.lda --to gensim --out news        gensim: news.sstats.npy, news.alpha.npy
+  lda convert news.lda articles.txt --out vis.json   arguments of pyLDAvis.prepare for these documents
+  lda convert state.gz --out news.lda                from MALLET's --output-state
   lda convert topics.npy --names words.txt --alpha 0.1 --out news.lda
-                                               from gensim, scikit-learn, tomotopy by numpy.save
+                                                     from gensim, scikit-learn, tomotopy by numpy.save
 
-Exit status: 0 done, 1 failed, 2 wrong usage.";
+Exit status: 0 success, 1 failure, 2 wrong usage.";
 
-/// Brings a model into the form that another program reads, or from one.
+/// Convert a model to or from the format of another program
 #[derive(Debug, Parser)]
 #[command(name = "convert", after_help = AFTER_HELP)]
 pub struct Args {
-    /// Model: of `train --save`, MALLET's state, WarpLDA's model, or a NumPy array of topics by words
+    /// Model to convert: of `lda train --save`, a MALLET state, a WarpLDA model, or a NumPy array of
+    /// topics by words
     pub model: PathBuf,
-    /// Documents, for .json: a file, or a directory of text files
+    /// Documents, needed for .json: a file, or a directory of text files
     pub path: Option<PathBuf>,
-    /// Write to this file: .lda, .npy, .npz, .csv, .mtx or .json, unless --to says otherwise
+    /// Output file: .lda, .npy, .npz, .csv, .mtx or .json; with --to any name
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Form of what is written [default: by the end of its name]
-    #[arg(long, value_name = "FORM", value_enum)]
+    /// Output format [default: by the extension of --out]
+    #[arg(long, value_name = "FORMAT", value_enum)]
     pub to: Option<Form>,
-    /// Program that has written MODEL [default: by how it begins]
+    /// Program that wrote MODEL [default: detected from its first bytes]
     #[arg(long, value_name = "PROGRAM", value_enum)]
     pub from: Option<Program>,
-    /// Names of the model's words, one a line, where it has none or others are wanted
+    /// File of the words of the model, one per line, for a model without a vocabulary or to replace it
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
-    /// Document-topic prior of every topic, which a NumPy array does not tell [default: 50/K]
+    /// Prior of topics in a document, for a NumPy array, which has none [default: 50/K]
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha: Option<f64>,
     #[command(flatten)]
@@ -53,22 +55,22 @@ pub struct Args {
     pub reading: ReadingArgs,
 }
 
-/// What can be written.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// A model of this library
+    /// Model of this library
     Lda,
-    /// Probabilities, topics by words, 32-bit floats, for NumPy
+    /// Word probabilities, topics by words, as a NumPy array of 32-bit floats
     Npy,
-    /// The sparse counts, priors and words, for SciPy and NumPy
+    /// Sparse counts, priors and vocabulary, for SciPy and NumPy
     Npz,
-    /// Probabilities with names, as text
+    /// Word probabilities with names, as text
     Csv,
-    /// The sparse counts as MatrixMarket text
+    /// Sparse counts as MatrixMarket text
     Mtx,
-    /// JSON with phi, theta, doc.length, vocab and term.frequency
+    /// JSON for pyLDAvis: phi, theta, doc.length, vocab and term.frequency
     Pyldavis,
-    /// Counts, alpha and words in three files that begin with the name given
+    /// Counts, alpha and vocabulary for gensim, in three files whose names begin with --out
     Gensim,
 }
 

@@ -1,4 +1,4 @@
-//! The command line. Names and meanings are a contract: other programs call this one.
+//! Options of `lda infer`. Their names and meanings are stable, because other programs call this one.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,29 @@ use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda infer news.lda articles.txt                    a text file: one document a line
+  lda infer news.lda articles.txt                    a text file: one document per line
   cat articles.txt | lda infer news.lda              the same from a pipe
   lda infer news.lda docword.txt.gz --out theta.npy  shares of all topics, documents by topics
 
-Without --out, and for .jsonl, a JSON object a line: the document's number, its tokens, those of words
-that the model does not know, and [topic, share] of the topics it has tokens of, largest first. A .csv
-or .npy has the shares of all topics. Progress and errors go to standard error.
-Exit status: 0 done, 1 failed, 2 wrong usage.";
+Without --out, and for .jsonl, the output is one JSON object per line: the number of the document, its
+tokens in the model's vocabulary, its unknown tokens, and [topic, share] of the topics of its tokens,
+largest first. A .csv or .npy has the shares of all topics. Progress and errors go to standard error.
+Exit status: 0 success, 1 failure, 2 wrong usage.";
 
-/// Finds the topics of new documents by a trained model.
+/// Find the topics of new documents with a trained model
 #[derive(Debug, Parser)]
 #[command(name = "infer", after_help = AFTER_HELP)]
 pub struct Args {
-    /// Model that `train --save` has written
+    /// Model written by `lda train --save`
     pub model: PathBuf,
-    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked. Without it, text from standard input, a document a line
+    /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
+    /// decompressed [default: text from standard input, one document per line]
     pub path: Option<PathBuf>,
 
-    /// Write to this file, .jsonl, .csv or .npy
+    /// Output file, .jsonl, .csv or .npy [default: JSON lines on standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Topics a line of JSON, the largest; all that have tokens unless given
+    /// Maximum number of topics per document in JSON, largest first [default: all with tokens]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub top: Option<u32>,
     #[command(flatten)]

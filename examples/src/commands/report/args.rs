@@ -1,4 +1,5 @@
-//! The command line. Names and meanings are a contract: other programs call this one.
+//! Options of `lda report`. Their names and meanings are stable, because other programs call this
+//! one.
 
 use std::path::PathBuf;
 
@@ -9,42 +10,42 @@ use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda report news.lda articles.txt --out news.html          a text file: one document a line
+  lda report news.lda articles.txt --out news.html          a text file: one document per line
   lda report nips.lda docword.nips.txt.gz --dates times.nips.txt.gz --log nips.jsonl --out nips.html
 
-The page needs no network and no other file. Give the documents that the model was trained on, or others
-of its language; read them with the same options as `train` did.
-Exit status: 0 done, 1 failed, 2 wrong usage.";
+The page needs no network and no other file. Give the documents that the model was trained on, or similar
+ones, with the same input options as for `lda train`.
+Exit status: 0 success, 1 failure, 2 wrong usage.";
 
-/// Writes a page of HTML about a model: its topics, their words and documents.
+/// Write an HTML page about a model: its topics, their words and documents
 #[derive(Debug, Parser)]
 #[command(name = "report", after_help = AFTER_HELP)]
 #[command(mut_arg("dates", |dates| {
-    dates.help("Dates of the documents, one a line, YYYY or YYYY-MM-DD; they show topics over time")
+    dates.help("File of document dates, one per line, YYYY or YYYY-MM-DD, to show topics over time")
 }))]
 pub struct Args {
-    /// Model that `train --save` has written
+    /// Model written by `lda train --save`
     pub model: PathBuf,
-    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked
+    /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
+    /// decompressed
     #[arg(value_name = "CORPUS")]
     pub path: PathBuf,
-    /// Write the page to this file
+    /// Output file
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
-    /// Log of a run, as `train --log` writes it: its likelihood becomes a curve. May be given again,
-    /// for a curve each
+    /// Log of a run, from `lda train --log`, to plot its likelihood. May be given several times, for
+    /// one curve each
     #[arg(long, value_name = "FILE")]
     pub log: Vec<PathBuf>,
-    /// Titles of the documents, one a line
+    /// File of document titles, one per line
     #[arg(long, value_name = "FILE")]
     pub titles: Option<PathBuf>,
-    /// Documents in the page at most: the most typical of each topic, and all where there is room
+    /// Maximum number of documents in the page; of a larger corpus, the most typical of each topic
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub documents: usize,
-    /// Words of a document in the page at most: the first, or where their order is not known the most
-    /// frequent
+    /// Maximum number of words per document in the page: the first ones, or the most frequent ones if
+    /// the word order is not known
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub document_words: usize,
 

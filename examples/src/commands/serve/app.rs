@@ -12,12 +12,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::body::{Bodies, Held};
-use crate::commands::serve::clients::{Admitted, Clients};
+use crate::commands::serve::clients::{ClientSlot, Clients};
 use crate::commands::serve::metrics::Metrics;
 use crate::commands::serve::model::{Current, Ready};
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::Queue;
-use crate::commands::serve::workers::{Asker, Desk, Outcome, Work};
+use crate::commands::serve::workers::{Caller, Outcome, Work, WorkerState};
 
 /// Which model an answer is of.
 const MODEL: HeaderName = HeaderName::from_static("x-model");
@@ -35,18 +35,18 @@ pub struct App {
 
 /// Of each request: where it comes from, and until when it is answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Visit {
+pub struct RequestContext {
     pub client: IpAddr,
     pub deadline: Instant,
 }
 
 /// A request that was let in.
-pub struct Ticket {
+pub struct RequestGuard {
     ready: Arc<Ready>,
     deadline: Instant,
     /// Of a request that has one.
     body: Held,
-    _admitted: Option<Admitted>,
+    _admitted: Option<ClientSlot>,
 }
 
 impl App {
@@ -81,12 +81,12 @@ impl App {
     ///
     /// # Errors
     /// [`Problem::Loading`] or [`Problem::Client`].
-    pub fn admit(&self, visit: Visit) -> Result<Ticket, Problem> {
-        Ok(Ticket {
+    pub fn admit(&self, context: RequestContext) -> Result<RequestGuard, Problem> {
+        Ok(RequestGuard {
             ready: self.current.get().ok_or(Problem::Loading)?,
-            deadline: visit.deadline,
+            deadline: context.deadline,
             body: Held::default(),
-            _admitted: self.clients.admit(visit.client)?,
+            _admitted: self.clients.admit(context.client)?,
         })
     }
 
@@ -94,11 +94,15 @@ impl App {
     ///
     /// # Errors
     /// As [`admit`](Self::admit), and what is wrong with the body.
-    pub async fn receive(&self, visit: Visit, body: Body) -> Result<Ticket, Problem> {
-        let mut ticket = self.admit(visit)?;
-        let body = timeout_at(visit.deadline, self.bodies.receive(body)).await;
-        ticket.body = body.map_err(|_| Problem::BodyTime)??;
-        Ok(ticket)
+    pub async fn receive(
+        &self,
+        context: RequestContext,
+        body: Body,
+    ) -> Result<RequestGuard, Problem> {
+        let mut guard = self.admit(context)?;
+        let body = timeout_at(context.deadline, self.bodies.receive(body)).await;
+        guard.body = body.map_err(|_| Problem::BodyTime)??;
+        Ok(guard)
     }
 
     /// Has a thread do `task`, which gets the body.
@@ -107,15 +111,15 @@ impl App {
     /// [`Problem::Queue`], [`Problem::Time`], and those of the task.
     pub async fn ask(
         &self,
-        ticket: Ticket,
-        task: impl FnOnce(&[u8], &mut Desk<'_>, &Asker<'_>) -> Outcome + Send + 'static,
+        guard: RequestGuard,
+        task: impl FnOnce(&[u8], &mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send + 'static,
     ) -> Result<Response, Problem> {
-        let Ticket { ready, deadline, body, _admitted } = ticket;
+        let RequestGuard { ready, deadline, body, _admitted } = guard;
         let print = header_value(&ready.fingerprint);
         let (reply, outcome) = oneshot::channel();
         let work = Work {
             ready,
-            task: Box::new(move |desk, asker| task(&body.bytes, desk, asker)),
+            task: Box::new(move |worker, caller| task(&body.bytes, worker, caller)),
             reply,
         };
         let is_wanted = |work: &Work| !work.reply.is_closed();
@@ -134,17 +138,17 @@ impl App {
     /// As [`ask`](Self::ask).
     pub async fn look_up(
         &self,
-        ticket: Ticket,
+        guard: RequestGuard,
         request: &HeaderMap,
-        task: impl FnOnce(&mut Desk<'_>, &Asker<'_>) -> Outcome + Send + 'static,
+        task: impl FnOnce(&mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send + 'static,
     ) -> Result<Response, Problem> {
-        let print = ticket.ready.fingerprint.clone();
+        let print = guard.ready.fingerprint.clone();
         let known = request.get_all(header::IF_NONE_MATCH).iter().any(|tags| {
             tags.to_str().is_ok_and(|tags| tags.trim() == "*" || tags.contains(&print))
         });
         let mut response = match known {
             true => (StatusCode::NOT_MODIFIED, [(MODEL, header_value(&print))]).into_response(),
-            false => self.ask(ticket, |_, desk, asker| task(desk, asker)).await?,
+            false => self.ask(guard, |_, worker, caller| task(worker, caller)).await?,
         };
         // Weak: another version of the program may write the same numbers otherwise.
         response.headers_mut().insert(header::ETAG, header_value(&format!("W/\"{print}\"")));
@@ -152,7 +156,7 @@ impl App {
     }
 }
 
-impl Ticket {
+impl RequestGuard {
     /// Topics of the model that the request is about.
     pub fn num_topics(&self) -> usize {
         self.ready.model().num_topics()

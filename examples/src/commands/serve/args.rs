@@ -1,4 +1,4 @@
-//! The command line. Names and meanings are a contract: whoever deploys the program relies on them.
+//! Options of `lda serve`. Their names and meanings are stable, because deployments use them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use tracing::level_filters::LevelFilter;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda serve news.lda --listen 0.0.0.0:8080            the posterior's shares, by Gibbs sampling
-  lda serve news.lda --method rt --watch 10           quickest; a new news.lda is taken up by itself
+  lda serve news.lda --listen 0.0.0.0:8080            posterior shares, by Gibbs sampling
+  lda serve news.lda --method rt --watch 10           fastest; reloads news.lda when it changes
   curl localhost:8080/infer --json '{\"text\": \"Parliament votes on the budget\"}'
   curl 'localhost:8080/topics?terms=5'
 
 Routes: POST /infer, POST /similar, GET /similar, GET /topics, GET /topics/{id}, GET /healthz,
 GET /readyz, GET /metrics, GET /openapi.json, which describes them.
-Signals: HUP loads the model anew; TERM and INT let requests under way finish, then end.
-Exit status: 0 ended by a signal with every request answered, 1 failed, 2 wrong usage.";
+Signals: HUP reloads the model; TERM and INT finish the requests in flight, then exit.
+Exit status: 0 stopped by a signal with every request answered, 1 failure, 2 wrong usage.";
 
-/// Answers over HTTP which topics documents have, by a trained model.
+/// Serve topics of documents over HTTP with a trained model
 #[derive(Debug, Parser)]
 #[command(name = "serve", after_help = AFTER_HELP)]
 pub struct Args {
-    /// Model that `train --save` has written
+    /// Model written by `lda train --save`
     pub model: PathBuf,
-    /// Address and port; port 0 takes a free one, which the log names
+    /// Address and port to listen on; port 0 chooses a free port, which is logged
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: String,
-    /// Form of the log, on standard error
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Json)]
+    /// Format of the log, which goes to standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogForm::Json)]
     pub log: LogForm,
-    /// Least weight of what is logged: off, error, warn, info, or debug, which has a line a request
+    /// Minimum log level: off, error, warn, info, or debug, which logs every request
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LevelFilter,
 
@@ -48,105 +48,107 @@ pub struct Args {
     pub limits: LimitArgs,
 }
 
-/// How the model is held and kept up to date.
+/// Loading and reloading of the model.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// Leave the model in its file, for one that is larger than memory or shared by processes. Whoever
-    /// writes a new one must then replace the file, as `train --save` does, and never write into it
+    /// Map the model file into memory instead of reading it, for a model that is larger than memory or
+    /// shared by processes. The file must then be replaced, as `lda train --save` does, never
+    /// overwritten
     #[arg(long)]
     pub map: bool,
-    /// Look this often whether the file is another, and load it then; without it only SIGHUP does
+    /// Seconds between checks for a changed model file, which is then reloaded [default: only SIGHUP
+    /// reloads]
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     pub watch: Option<Duration>,
-    /// Words of a topic that are kept at hand, and the most that /topics can be asked for; 4 bytes each
+    /// Number of top words cached per topic, 4 bytes each; upper limit for `/topics?terms=`
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_terms: usize,
 }
 
-/// What is a word of a text. Give what the model's corpus was read with.
+/// Tokenization of texts. Use the options that the model's corpus was read with.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Words of texts, as the model's corpus was read")]
+#[command(next_help_heading = "Words of texts (use the options of the training run)")]
 pub struct WordArgs {
-    /// Words to leave out: `english`, `none`, or a file with one word a line
+    /// Stop words to leave out: `english`, `none`, or a file with one word per line
     #[arg(long, value_name = "LIST", default_value = "english")]
     stop_words: PathBuf,
-    /// Leave out words of fewer characters
+    /// Minimum length of a word, in characters
     #[arg(long, value_name = "N", default_value_t = 2)]
     min_length: u32,
-    /// Leave out words of more characters
+    /// Maximum length of a word, in characters
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_length: u32,
-    /// Split words at underscores and where the case changes
+    /// Split words at underscores and at changes of case
     #[arg(long)]
     split_identifiers: bool,
-    /// Keep upper case
+    /// Do not convert words to lower case
     #[arg(long)]
     keep_case: bool,
-    /// Keep numbers
+    /// Keep words that are numbers
     #[arg(long)]
     numbers: bool,
 }
 
-/// What the service takes on at most.
+/// Limits of the service.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Threads that infer; all cores unless given. Never changes an answer
+    /// Number of inference threads; does not change answers [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Threads that read and write connections
+    /// Number of threads that read and write connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
     pub io_threads: u16,
-    /// Requests that wait for a thread; one more is refused with 503
+    /// Maximum number of queued requests; more are rejected with 503
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     pub queue: usize,
-    /// Requests of one client's address under way; one more is refused with 429. Unless given there is
-    /// no such limit: behind a proxy all clients have one address
+    /// Maximum number of requests in flight per client address; more are rejected with 429. Behind a
+    /// proxy all clients have one address [default: no limit]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub per_client: Option<usize>,
-    /// Connections held; further ones wait
+    /// Maximum number of open connections; more wait
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = positive)]
     pub max_connections: usize,
-    /// Bytes of a request's body; more is refused with 413
+    /// Maximum size of a request body, in bytes; a larger one is rejected with 413
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20,
         value_parser = value_parser!(u32).range(1..))]
     pub max_body: u32,
-    /// Bytes of all bodies held at a time; more is refused with 503
+    /// Maximum total size of the request bodies in memory, in bytes; more is rejected with 503
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20, value_parser = positive)]
     pub max_buffered: usize,
-    /// Documents of a request; more are refused with 413
+    /// Maximum number of documents per request; more are rejected with 413
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = positive)]
     pub max_documents: usize,
-    /// Tokens of a request; more are refused with 413
+    /// Maximum number of tokens per request; more are rejected with 413
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = positive)]
     pub max_tokens: usize,
-    /// Time for a request: 408 if its body has not come by then, 503 if its answer is not ready. A
-    /// million tokens took half a minute by fold-in with 1,000 topics
+    /// Seconds per request: 408 if the body has not arrived by then, 503 if the answer is not ready.
+    /// Fold-in of a million tokens with 1,000 topics took half a minute
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = some_seconds)]
     pub timeout: Duration,
-    /// Time for the head of a request, on a new connection or since the last answer
+    /// Seconds until the head of a request has arrived, on a new connection or after the last answer
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = some_seconds)]
     pub idle: Duration,
-    /// Time between a signal to end and the last new connection; /readyz says 503 meanwhile
+    /// Seconds to accept connections after a signal to stop; /readyz returns 503 during that time
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub drain: Duration,
-    /// Time that requests under way have after that
+    /// Seconds to finish the requests in flight after --drain
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub grace: Duration,
 }
 
-/// Forms of the log.
+/// Log formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogForm {
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
-    /// Text, for a person
+    /// Plain text
     Text,
 }
 
 impl WordArgs {
-    /// As the readers of text have them.
+    /// The same options for the tokenizer.
     pub fn options(&self) -> TextOptions {
         let mut options = TextOptions::default();
         options.stop_words = stop_words(&self.stop_words);
@@ -160,7 +162,7 @@ impl WordArgs {
 }
 
 impl LimitArgs {
-    /// Threads that infer.
+    /// Number of inference threads.
     pub fn num_threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(cores, usize::from)

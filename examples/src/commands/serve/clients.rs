@@ -24,7 +24,7 @@ impl Clients {
     ///
     /// # Errors
     /// [`Problem::Client`], if the client has as many under way as it may.
-    pub fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Option<Admitted>, Problem> {
+    pub fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Option<ClientSlot>, Problem> {
         let Some(limit) = self.limit else { return Ok(None) };
         let mut under_way = self.lock();
         let count = under_way.entry(client).or_default();
@@ -32,7 +32,7 @@ impl Clients {
             return Err(Problem::Client { limit });
         }
         *count += 1;
-        Ok(Some(Admitted { clients: Arc::clone(self), client }))
+        Ok(Some(ClientSlot { clients: Arc::clone(self), client }))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -42,12 +42,12 @@ impl Clients {
 
 /// A request that was let in.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct ClientSlot {
     clients: Arc<Clients>,
     client: IpAddr,
 }
 
-impl Drop for Admitted {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         if let Entry::Occupied(mut count) = self.clients.lock().entry(self.client) {
             *count.get_mut() -= 1;

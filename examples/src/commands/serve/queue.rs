@@ -8,11 +8,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What a taker gets.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Turn<T> {
+pub enum QueueItem<T> {
     /// The oldest item.
-    Item(T),
-    /// Nothing, but [`Queue::renew`] was called: let go of what is kept between items.
-    Renew,
+    Work(T),
+    /// No item, but [`Queue::flush`] was called: drop state that is cached between items.
+    Flush,
 }
 
 /// See the [module](self).
@@ -26,13 +26,13 @@ pub struct Queue<T> {
 #[derive(Debug)]
 struct State<T> {
     items: VecDeque<T>,
-    renewals: u64,
+    flushes: u64,
 }
 
 impl<T> Queue<T> {
     /// With so many places.
     pub fn new(limit: usize) -> Self {
-        let state = State { items: VecDeque::new(), renewals: 0 };
+        let state = State { items: VecDeque::new(), flushes: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), limit }
     }
 
@@ -62,24 +62,24 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes the oldest item, and waits for one. `seen` is the taker's: the renewals it knows of.
-    pub fn take(&self, seen: &mut u64) -> Turn<T> {
+    /// Takes the oldest item, and waits for one. `seen` is the taker's: the flushes it knows of.
+    pub fn take(&self, seen: &mut u64) -> QueueItem<T> {
         let mut state = self.state();
         loop {
             if let Some(item) = state.items.pop_front() {
-                return Turn::Item(item);
+                return QueueItem::Work(item);
             }
-            if *seen != state.renewals {
-                *seen = state.renewals;
-                return Turn::Renew;
+            if *seen != state.flushes {
+                *seen = state.flushes;
+                return QueueItem::Flush;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Gives every idle taker a turn without an item.
-    pub fn renew(&self) {
-        self.state().renewals += 1;
+    pub fn flush(&self) {
+        self.state().flushes += 1;
         self.changed.notify_all();
     }
 
@@ -99,12 +99,15 @@ mod tests {
         let push = |item| queue.push(item, |_| true);
         assert_eq!((push(1), push(2), push(3)), (Ok(()), Ok(()), Err(3)));
         let mut seen = 0;
-        assert_eq!(queue.take(&mut seen), Turn::Item(1));
-        queue.renew();
+        assert_eq!(queue.take(&mut seen), QueueItem::Work(1));
+        queue.flush();
         assert_eq!(push(4), Ok(()));
         // Work comes first.
-        assert_eq!([queue.take(&mut seen), queue.take(&mut seen)], [Turn::Item(2), Turn::Item(4)]);
-        assert_eq!(queue.take(&mut seen), Turn::Renew);
+        assert_eq!(
+            [queue.take(&mut seen), queue.take(&mut seen)],
+            [QueueItem::Work(2), QueueItem::Work(4)]
+        );
+        assert_eq!(queue.take(&mut seen), QueueItem::Flush);
         assert_eq!(queue.len(), 0);
     }
 
@@ -115,7 +118,7 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 6].map(push), [Ok(()); 5]);
         assert_eq!(push(8), Err(8));
         let mut seen = 0;
-        assert_eq!(queue.take(&mut seen), Turn::Item(2));
+        assert_eq!(queue.take(&mut seen), QueueItem::Work(2));
     }
 
     #[test]
@@ -127,9 +130,9 @@ mod tests {
                 let (mut sum, mut seen) = (0, 0);
                 loop {
                     match queue.take(&mut seen) {
-                        Turn::Item(0) => return sum,
-                        Turn::Item(item) => sum += item,
-                        Turn::Renew => {}
+                        QueueItem::Work(0) => return sum,
+                        QueueItem::Work(item) => sum += item,
+                        QueueItem::Flush => {}
                     }
                 }
             };
@@ -138,7 +141,7 @@ mod tests {
                 while queue.push(item, |_| true).is_err() {
                     std::thread::yield_now();
                 }
-                queue.renew();
+                queue.flush();
             }
             takers.map(|taker| taker.join().unwrap()).iter().sum::<i32>()
         });

@@ -72,6 +72,6 @@ async fn load(app: &Arc<App>, opening: &Opening) -> Result<(), OpenError> {
     app.metrics.loaded(&ready);
     app.current.set(ready);
     // Threads without work let go of the old one.
-    app.queue.renew();
+    app.queue.flush();
     Ok(())
 }

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::commands::serve::answer::{Answers, DocumentDistance, DocumentTopics};
-use crate::commands::serve::app::{App, Visit};
+use crate::commands::serve::app::{App, RequestContext};
 use crate::commands::serve::metrics::MEDIA_TYPE;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
 use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
-use crate::commands::serve::workers::{Asker, Desk, Outcome};
+use crate::commands::serve::workers::{Caller, Outcome, WorkerState};
 
 /// The description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -68,15 +68,15 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
 
 async fn infer(
     State(app): State<Arc<App>>,
-    Extension(visit): Extension<Visit>,
+    Extension(context): Extension<RequestContext>,
     body: Body,
 ) -> Result<Response, Problem> {
-    let ticket = app.receive(visit, body).await?;
-    let task = |body: &[u8], desk: &mut Desk<'_>, asker: &Asker<'_>| {
+    let guard = app.receive(context, body).await?;
+    let task = |body: &[u8], worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
         let mut request: InferRequest = parse(body)?;
         let (documents, batch) = request.documents()?;
         let mut answers = Vec::with_capacity(documents.len());
-        desk.infer(documents.into_iter(), asker, |inference, answer| {
+        worker.infer(documents.into_iter(), caller, |inference, answer| {
             answers.push(DocumentTopics::new(inference, answer, request.top));
         })?;
         json(&match batch {
@@ -84,13 +84,13 @@ async fn infer(
             false => Answers::One(answers.remove(0)),
         })
     };
-    app.ask(ticket, task).await
+    app.ask(guard, task).await
 }
 
 /// Documents nearest to one, by Hellinger's distance of the shares of all topics.
 async fn similar_documents(
     State(app): State<Arc<App>>,
-    Extension(visit): Extension<Visit>,
+    Extension(context): Extension<RequestContext>,
     body: Body,
 ) -> Result<Response, Problem> {
     #[derive(Serialize)]
@@ -98,14 +98,14 @@ async fn similar_documents(
         documents: Vec<DocumentDistance>,
     }
 
-    let ticket = app.receive(visit, body).await?;
-    let task = |body: &[u8], desk: &mut Desk<'_>, asker: &Asker<'_>| {
+    let guard = app.receive(context, body).await?;
+    let task = |body: &[u8], worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
         let request: SimilarRequest = parse(body)?;
         let limit = request.limit;
         let documents = request.documents();
         let mut asked: Option<Vec<f64>> = None;
         let mut similar = Vec::with_capacity(documents.len() - 1);
-        desk.infer(documents.into_iter(), asker, |inference, answer| {
+        worker.infer(documents.into_iter(), caller, |inference, answer| {
             let shares = inference.distribution(answer);
             match &asked {
                 None => asked = Some(shares),
@@ -119,7 +119,7 @@ async fn similar_documents(
         similar.truncate(limit.map_or(usize::MAX, |limit| limit.get() as usize));
         json(&Similar { documents: similar })
     };
-    app.ask(ticket, task).await
+    app.ask(guard, task).await
 }
 
 #[derive(Deserialize)]
@@ -132,7 +132,7 @@ struct SimilarQuery {
 /// Topics nearest to one, by Hellinger's distance of their words.
 async fn similar_topics(
     State(app): State<Arc<App>>,
-    Extension(visit): Extension<Visit>,
+    Extension(context): Extension<RequestContext>,
     query: Result<Query<SimilarQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -143,15 +143,15 @@ async fn similar_topics(
     }
 
     let SimilarQuery { topic, limit } = checked(query)?;
-    let ticket = app.admit(visit)?;
-    check_topic(topic, &topic, ticket.num_topics())?;
-    let task = move |desk: &mut Desk<'_>, asker: &Asker<'_>| {
-        let nearest = neighbours(desk.ready.model(), topic, &|| asker.is_gone());
+    let guard = app.admit(context)?;
+    check_topic(topic, &topic, guard.num_topics())?;
+    let task = move |worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
+        let nearest = neighbours(worker.ready.model(), topic, &|| caller.is_gone());
         let mut topics = nearest.ok_or(Problem::Time)?;
         topics.truncate(limit.map_or(SOME, NonZeroUsize::get));
         json(&Similar { topic, topics })
     };
-    app.look_up(ticket, &headers, task).await
+    app.look_up(guard, &headers, task).await
 }
 
 #[derive(Deserialize)]
@@ -170,7 +170,7 @@ struct TopicQuery {
 
 async fn topics(
     State(app): State<Arc<App>>,
-    Extension(visit): Extension<Visit>,
+    Extension(context): Extension<RequestContext>,
     query: Result<Query<TopicsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -185,21 +185,21 @@ async fn topics(
     if limit > MAX_TOPICS {
         return Err(Problem::Query(format!("limit is {limit}: give at most {MAX_TOPICS}")));
     }
-    let ticket = app.admit(visit)?;
-    let terms = checked_terms(terms, ticket.max_terms())?;
-    let task = move |desk: &mut Desk<'_>, _: &Asker<'_>| {
-        let ready = desk.ready;
+    let guard = app.admit(context)?;
+    let terms = checked_terms(terms, guard.max_terms())?;
+    let task = move |worker: &mut WorkerState<'_>, _: &Caller<'_>| {
+        let ready = worker.ready;
         let num_topics = ready.model().num_topics();
         let some = (0..num_topics).skip(offset).take(limit);
         let topics = some.map(|topic| Topic::of(ready, topic, terms)).collect();
         json(&Topics { num_topics, topics })
     };
-    app.look_up(ticket, &headers, task).await
+    app.look_up(guard, &headers, task).await
 }
 
 async fn topic(
     State(app): State<Arc<App>>,
-    Extension(visit): Extension<Visit>,
+    Extension(context): Extension<RequestContext>,
     id: Result<Path<String>, PathRejection>,
     query: Result<Query<TopicQuery>, QueryRejection>,
     headers: HeaderMap,
@@ -207,12 +207,14 @@ async fn topic(
     // What is no text is no number either.
     let Path(id) = id.map_err(|_| Problem::Route)?;
     let TopicQuery { terms } = checked(query)?;
-    let ticket = app.admit(visit)?;
+    let guard = app.admit(context)?;
     let topic = id.parse().unwrap_or(usize::MAX);
-    check_topic(topic, &id, ticket.num_topics())?;
-    let terms = checked_terms(terms, ticket.max_terms())?;
-    let task = move |desk: &mut Desk<'_>, _: &Asker<'_>| json(&Topic::of(desk.ready, topic, terms));
-    app.look_up(ticket, &headers, task).await
+    check_topic(topic, &id, guard.num_topics())?;
+    let terms = checked_terms(terms, guard.max_terms())?;
+    let task = move |worker: &mut WorkerState<'_>, _: &Caller<'_>| {
+        json(&Topic::of(worker.ready, topic, terms))
+    };
+    app.look_up(guard, &headers, task).await
 }
 
 fn checked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
-use crate::commands::serve::app::{App, Visit};
+use crate::commands::serve::app::{App, RequestContext};
 
 /// Bytes of a connection's buffer, and so of a request's head.
 const BUFFER: usize = 1 << 16;
@@ -47,8 +47,8 @@ pub async fn serve(
         let routes = TowerToHyperService::new(router.clone());
         let timeout = app.limits.timeout;
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let visit = Visit { client: peer.ip(), deadline: Instant::now() + timeout };
-            request.extensions_mut().insert(visit);
+            let context = RequestContext { client: peer.ip(), deadline: Instant::now() + timeout };
+            request.extensions_mut().insert(context);
             routes.call(request)
         });
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));

@@ -24,14 +24,14 @@ use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::metrics::Metrics;
 use crate::commands::serve::model::Ready;
 use crate::commands::serve::problem::Problem;
-use crate::commands::serve::queue::Turn;
+use crate::commands::serve::queue::QueueItem;
 use crate::commands::serve::request::{Document, Resolver};
 
 /// A JSON text, or why there is none.
 pub type Outcome = Result<Vec<u8>, Problem>;
 
 /// What is done for a request.
-pub type Task = Box<dyn FnOnce(&mut Desk<'_>, &Asker<'_>) -> Outcome + Send>;
+pub type Task = Box<dyn FnOnce(&mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send>;
 
 /// A request on its way to a thread.
 pub struct Work {
@@ -42,9 +42,9 @@ pub struct Work {
 }
 
 /// Who waits for an answer.
-pub struct Asker<'a>(&'a oneshot::Sender<Outcome>);
+pub struct Caller<'a>(&'a oneshot::Sender<Outcome>);
 
-impl Asker<'_> {
+impl Caller<'_> {
     /// Whether nobody does any more.
     pub fn is_gone(&self) -> bool {
         self.0.is_closed()
@@ -52,7 +52,7 @@ impl Asker<'_> {
 }
 
 /// What a thread has at hand as long as it is asked about one model.
-pub struct Desk<'a> {
+pub struct WorkerState<'a> {
     pub ready: &'a Ready,
     session: Session<'a, Box<TopicModel>>,
     tokenizer: &'a mut Tokenizer,
@@ -60,7 +60,7 @@ pub struct Desk<'a> {
     metrics: &'a Metrics,
 }
 
-impl Desk<'_> {
+impl WorkerState<'_> {
     /// Infers documents one after the other and calls `each` with every answer.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Desk<'_> {
     pub fn infer(
         &mut self,
         documents: impl ExactSizeIterator<Item = Document>,
-        asker: &Asker<'_>,
+        caller: &Caller<'_>,
         mut each: impl FnMut(&Inference<Box<TopicModel>>, &Answer),
     ) -> Result<(), Problem> {
         let Self { ready, session, tokenizer, limits, metrics } = self;
@@ -77,7 +77,7 @@ impl Desk<'_> {
         let mut answer = Answer::default();
         for document in documents {
             let words = resolver.resolve(document)?;
-            if asker.is_gone() || !session.infer_while(words, &mut answer, || !asker.is_gone()) {
+            if caller.is_gone() || !session.infer_while(words, &mut answer, || !caller.is_gone()) {
                 return Err(Problem::Time);
             }
             metrics.document(&answer);
@@ -105,12 +105,13 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
     // Of another model than the last.
     let mut next: Option<Work> = None;
     loop {
-        let mut work = match next.take().map_or_else(|| app.queue.take(&mut seen), Turn::Item) {
-            Turn::Item(work) => work,
-            Turn::Renew => continue,
+        let mut work = match next.take().map_or_else(|| app.queue.take(&mut seen), QueueItem::Work)
+        {
+            QueueItem::Work(work) => work,
+            QueueItem::Flush => continue,
         };
         let ready = Arc::clone(&work.ready);
-        let mut desk = Desk {
+        let mut worker = WorkerState {
             ready: &ready,
             session: ready.inference.session(),
             tokenizer: &mut tokenizer,
@@ -118,26 +119,26 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
             metrics: &app.metrics,
         };
         // Scratch is kept until there is another model; an idle thread then lets go of the old one.
-        while attend(work, &mut desk) {
+        while process(work, &mut worker) {
             work = match app.queue.take(&mut seen) {
-                Turn::Item(work) if Arc::ptr_eq(&work.ready, &ready) => work,
-                Turn::Item(work) => {
+                QueueItem::Work(work) if Arc::ptr_eq(&work.ready, &ready) => work,
+                QueueItem::Work(work) => {
                     next = Some(work);
                     break;
                 }
-                Turn::Renew => break,
+                QueueItem::Flush => break,
             };
         }
     }
 }
 
 /// Does the work; false if it panicked, and may have left the session as it should not be.
-fn attend(work: Work, desk: &mut Desk<'_>) -> bool {
+fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
     let Work { task, reply, .. } = work;
     if reply.is_closed() {
         return true;
     }
-    let outcome = catch_unwind(AssertUnwindSafe(|| task(desk, &Asker(&reply))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| task(worker, &Caller(&reply))));
     let whole = outcome.is_ok();
     if !whole {
         error!("a request panicked; the thread goes on with new scratch");
@@ -177,10 +178,10 @@ mod tests {
         let tokenizer = Tokenizer::new(&args.words.options()).unwrap();
         let app = Arc::new(App::new(args.limits));
         let models = [ready(), ready()];
-        let infer = |desk: &mut Desk<'_>, asker: &Asker<'_>| {
+        let infer = |worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
             let document = serde_json::from_str("{\"ids\": [1, 0, 1]}").unwrap();
             let mut tokens = 0;
-            desk.infer([document].into_iter(), asker, |_, answer| tokens = answer.tokens)?;
+            worker.infer([document].into_iter(), caller, |_, answer| tokens = answer.tokens)?;
             Ok(tokens.to_string().into_bytes())
         };
         let outcomes = [
@@ -202,7 +203,7 @@ mod tests {
         }
         assert_eq!(last.blocking_recv().unwrap().unwrap(), b"3");
         // Without work it lets go of the model, once it is told to.
-        app.queue.renew();
+        app.queue.flush();
         while models.iter().any(|model| Arc::strong_count(model) > 1) {
             thread::yield_now();
         }

@@ -1,7 +1,7 @@
-//! The command line.
+//! Options of `lda train`.
 //!
-//! Names and meanings are a contract: other programs call this one. What clap can refuse it
-//! refuses here, before any file is read; status 2.
+//! Their names and meanings are stable, because other programs call this one. clap rejects what it
+//! can check before any file is read, with exit status 2.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -24,30 +24,30 @@ use lda_examples::output::sidecar;
 use lda_examples::parsers::{number, positive, share};
 use lda_examples::reading::ReadingArgs;
 
-use crate::commands::train::basis::BasisArgs;
 use crate::commands::train::error::TrainError;
+use crate::commands::train::init::InitArgs;
 use crate::commands::train::plot::Picture;
 use lda_examples::matrix::Layout;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda train                                            topics of the Rust sources on this machine
-  lda train reviews.txt                                a text file: one document a line
-  lda train papers/ --topics 50 --top-words 12         a directory: one document a file
+  lda train                                      train on the Rust sources of this machine
+  lda train reviews.txt                          a text file: one document per line
+  lda train papers/ --topics 50 --top-words 12   a directory: one document per file
   lda train docword.nips.txt.gz --vocabulary vocab.nips.txt.gz --topics 1000 --plot nips.png
 
 The table of topics goes to standard output; progress and errors go to standard error.
-Ctrl-C ends the run after the running epoch and writes everything; a second one quits at once.
-Files appear when they are complete: a run that fails leaves none behind.
-Exit status: 0 done, 1 failed, 2 wrong usage.";
+Ctrl-C stops the run after the current epoch and writes all results; a second Ctrl-C exits at once.
+Output files appear only when they are complete; a failed run leaves none behind.
+Exit status: 0 success, 1 failure, 2 wrong usage.";
 
-/// Finds the topics of a collection of documents (latent Dirichlet allocation).
+/// Train topics on a collection of documents (latent Dirichlet allocation)
 #[derive(Debug, Parser)]
 #[command(name = "train", after_help = AFTER_HELP,
     allow_negative_numbers = true)]
 pub struct Args {
-    /// Documents to train on: a file, or a directory of text files. The format is detected, and
-    /// gzip and zstd are unpacked. Without it, the Rust sources in cargo's registry
+    /// Documents to train on: a file, or a directory of text files. The format is detected; gzip and
+    /// zstd are decompressed [default: the Rust sources in cargo's registry]
     pub path: Option<PathBuf>,
 
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct Args {
     #[command(flatten)]
     pub model: ModelArgs,
     #[command(flatten)]
-    pub basis: BasisArgs,
+    pub init: InitArgs,
     #[command(flatten)]
     pub stop: StopArgs,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub struct Args {
     #[command(flatten)]
     pub results: ResultArgs,
 
-    /// Options that stand on the command line.
+    /// Ids of the options that were given on the command line.
     #[arg(skip)]
     given: HashSet<String>,
 }
@@ -75,13 +75,12 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct HoldOutArgs {
-    /// Keep this share of the documents out of training and print how well the topics foretell
-    /// them (perplexity; lower is better, and it compares runs). They stay in the outputs as
-    /// documents without tokens
+    /// Share of the documents to keep out of training, to report held-out perplexity (lower is
+    /// better). They stay in the outputs as documents without tokens
     #[arg(long, value_name = "SHARE", value_parser = share(false))]
     pub held_out: Option<f64>,
-    /// Judge the topics by the held-out documents at every evaluation, and stop when so many in a row
-    /// have foretold them no better (by a thousandth) than the best before
+    /// Stop early after N evaluations in a row without an improvement of the held-out perplexity by
+    /// at least 0.1 %
     #[arg(long, value_name = "N", requires = "held_out",
         value_parser = value_parser!(u32).range(1..))]
     pub patience: Option<u32>,
@@ -94,58 +93,58 @@ pub struct ModelArgs {
     #[arg(short = 'k', long, value_name = "K", default_value_t = 100,
         value_parser = value_parser!(u32).range(1..))]
     pub topics: u32,
-    /// How topics are drawn; auto picks what is likely to be done first, by the number of topics
-    /// and the lengths of the documents
+    /// Sampler; auto picks the one expected to finish first for this number of topics and these
+    /// document lengths
     #[arg(long, value_name = "SAMPLER", default_value = "auto", value_parser = sampler_parser())]
     pub sampler: Sampler,
-    /// Prior of topics in a document: large is many topics a document, small is few. One number,
-    /// or K numbers separated by commas, one a topic [default: 50/K]
+    /// Prior of topics in a document: a large prior gives many topics per document, a small one few.
+    /// One number, or K numbers separated by commas, one per topic [default: 50/K]
     #[arg(long, value_name = "X", value_parser = alpha)]
     pub alpha: Option<Alpha>,
-    /// Let the prior of topics in a document follow how large the topics are, anew in each epoch; X,
-    /// in tokens, is added to every topic's share of all: the larger, the more alike
+    /// Recompute the prior of topics from the topic sizes in each epoch. X tokens are added to the
+    /// size of each topic: the larger X, the more uniform the prior
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha_by_size: Option<f64>,
-    /// Learn the prior of topics in a document as the run goes on: one for all topics, or one a topic
+    /// Learn the prior of topics in a document: one value for all topics, or one per topic
     #[arg(long, value_name = "HOW", value_parser = learn_parser())]
     pub learn_alpha: Option<LearnAlpha>,
-    /// Learn the prior of words in a topic, too
+    /// Learn the prior of words in a topic
     #[arg(long)]
     pub learn_beta: bool,
-    /// Epochs before priors are learnt for the first time
+    /// Epochs before the first prior update
     #[arg(long, value_name = "N", default_value_t = Learn::default().burn_in)]
     pub learn_burn_in: u32,
-    /// Epochs from one time to the next
+    /// Epochs between prior updates
     #[arg(long, value_name = "N", default_value_t = Learn::default().every,
         value_parser = value_parser!(u32).range(1..))]
     pub learn_every: u32,
-    /// Prior of words in a topic: large is broad topics, small is narrow ones
+    /// Prior of words in a topic: a large prior gives broad topics, a small one narrow topics
     #[arg(long, value_name = "X", default_value_t = 0.01,
         value_parser = positive)]
     pub beta: f64,
-    /// Seed of all chance: the same seed and options give the same topics on any machine
+    /// Random seed; the same seed and options give the same topics on any machine
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "When to stop (unless given: when the likelihood has levelled off)")]
+#[command(next_help_heading = "When to stop (default: when the likelihood levels off)")]
 pub struct StopArgs {
-    /// Stop after N epochs; an epoch looks at every token once
+    /// Stop after N epochs; an epoch samples every token once
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub epochs: Option<u32>,
     /// Stop after this many seconds of sampling
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub seconds: Option<f64>,
     /// Stop when the likelihood gains less than this share from one window of evaluations to the
-    /// next; needed only beside --epochs or --seconds, or to change the share
+    /// next; needed only together with --epochs or --seconds, or to change the share
     #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true,
         default_missing_value = "0.0005", value_parser = positive)]
     pub level_off: Option<f64>,
-    /// Evaluations a window of --level-off
+    /// Evaluations per window of --level-off [default: 3]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub level_off_window: Option<u16>,
-    /// Evaluate the likelihood every N epochs, and after the last; 0 is never
+    /// Epochs between evaluations of the likelihood, which the last epoch always has; 0 for never
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub evaluate_every: u32,
 }
@@ -153,47 +152,47 @@ pub struct StopArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Machine and samplers")]
 pub struct MachineArgs {
-    /// Threads; all cores unless given. Never changes a result
+    /// Number of threads; does not change results [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Refuse to train if it would need more memory than this, as in 500MiB or 8GiB
+    /// Memory limit, such as 500MiB or 8GiB; training that needs more is refused
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory_limit: Option<u64>,
-    /// Topics that tokens start with: any, or those of a small subset that each word, or document,
-    /// draws for itself, which makes the first epochs quicker
+    /// Initial topics of the tokens: drawn from all topics, or from a small random subset per word or
+    /// per document, which makes the first epochs faster
     #[arg(long, value_name = "START", default_value = Start::default().name(),
         value_parser = start_parser())]
     pub start: Start,
-    /// Share of all topics in a subset of --start
+    /// Share of the topics in each subset of --start
     #[arg(long, value_name = "SHARE", default_value_t = 0.1,
         value_parser = share(true))]
     pub start_degree: f64,
-    /// From this epoch on, look less and less often at tokens that keep their topic: quicker, and
-    /// biased. Not with warp and hybrid
+    /// Epoch from which tokens that keep their topic are sampled less and less often: faster, but
+    /// biased. Not for warp and hybrid
     #[arg(long, value_name = "EPOCH", value_parser = value_parser!(u32).range(1..))]
     pub exclude_converged_from: Option<u32>,
-    /// Epochs of warp before the sampler's own, which are shorter: quicker from the start to a rough
-    /// model. Unless given: none beside --sampler, else chosen by the number of topics and the
-    /// lengths of the documents, half of --epochs at most
+    /// Warm-up epochs with the warp sampler, which are shorter and reach a rough model faster
+    /// [default: 0 with --sampler, otherwise chosen from the number of topics and the document
+    /// lengths, at most half of --epochs]
     #[arg(long, value_name = "N")]
     pub warm_up: Option<u32>,
-    /// alias, light, warp, hybrid: Metropolis-Hastings steps a token and pass; 1 unless given. With
-    /// warp and hybrid each is a proposal that the token carries
+    /// alias, light, warp, hybrid: Metropolis-Hastings steps per token and pass. With warp and hybrid
+    /// each step is a proposal stored with the token [default: 1]
     #[arg(long, value_name = "M")]
     pub mh_steps: Option<u32>,
-    /// hybrid: warp's passes are repeated in an epoch until a token has had as many steps as one
-    /// acceptance takes on average, but no more than this [default: 16]
+    /// hybrid: maximum Metropolis-Hastings steps per token and epoch. The passes of warp are repeated
+    /// until a token has had as many steps as one acceptance takes on average [default: 16]
     #[arg(long, value_name = "M")]
     pub mh_steps_cap: Option<u32>,
-    /// hybrid: documents of more tokens than this are drawn by warp, the others by f-plus; chosen
-    /// by the number of topics unless given
+    /// hybrid: longest document, in tokens, that f-plus samples; warp samples longer ones [default:
+    /// chosen from the number of topics]
     #[arg(long, value_name = "TOKENS")]
     pub short_length: Option<u32>,
-    /// Cut documents and words into G ranges each, to work on G blocks at once; chosen by the
-    /// number of tokens unless given. Changes results as a seed does
+    /// Number of ranges of documents and of words, so that G blocks are sampled in parallel. Changes
+    /// results as a different seed does [default: chosen from the number of tokens]
     #[arg(long, value_name = "G")]
     pub ranges: Option<usize>,
-    /// Instruction set; the best of this machine unless given. Never changes a result
+    /// Instruction set; does not change results [default: the best of this machine]
     #[arg(long, value_name = "SET", value_parser = isa_parser())]
     pub isa: Option<Isa>,
 }
@@ -201,23 +200,23 @@ pub struct MachineArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Checkpoints")]
 pub struct CheckpointArgs {
-    /// Keep snapshots of the run in this directory, from which --resume goes on
+    /// Directory for checkpoints, from which --resume continues
     #[arg(long, value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
-    /// One every N epochs, and after the last [default: every ten minutes]
+    /// Epochs between checkpoints; the last epoch always has one [default: by time, 10 minutes]
     #[arg(long, value_name = "N", conflicts_with = "checkpoint_minutes",
         value_parser = value_parser!(u32).range(1..))]
     pub checkpoint_every: Option<u32>,
-    /// One every so many minutes, and after the last epoch
+    /// Minutes between checkpoints; the last epoch always has one
     #[arg(long, value_name = "MINUTES", value_parser = positive)]
     pub checkpoint_minutes: Option<f64>,
-    /// Snapshots that stay
+    /// Number of checkpoints to keep
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u16).range(1..))]
     pub checkpoint_keep: u16,
-    /// Go on with the run whose snapshots are in this directory, and keep more there unless
-    /// --checkpoint names another: the same topics as if it had never been interrupted. PATH and what
-    /// belongs to reading it must be as before, other options are the run's; --epochs and --seconds
-    /// count from its start
+    /// Continue the run whose checkpoints are in this directory, with the same topics as without the
+    /// interruption. PATH and the input options must be the same; other options default to those of
+    /// the run. --epochs and --seconds count from its start. New checkpoints go to the same directory
+    /// unless --checkpoint names another
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
 }
@@ -225,57 +224,56 @@ pub struct CheckpointArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Results")]
 pub struct ResultArgs {
-    /// Words a topic in the table
+    /// Words per topic in the table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top_words: usize,
-    /// Order words by relevance: 1 is by probability in the topic, less prefers words that other
-    /// topics lack; 0.6 tells topics apart well
+    /// Weight of the probability in the relevance that orders words: 1 orders by probability in the
+    /// topic, less prefers words that other topics lack; 0.6 distinguishes topics well
     #[arg(long, value_name = "LAMBDA", default_value_t = 0.6, value_parser = lambda)]
     pub relevance: f64,
-    /// Topics in the table, largest first
+    /// Number of topics in the table, largest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub show_topics: usize,
-    /// No progress on standard error
+    /// Do not print progress
     #[arg(short, long)]
     pub quiet: bool,
-    /// Write a JSON object a line for each evaluated epoch. A pipe, or /dev/stderr, shows it while
-    /// the run goes on
+    /// Write one JSON object per evaluated epoch to this file, one per line. A pipe, or /dev/stderr,
+    /// shows them during the run
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Write the topic of every token, a line each: documents in order, words of a document by
-    /// ascending number. The options go into FILE.json
+    /// Write the topic of every token to this file, one per line: documents in order, words of a
+    /// document by ascending number. The options go into FILE.json
     #[arg(long, value_name = "FILE")]
     pub assignments: Option<PathBuf>,
-    /// Write the topics of each document: shares as .csv or .npy, or token counts, of which zeros
-    /// are left out, as .mtx (MatrixMarket). The options go into the file, beside .npy into
-    /// FILE.json
+    /// Write the topics of each document to this file: shares as .csv or .npy, or non-zero token
+    /// counts as .mtx (MatrixMarket). The options go into the file, for .npy into FILE.json
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
     pub doc_topics: Option<PathBuf>,
-    /// Write the words of each topic, in the same forms
+    /// Write the words of each topic to this file, in the same formats
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Layout::check))]
     pub topic_words: Option<PathBuf>,
-    /// Write the model: topics, priors, names of words and options, to infer with, or to train on
+    /// Write the model to this file: topics, priors, vocabulary and options, for lda infer or --from
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Draw the likelihood over time, as .png or .svg
+    /// Plot the likelihood over time to this file, .png or .svg
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Picture::check))]
     pub plot: Option<PathBuf>,
 }
 
 impl Args {
-    /// Records which options stand on the command line, from what clap matched.
+    /// Records which options were given on the command line.
     pub fn record_given(&mut self, matches: &ArgMatches) {
         let typed =
             |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
         self.given = matches.ids().filter(typed).map(|id| id.as_str().to_owned()).collect();
     }
 
-    /// Whether an option stands on the command line.
+    /// Whether `option` was given on the command line.
     pub fn is_given(&self, option: &str) -> bool {
         self.given.contains(option)
     }
 
-    /// Options of a resumed run: those that decide what is drawn are the run's unless they stand on
+    /// Options of a resumed run: options that affect the draws are the run's unless they are given on
     /// the command line.
     pub fn options_of(&self, snapshot: &Snapshot) -> Result<TrainOptions, TrainError> {
         let run = SamplerOptions::from(snapshot.resolved());
@@ -331,7 +329,7 @@ impl Args {
             .isa(machine.isa))
     }
 
-    /// Where snapshots go, and when.
+    /// Directory and schedule of checkpoints; `None` without `--checkpoint` and `--resume`.
     pub fn checkpoints(&self) -> Option<Checkpoints> {
         let CheckpointArgs { checkpoint, checkpoint_every, checkpoint_minutes, .. } =
             &self.checkpoints;
@@ -350,7 +348,7 @@ impl Args {
         Some(if own { checkpoints.take_over() } else { checkpoints })
     }
 
-    /// In what order words of a topic are shown.
+    /// Order of the words of a topic.
     pub fn ranking(&self) -> Ranking {
         if self.results.relevance == 1.0 {
             Ranking::Probability
@@ -359,7 +357,8 @@ impl Args {
         }
     }
 
-    /// What clap cannot see: files named twice, and outputs that would be empty.
+    /// Checks what clap cannot: priors against the number of topics, outputs that would be empty, and
+    /// files named twice.
     pub fn check(&self) -> Result<(), TrainError> {
         self.check_priors()?;
         self.check_evaluations()?;
@@ -368,8 +367,8 @@ impl Args {
 
     fn check_priors(&self) -> Result<(), TrainError> {
         let Some(alpha) = &self.model.alpha else { return Ok(()) };
-        if self.checkpoints.resume.is_some() || self.basis.from.is_some() {
-            // How many topics there are is the run's, or the model's.
+        if self.checkpoints.resume.is_some() || self.init.from.is_some() {
+            // The number of topics then comes from the run or the model.
             return Ok(());
         }
         alpha
@@ -382,7 +381,7 @@ impl Args {
         for (option, path) in [("--log", log), ("--plot", plot)] {
             if path.is_some() && self.stop.evaluate_every == 0 {
                 return Err(TrainError::Usage(format!(
-                    "{option} shows evaluations, but --evaluate-every is 0: give 1 or more"
+                    "{option} needs evaluations, but --evaluate-every is 0: give 1 or more"
                 )));
             }
         }
@@ -398,8 +397,8 @@ impl Args {
             ("--vocabulary", self.reading.vocabulary.as_ref()),
             ("--dates", self.reading.dates.as_ref()),
             ("--stop-words", stop_words),
-            ("--from", self.basis.from.as_ref()),
-            ("--seed-topics", self.basis.seed_topics.as_ref()),
+            ("--from", self.init.from.as_ref()),
+            ("--seed-topics", self.init.seed_topics.as_ref()),
             ("--log", log.as_ref()),
             ("--assignments", assignments.as_ref()),
             ("--doc-topics", doc_topics.as_ref()),
@@ -411,7 +410,7 @@ impl Args {
         let mut seen: HashMap<PathBuf, &str> = HashMap::new();
         for (place, (option, path)) in given.into_iter().enumerate() {
             let Some(path) = path else { continue };
-            // Options may go into a file beside it.
+            // The options of an output may go into its sidecar.
             let files =
                 if place < inputs { vec![path.clone()] } else { vec![path.clone(), sidecar(path)] };
             for file in files {
@@ -429,7 +428,7 @@ impl Args {
     }
 }
 
-/// The same for two ways to write one path.
+/// A path that is equal for two spellings of the same file.
 fn identity(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;
@@ -441,7 +440,7 @@ fn identity(path: &Path) -> PathBuf {
     }
 }
 
-/// A sampler, or whichever the library picks.
+/// A sampler; `None` lets the library choose.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler(Option<SamplerKind>);
 
@@ -456,7 +455,7 @@ fn sampler_parser() -> ValueParser {
 }
 
 impl StopArgs {
-    /// The rule of levelling off, if it stands on the command line.
+    /// The stopping rule, if `--level-off` or `--level-off-window` is given.
     fn level_off(&self) -> Option<LevelOff> {
         let rule = LevelOff::default();
         (self.level_off.is_some() || self.level_off_window.is_some()).then(|| LevelOff {
@@ -472,7 +471,7 @@ impl MachineArgs {
         let name = sampler.kind().map_or("auto", SamplerKind::name);
         let refuse = |option: &str, able: &str| {
             TrainError::Usage(format!(
-                "the {name} sampler has no {option}: leave {option} out, or ask for one of {able}"
+                "--sampler {name} does not support --{option}: omit --{option}, or use one of {able}"
             ))
         };
         if let Some(steps) = self.mh_steps {
@@ -496,7 +495,7 @@ impl MachineArgs {
 }
 
 impl ModelArgs {
-    /// Priors to learn, if any.
+    /// Priors to learn; `None` if neither `--learn-alpha` nor `--learn-beta` is given.
     fn learn(&self) -> Option<Learn> {
         (self.learn_alpha.is_some() || self.learn_beta).then(|| Learn {
             alpha: self.learn_alpha.unwrap_or(LearnAlpha::Fixed),
@@ -545,8 +544,7 @@ fn lambda(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("give a number from 0 to 1".into()) }
 }
 
-/// Above 0 and below 1, or up to 1.
-/// Bytes, with an optional unit.
+/// Parses a size in bytes with an optional unit.
 fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -624,7 +622,7 @@ mod tests {
     fn options_that_a_sampler_does_not_have_are_refused() {
         for line in ["--sampler sparse --mh-steps 2", "--sampler warp --exclude-converged-from 3"] {
             let error = parse(&format!("train x {line}")).options().unwrap_err().to_string();
-            assert!(error.contains("sampler has no "), "{error}");
+            assert!(error.contains(" does not support --"), "{error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Why a run failed, and the exit status that says so.
+//! Errors of a training run, and their exit status.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use lda_examples::output::OutputError;
 use lda_examples::program::ThreadsError;
 use lda_examples::reading::ReadingError;
 
-/// Why a run failed.
+/// Errors of a training run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The command line contradicts itself or the corpus.
+    /// An option contradicts another one or the corpus.
     #[error("{0}")]
     Usage(String),
     /// The corpus could not be read.
@@ -27,65 +27,65 @@ pub enum TrainError {
     /// The documents could not be read.
     #[error(transparent)]
     Reading(#[from] ReadingError),
-    /// The corpus could not be put together.
+    /// The corpus could not be built.
     #[error("{path}: {source}", path = path.display())]
     Build {
-        /// Where the documents come from.
+        /// Path of the documents.
         path: PathBuf,
-        /// What is wrong.
+        /// Cause.
         source: BuildError,
     },
-    /// All tokens were held out, or none was.
+    /// All tokens were held out, or none were.
     #[error(
-        "--held-out {share} of {documents} documents with tokens leaves one side without any: \
-         give another share, or another --seed"
+        "--held-out {share} of {documents} documents with tokens leaves training or evaluation \
+         without documents: change --held-out or --seed"
     )]
     HeldOut {
-        /// The share asked for.
+        /// Value of `--held-out`.
         share: f64,
         /// Documents of the corpus with tokens.
         documents: usize,
     },
-    /// The options do not go with the corpus.
+    /// The options do not fit the corpus.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The run cannot be gone on with.
+    /// The run cannot be resumed.
     #[error("--resume: {0}")]
     Resume(#[from] ResumeError),
-    /// A snapshot cannot be read, or its directory not be used.
+    /// A checkpoint cannot be read, or its directory cannot be used.
     #[error(transparent)]
     Snapshot(#[from] FileError),
-    /// The model to go on from cannot be read.
+    /// The model of `--from` cannot be read.
     #[error("--from: {0}")]
     Model(FileError),
-    /// The last snapshot could not be written.
-    #[error("the last snapshot is missing: {0}; other files asked for are written")]
+    /// The last checkpoint could not be written.
+    #[error("the last checkpoint is missing: {0}; the other output files are written")]
     Checkpoint(String),
     /// The thread pool could not be started.
     #[error(transparent)]
     Threads(#[from] ThreadsError),
-    /// A matrix with its zeros would be too large.
+    /// A dense matrix would be too large.
     #[error(transparent)]
     Dense(#[from] DenseError),
     /// A file could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// The table could not be printed.
-    #[error("standard output: {0}; the files asked for are written")]
+    #[error("standard output: {0}; the output files are written")]
     Print(io::Error),
-    /// No words to show.
+    /// The words of the table cannot be selected.
     #[error(transparent)]
     TopWords(#[from] TopWordsError),
-    /// The held-out documents could not be judged.
+    /// The held-out documents could not be evaluated.
     #[error("held-out documents: {0}")]
     Completion(#[from] CompletionError),
-    /// Ctrl-C would kill.
+    /// The Ctrl-C handler could not be installed.
     #[error("cannot listen for Ctrl-C: {0}")]
     Interrupt(#[from] ctrlc::Error),
 }
 
 impl TrainError {
-    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_)

@@ -1,15 +1,15 @@
-//! Documents kept out of training, to judge the topics by.
+//! Split of a corpus into training documents and held-out documents.
 
 use lda_core::Corpus;
 use lda_core::corpus::{BuildError, CorpusBuilder};
 
-/// Cuts a corpus in two of as many documents, each with those of the other emptied: numbers of
-/// documents stay what they were, in every output.
+/// Splits a corpus into training and held-out documents. Both sides have all documents, those of the
+/// other side without tokens, so that document numbers stay the same in every output.
 ///
-/// Which documents are held out depends on the seed and their numbers alone.
+/// Only the seed and the number of a document decide whether it is held out.
 ///
 /// # Errors
-/// [`BuildError::NoTokens`] where all tokens fall on one side.
+/// [`BuildError::NoTokens`] if all tokens are on one side.
 pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus), BuildError> {
     let mut sides = [builder(corpus), builder(corpus)];
     for (d, document) in corpus.documents().enumerate() {
@@ -24,7 +24,7 @@ pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus),
     Ok((train.build()?, held.build()?))
 }
 
-/// Documents with tokens.
+/// Number of documents with tokens.
 pub fn num_documents(corpus: &Corpus) -> usize {
     corpus.documents().filter(|document| !document.is_empty()).count()
 }

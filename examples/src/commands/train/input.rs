@@ -1,4 +1,4 @@
-//! From the command line to a corpus.
+//! Loading of the corpus.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::commands::train::error::TrainError;
 use crate::commands::train::progress::Progress;
 use crate::commands::train::provenance::Input;
 
-/// Reads what the command line names, or the Rust sources.
+/// Reads the documents at PATH, or the Rust sources of this machine without one.
 ///
 /// # Errors
-/// [`TrainError::Read`] and its like.
+/// [`TrainError::Read`], [`TrainError::Reading`].
 pub fn load(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
     match &args.path {
         Some(path) => load_path(path, args, progress),

@@ -1,29 +1,29 @@
-//! Ctrl-C: the first ends the run after the running epoch, the second ends the process.
+//! Ctrl-C: the first stops the run after the current epoch, the second exits the process.
 //!
-//! Only SIGINT is taken: SIGHUP stays what the caller made of it, so that `nohup` works.
+//! Only SIGINT is handled. SIGHUP keeps the disposition that the caller set, so that `nohup` works.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lda_examples::output;
 
-/// Status of a process that was ended by a signal, as shells report SIGINT.
+/// Exit status of a process killed by SIGINT, as shells report it.
 const KILLED: i32 = 130;
 
-/// Whether there is an epoch to wait for.
+/// Whether training has started, so that there are results to write.
 static TRAINING: AtomicBool = AtomicBool::new(false);
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Listens from now on.
+/// Installs the handler.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// Those of the system.
 pub fn listen() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
         let first = !ASKED.swap(true, Ordering::SeqCst);
         if first && TRAINING.load(Ordering::SeqCst) {
-            let note = "\nending after this epoch; Ctrl-C again quits at once, without results";
-            // Where standard error is gone, there is nobody to tell.
+            let note = "\nstopping after this epoch; Ctrl-C again exits at once, without results";
+            // If standard error is closed, there is nowhere to report that.
             let _ = writeln!(io::stderr(), "{note}");
         } else {
             output::remove_temporaries();
@@ -32,12 +32,12 @@ pub fn listen() -> Result<(), ctrlc::Error> {
     })
 }
 
-/// From now on a first Ctrl-C waits; there are results to write.
+/// From this call on, the first Ctrl-C waits for the end of the epoch.
 pub fn training_starts() {
     TRAINING.store(true, Ordering::SeqCst);
 }
 
-/// Whether the run is asked to end.
+/// Whether Ctrl-C was pressed.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }

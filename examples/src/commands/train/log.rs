@@ -1,4 +1,4 @@
-//! One JSON object an evaluated epoch.
+//! The log of a run: one JSON object per evaluated epoch.
 
 use std::io::Write;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::commands::train::provenance::Provenance;
 use lda_examples::output::{Output, OutputError};
 
-/// A log in the making.
+/// A log that is being written.
 #[derive(Debug)]
 pub struct Log {
     output: Output,
     provenance: Provenance,
-    /// The first failure: training goes on without the log, and fails in the end.
+    /// First write error. Training continues without the log and fails at the end.
     failed: Option<std::io::Error>,
 }
 
@@ -26,12 +26,12 @@ struct Line<'a> {
 }
 
 impl Log {
-    /// A log that says of each line where it comes from.
+    /// A log whose lines each carry `provenance`.
     pub fn new(output: Output, provenance: Provenance) -> Self {
         Self { output, provenance, failed: None }
     }
 
-    /// Adds an epoch, if it was evaluated.
+    /// Appends an epoch, if it was evaluated.
     pub fn add(&mut self, report: &EpochReport) {
         let log_joint_per_token = report.log_joint_per_token();
         if log_joint_per_token.is_none() || self.failed.is_some() {
@@ -39,13 +39,13 @@ impl Log {
         }
         let line = Line { report, log_joint_per_token, options: &self.provenance };
         let line = serde_json::to_string(&line).expect("plain data");
-        // Flushed a line at a time: a pipe shows it at once.
+        // Each line is flushed, so that a pipe shows it at once.
         if let Err(error) = writeln!(self.output, "{line}").and_then(|()| self.output.flush()) {
             self.failed = Some(error);
         }
     }
 
-    /// Makes the file appear.
+    /// Makes the file appear, or returns the first write error.
     pub fn finish(self) -> Result<(), OutputError> {
         let Self { output, failed, .. } = self;
         output.fill(|_| failed.map_or(Ok(()), Err))

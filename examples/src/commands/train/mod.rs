@@ -1,18 +1,18 @@
-//! `lda train`: finds the topics of a collection of documents.
+//! `lda train`: trains topics on a collection of documents.
 //!
 //! ```text
-//! lda train                                        the Rust sources on this machine
+//! lda train                                        the Rust sources of this machine
 //! lda train docword.nips.txt.gz --vocabulary vocab.nips.txt.gz --topics 1000 --log nips.jsonl
 //! ```
 //!
-//! A program around lda-core, and an example of how to embed it: `run` reads a corpus, drives a
-//! [`Trainer`](lda_core::train::Trainer) with an observer, and writes what came out. `train --help`
+//! Also an example of how to embed lda-core: `run` reads a corpus, drives a
+//! [`Trainer`](lda_core::train::Trainer) with an observer, and writes the results. `lda train --help`
 //! lists the options; their names are stable.
 
 mod args;
-mod basis;
 mod error;
 mod held_out;
+mod init;
 mod input;
 mod interrupt;
 mod log;

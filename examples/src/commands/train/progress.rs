@@ -1,5 +1,4 @@
-//! What a person sees while it runs: a bar on a terminal, plain lines elsewhere, both on standard
-//! error.
+//! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,18 +6,18 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lda_core::train::EpochReport;
 
-/// Steps of the bar.
+/// Resolution of the bar.
 const STEPS: u64 = 1000;
-/// Without evaluations, a plain line this often.
+/// Time between plain lines if there are no evaluations.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Shows how a run goes.
+/// Display of the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     style: Style,
     goal: Goal,
     per_token: Option<f64>,
-    /// The last perplexity of held-out documents.
+    /// Last held-out perplexity.
     perplexity: Option<f64>,
     last: Instant,
 }
@@ -30,17 +29,17 @@ enum Style {
     Bar(ProgressBar),
 }
 
-/// What ends the run, as far as it is known.
+/// Known limits of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Goal {
-    /// Epochs at most.
+    /// Maximum number of epochs.
     pub epochs: Option<u32>,
-    /// Seconds at most.
+    /// Maximum seconds of sampling.
     pub seconds: Option<f64>,
 }
 
 impl Goal {
-    /// How far a run is, 0 to 1; `None` where only the likelihood can tell.
+    /// Completed share of the run, 0 to 1; `None` if only the likelihood decides when it stops.
     fn fraction(self, report: &EpochReport) -> Option<f64> {
         let epochs = self.epochs.map(|n| f64::from(report.epoch) / f64::from(n));
         let seconds = self.seconds.map(|n| report.seconds / n);
@@ -49,7 +48,7 @@ impl Goal {
 }
 
 impl Progress {
-    /// Bar, lines or nothing.
+    /// A bar if standard error is a terminal, else lines; nothing if `quiet`.
     pub fn new(quiet: bool, goal: Goal) -> Self {
         let style = if quiet {
             Style::Quiet
@@ -61,10 +60,10 @@ impl Progress {
         Self { style, goal, per_token: None, perplexity: None, last: Instant::now() }
     }
 
-    /// Says something that stays.
+    /// Prints a line that stays.
     pub fn note(&self, text: &str) {
         let write = || {
-            // Where standard error is gone, there is nobody to tell.
+            // If standard error is closed, there is nowhere to report that.
             let _ = writeln!(io::stderr(), "{text}");
         };
         match &self.style {
@@ -74,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// Says on the bar what is going on before the first epoch.
+    /// Shows a step before the first epoch on the bar.
     pub fn busy(&self, text: &str) {
         if let Style::Bar(bar) = &self.style {
             bar.set_style(style("{spinner} {wide_msg}"));
@@ -109,7 +108,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away and leaves its last words.
+    /// Removes the bar and prints its last text.
     pub fn finish(&self, report: &EpochReport) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
@@ -131,7 +130,7 @@ impl Progress {
     }
 }
 
-/// An error leaves no bar behind.
+/// Removes the bar, also after an error.
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Style::Bar(bar) = &self.style {
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearer_end_counts() {
+    fn the_fraction_is_that_of_the_nearer_limit() {
         let corpus = Corpus::from_tokens([[0, 1]]).unwrap();
         let report = Lda::topics(1).epochs(5).train(&corpus, ()).unwrap().last;
         let fraction = |epochs, seconds| Goal { epochs, seconds }.fraction(&report);

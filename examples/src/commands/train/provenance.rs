@@ -1,4 +1,4 @@
-//! Where a result comes from: every output says it.
+//! Provenance of a result, which every output contains.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,74 +9,74 @@ use lda_core::train::Resolved;
 use lda_examples::json::ascii_line;
 use serde::Serialize;
 
-use crate::commands::train::basis::BasisArgs;
+use crate::commands::train::init::InitArgs;
 
-/// The program, the resolved options and the input. Two runs that agree in it agree in every bit
-/// of their results; neither clock nor number of threads is in it.
+/// The program, the resolved options and the input. Two runs with equal provenance have bit-identical
+/// results; it contains neither the time nor the number of threads.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Provenance {
     program: &'static str,
     #[serde(flatten)]
     resolved: Resolved,
-    /// Epochs sampled; absent in lines of the log, which have their own.
+    /// Number of epochs; absent in lines of the log, which have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     epochs: Option<u32>,
     evaluate_every: u32,
     input: Input,
 }
 
-/// What was trained on.
+/// Description of the training documents.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Input {
-    /// The path as given, or what stands for it.
+    /// Path as given, or the name of the Rust sources.
     pub path: String,
-    /// File of the words' names.
+    /// Vocabulary file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<String>,
-    /// How it was read, as far as options say so.
+    /// Options of the reader.
     pub reading: serde_json::Value,
     /// Share of the documents kept out of training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// What it began with, where this run began.
+    /// Initialization; absent if the run was resumed.
     #[serde(flatten)]
-    pub basis: Option<Basis>,
-    /// Hash of the pseudo-counts that this came to.
+    pub init: Option<Init>,
+    /// Hash of the pseudo-counts of the initialization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pseudo_counts: Option<String>,
     documents: usize,
     words: usize,
     tokens: u64,
-    /// Hash of the documents trained on.
+    /// Hash of the training documents.
     fingerprint: String,
 }
 
-/// What a run began with, beside its documents.
+/// Initialization of a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
-pub enum Basis {
-    /// A model.
+pub enum Init {
+    /// An existing model.
     Model {
-        /// Its file.
+        /// File of the model.
         from: String,
-        /// Share of its counts.
+        /// Share of its counts that are kept.
         from_share: f64,
     },
-    /// Words of topics.
+    /// Seed words of topics.
     Seeds {
-        /// Their file.
+        /// File of the seed words.
         seed_topics: String,
-        /// Tokens that each counts as.
+        /// Tokens that each seed word counts as.
         seed_weight: u32,
     },
 }
 
-impl Basis {
-    /// As the command line says.
-    pub fn of(args: &BasisArgs) -> Option<Self> {
-        let BasisArgs { from, from_share, seed_topics, seed_weight } = args;
+impl Init {
+    /// The initialization that the options select; `None` for a random one.
+    pub fn of(args: &InitArgs) -> Option<Self> {
+        let InitArgs { from, from_share, seed_topics, seed_weight } = args;
         let text = |path: &Path| path.display().to_string();
         let model = from.as_deref().map(|from| (text(from), *from_share));
         let seeds = seed_topics.as_deref().map(|seeds| (text(seeds), *seed_weight));
@@ -91,14 +91,14 @@ impl Basis {
 }
 
 impl Input {
-    /// Describes `corpus`, which came from `path`.
+    /// Describes `corpus`, which was read from `path`.
     pub fn new(path: String, corpus: &Corpus, reading: serde_json::Value) -> Self {
         let mut input = Self {
             path,
             vocabulary: None,
             reading,
             held_out: None,
-            basis: None,
+            init: None,
             pseudo_counts: None,
             documents: 0,
             words: 0,
@@ -109,7 +109,7 @@ impl Input {
         input
     }
 
-    /// Takes the sizes of `corpus`.
+    /// Sets sizes and fingerprint to those of `corpus`.
     pub fn measure(&mut self, corpus: &Corpus) {
         self.documents = corpus.num_documents();
         self.words = corpus.num_words();
@@ -119,19 +119,19 @@ impl Input {
 }
 
 impl Provenance {
-    /// Of a run that starts.
+    /// Provenance of a run that starts.
     pub fn new(resolved: &Resolved, evaluate_every: u32, input: Input) -> Self {
         let resolved = resolved.clone();
         Self { program: "train", resolved, epochs: None, evaluate_every, input }
     }
 
-    /// Of a run that ended after so many epochs.
+    /// Provenance of a run that ended after `epochs` epochs.
     pub fn after(mut self, epochs: u32) -> Self {
         self.epochs = Some(epochs);
         self
     }
 
-    /// What a model's file says of itself, beside what the library knows.
+    /// Provenance for a model file: `known` from the library, and notes of this program.
     pub fn of_model(&self, known: &lda_core::model::Provenance) -> lda_core::model::Provenance {
         let mut notes = vec![
             ("program".to_owned(), format!("{} {}", self.program, env!("CARGO_PKG_VERSION"))),
@@ -145,7 +145,7 @@ impl Provenance {
         provenance
     }
 
-    /// What was trained on, in a few words.
+    /// Title for a plot: file name and number of topics.
     pub fn title(&self) -> String {
         let path = Path::new(&self.input.path);
         let name = path.file_name().map_or(self.input.path.as_str().into(), OsStr::to_string_lossy);
@@ -153,7 +153,7 @@ impl Provenance {
         format!("{name}: {topics} topic{}", if topics == 1 { "" } else { "s" })
     }
 
-    /// The options and sizes that a person asks for first.
+    /// The main options and sizes, for people.
     pub fn caption(&self) -> String {
         let Self { program, resolved, input, .. } = self;
         let alpha = match &resolved.alpha {
@@ -184,13 +184,13 @@ impl Provenance {
         caption
     }
 
-    /// One line of JSON, all ASCII: it fits a comment of any format.
+    /// One line of ASCII JSON, which fits in a comment of any format.
     pub fn to_json(&self) -> String {
         ascii_line(self)
     }
 }
 
-/// Four digits of a number, for a person: 50/3 is 16.67.
+/// Formats a number with four digits: 50/3 is 16.67.
 fn short(value: f64) -> String {
     format!("{value:.3e}").parse::<f64>().map_or_else(|_| value.to_string(), |v| v.to_string())
 }

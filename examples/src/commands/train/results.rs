@@ -1,4 +1,4 @@
-//! The files a run was asked for.
+//! Output files of a run.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -13,11 +13,10 @@ use crate::commands::train::provenance::Provenance;
 use lda_examples::matrix::{Layout, Matrix};
 use lda_examples::output::{Output, OutputError, sidecar};
 
-/// Files in the making: made before the work, so that one that cannot be written stops the run
-/// before it starts.
+/// Output files, opened before training so that one that cannot be written fails at once.
 #[derive(Debug)]
 pub struct Results {
-    /// A line an epoch; taken by the log.
+    /// One line per epoch; taken by the log.
     pub log: Option<Output>,
     assignments: Option<WithSidecar>,
     doc_topics: Option<(Layout, WithSidecar)>,
@@ -26,30 +25,30 @@ pub struct Results {
     plot: Option<(Picture, Output)>,
 }
 
-/// A file without a place for the options, and the one beside it that has them.
+/// A file of a format without comments, and the sidecar file with the options.
 #[derive(Debug)]
 struct WithSidecar {
     output: Output,
     sidecar: Option<Output>,
 }
 
-/// What a run came to.
+/// Results of a run.
 pub struct Outcome<'a> {
-    /// What was trained on.
+    /// Training documents.
     pub corpus: &'a Corpus,
-    /// Words of topics.
+    /// Trained model.
     pub model: &'a TopicModel,
-    /// Topics of tokens.
+    /// Topic assignments.
     pub assignments: &'a Assignments,
-    /// (seconds, log joint likelihood a token) of each evaluation.
+    /// (seconds, log joint likelihood per token) of each evaluation.
     pub curve: Vec<(f64, f64)>,
 }
 
 impl Results {
-    /// Opens all that was asked for.
+    /// Opens all requested files.
     ///
     /// # Errors
-    /// [`OutputError`] of the first that cannot be written.
+    /// [`OutputError`] of the first file that cannot be written.
     pub fn create(args: &ResultArgs) -> Result<Self, OutputError> {
         let matrix = |path: &Option<_>| -> Result<_, OutputError> {
             let Some(path): &Option<std::path::PathBuf> = path else { return Ok(None) };
@@ -74,7 +73,7 @@ impl Results {
         })
     }
 
-    /// Writes everything but the log. Where one file fails the others still appear.
+    /// Writes all files except the log. If one file fails, the others are still written.
     ///
     /// # Errors
     /// The first [`OutputError`].
@@ -142,7 +141,7 @@ fn write_assignments(assignments: &Assignments, out: &mut impl Write) -> io::Res
 fn chart(curve: &[(f64, f64)], provenance: &Provenance) -> Chart {
     Chart {
         title: provenance.title(),
-        y_label: "log joint likelihood a token (nats)".to_owned(),
+        y_label: "log joint likelihood per token (nats)".to_owned(),
         x_label: "seconds of sampling".to_owned(),
         caption: provenance.caption(),
         points: curve.to_vec(),

@@ -1,4 +1,4 @@
-//! A run from the command line to the table.
+//! A training run, from the options to the table of topics.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,35 +14,34 @@ use crate::commands::train::args::{Args, ResultArgs};
 use crate::commands::train::error::TrainError;
 use crate::commands::train::log::Log;
 use crate::commands::train::progress::{Goal, Progress};
-use crate::commands::train::provenance::{Basis, Input, Provenance};
+use crate::commands::train::provenance::{Init, Input, Provenance};
 use crate::commands::train::results::{Outcome, Results};
-use crate::commands::train::{basis, held_out, input, interrupt};
+use crate::commands::train::{held_out, init, input, interrupt};
 use lda_examples::matrix::Layout;
 use lda_examples::{program, table};
 
-/// Reads, trains, writes, prints.
+/// Reads the corpus, trains, writes the output files and prints the table.
 ///
 /// # Errors
-/// [`TrainError`]. Whatever could be written is written: where one file fails the others still
-/// appear.
+/// [`TrainError`]. If one output file fails, the others are still written.
 pub fn run(args: &Args) -> Result<(), TrainError> {
     args.check()?;
     interrupt::listen()?;
-    // The pool that everything runs on.
+    // The global pool, which everything runs on.
     args.machine.threads.map_or(Ok(()), program::start_threads)?;
     let mut results = Results::create(&args.results)?;
     let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
     let progress = Progress::new(args.results.quiet, goal);
     let snapshot = resumed(args, &progress)?;
-    let model = basis::model(&args.basis)?;
+    let model = init::model(&args.init)?;
     let options = match (&snapshot, &model) {
         (Some(run), _) => args.options_of(run)?,
-        (None, Some(model)) => basis::inherit(args, model, args.options()?),
+        (None, Some(model)) => init::inherit(args, model, args.options()?),
         (None, None) => args.options()?,
     };
     let (mut corpus, mut input) = input::load(args, &progress)?;
     if let Some(model) = &model {
-        basis::widen(&mut corpus, model, &progress)?;
+        init::widen(&mut corpus, model, &progress)?;
         input.measure(&corpus);
     }
     let (corpus, held) = hold_out(args, options.get_seed(), corpus, &mut input)?;
@@ -53,14 +52,13 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         Some(snapshot) => Trainer::resume(&corpus, snapshot, &options)?,
         None => {
             let (model, topics) = (model.as_ref(), options.get_topics());
-            let pseudo_counts =
-                basis::pseudo_counts(&args.basis, model, &corpus, topics, &progress)?;
-            let basis = train::Init { pseudo_counts, topics: None };
-            Trainer::with_init(&corpus, &options, basis)?
+            let pseudo_counts = init::pseudo_counts(&args.init, model, &corpus, topics, &progress)?;
+            let init = train::Init { pseudo_counts, topics: None };
+            Trainer::with_init(&corpus, &options, init)?
         }
     };
     if snapshot.is_none() {
-        input.basis = Basis::of(&args.basis);
+        input.init = Init::of(&args.init);
     }
     let pseudo_counts = trainer.pseudo_counts().map(|counts| counts.fingerprint());
     input.pseudo_counts = pseudo_counts.map(|hash| format!("{hash:016x}"));
@@ -95,13 +93,13 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     unwritten.map_or(Ok(()), |error| Err(TrainError::Checkpoint(error)))
 }
 
-/// Sees each epoch.
+/// Observer of the run.
 struct Watch {
     progress: Progress,
     log: Option<Log>,
-    /// (seconds, log joint likelihood a token) of each evaluation.
+    /// (seconds, log joint likelihood per token) of each evaluation.
     curve: Vec<(f64, f64)>,
-    /// Why the last snapshot could not be written.
+    /// Error of the last checkpoint, if it could not be written.
     unwritten: Option<String>,
 }
 
@@ -118,12 +116,12 @@ impl Observer for &mut Watch {
     fn checkpoint(&mut self, outcome: Result<&Path, &FileError>) {
         self.unwritten = outcome.err().map(FileError::to_string);
         if let Some(error) = &self.unwritten {
-            self.progress.note(&format!("warning: no snapshot: {error}; the run goes on"));
+            self.progress.note(&format!("warning: no checkpoint: {error}; the run continues"));
         }
     }
 }
 
-/// The run to go on with.
+/// The checkpoint to resume from; `None` without `--resume`.
 fn resumed(args: &Args, progress: &Progress) -> Result<Option<Snapshot>, TrainError> {
     let Some(directory) = &args.checkpoints.resume else { return Ok(None) };
     let latest = Checkpoints::latest(directory)?;
@@ -131,7 +129,7 @@ fn resumed(args: &Args, progress: &Progress) -> Result<Option<Snapshot>, TrainEr
         progress.note(&format!("warning: {error}"));
     }
     let (path, epochs) = (latest.path.display(), latest.snapshot.epochs());
-    progress.note(&format!("going on from {path} after {epochs} epochs"));
+    progress.note(&format!("resuming from {path} after {epochs} epochs"));
     Ok(Some(latest.snapshot))
 }
 
@@ -168,7 +166,7 @@ fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainErr
     Ok(())
 }
 
-/// Prints where the result comes from, the topics, and how well they foretell.
+/// Prints the options, the table of topics, and the held-out perplexity.
 fn show(
     args: &Args,
     model: &TopicModel,

@@ -1,4 +1,4 @@
-//! Where lines and words of a line chart stand.
+//! Layout of a line chart.
 
 use super::{Anchor, Color, HEIGHT, Shape, Size, WIDTH};
 
@@ -6,35 +6,35 @@ const LEFT: f64 = 150.0;
 const RIGHT: f64 = WIDTH as f64 - 60.0;
 const TOP: f64 = 150.0;
 const BOTTOM: f64 = HEIGHT as f64 - 210.0;
-/// Letters of a caption line.
+/// Maximum number of characters per caption line.
 const CAPTION_LETTERS: usize = 155;
 const CAPTION_LINES: usize = 3;
-/// Curves of at most so many points show each of them.
+/// Maximum number of points of a curve that is drawn with dots.
 const DOTTED: usize = 40;
 
 const INK: Color = Color(0x22, 0x22, 0x22);
 const PALE: Color = Color(0x66, 0x66, 0x66);
 const GRID: Color = Color(0xdd, 0xdd, 0xdd);
-/// Blue of the palette of Okabe & Ito, which the colour-blind can tell from its others.
+/// Blue of the Okabe-Ito palette, whose colours are distinct for colour-blind readers.
 const CURVE: Color = Color(0x00, 0x72, 0xb2);
 
-/// A curve, and what is written around it.
+/// A curve with its title, labels and caption.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
+    /// Title above the chart.
     pub title: String,
-    /// What the vertical axis counts.
+    /// Label of the vertical axis.
     pub y_label: String,
-    /// What the horizontal axis counts.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// Small print below.
+    /// Small text below the chart.
     pub caption: String,
     /// (x, y), x ascending from 0.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Chart {
-    /// All there is to draw.
+    /// Computes the shapes to draw.
     pub(super) fn lay_out(&self) -> Vec<Shape> {
         let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
         let points: Vec<(f64, f64)> = self.points.iter().filter(finite).copied().collect();
@@ -75,7 +75,7 @@ impl Chart {
             }
             shapes.push(line(curve, 4.0, CURVE));
             shapes.push(Shape::Dot { at: end, radius: 8.0, color: CURVE });
-            // A likelihood comes from below: above its end there is room.
+            // A likelihood rises, so there is space above its end.
             let above = (end.0, end.1 - 28.0);
             let value = format!("{:.4}", last.1);
             shapes.push(text(above, Anchor::End, Size::Normal, CURVE, value));
@@ -92,7 +92,7 @@ fn text(at: (f64, f64), anchor: Anchor, size: Size, color: Color, text: String) 
     Shape::Text { at, anchor, size, color, text }
 }
 
-/// A range of values with round marks.
+/// A range of values with round tick marks.
 #[derive(Debug)]
 struct Axis {
     low: f64,
@@ -102,7 +102,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all values; from 0 to 1 where there are none.
+    /// An axis that contains all values; from 0 to 1 if there are none.
     fn new(values: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -111,7 +111,7 @@ impl Axis {
         if low > high {
             (low, high) = (0.0, 1.0);
         }
-        // A flat curve lies in the middle; the margin is one that a double can tell from 0.
+        // A flat curve is centred; the margin is large enough that `low + margin != low`.
         let margin = if high > low { 0.0 } else { 1e-3f64.max(low.abs() * 1e-3) };
         (low, high) = (low - margin, high + margin);
         let step = round_step((high - low) / 6.0);
@@ -140,7 +140,7 @@ fn round_step(least: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Lines of at most so many letters, broken at spaces.
+/// Breaks a text at spaces into lines of at most `letters` characters.
 fn wrap(text: &str, letters: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     let mut free = 0;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_lies_on_the_canvas() {
+    fn all_shapes_are_on_the_canvas() {
         let curves = [vec![], vec![(1.0, -9.0)], vec![(0.5, -10.0), (2.0, f64::NAN), (9.0, -8.0)]];
         for points in curves {
             for shape in chart(points).lay_out() {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn long_captions_are_broken() {
+    fn long_captions_are_wrapped() {
         assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrap("aaaaaaaa b", 5), ["aaaaa", "b"]);
     }

@@ -1,8 +1,8 @@
-//! A picture of the likelihood over time.
+//! Plot of the likelihood over time.
 //!
-//! A [`Chart`] is laid out once, as lines, dots and words on a canvas of pixels; [`svg`] and
-//! [`png`] both draw that list, so the two pictures are the same. Letters are those of a monospaced
-//! font, whose widths are known without asking a font engine.
+//! A [`Chart`] is laid out once, as lines, dots and texts on a canvas of pixels; [`svg`] and
+//! [`png`] both draw that list, so the two pictures are the same. Texts use a monospaced font, whose
+//! widths are known without a font engine.
 
 mod chart;
 mod png;
@@ -18,7 +18,7 @@ const WIDTH: usize = 1600;
 /// Height of the canvas in pixels.
 const HEIGHT: usize = 1000;
 
-/// A form of picture, told by its extension.
+/// Format of a plot, selected by the file extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picture {
     /// Pixels.
@@ -28,7 +28,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// The form that the extension asks for.
+    /// Format of the extension of `path`; `None` if unknown.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "png" => Some(Self::Png),
@@ -37,7 +37,7 @@ impl Picture {
         }
     }
 
-    /// Passes on a path with a known extension.
+    /// Returns `path` if its extension is known.
     pub fn check(path: PathBuf) -> Result<PathBuf, String> {
         match Self::of(&path) {
             Some(_) => Ok(path),
@@ -45,7 +45,7 @@ impl Picture {
         }
     }
 
-    /// Draws `chart`; `metadata`, ASCII, goes into the file for programs to read.
+    /// Draws `chart`; `metadata`, which must be ASCII, goes into the file.
     pub fn write(self, chart: &Chart, metadata: &str, out: &mut impl Write) -> io::Result<()> {
         let shapes = chart.lay_out();
         match self {
@@ -55,21 +55,21 @@ impl Picture {
     }
 }
 
-/// Something to draw, at places counted from the upper left corner.
+/// A shape to draw; coordinates in pixels from the upper left corner.
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     /// A line through points.
     Line { points: Vec<(f64, f64)>, width: f64, color: Color },
     /// A filled circle.
     Dot { at: (f64, f64), radius: f64, color: Color },
-    /// Words; `at` is on their middle line.
+    /// A text; `at` is vertically centred on it.
     Text { at: (f64, f64), anchor: Anchor, size: Size, color: Color, text: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Color(u8, u8, u8);
 
-/// Which end of a text stands at its place.
+/// End of a text that is at its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Anchor {
     Start,

@@ -1,8 +1,8 @@
-//! The picture as PNG.
+//! PNG output.
 //!
-//! Lines are drawn by distance: a pixel is as dark as the part of it that lies within half a width
-//! of the line, which for one as wide as a pixel or more is half a width and a half less the
-//! distance of its middle. Letters are bitmaps.
+//! Lines are drawn by distance: the coverage of a pixel is the part of it within half a width of the
+//! line. For a line at least a pixel wide this is half the width plus 1/2 minus the distance of the
+//! pixel's centre. Letters are bitmaps.
 
 use std::io::{self, Write};
 
@@ -53,8 +53,8 @@ impl Canvas {
         }
     }
 
-    /// A line with round ends. Where its parts overlap the darker one counts, so that joints do
-    /// not show.
+    /// Draws a line with round ends. Where segments overlap the larger coverage counts, so that joints
+    /// are not visible.
     fn draw_line(&mut self, points: &[(f64, f64)], half_width: f64, color: Color) {
         let mut cover = vec![0u8; WIDTH * HEIGHT];
         for pair in points.windows(2) {
@@ -118,14 +118,14 @@ fn raster_height(size: Size) -> RasterHeight {
     }
 }
 
-/// Pixels from `reach` before the smaller of two places to `reach` behind the larger.
+/// Pixels from `reach` before the smaller coordinate to `reach` after the larger.
 fn span(a: f64, b: f64, reach: f64, end: usize) -> std::ops::Range<usize> {
     let first = (a.min(b) - reach).floor().max(0.0) as usize;
     let last = (a.max(b) + reach).ceil().clamp(0.0, end as f64) as usize;
     first.min(last)..last
 }
 
-/// From a point to the nearest one between `from` and `to`.
+/// Distance from a point to the segment between `from` and `to`.
 fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (px, py) = (point.0 - from.0, point.1 - from.1);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_as_wide_as_asked() {
+    fn lines_have_the_requested_width() {
         let mut canvas = Canvas::new();
         canvas.draw_line(&[(10.0, 20.0), (30.0, 20.0), (50.0, 20.0)], 2.0, BLACK);
         let column: Vec<u8> = (16..24).map(|y| pixel(&canvas, 30, y)).collect();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_end_where_they_should() {
+    fn texts_are_anchored() {
         for (anchor, inside, outside) in
             [(Anchor::Start, 400..440, 300..400), (Anchor::End, 360..400, 400..500)]
         {

@@ -1,4 +1,4 @@
-//! The picture as SVG.
+//! SVG output.
 
 use std::io::{self, Write};
 
@@ -44,7 +44,7 @@ fn write_shape(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
                 Anchor::End => "end",
             };
             let size = font_size(*size);
-            // Half the height of a capital below the middle.
+            // The baseline is half the height of a capital below the middle.
             let base = y + 0.36 * size;
             let (color, text) = (hex(*color), escape(text));
             writeln!(
@@ -56,7 +56,7 @@ fn write_shape(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// As wide as the letters of the PNG.
+/// Font sizes with the same letter widths as in the PNG.
 fn font_size(size: Size) -> f64 {
     match size {
         Size::Small => 15.0,
@@ -69,7 +69,8 @@ fn hex(Color(red, green, blue): Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// XML has no place for control characters; a title may come from the name of a file.
+/// Escapes text for XML. Control characters, which XML does not allow, become `?`: a title may come
+/// from a file name.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What a run begins with: a model to go on from, or seeds of topics.
+//! Initialization of a run: an existing model, or seed words of topics.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,35 +15,35 @@ use crate::commands::train::error::TrainError;
 use crate::commands::train::progress::Progress;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "What to begin with")]
-pub struct BasisArgs {
-    /// Go on from a model that --save wrote, with new documents: its counts stand beside theirs, its
-    /// words are taken over, and so are its priors and number of topics unless others are given (of
-    /// topics, no fewer). Beside --resume, name the model of that run again
+#[command(next_help_heading = "Initialization")]
+pub struct InitArgs {
+    /// Continue from a model that --save wrote, with new documents: its counts are added to theirs,
+    /// its vocabulary is kept, and so are its priors and number of topics unless given (no fewer
+    /// topics). With --resume, name the model of that run again
     #[arg(long, value_name = "MODEL")]
     pub from: Option<PathBuf>,
-    /// Share of the model's counts to go on with: 1 as if its documents were still there, less to let
-    /// it forget
+    /// Share of the counts of the --from model to keep: 1 is as if its documents were still in the
+    /// corpus, less lets it forget
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive,
         requires = "from", conflicts_with = "resume")]
     pub from_share: f64,
-    /// Words that topics shall be about: a topic a line, its words apart by blanks; the first line is
-    /// topic 0, and an empty one leaves its topic free. Lines that begin with # are remarks
+    /// File of seed words: one topic per line, words separated by blanks. The first line is topic 0;
+    /// an empty line leaves its topic without seeds; lines that begin with # are comments
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "from"])]
     pub seed_topics: Option<PathBuf>,
-    /// As how many tokens of its topic each of these words counts: few draw the topic there, as many as
-    /// the documents have hold it there
+    /// Number of tokens that each seed word counts as: a few pull the topic towards its seeds, as many
+    /// as the documents have fix it there
     #[arg(long, value_name = "N", default_value_t = 100, requires = "seed_topics",
         value_parser = value_parser!(u32).range(1..))]
     pub seed_weight: u32,
 }
 
-/// The model of `--from`.
-pub fn model(args: &BasisArgs) -> Result<Option<TopicModel>, TrainError> {
+/// Loads the model of `--from`.
+pub fn model(args: &InitArgs) -> Result<Option<TopicModel>, TrainError> {
     args.from.as_ref().map(TopicModel::load).transpose().map_err(TrainError::Model)
 }
 
-/// Takes over the model's words, which the documents may lack.
+/// Adds the model's words to the corpus, which may lack them.
 pub fn widen(
     corpus: &mut Corpus,
     model: &TopicModel,
@@ -55,14 +55,14 @@ pub fn widen(
         corpus.add_words(vocabulary).map_err(|error| TrainError::Usage(error.to_string()))?;
     let known = vocabulary.len() - added;
     progress.note(&format!(
-        "going on from a model of {} topics: {known} of the documents' {new} words are known to it, \
-         {added} more are its own",
+        "continuing from a model of {} topics: {known} of the {new} words of the documents are in \
+         it, {added} words of the model are added",
         model.num_topics()
     ));
     Ok(())
 }
 
-/// The model's number of topics and priors, where the command line has none.
+/// Takes the model's number of topics and priors for options that are not given.
 pub fn inherit(args: &Args, model: &TopicModel, options: TrainOptions) -> TrainOptions {
     let mut options = options;
     if !args.is_given("topics") {
@@ -77,9 +77,9 @@ pub fn inherit(args: &Args, model: &TopicModel, options: TrainOptions) -> TrainO
     options
 }
 
-/// Counts of the model, or of seeds.
+/// Pseudo-counts of the model or of the seed words; `None` without `--from` and `--seed-topics`.
 pub fn pseudo_counts(
-    args: &BasisArgs,
+    args: &InitArgs,
     model: Option<&TopicModel>,
     corpus: &Corpus,
     topics: u32,
@@ -98,7 +98,7 @@ pub fn pseudo_counts(
     let unknown = PseudoCounts::unknown_seeds(corpus, &seeds);
     if !unknown.is_empty() {
         progress.note(&format!(
-            "warning: {}: no words of the documents, and left out: {}",
+            "warning: {}: ignoring seed words that are not in the documents: {}",
             path.display(),
             unknown.join(", ")
         ));
@@ -112,7 +112,7 @@ pub fn pseudo_counts(
     })
 }
 
-/// For each topic, the number of its line, and its words.
+/// Line number and words of each topic of a seed file.
 fn read_seeds(path: &Path) -> Result<(Vec<usize>, Vec<Vec<String>>), TrainError> {
     let failed =
         |reason: String| TrainError::Usage(format!("--seed-topics {}: {reason}", path.display()));
@@ -123,7 +123,7 @@ fn read_seeds(path: &Path) -> Result<(Vec<usize>, Vec<Vec<String>>), TrainError>
     let (numbers, seeds): (Vec<usize>, Vec<Vec<String>>) =
         lines.map(|(number, line)| (number, words(line))).unzip();
     if seeds.iter().all(Vec::is_empty) {
-        return Err(failed("it has no words: give a topic's words a line".to_owned()));
+        return Err(failed("no seed words: give the words of one topic per line".to_owned()));
     }
     Ok((numbers, seeds))
 }
