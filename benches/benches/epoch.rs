@@ -27,7 +27,7 @@ fn corpus() -> Corpus {
 }
 
 /// A trainer whose counts have settled; in a test of the bench, one that has just begun.
-fn settled<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<'a> {
+fn settled<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<&'a Corpus> {
     let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
     if !std::env::args().any(|argument| argument == "--test") {
         // A sampler of slow epochs gets fewer; its speed does not depend on the counts.

@@ -25,7 +25,7 @@ fn judge(test: &Corpus) -> HeldOut {
     HeldOut::new(test.clone()).completion(completion).patience(3)
 }
 
-fn run(trainer: &mut Trainer<'_>) -> Vec<EpochReport> {
+fn run(trainer: &mut Trainer<&Corpus>) -> Vec<EpochReport> {
     let mut reports = Vec::new();
     trainer.run(
         |report: &EpochReport| {

@@ -14,7 +14,7 @@ fn corpus() -> Corpus {
     Corpus::from_words((0..30).map(|d| (1..20).map(move |i| word(d, i)))).unwrap()
 }
 
-fn run(corpus: &Corpus) -> Trainer<'_> {
+fn run(corpus: &Corpus) -> Trainer<&Corpus> {
     let sampler = Some(SamplerKind::FPlus);
     let options = TrainOptions::new(3).alpha(0.5).beta(0.02).sampler(sampler);
     let mut trainer = Trainer::new(corpus, &options).unwrap();
@@ -31,7 +31,7 @@ fn phi(model: &TopicModel, topic: usize, word: &str) -> f64 {
 }
 
 /// A run as MALLET would have written it.
-fn state(corpus: &Corpus, trainer: &Trainer<'_>) -> String {
+fn state(corpus: &Corpus, trainer: &Trainer<&Corpus>) -> String {
     let mut text = "#doc source pos typeindex type topic\n#alpha : 0.5 0.25 0.75 \n".to_owned();
     text.push_str("#beta : 0.02\n");
     let assignments = trainer.assignments();

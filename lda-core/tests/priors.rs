@@ -19,7 +19,7 @@ fn options(sampler: SamplerKind, learn: Option<Learn>) -> TrainOptions {
     TrainOptions::new(8).alpha(5.0).beta(1.0).sampler(sampler).seed(4).learn(learn)
 }
 
-fn trained<'a>(corpus: &'a Corpus, options: &TrainOptions, epochs: u32) -> Trainer<'a> {
+fn trained<'a>(corpus: &'a Corpus, options: &TrainOptions, epochs: u32) -> Trainer<&'a Corpus> {
     let mut trainer = Trainer::new(corpus, options).unwrap();
     for _ in 0..epochs {
         trainer.epoch();

@@ -32,7 +32,12 @@ fn init(counts: &PseudoCounts) -> Init<'static> {
     Init { pseudo_counts: Some(counts.clone()), topics: None }
 }
 
-fn trained<'a>(corpus: &'a Corpus, options: &TrainOptions, init: Init<'_>, n: u32) -> Trainer<'a> {
+fn trained<'a>(
+    corpus: &'a Corpus,
+    options: &TrainOptions,
+    init: Init<'_>,
+    n: u32,
+) -> Trainer<&'a Corpus> {
     let mut trainer = Trainer::with_init(corpus, options, init).unwrap();
     for _ in 0..n {
         trainer.epoch();

@@ -60,7 +60,7 @@ fn kept(snapshot: &Snapshot) -> Snapshot {
 }
 
 /// What an epoch leaves: topics, and the bits of the log joint, which follow the order of rows.
-fn state(trainer: &Trainer<'_>) -> (u64, u64) {
+fn state(trainer: &Trainer<&Corpus>) -> (u64, u64) {
     (trainer.assignments().fingerprint(), trainer.log_joint().total().to_bits())
 }
 

@@ -97,7 +97,7 @@ impl Calibration {
             Trainer::new(corpus, &options)
         };
         let mut spent = Duration::ZERO;
-        let mut epoch = |trainer: &mut Trainer<'_>| {
+        let mut epoch = |trainer: &mut Trainer<&Corpus>| {
             let before = cpu_time();
             trainer.epoch();
             spent += cpu_time() - before;

@@ -276,7 +276,7 @@ fn run(
     let start_seconds = start.elapsed().as_secs_f64();
 
     let tokens = corpus.num_tokens();
-    let evaluate = |trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64| {
+    let evaluate = |trainer: &Trainer<&Corpus>, report: Option<&EpochReport>, cpu_seconds: f64| {
         judged(trainer, &split, cell, point(trainer, report, cpu_seconds))
     };
     let mut points = vec![evaluate(&trainer, None, 0.0)?];
@@ -336,7 +336,7 @@ struct Clock {
 
 /// Adds the optional figures to a point.
 fn judged(
-    trainer: &Trainer<'_>,
+    trainer: &Trainer<&Corpus>,
     split: &Split,
     cell: &Cell,
     mut point: Point,
@@ -362,7 +362,7 @@ fn judged(
     Ok(point)
 }
 
-fn point(trainer: &Trainer<'_>, report: Option<&EpochReport>, cpu_seconds: f64) -> Point {
+fn point(trainer: &Trainer<&Corpus>, report: Option<&EpochReport>, cpu_seconds: f64) -> Point {
     let joint = trainer.log_joint();
     Point {
         epoch: trainer.epochs(),

@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn by_length(trainer: &Trainer<'_>, corpus: &Corpus, bins: &[u64]) -> Vec<Option<f64>> {
+    fn by_length(trainer: &Trainer<&Corpus>, corpus: &Corpus, bins: &[u64]) -> Vec<Option<f64>> {
         let assignments = trainer.assignments();
         super::by_length(&trainer.model(), |d| assignments.document(d), corpus, bins)
     }

@@ -38,7 +38,7 @@
 //! fresh part is that very sum. Around it come, at K = 1,000: 18 % to look up the two topics that are
 //! judged, 12 % to draw from the fresh part, 9 % to draw from tables, 7 % to build them.
 
-use crate::counts::{Density, RowMut, TopicIndex};
+use crate::counts::{RowMut, TopicIndex};
 use crate::layout::{Order, RowRun, TokenOrder};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DrawScratch, Scan};
@@ -77,13 +77,9 @@ impl<T: TopicIndex> Sampler<T> for AliasLda {
 
     fn requires(&self) -> Requires {
         Requires {
-            max_topics: T::MAX_TOPICS,
             token_order: TokenOrder::All(Order::ByDocument),
-            document_rows: Some(Density::Auto),
-            word_rows: true,
             word_tables: true,
-            proposals: false,
-            positions: false,
+            ..Requires::default()
         }
     }
 

@@ -13,7 +13,7 @@
 //! use [`FPlus`](super::FPlus), which has the same law.
 
 use crate::counts::{Density, RowMut, TopicIndex};
-use crate::layout::{RowRun, TokenOrder};
+use crate::layout::RowRun;
 use crate::random::Purpose;
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Priors, Row16, Row32, TopicEntry, VisitedRow};
@@ -37,15 +37,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
     type Scratch = ExactScratch<T>;
 
     fn requires(&self) -> Requires {
-        Requires {
-            max_topics: T::MAX_TOPICS,
-            token_order: TokenOrder::All(ByWord::ORDER),
-            document_rows: Some(Density::Dense),
-            word_rows: true,
-            word_tables: false,
-            proposals: false,
-            positions: false,
-        }
+        Requires { document_rows: Some(Density::Dense), ..Requires::default() }
     }
 
     fn passes(&self) -> &'static [Pass] {

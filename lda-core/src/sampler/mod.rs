@@ -57,9 +57,10 @@ pub use tables::WordTables;
 pub use warp::Warp;
 pub use zen::{Zen, ZenDoc, ZenHybrid};
 
-use crate::counts::{Density, TopicIndex};
-use crate::layout::{Order, TokenOrder};
-use crate::random::{Purpose, StreamKey};
+pub use crate::counts::{Density, Rows, TopicIndex};
+pub use crate::layout::{Order, RowRun, TokenOrder};
+pub use crate::random::{Purpose, StreamKey, Xoshiro256PlusPlus};
+
 use crate::simd::{Isa, LANES};
 
 /// How a pass is cut into blocks that may run at once.
@@ -157,6 +158,48 @@ pub struct Requires {
     pub proposals: bool,
     /// Whether its scratch holds the topics of a document range's tokens, document after document.
     pub positions: bool,
+}
+
+/// A grid sampler over words that reads and writes both kinds of rows.
+impl Default for Requires {
+    fn default() -> Self {
+        Self {
+            max_topics: u64::MAX,
+            token_order: TokenOrder::All(Order::ByWord),
+            document_rows: Some(Density::Auto),
+            word_rows: true,
+            word_tables: false,
+            proposals: false,
+            positions: false,
+        }
+    }
+}
+
+/// A shared sampler is a sampler.
+impl<T: TopicIndex, S: Sampler<T> + Send> Sampler<T> for std::sync::Arc<S> {
+    type Scratch = S::Scratch;
+
+    fn requires(&self) -> Requires {
+        S::requires(self)
+    }
+
+    fn passes(&self) -> &'static [Pass] {
+        S::passes(self)
+    }
+
+    fn scratch(&self, topics: usize) -> Self::Scratch {
+        S::scratch(self, topics)
+    }
+
+    fn sample(
+        &self,
+        pass: usize,
+        cx: &Context<'_>,
+        scratch: &mut Self::Scratch,
+        block: Block<'_, T>,
+    ) -> Outcome {
+        S::sample(self, pass, cx, scratch, block)
+    }
 }
 
 /// One LDA sampler. See the [module](self) for what it is handed and what it owes.

@@ -33,7 +33,7 @@
 //! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K a
 //! thread.
 
-use crate::counts::{Density, TopicIndex};
+use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{
     Axis, ByDocument, Priors, SmoothingBucket, SweepScratch, TopicPrior, VisitedRow, sweep_block,

@@ -47,7 +47,7 @@
 //! 10,000, where the walk is a third of SparseLDA's time and a table pays. Its epochs bring less there:
 //! it took 10.6 s to 99 % of the best likelihood, SparseLDA 8.8.
 
-use crate::counts::{Density, RowMut, TopicIndex};
+use crate::counts::{RowMut, TopicIndex};
 use crate::layout::TokenOrder;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::gibbs::{

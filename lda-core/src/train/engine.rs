@@ -11,7 +11,7 @@ use crate::simd::Aligned;
 use crate::train::assignments::Assignments;
 use crate::train::options::{LearnAlpha, Resolved, SamplerKind};
 use crate::train::pass::{PassParams, PassReport};
-use crate::train::registry::{AnySampler, LONG, SHORT, samplers, token_sets};
+use crate::train::registry::{AnySampler, LONG, SHORT, SamplerSetup, Width, samplers, token_sets};
 use crate::train::resume_state::ResumeState;
 use crate::train::seed_counts::Pseudo;
 use crate::train::start::{First, Starter};
@@ -39,14 +39,15 @@ pub(crate) struct Engine<T: TopicIndex> {
     rounds: u16,
 }
 
-impl<T: TopicIndex> Engine<T> {
-    /// A run that starts as `options` say, or with the topics and priors of another.
+impl<T: Width> Engine<T> {
+    /// A run that starts as its options say, or with given topics.
     pub fn new(
         corpus: &Corpus,
-        options: &Resolved,
+        setup: SamplerSetup<'_>,
         from: Option<&Assignments>,
         pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
+        let options = setup.options;
         let starter =
             Starter::new(options.topics, options.start, options.start_degree, options.seed)
                 .with(pseudo);
@@ -55,7 +56,7 @@ impl<T: TopicIndex> Engine<T> {
             corpus,
             topics,
             options.ranges,
-            &token_sets::<T>(corpus, options),
+            &token_sets::<T>(corpus, setup),
             options.mh_steps as usize,
             from.map_or(First::Drawn(&starter), First::Taken),
             pseudo,
@@ -64,10 +65,12 @@ impl<T: TopicIndex> Engine<T> {
             state.track_convergence();
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
-        let (beta, samplers) = (options.beta, samplers(options));
+        let (beta, samplers) = (options.beta, samplers(setup));
         Ok(Self { state, samplers, alpha, beta, weights, wave: 0, rounds: 1 })
     }
+}
 
+impl<T: TopicIndex> Engine<T> {
     /// Takes up what a run of the same options carried when it was interrupted.
     ///
     /// # Errors

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::Corpus;
-use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
+use crate::counts::{Density, Rows, RowsTooLarge};
 use crate::layout::{Order, TokenOrder, WordRanges, greedy_partition};
 use crate::sampler::{WordTables, padded};
-use crate::train::options::{OptionsError, Resolved, TrainOptions};
-use crate::train::registry::token_sets;
+use crate::train::options::{OptionsError, Resolved, SamplerKind, TrainOptions};
+use crate::train::registry::{SamplerSetup, Width, token_sets};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::state::room;
 
@@ -92,23 +92,28 @@ impl TrainOptions {
     /// ```
     pub fn estimate_memory(&self, corpus: &Corpus) -> Result<MemoryEstimate, OptionsError> {
         let resolved = self.resolve(corpus)?;
+        if resolved.sampler == SamplerKind::Custom {
+            return Err(OptionsError::NoCustomSampler);
+        }
         let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
-        Ok(resolved.memory(corpus, threads))
+        Ok(SamplerSetup { options: &resolved, custom: None }.memory(corpus, threads))
     }
 }
 
-impl Resolved {
+impl SamplerSetup<'_> {
     /// Memory of a run on `threads` threads.
     pub(crate) fn memory(&self, corpus: &Corpus, threads: usize) -> MemoryEstimate {
-        let estimate = match self.narrow {
+        let estimate = match self.options.narrow {
             true => estimate::<u16>,
             false => estimate::<u32>,
         };
-        let own = estimate(self, corpus, threads);
-        if self.warm_up == 0 {
+        let own = estimate(*self, corpus, threads);
+        if self.options.warm_up == 0 {
             return own;
         }
-        let first = estimate(&self.of_warm_up(), corpus, threads);
+        let warm_up = self.options.of_warm_up();
+        let first = SamplerSetup { options: &warm_up, custom: None };
+        let first = estimate(first, corpus, threads);
         MemoryEstimate { hand_over: corpus.num_tokens() * 4, ..own.max(first) }
     }
 
@@ -117,12 +122,14 @@ impl Resolved {
     /// # Errors
     /// Where [`State::new`](crate::train::state::State::new) would fail.
     pub(crate) fn check_rows(&self, corpus: &Corpus, pseudo: &Pseudo) -> Result<(), RowsTooLarge> {
-        match self.narrow {
-            true => check_rows::<u16>(self, corpus, pseudo),
-            false => check_rows::<u32>(self, corpus, pseudo),
+        match self.options.narrow {
+            true => check_rows::<u16>(*self, corpus, pseudo),
+            false => check_rows::<u32>(*self, corpus, pseudo),
         }
     }
+}
 
+impl Resolved {
     /// Bytes that pseudo-counts add to those of a run.
     pub(crate) fn pseudo_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts) -> u64 {
         let (topics, tokens) = (self.topics as usize, corpus.word_frequencies());
@@ -144,13 +151,14 @@ impl Resolved {
     }
 }
 
-fn check_rows<T: TopicIndex>(
-    options: &Resolved,
+fn check_rows<T: Width>(
+    setup: SamplerSetup<'_>,
     corpus: &Corpus,
     pseudo: &Pseudo,
 ) -> Result<(), RowsTooLarge> {
+    let options = setup.options;
     let (topics, ranges) = (options.topics as usize, options.ranges);
-    let sets = token_sets::<T>(corpus, options);
+    let sets = token_sets::<T>(corpus, setup);
     for (documents, requires) in &sets {
         let Some(density) = requires.document_rows else { continue };
         let lengths: Vec<u64> =
@@ -169,12 +177,13 @@ fn check_rows<T: TopicIndex>(
     Ok(())
 }
 
-fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) -> MemoryEstimate {
+fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) -> MemoryEstimate {
+    let options = setup.options;
     let topics = options.topics as usize;
     let frequencies = corpus.word_frequencies();
     let words: u64 = Rows::<T>::bytes(topics, frequencies.iter().copied(), Density::Auto);
     let ranges = options.ranges as u64;
-    let sets = token_sets::<T>(corpus, options);
+    let sets = token_sets::<T>(corpus, setup);
     let mut memory = MemoryEstimate {
         // A word's id, position, frequency and count row; C_k; and what does not grow.
         layout: corpus.num_words() as u64 * 20 + padded(topics) as u64 * 4 + 1024,
@@ -234,7 +243,7 @@ fn estimate<T: TopicIndex>(options: &Resolved, corpus: &Corpus, threads: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::{SamplerKind, SamplerOptions, Trainer};
+    use crate::train::{SamplerOptions, Trainer};
 
     #[test]
     fn estimates_bound_what_is_held() {
@@ -281,7 +290,11 @@ mod tests {
     fn rows_that_cannot_be_made_are_seen_before() {
         let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
         let options = TrainOptions::default().sampler(SamplerKind::FPlus);
-        assert!(options.resolve(&corpus).unwrap().check_rows(&corpus, &None).is_ok());
+        assert!(
+            SamplerSetup { options: &options.resolve(&corpus).unwrap(), custom: None }
+                .check_rows(&corpus, &None)
+                .is_ok()
+        );
         // 64 GiB are 2³⁰ lines; the row that starts after them is the first that has no place.
         let dense =
             |rows: usize| Rows::<u16>::check(1 << 16, (0..rows).map(|_| 1 << 40), Density::Dense);

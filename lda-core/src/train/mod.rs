@@ -56,4 +56,5 @@ pub use report::{EpochReport, Flow, Observer};
 pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
+pub use state::CountsError;
 pub use trainer::{Init, Trainer};

@@ -1,7 +1,8 @@
-//! The samplers of a run: the one list that says which kind is made of what.
+//! The samplers of a run: [`samplers`] makes them from the resolved options.
 //!
-//! A [`AnySampler`] is a sampler with its scratch behind one type, called once a pass. A new sampler is
-//! one more line in [`samplers`].
+//! An [`AnySampler`] is a sampler with its scratch behind one type; it is called once per pass.
+
+use std::sync::Arc;
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
@@ -26,6 +27,54 @@ pub(crate) trait AnySampler<T: TopicIndex>: Send + Sync + std::fmt::Debug {
         pass: usize,
         wave: &mut u64,
     ) -> PassReport;
+}
+
+/// A topic width that samplers are compiled for.
+pub(crate) trait Width: TopicIndex {
+    /// The caller's sampler at this width.
+    fn custom(sampler: &dyn CustomSampler) -> Box<dyn AnySampler<Self>>;
+}
+
+impl Width for u16 {
+    fn custom(sampler: &dyn CustomSampler) -> Box<dyn AnySampler<u16>> {
+        sampler.narrow()
+    }
+}
+
+impl Width for u32 {
+    fn custom(sampler: &dyn CustomSampler) -> Box<dyn AnySampler<u32>> {
+        sampler.wide()
+    }
+}
+
+/// A sampler of the caller ([`SamplerKind::Custom`]), at either topic width.
+pub(crate) trait CustomSampler: Send + Sync + std::fmt::Debug {
+    fn narrow(&self) -> Box<dyn AnySampler<u16>>;
+    fn wide(&self) -> Box<dyn AnySampler<u32>>;
+}
+
+impl<S> CustomSampler for Arc<S>
+where
+    S: Sampler<u16, Scratch: std::fmt::Debug + 'static>
+        + Sampler<u32, Scratch: std::fmt::Debug + 'static>
+        + Send
+        + 'static,
+{
+    fn narrow(&self) -> Box<dyn AnySampler<u16>> {
+        with_scratch(Self::clone(self))
+    }
+
+    fn wide(&self) -> Box<dyn AnySampler<u32>> {
+        with_scratch(Self::clone(self))
+    }
+}
+
+/// What decides the samplers of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SamplerSetup<'a> {
+    pub options: &'a Resolved,
+    /// The sampler of [`SamplerKind::Custom`].
+    pub custom: Option<&'a dyn CustomSampler>,
 }
 
 /// A sampler and its scratch.
@@ -74,8 +123,9 @@ where
 pub(crate) const SHORT: usize = 0;
 pub(crate) const LONG: usize = 1;
 
-/// The samplers of a run, one a token set.
-pub(crate) fn samplers<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn AnySampler<T>>> {
+/// The samplers of a run, one per token set.
+pub(crate) fn samplers<T: Width>(setup: SamplerSetup<'_>) -> Vec<Box<dyn AnySampler<T>>> {
+    let options = setup.options;
     let warp = || with_scratch(Warp { count_own: false });
     match options.sampler {
         SamplerKind::Exact => vec![with_scratch(Exact)],
@@ -89,17 +139,18 @@ pub(crate) fn samplers<T: TopicIndex>(options: &Resolved) -> Vec<Box<dyn AnySamp
         SamplerKind::ZenHybrid => vec![with_scratch(ZenHybrid)],
         SamplerKind::Warp => vec![warp()],
         SamplerKind::Hybrid => vec![with_scratch(FPlus), warp()],
-        SamplerKind::Custom => Vec::new(),
+        SamplerKind::Custom => setup.custom.map(T::custom).into_iter().collect(),
     }
 }
 
 /// Documents of each token set, and what its sampler requires.
-pub(crate) fn token_sets<T: TopicIndex>(
+pub(crate) fn token_sets<T: Width>(
     corpus: &Corpus,
-    options: &Resolved,
+    setup: SamplerSetup<'_>,
 ) -> Vec<(Vec<u32>, Requires)> {
+    let options = setup.options;
     let documents = 0..corpus.num_documents() as u32;
-    let requires = samplers::<T>(options).into_iter().map(|sampler| sampler.requires());
+    let requires = samplers::<T>(setup).into_iter().map(|sampler| sampler.requires());
     let documents = match options.sampler {
         SamplerKind::Hybrid => {
             let (short, long) = documents
@@ -110,7 +161,7 @@ pub(crate) fn token_sets<T: TopicIndex>(
     };
     let mut sets: Vec<(Vec<u32>, Requires)> = documents.into_iter().zip(requires).collect();
     for (documents, requires) in &mut sets {
-        // Nobody reads C_w where no token is that sampler's.
+        // A sampler without tokens reads no C_w.
         requires.word_rows &= !documents.is_empty();
     }
     sets

@@ -1,5 +1,6 @@
 //! A run, driven epoch by epoch or to its end.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,15 +14,20 @@ use crate::eval::{
 };
 use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
+use crate::sampler::Sampler;
 use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{Checkpoints, Keeper};
 use crate::train::engine::Engine;
 use crate::train::held_out::HeldOut;
-use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
+use crate::train::options::{
+    LevelOff, OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions,
+};
 use crate::train::pass::PassReport;
+use crate::train::registry::{CustomSampler, SamplerSetup};
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
+use crate::train::state::CountsError;
 use crate::train::view::CountsView;
 
 /// What a run begins with beside its corpus.
@@ -49,13 +55,18 @@ pub struct Init<'a> {
 /// assert!(trainer.log_joint().total() < 0.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The corpus is borrowed (`Trainer<&Corpus>`) or shared (`Trainer<Arc<Corpus>>`), so that a trainer can
+/// be stored beside its corpus.
 #[derive(Debug)]
-pub struct Trainer<'a> {
-    corpus: &'a Corpus,
+pub struct Trainer<C> {
+    corpus: C,
     options: TrainOptions,
     resolved: Resolved,
     /// What the run warms up with, as long as it does.
     warming_up: Option<Resolved>,
+    /// The sampler of [`SamplerKind::Custom`](crate::train::SamplerKind::Custom).
+    custom: Custom,
     engine: AnyEngine,
     pool: Option<rayon::ThreadPool>,
     epoch: u32,
@@ -74,17 +85,20 @@ enum AnyEngine {
     Wide(Engine<u32>),
 }
 
+/// The caller's sampler, if there is one.
+type Custom = Option<Arc<dyn CustomSampler>>;
+
 impl AnyEngine {
     fn new(
         corpus: &Corpus,
-        options: &Resolved,
+        setup: SamplerSetup<'_>,
         from: Option<&Assignments>,
         pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
-        Ok(if options.narrow {
-            Self::Narrow(Engine::new(corpus, options, from, pseudo)?)
+        Ok(if setup.options.narrow {
+            Self::Narrow(Engine::new(corpus, setup, from, pseudo)?)
         } else {
-            Self::Wide(Engine::new(corpus, options, from, pseudo)?)
+            Self::Wide(Engine::new(corpus, setup, from, pseudo)?)
         })
     }
 }
@@ -99,45 +113,96 @@ macro_rules! any_engine {
     };
 }
 
-impl<'a> Trainer<'a> {
+impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// Checks the options, lays the corpus out and draws the first topics.
     ///
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
-    pub fn new(corpus: &'a Corpus, options: &TrainOptions) -> Result<Self, OptionsError> {
+    pub fn new(corpus: C, options: &TrainOptions) -> Result<Self, OptionsError> {
         Self::with_init(corpus, options, Init::default())
     }
 
-    /// The same on seeds, a model, or given topics.
+    /// Starts from seeds of topics, a model, or given topics.
     ///
     /// # Errors
-    /// [`OptionsError`], if what it begins with does not fit among others.
+    /// [`OptionsError`], also if `init` does not fit the corpus and the options.
     pub fn with_init(
-        corpus: &'a Corpus,
+        corpus: C,
         options: &TrainOptions,
         init: Init<'_>,
     ) -> Result<Self, OptionsError> {
-        let resolved = options.resolve(corpus)?;
-        if let Some(topics) = init.topics {
-            topics
-                .check(corpus, resolved.topics)
-                .map_err(|reason| OptionsError::Assignments { reason })?;
-        }
-        let pseudo = init.pseudo_counts.map(Arc::new);
-        Self::from(corpus, options, resolved, init.topics.map(|topics| (topics, 0)), pseudo)
+        Self::begin(corpus, options, init, None)
     }
 
-    /// A run from the start, or from given topics after so many epochs.
+    /// A run with a [`Sampler`] of the caller. It gets everything that the library's samplers get:
+    /// epochs, threads, warm-up, evaluation, checkpoints, the same bits at any thread count.
+    ///
+    /// The sampler in `options` is replaced by [`SamplerOptions::Custom`], unless it is that already;
+    /// first epoch of an exclusion stays. A [memory limit](TrainOptions::memory_limit) does not count
+    /// what the sampler itself allocates. `examples/polya_urn.rs` is such a sampler.
+    ///
+    /// # Errors
+    /// As [`with_init`](Self::with_init).
+    pub fn with_sampler<S>(
+        corpus: C,
+        options: &TrainOptions,
+        sampler: S,
+        init: Init<'_>,
+    ) -> Result<Self, OptionsError>
+    where
+        S: Sampler<u16, Scratch: std::fmt::Debug + 'static>
+            + Sampler<u32, Scratch: std::fmt::Debug + 'static>
+            + Send
+            + 'static,
+    {
+        let options = custom_options(options);
+        Self::begin(corpus, &options, init, Some(Arc::new(Arc::new(sampler))))
+    }
+
+    fn begin(
+        corpus: C,
+        options: &TrainOptions,
+        init: Init<'_>,
+        custom: Custom,
+    ) -> Result<Self, OptionsError> {
+        let resolved = options.resolve(&corpus)?;
+        if let Some(topics) = init.topics {
+            topics
+                .check(&corpus, resolved.topics)
+                .map_err(|reason| OptionsError::Assignments { reason })?;
+        }
+        let from = StartFrom {
+            topics: init.topics,
+            epoch: 0,
+            pseudo: init.pseudo_counts.map(Arc::new),
+            custom,
+        };
+        Self::from(corpus, options, resolved, from)
+    }
+
+    /// A run from the start, or from given topics after some epochs.
     fn from(
-        corpus: &'a Corpus,
+        corpus: C,
         options: &TrainOptions,
         resolved: Resolved,
-        from: Option<(&Assignments, u32)>,
-        pseudo: Pseudo,
+        from: StartFrom<'_>,
     ) -> Result<Self, OptionsError> {
-        let (first, epoch) = from.map_or((None, 0), |(topics, epoch)| (Some(topics), epoch));
+        let StartFrom { topics: first, epoch, pseudo, custom } = from;
+        if resolved.sampler == SamplerKind::Custom && custom.is_none() {
+            return Err(OptionsError::NoCustomSampler);
+        }
+        let setup = SamplerSetup { options: &resolved, custom: custom.as_deref() };
+        if let Some(sampler) = setup.custom {
+            let limit = match resolved.narrow {
+                true => sampler.narrow().requires().max_topics,
+                false => sampler.wide().requires().max_topics,
+            };
+            if u64::from(resolved.topics) > limit {
+                return Err(OptionsError::TooManyTopics { topics: resolved.topics, limit });
+            }
+        }
         if let Some(pseudo) = &pseudo {
-            resolved.check_pseudo(corpus, pseudo)?;
+            resolved.check_pseudo(&corpus, pseudo)?;
         }
         let pool = match options.threads {
             None => None,
@@ -150,8 +215,9 @@ impl<'a> Trainer<'a> {
         };
         if let Some(limit) = options.memory_limit {
             let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
-            let pseudo = pseudo.as_ref().map_or(0, |pseudo| resolved.pseudo_memory(corpus, pseudo));
-            let needed = resolved.memory(corpus, threads).total() + pseudo;
+            let pseudo =
+                pseudo.as_ref().map_or(0, |pseudo| resolved.pseudo_memory(&corpus, pseudo));
+            let needed = setup.memory(&corpus, threads).total() + pseudo;
             if needed > limit {
                 return Err(OptionsError::Memory { needed, limit });
             }
@@ -160,17 +226,21 @@ impl<'a> Trainer<'a> {
         let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
         let warming_up = is_warming_up.then(|| resolved.of_warm_up());
         if warming_up.is_some() {
-            // The sampler's rows are made when its turn comes; by then nobody could be told.
-            resolved.check_rows(corpus, &pseudo)?;
+            // The sampler's rows are made when the warm-up ends, too late to return an error.
+            setup.check_rows(&corpus, &pseudo)?;
         }
-        let options_now = warming_up.as_ref().unwrap_or(&resolved);
-        let engine = AnyEngine::new(corpus, options_now, first, &pseudo)?;
+        let setup = match &warming_up {
+            Some(options) => SamplerSetup { options, custom: None },
+            None => setup,
+        };
+        let engine = AnyEngine::new(&corpus, setup, first, &pseudo)?;
         let options = options.clone();
         Ok(Self {
             corpus,
             options,
             resolved,
             warming_up,
+            custom,
             engine,
             pool,
             epoch,
@@ -218,9 +288,9 @@ impl<'a> Trainer<'a> {
         documents: &Corpus,
         options: &CompletionOptions,
     ) -> Result<DocumentCompletion, CompletionError> {
-        let corpus = self.corpus;
+        let (corpus, engine) = (&*self.corpus, &self.engine);
         Self::install(&self.pool, || {
-            any_engine!(&self.engine, engine => {
+            any_engine!(engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
                 held_out_perplexity(documents, &phi, &engine.alpha, options)
@@ -263,16 +333,46 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`ResumeError`], if corpus or options are not the run's, or the snapshot makes no sense.
     pub fn resume(
-        corpus: &'a Corpus,
+        corpus: C,
         snapshot: &Snapshot,
         options: &TrainOptions,
     ) -> Result<Self, ResumeError> {
-        let given = CorpusId::of(corpus);
+        Self::resume_run(corpus, snapshot, options, None)
+    }
+
+    /// [`resume`](Self::resume) for a run of [`with_sampler`](Self::with_sampler). State that the sampler
+    /// keeps itself is not in a snapshot: it must follow from the assignments and the random streams.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume).
+    pub fn resume_with_sampler<S>(
+        corpus: C,
+        snapshot: &Snapshot,
+        options: &TrainOptions,
+        sampler: S,
+    ) -> Result<Self, ResumeError>
+    where
+        S: Sampler<u16, Scratch: std::fmt::Debug + 'static>
+            + Sampler<u32, Scratch: std::fmt::Debug + 'static>
+            + Send
+            + 'static,
+    {
+        let options = custom_options(options);
+        Self::resume_run(corpus, snapshot, &options, Some(Arc::new(Arc::new(sampler))))
+    }
+
+    fn resume_run(
+        corpus: C,
+        snapshot: &Snapshot,
+        options: &TrainOptions,
+        custom: Custom,
+    ) -> Result<Self, ResumeError> {
+        let given = CorpusId::of(&corpus);
         if given != snapshot.corpus {
             let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
             return Err(ResumeError::Corpus { snapshot, given });
         }
-        let resolved = options.resolve(corpus)?;
+        let resolved = options.resolve(&corpus)?;
         if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
             return Err(ResumeError::Option { option, snapshot, asked });
         }
@@ -290,12 +390,13 @@ impl<'a> Trainer<'a> {
             .and_then(|()| check_beta(snapshot.beta_now, corpus.num_words()))
             .map_err(|error| nonsense(&error.to_string()))?;
         let first = match &snapshot.carried {
-            Width::Narrow(carried) => Assignments::taken(corpus, &carried.topics),
-            Width::Wide(carried) => Assignments::taken(corpus, &carried.topics),
+            Width::Narrow(carried) => Assignments::taken(&corpus, &carried.topics),
+            Width::Wide(carried) => Assignments::taken(&corpus, &carried.topics),
         };
-        let (from, pseudo) = (Some((&first, snapshot.epoch)), snapshot.pseudo.clone());
-        let mut trainer = Self::from(corpus, options, resolved, from, pseudo)?;
-        let rounds = snapshot.rounds;
+        let pseudo = snapshot.pseudo.clone();
+        let from = StartFrom { topics: Some(&first), epoch: snapshot.epoch, pseudo, custom };
+        let mut trainer = Self::from(corpus, options, resolved, from)?;
+        let (rounds, corpus) = (snapshot.rounds, &*trainer.corpus);
         match (&mut trainer.engine, &snapshot.carried) {
             (AnyEngine::Narrow(engine), Width::Narrow(carried)) => {
                 engine.take_up(corpus, carried, rounds)
@@ -323,7 +424,7 @@ impl<'a> Trainer<'a> {
     /// The run as it stands, to be kept. Copies what a run carries, see
     /// [`Snapshot::memory`]; sampling goes on meanwhile only if the caller lets it.
     pub fn snapshot(&self) -> Snapshot {
-        let (corpus, resolved) = (self.corpus, self.resolved.clone());
+        let (corpus, resolved) = (&*self.corpus, self.resolved.clone());
         let (alpha_now, beta_now) = self.priors();
         let rounds = any_engine!(&self.engine, engine => engine.rounds());
         Snapshot {
@@ -359,7 +460,7 @@ impl<'a> Trainer<'a> {
         }
         let (epoch, resolved) =
             (self.epoch + 1, self.warming_up.as_ref().unwrap_or(&self.resolved));
-        let (corpus, engine) = (self.corpus, &mut self.engine);
+        let (corpus, engine) = (&*self.corpus, &mut self.engine);
         let pass: PassReport = Self::install(
             &self.pool,
             || any_engine!(engine, engine => engine.epoch(corpus, resolved, epoch)),
@@ -389,11 +490,12 @@ impl<'a> Trainer<'a> {
 
     /// Hands the topics of the warm-up to the sampler asked for.
     fn end_warm_up(&mut self) {
-        let (corpus, assignments) = (self.corpus, self.assignments());
+        let assignments = self.assignments();
         let (alpha, beta) = self.priors();
         // What warmed up goes before the other comes.
         self.engine = AnyEngine::Narrow(Engine::empty());
-        self.engine = AnyEngine::new(corpus, &self.resolved, Some(&assignments), &self.pseudo)
+        let setup = SamplerSetup { options: &self.resolved, custom: self.custom.as_deref() };
+        self.engine = AnyEngine::new(&self.corpus, setup, Some(&assignments), &self.pseudo)
             .expect("its rows were checked");
         any_engine!(&mut self.engine, engine => engine.set_priors(&alpha, beta));
         self.warming_up = None;
@@ -443,6 +545,11 @@ impl<'a> Trainer<'a> {
         }
     }
 
+    /// The corpus.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
     /// Epochs sampled so far.
     pub fn epochs(&self) -> u32 {
         self.epoch
@@ -466,9 +573,10 @@ impl<'a> Trainer<'a> {
     /// Log joint likelihood log p(W, Z | α, β) of the current state; log p(W, Z | α, β, B) where there
     /// are pseudo-counts.
     pub fn log_joint(&self) -> LogJoint {
-        let (corpus, pseudo) = (self.corpus, self.pseudo.as_deref());
+        let (corpus, engine) = (&*self.corpus, &self.engine);
+        let pseudo = self.pseudo.as_deref();
         Self::install(&self.pool, || {
-            any_engine!(&self.engine, engine => {
+            any_engine!(engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 let all = log_joint(&view, &engine.alpha, engine.beta).expect("priors were checked");
                 let own = pseudo.map_or(0.0, |pseudo| pseudo.word_part(engine.beta));
@@ -480,9 +588,9 @@ impl<'a> Trainer<'a> {
     /// Log likelihood of the training words given θ and φ of the current state
     /// ([`eval::predictive`](crate::eval::predictive)).
     pub fn log_predictive(&self) -> f64 {
-        let corpus = self.corpus;
+        let (corpus, engine) = (&*self.corpus, &self.engine);
         Self::install(&self.pool, || {
-            any_engine!(&self.engine, engine => {
+            any_engine!(engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 log_predictive(&view, corpus, &engine.alpha, engine.beta).expect("priors were checked")
             })
@@ -492,9 +600,9 @@ impl<'a> Trainer<'a> {
     /// What kind of topics there are, shown by their `words` most probable words
     /// ([`eval::diagnostics`](crate::eval::diagnostics)).
     pub fn diagnose(&self, words: usize) -> Diagnostics {
-        let corpus = self.corpus;
+        let (corpus, engine) = (&*self.corpus, &self.engine);
         Self::install(&self.pool, || {
-            any_engine!(&self.engine, engine => {
+            any_engine!(engine, engine => {
                 let view = CountsView::new(&engine.state, corpus);
                 let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
                 let top = top_words(&view, engine.beta, words, Ranking::Probability)
@@ -508,7 +616,7 @@ impl<'a> Trainer<'a> {
     /// The topics as they stand.
     pub fn model(&self) -> TopicModel {
         any_engine!(&self.engine, engine => {
-            let view = CountsView::new(&engine.state, self.corpus);
+            let view = CountsView::new(&engine.state, &self.corpus);
             TopicModel::from_counts(&view, engine.alpha.clone(), engine.beta)
                 .with_vocabulary(self.corpus.vocabulary().cloned())
                 .with_provenance(self.provenance())
@@ -530,15 +638,35 @@ impl<'a> Trainer<'a> {
 
     /// The topic of every token as it stands.
     pub fn assignments(&self) -> Assignments {
-        any_engine!(&self.engine, engine => Assignments::new(&engine.state, self.corpus))
+        any_engine!(&self.engine, engine => Assignments::new(&engine.state, &self.corpus))
     }
 
     /// Compares all counts with a recount from the assignments.
     ///
     /// # Errors
-    /// Says which count is wrong: a bug in a sampler, or memory that was damaged.
-    pub fn check(&self) -> Result<(), String> {
-        any_engine!(&self.engine, engine => engine.state.check(self.corpus))
+    /// [`CountsError`] is the first count that is wrong.
+    pub fn check(&self) -> Result<(), CountsError> {
+        any_engine!(&self.engine, engine => engine.state.check(&self.corpus))
+    }
+}
+
+/// What a run starts from.
+struct StartFrom<'a> {
+    topics: Option<&'a Assignments>,
+    /// Epochs that led to `topics`.
+    epoch: u32,
+    pseudo: Pseudo,
+    custom: Custom,
+}
+
+/// `options` with a custom sampler.
+fn custom_options(options: &TrainOptions) -> TrainOptions {
+    match options.sampler {
+        SamplerOptions::Custom { .. } => options.clone(),
+        other => {
+            let exclude_from = other.exclude_from();
+            options.clone().sampler(SamplerOptions::Custom { steps: 0, exclude_from })
+        }
     }
 }
 

@@ -22,7 +22,7 @@ fn options(sampler: SamplerKind) -> TrainOptions {
     TrainOptions::new(TOPICS).sampler(sampler).ranges(4).seed(6)
 }
 
-fn trainer<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<'a> {
+fn trainer<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<&'a Corpus> {
     Trainer::new(corpus, options).expect("the options are legal")
 }
 

@@ -28,7 +28,7 @@
 
 mod tree;
 
-use crate::counts::{Density, TopicIndex};
+use crate::counts::TopicIndex;
 use crate::sampler::gibbs::{Axis, ByDocument, ByWord, SweepScratch, sweep_block, sweep_sampler};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use tree::Tree;

@@ -52,13 +52,8 @@ macro_rules! sweep_sampler {
 
             fn requires(&self) -> Requires {
                 Requires {
-                    max_topics: T::MAX_TOPICS,
                     token_order: $placement,
-                    document_rows: Some(Density::Auto),
-                    word_rows: true,
-                    word_tables: false,
-                    proposals: false,
-                    positions: false,
+                    ..Requires::default()
                 }
             }
 

@@ -56,8 +56,8 @@ use serde::{Deserialize, Serialize};
 use self::positions::Positions;
 use self::sweep::{Sweep, SweepScratch};
 use self::word::VisitTable;
-use crate::counts::{Density, TopicIndex};
-use crate::layout::{Order, RowRun, TokenOrder};
+use crate::counts::TopicIndex;
+use crate::layout::{Order, RowRun};
 use crate::sampler::gibbs::{VisitedRow, shift_at};
 use crate::sampler::tables::SharedTable;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
@@ -105,15 +105,7 @@ impl<T: TopicIndex> Sampler<T> for LightLda {
     type Scratch = LightScratch<T>;
 
     fn requires(&self) -> Requires {
-        Requires {
-            max_topics: T::MAX_TOPICS,
-            token_order: TokenOrder::All(Order::ByWord),
-            document_rows: Some(Density::Auto),
-            word_rows: true,
-            word_tables: false,
-            proposals: false,
-            positions: true,
-        }
+        Requires { positions: true, ..Requires::default() }
     }
 
     fn passes(&self) -> &'static [Pass] {

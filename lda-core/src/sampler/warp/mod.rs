@@ -48,7 +48,6 @@ mod token_buffers;
 mod topic_delta;
 
 use crate::counts::TopicIndex;
-use crate::layout::{Order, TokenOrder};
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 pub use row::WarpScratch;
 
@@ -72,15 +71,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
     type Scratch = WarpScratch;
 
     fn requires(&self) -> Requires {
-        Requires {
-            max_topics: T::MAX_TOPICS,
-            token_order: TokenOrder::All(Order::ByWord),
-            document_rows: None,
-            word_rows: false,
-            word_tables: false,
-            proposals: true,
-            positions: false,
-        }
+        Requires { document_rows: None, word_rows: false, proposals: true, ..Requires::default() }
     }
 
     fn passes(&self) -> &'static [Pass] {

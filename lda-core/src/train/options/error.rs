@@ -76,6 +76,9 @@ pub enum OptionsError {
         /// What was asked for.
         isa: Isa,
     },
+    /// The options name a custom sampler, and none was given.
+    #[error("the sampler is custom: pass it to Trainer::with_sampler")]
+    NoCustomSampler,
     /// Training would need more memory than allowed.
     #[error(
         "training needs about {needed} bytes and the memory limit is {limit}: raise the limit, \

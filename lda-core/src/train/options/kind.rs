@@ -87,6 +87,7 @@ impl std::str::FromStr for SamplerKind {
     fn from_str(name: &str) -> Result<Self, OptionsError> {
         Self::ALL
             .into_iter()
+            .chain([Self::Custom])
             .find(|kind| kind.name() == name)
             .ok_or_else(|| OptionsError::UnknownSampler { name: name.to_owned() })
     }
