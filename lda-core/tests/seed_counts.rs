@@ -375,7 +375,7 @@ fn what_does_not_fit_is_refused() {
     let short = Init { topics: Some(&part), pseudo_counts: None };
     assert_eq!(
         refused(&plain, short),
-        "the topics to begin with do not fit: they are of 299 documents, the corpus has 300"
+        "the topics to begin with do not fit: they are for 299 documents, the corpus has 300"
     );
     let all = run.assignments();
     let fewer = plain.clone().topics(3);

@@ -42,8 +42,9 @@ use crate::counts::{RowMut, TopicIndex};
 use crate::layout::{Order, RowRun, TokenOrder};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
 use crate::sampler::draw::{DrawScratch, Scan};
-use crate::sampler::gibbs::{Axis, ByDocument, TopicPrior, VisitedRow, count, shift};
+use crate::sampler::gibbs::{Axis, ByDocument, VisitedRow, count, shift};
 use crate::sampler::tables::{AHEAD, Mass, Proposal, SharedTable, Stale, USES, WordTables};
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Lanes, SimdKernel};
 

@@ -6,7 +6,8 @@
 //! weight 0 cannot be picked, and rounding can only move a boundary by an ulp.
 
 use crate::counts::TopicIndex;
-use crate::sampler::gibbs::{DenseRow, TopicPrior};
+use crate::sampler::dense_row::DenseRow;
+use crate::sampler::topic_prior::TopicPrior;
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
 /// Chunks between two kept running sums of a dense scan.
@@ -255,7 +256,7 @@ pub(super) fn pick<L: Lanes>(l: L, weights: L::F, u: f64) -> (usize, f64) {
 mod tests {
     use super::*;
     use crate::random::Xoshiro256PlusPlus;
-    use crate::sampler::gibbs::{Row16, Row32};
+    use crate::sampler::dense_row::{Row16, Row32};
     use crate::sampler::padded;
     use crate::simd::{Isa, SimdKernel};
 

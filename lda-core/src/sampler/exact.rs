@@ -15,8 +15,9 @@
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::RowRun;
 use crate::random::Purpose;
+use crate::sampler::dense_row::{DenseRow, Row16, Row32};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
-use crate::sampler::gibbs::{Axis, ByWord, DenseRow, Priors, Row16, Row32, TopicEntry, VisitedRow};
+use crate::sampler::gibbs::{Axis, ByWord, Priors, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 

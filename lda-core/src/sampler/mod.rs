@@ -1,4 +1,5 @@
-//! Samplers: each resamples the topics of one block of tokens.
+//! Samplers: each resamples the topics of one block of tokens. This is also the module for authors of
+//! samplers ([below](#writing-a-sampler)).
 //!
 //! All of them aim at the full conditional of the collapsed model (Griffiths and Steyvers 2004),
 //! where ¬i takes the token itself out of the counts:
@@ -7,34 +8,54 @@
 //! p(z_i = k | rest) ∝ (C_dk¬i + α_k) · (C_wk¬i + β) / (C_k¬i + Vβ)                         (1)
 //! ```
 //!
-//! | sampler | how | cost a token | order | law |
+//! | sampler | method | cost per token | order | law |
 //! |---|---|---|---|---|
 //! | [`Exact`] | all K weights | O(K) | by word | exact |
 //! | [`FPlus`] | document part scanned, prior part in a tree | O(K_d + log K) | by word | exact |
 //! | [`FPlusDoc`] | word part scanned, prior part in a tree | O(K_w + log K) | by document | exact |
 //! | [`SparseLda`] | word part scanned, the rest in two buckets | O(K_d + K_w) | by document | exact |
-//! | [`AliasLda`] | document part fresh, the rest stale, judged | O(K_d + M) | by document | nearly exact |
+//! | [`AliasLda`] | document part fresh, the rest stale, Metropolis-Hastings | O(K_d + M) | by document | nearly exact |
 //! | [`Zen`], [`ZenDoc`] | one part fresh, two in tables, remedies | O(K_d), O(K_w) | by word, by document | biased |
 //! | [`ZenHybrid`] | the same, each token by its longer row | O(min(K_d, K_w)) | both, by degree | biased |
 //! | [`LightLda`] | Metropolis-Hastings, two proposals in turn | O(M) | by word | nearly exact |
 //! | [`Warp`] | Metropolis-Hastings, counts delayed by a pass | O(M) | words, then documents | biased |
 //!
-//! "Exact" leaves the posterior invariant when the corpus is one block. With several blocks a
-//! wave, totals C_k are as of the wave's start plus the block's own changes: then the chain is the
-//! one declared in [`train`](crate::train), and its distance to the posterior vanishes with the
-//! share of tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from
-//! tables that remember where other tokens were: .02 to .03 from the posterior in total variation on
-//! tiny corpora, as "biased" is .02 to .19.
+//! "Exact" leaves the posterior invariant if the corpus is one block. With several blocks per wave,
+//! totals C_k are as of the wave's start plus the block's own changes: the chain is then the one
+//! declared in [`train`](crate::train), and its distance to the posterior vanishes with the share of
+//! tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from tables
+//! built from earlier positions of other tokens: .02 to .03 from the posterior in total variation on
+//! tiny corpora, where "biased" is .02 to .19.
 //!
-//! # Who does what
-//! The driver cuts the work and lends a [`Block`]; the sampler walks it and returns an [`Outcome`].
-//! A sampler cannot tell whether a block is a slice of a whole corpus, rows fetched from a server,
-//! or a push request decoded from the wire: only counts cross the boundary. The trait is called
-//! once a block, so the loop over tokens is compiled for the sampler, the topic width and the
-//! instruction set, and dispatches nothing.
+//! # Division of work
+//! The driver cuts the corpus into blocks and passes each [`Block`] to the sampler, which returns an
+//! [`Outcome`]. A sampler cannot tell whether a block is a slice of a whole corpus, rows fetched from
+//! a server, or a decoded push request: only counts cross the boundary. The trait is called once per
+//! block, so the loop over tokens is compiled for the sampler, the topic width and the instruction
+//! set, and dispatches nothing.
+//!
+//! # Writing a sampler
+//! Implement [`Sampler`] for every `T: TopicIndex`, and run it with
+//! [`Trainer::with_sampler`](crate::train::Trainer::with_sampler). `examples/polya_urn.rs` is a complete
+//! one. The contract:
+//!
+//! * [`Requires`] states the layout and the counts that the sampler needs; start from
+//!   `Requires::default()`. [`Pass::shape`] states how a pass is cut.
+//! * In a grid pass, every change of a token's topic is made in `z`, in both count rows
+//!   ([`Rows::decrement`], [`Rows::increment`]) and in [`Outcome::totals`]. In a pass over
+//!   [words](WordBlock), [`WordBlock::rows`] holds the counts before the pass if the sampler
+//!   [requires word rows](Requires::word_rows); a sampler that moves tokens there writes the new rows.
+//!   [`Trainer::check`](crate::train::Trainer::check) compares all counts with a recount.
+//! * Random numbers come from [`Context::stream`], keyed by pass, block and [`Purpose`], and nowhere
+//!   else. Then results do not depend on threads. The scratch must not affect a result.
+//! * State that outlives a block is behind a lock in the sampler, keyed by [`BlockKey`]. It must follow
+//!   from the assignments and the streams, or a resumed run differs. All blocks of a pass end before
+//!   the next pass begins.
+//! * [`discrete`](crate::discrete) has alias tables, F+ trees and cumulative sums.
 
 mod alias;
 mod block;
+mod dense_row;
 mod draw;
 mod exact;
 mod fplus;
@@ -42,6 +63,7 @@ mod gibbs;
 mod light;
 mod sparse;
 mod tables;
+mod topic_prior;
 mod warp;
 mod zen;
 
@@ -66,7 +88,7 @@ use crate::simd::{Isa, LANES};
 /// How a pass is cut into blocks that may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Document ranges × word ranges, in waves of blocks that share no row; of each block, the
+    /// Document ranges × word ranges, in waves of blocks that share no row. A block holds those of its
     /// tokens that lie in this order.
     Grid(Order),
     /// Whole words.
@@ -76,7 +98,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// In which order the tokens of a grid pass lie.
+    /// Order of the tokens in a grid pass; `None` for other shapes.
     pub fn order(self) -> Option<Order> {
         match self {
             Self::Grid(order) => Some(order),
@@ -88,18 +110,18 @@ impl Shape {
 /// One pass of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Shown in reports.
+    /// Name, for reports.
     pub name: &'static str,
-    /// How it is cut.
+    /// How the pass is cut into blocks.
     pub shape: Shape,
 }
 
-/// Arrays over topics are padded to this length: whole vectors, and at least one zero past K.
+/// Length that arrays over topics are padded to: whole vectors, and at least one zero past K.
 pub fn padded(topics: usize) -> usize {
     (topics + 1).next_multiple_of(LANES)
 }
 
-/// What is constant while a wave runs, and equal on every node.
+/// Parameters that are constant during a wave, and equal on every node.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Topics K.
@@ -116,47 +138,49 @@ pub struct Context<'a> {
     pub beta_bar: f64,
     /// C_k at the wave's start, [`padded`] with zeros.
     pub totals: &'a [u32],
-    /// Number of the wave, counted through the whole run: scratch that saw another one is stale.
+    /// Number of the wave, counted through the whole run. Scratch of another wave is stale.
     pub wave: u64,
     /// The run's seed.
     pub seed: u64,
     /// Epoch, counted from 1.
     pub epoch: u32,
-    /// How often the pass ran before in this epoch.
+    /// Times that the pass ran before in this epoch.
     pub round: u16,
-    /// How often the same pass has sampled these tokens in this round before, below 64.
+    /// Times that this pass has sampled the same tokens before in this round, below 64.
     pub again: u8,
-    /// Metropolis-Hastings steps M a token: proposals that it carries from pass to pass with
-    /// WarpLDA, proposals of each kind that are drawn and judged at once with the others.
+    /// Metropolis-Hastings steps M per token. WarpLDA: proposals that a token carries from pass to
+    /// pass. Other samplers: proposals of each kind, drawn and accepted or rejected at once.
     pub mh_steps: usize,
     /// Instruction set to run on; never changes a result.
     pub isa: Isa,
 }
 
 impl Context<'_> {
-    /// The key of a stream of this epoch. There are four passes at most.
+    /// The key of a stream of this epoch. `pass` is below 4.
     pub fn stream(&self, pass: u32, key: BlockKey, purpose: Purpose) -> StreamKey {
         let pass = u32::from(self.round) << 8 | u32::from(self.again) << 2 | pass;
         StreamKey { seed: self.seed, epoch: self.epoch, pass, block: key.number(), purpose }
     }
 }
 
-/// What a sampler asks of the driver.
+/// What a sampler needs from the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requires {
-    /// Largest K it can do.
+    /// Largest K that it supports; default no limit.
     pub max_topics: u64,
-    /// Which tokens of a block lie by word, and which by document.
+    /// Order of tokens within a block; default by word.
     pub token_order: TokenOrder,
-    /// Form of the document rows; `None` if it keeps none.
+    /// Form of the document rows C_d; `None` if it needs none. Default [`Density::Auto`].
     pub document_rows: Option<Density>,
-    /// Whether word rows are read and written.
+    /// Whether it reads and writes word rows C_w; default true.
     pub word_rows: bool,
-    /// Whether stale tables of words are lent.
+    /// Whether blocks carry stale tables of words ([`GridBlock::tables`]); default false.
     pub word_tables: bool,
-    /// Whether tokens carry pending proposals, and documents an inverse index.
+    /// Whether tokens carry M pending proposals, and documents an inverse index (both are needed for
+    /// passes over whole documents); default false.
     pub proposals: bool,
-    /// Whether its scratch holds the topics of a document range's tokens, document after document.
+    /// Whether its scratch holds the topics of a document range's tokens, for the memory estimate;
+    /// default false.
     pub positions: bool,
 }
 
@@ -202,15 +226,15 @@ impl<T: TopicIndex, S: Sampler<T> + Send> Sampler<T> for std::sync::Arc<S> {
     }
 }
 
-/// One LDA sampler. See the [module](self) for what it is handed and what it owes.
+/// An LDA sampler. See the [module](self#writing-a-sampler) for its contract.
 pub trait Sampler<T: TopicIndex>: Sync + std::fmt::Debug {
-    /// One a thread; holds no result.
+    /// Buffers of one thread; they never affect a result.
     type Scratch: Send;
 
-    /// What the driver must provide.
+    /// The layout and counts that the sampler needs.
     fn requires(&self) -> Requires;
 
-    /// The passes of an epoch, in order.
+    /// The passes of an epoch, in order; 4 at most.
     fn passes(&self) -> &'static [Pass];
 
     /// Fresh scratch for `topics` topics.
@@ -219,7 +243,7 @@ pub trait Sampler<T: TopicIndex>: Sync + std::fmt::Debug {
     /// Resamples the tokens of one block in pass number `pass`.
     ///
     /// # Panics
-    /// If the block has not the pass's shape.
+    /// If the block does not have the pass's shape.
     fn sample(
         &self,
         pass: usize,

@@ -36,9 +36,9 @@
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, Priors, SmoothingBucket, SweepScratch, TopicPrior, VisitedRow, sweep_block,
-    sweep_sampler,
+    Axis, ByDocument, Priors, SmoothingBucket, SweepScratch, VisitedRow, sweep_block, sweep_sampler,
 };
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
 

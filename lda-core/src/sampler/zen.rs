@@ -51,10 +51,11 @@ use crate::counts::{RowMut, TopicIndex};
 use crate::layout::TokenOrder;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::gibbs::{
-    Axis, ByDocument, ByWord, Part, Priors, SmoothingBucket, SweepScratch, TopicEntry, TopicPrior,
-    VisitedRow, sweep_block, sweep_sampler,
+    Axis, ByDocument, ByWord, Part, Priors, SmoothingBucket, SweepScratch, TopicEntry, VisitedRow,
+    sweep_block, sweep_sampler,
 };
 use crate::sampler::tables::{SharedTable, Stale, WordTables};
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
 

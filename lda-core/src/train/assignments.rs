@@ -1,8 +1,7 @@
-//! The topics that a run has given to tokens, as users see them.
+//! The topic assignments z of a run.
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
-use crate::train::state::State;
 
 /// The topic of every token: documents in order, in each document words ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub struct Assignments {
 }
 
 impl Assignments {
-    /// Those of a snapshot, one a token.
+    /// Topics of a snapshot, one per token.
     pub(super) fn taken<T: TopicIndex>(corpus: &Corpus, topics: &[T]) -> Self {
         let mut next = 0;
         let ends = corpus.documents().map(|document| {
@@ -24,39 +23,16 @@ impl Assignments {
         Self { offsets, topics: topics.iter().map(|topic| topic.get()).collect() }
     }
 
-    pub(super) fn new<T: TopicIndex>(state: &State<T>, corpus: &Corpus) -> Self {
-        let mut offsets = Vec::with_capacity(corpus.num_documents() + 1);
-        offsets.push(0);
-        let mut next = 0;
-        for d in 0..corpus.num_documents() {
-            next += corpus.document(d).len();
-            offsets.push(next);
-        }
-        let mut topics = vec![0; next as usize];
-        for set in &state.sets {
-            for range in 0..set.slots.num_ranges() {
-                let base = set.slots.range_slots(range).start;
-                let documents = set.slots.documents(range);
-                let (mut current, mut at) = (usize::MAX, 0);
-                set.slots.for_each_pair(corpus, &state.words, range, |local, _, slots| {
-                    if local != current {
-                        (current, at) = (local, offsets[documents[local] as usize] as usize);
-                    }
-                    for slot in slots {
-                        topics[at] = set.topic(base + slot as usize);
-                        at += 1;
-                    }
-                });
-            }
-        }
+    /// Topics by document; document d's are `topics[offsets[d]..offsets[d + 1]]`.
+    pub(super) fn from_parts(offsets: Vec<u64>, topics: Vec<u32>) -> Self {
         Self { offsets, topics }
     }
 
-    /// Whether they are one for each token of `corpus`, and below `topics`.
+    /// Checks that there is one topic for each token of `corpus`, and that all are below `topics`.
     pub(super) fn check(&self, corpus: &Corpus, topics: u32) -> Result<(), String> {
         let (documents, given) = (corpus.num_documents(), self.num_documents());
         if documents != given {
-            return Err(format!("they are of {given} documents, the corpus has {documents}"));
+            return Err(format!("they are for {given} documents, the corpus has {documents}"));
         }
         for d in 0..documents {
             let (tokens, given) = (corpus.doc_length(d), self.document(d).len());
@@ -85,7 +61,7 @@ impl Assignments {
         words.zip(self.document(d).iter().copied())
     }
 
-    /// Those of the documents `kept`, in this order: what [`Corpus::select`] keeps.
+    /// Assignments of the documents `kept`, in this order, as [`Corpus::select`] keeps documents.
     ///
     /// # Panics
     /// If one is not below [`num_documents`](Self::num_documents).
@@ -98,8 +74,8 @@ impl Assignments {
         part
     }
 
-    /// Those of the tokens of words that `kept` allows: what [`Corpus::select_words`] keeps of `corpus`,
-    /// the one trained on.
+    /// Assignments of the tokens whose word `kept` allows, as [`Corpus::select_words`] keeps words;
+    /// `corpus` is the one trained on.
     pub fn select_words(&self, corpus: &Corpus, kept: impl Fn(u32) -> bool) -> Self {
         let mut part = Self { offsets: vec![0], topics: Vec::new() };
         for d in 0..self.num_documents() {
@@ -115,7 +91,7 @@ impl Assignments {
         self.offsets.len() - 1
     }
 
-    /// All topics, documents one after the other.
+    /// All topics, document after document.
     pub fn as_slice(&self) -> &[u32] {
         &self.topics
     }

@@ -4,6 +4,7 @@ use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
+use crate::train::assignments::Assignments;
 use crate::train::exclusion::Age;
 use crate::train::seed_counts::{Pseudo, PseudoCounts, of_word};
 use crate::train::start::First;
@@ -307,7 +308,36 @@ impl<T: TopicIndex> State<T> {
         }
     }
 
-    /// Keeps account of how settled tokens are, from now on.
+    /// The topic of every token.
+    pub fn assignments(&self, corpus: &Corpus) -> Assignments {
+        let mut offsets = Vec::with_capacity(corpus.num_documents() + 1);
+        offsets.push(0);
+        let mut next = 0;
+        for d in 0..corpus.num_documents() {
+            next += corpus.document(d).len();
+            offsets.push(next);
+        }
+        let mut topics = vec![0; next as usize];
+        for set in &self.sets {
+            for range in 0..set.slots.num_ranges() {
+                let base = set.slots.range_slots(range).start;
+                let documents = set.slots.documents(range);
+                let (mut current, mut at) = (usize::MAX, 0);
+                set.slots.for_each_pair(corpus, &self.words, range, |local, _, slots| {
+                    if local != current {
+                        (current, at) = (local, offsets[documents[local] as usize] as usize);
+                    }
+                    for slot in slots {
+                        topics[at] = set.topic(base + slot as usize);
+                        at += 1;
+                    }
+                });
+            }
+        }
+        Assignments::from_parts(offsets, topics)
+    }
+
+    /// Tracks from now on how settled each token is.
     pub fn track_convergence(&mut self) {
         for set in &mut self.sets {
             set.ages = Some(vec![Age::default(); set.slots.num_tokens()]);

@@ -638,7 +638,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// The topic of every token as it stands.
     pub fn assignments(&self) -> Assignments {
-        any_engine!(&self.engine, engine => Assignments::new(&engine.state, &self.corpus))
+        any_engine!(&self.engine, engine => engine.state.assignments(&self.corpus))
     }
 
     /// Compares all counts with a recount from the assignments.

@@ -14,8 +14,9 @@
 
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
-use crate::sampler::gibbs::{Priors, SmoothingBucket, TopicPrior, VisitedRow};
+use crate::sampler::gibbs::{Priors, SmoothingBucket, VisitedRow};
 use crate::sampler::padded;
+use crate::sampler::topic_prior::TopicPrior;
 use crate::simd::{LANES, Lanes};
 
 /// Sums over K leaves.

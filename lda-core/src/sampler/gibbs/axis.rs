@@ -1,9 +1,9 @@
 //! Which axis is visited, known at compile time.
 
-use super::prior::TopicPrior;
 use crate::counts::Rows;
 use crate::layout::Order;
 use crate::sampler::Context;
+use crate::sampler::topic_prior::TopicPrior;
 
 /// Priors of the two axes.
 #[derive(Clone, Copy, Debug)]

@@ -24,16 +24,12 @@
 //! buckets): [`SmoothingBucket`]. The [`sweep`] over a block is written once for both and both axes.
 
 mod axis;
-mod dense;
 mod other_axis;
-mod prior;
 mod sweep;
 mod visited_row;
 
 pub(super) use axis::{Axis, ByDocument, ByWord, Priors};
-pub(super) use dense::{DenseRow, Row16, Row32};
 pub(super) use other_axis::{Place, count, places, shift, shift_at};
-pub(super) use prior::TopicPrior;
 pub(super) use sweep::{Part, SmoothingBucket, SweepScratch, sweep_block};
 pub(super) use visited_row::{TopicEntry, VisitedRow};
 

@@ -24,14 +24,14 @@
 use std::marker::PhantomData;
 
 use super::axis::{Axis, Priors};
-use super::dense::{DenseRow, Row16, Row32};
 use super::other_axis::find;
-use super::prior::TopicPrior;
 use super::visited_row::{Reset, TopicEntry, VisitedRow};
 use crate::counts::{Form, RowMut, Rows, SparseMut, TopicIndex};
 use crate::layout::RowRun;
 use crate::random::{Purpose, Xoshiro256PlusPlus};
+use crate::sampler::dense_row::{DenseRow, Row16, Row32};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, GridBlock, Outcome, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 

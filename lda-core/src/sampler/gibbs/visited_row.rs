@@ -6,9 +6,9 @@
 
 use std::marker::PhantomData;
 
-use super::dense::halves;
-use super::prior::TopicPrior;
 use crate::counts::{Form, RowMut, Rows, TopicIndex};
+use crate::sampler::dense_row::halves;
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, padded};
 use crate::simd::{Aligned, LANES, Lanes};
 

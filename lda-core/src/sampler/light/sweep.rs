@@ -7,8 +7,9 @@ use super::positions::Positions;
 use super::word::VisitTable;
 use crate::counts::{RowMut, Rows, TopicIndex};
 use crate::random::{Purpose, Xoshiro256PlusPlus};
-use crate::sampler::gibbs::{Axis, ByWord, Place, TopicPrior, VisitedRow, places};
+use crate::sampler::gibbs::{Axis, ByWord, Place, VisitedRow, places};
 use crate::sampler::tables::{SharedTable, Stale};
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::Lanes;
 

@@ -1,7 +1,7 @@
 //! The part of every proposal that no word has anything to do with.
 
 use super::columns::{Column, Order, build, locate};
-use crate::sampler::gibbs::TopicPrior;
+use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, padded};
 
 /// A Walker table over all topics with weights f_k / (C_k + Vβ), times a number; C_k as of the

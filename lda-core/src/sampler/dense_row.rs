@@ -4,7 +4,7 @@ use crate::simd::{LANES, Lanes, Line};
 
 /// Lines of a 16-bit dense row, sixteen counts at a time.
 #[inline(always)]
-pub(super) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> {
+pub(in crate::sampler) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; LANES / 2]> {
     lines.iter().flat_map(|line| line.0.as_chunks::<{ LANES / 2 }>().0)
 }
 
