@@ -1,11 +1,13 @@
-//! Where tokens are sampled, on a worker and on a server alike.
+//! Sampler of one partition's tokens, used by workers (pulled rows) and servers (pushed tokens).
 //!
-//! Rows come in, and what has changed goes out; nothing here knows where from and where to. Tokens are laid out word by
-//! word and sampled by F+LDA, whose visits are words: so each word's counts are loaded once, whoever sent them; or
-//! documents, where words have [few tokens](visit_order). Before that WarpLDA may sample others by the same rows, which stay
-//! with their owner: rows come to it without them, and have them as they are then.
+//! Encoded rows go in and row deltas come out; this module does not depend on where they are sent.
+//! Tokens are laid out word by word. F+LDA samples them with one visit per word, so that the
+//! counts of a word are loaded once, or with one visit per document for words that have
+//! [few tokens](visit_order). Before that, WarpLDA can sample the long documents' tokens with the
+//! same rows. Those tokens stay with the shard: WarpLDA gets rows that do not count them, and adds
+//! them to the rows, with their current topics, before F+LDA runs.
 //!
-//! All of it is memory that is used again: a partition that is sampled allocates nothing once the largest has been.
+//! All buffers are reused: once the largest partition has been sampled, sampling allocates nothing.
 
 mod delta;
 mod visit_order;
@@ -22,80 +24,98 @@ use crate::wire::{Lists, RowCode, WireError};
 use delta::row_delta;
 use visit_order::ByDocument;
 
-/// WarpLDA's.
+/// Scratch memory of WarpLDA.
 pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
 
-/// Scratch of one thread.
+/// Sampler of one partition at a time, with the buffers that it reuses. One per thread.
+///
+/// A partition is sampled in three steps: [`clear`](Self::clear); for each word
+/// [`add_word`](Self::add_word) or one of its variants; then [`sample`](Self::sample). The results
+/// are read with [`topics`](Self::topics) and [`for_each_delta`](Self::for_each_delta).
 pub(crate) struct PartitionSampler<T: TopicIndex> {
     scratch: <FPlus as Sampler<T>>::Scratch,
     warp: WarpScratch<T>,
     code: RowCode,
-    /// Words' rows as they came, and as the sampler wants them.
+    /// Rows of the words as (topic, count) lists, without WarpLDA's tokens.
     lists: Lists<u32>,
+    /// The same rows in the form that F+LDA updates.
     words: Rows<T>,
-    /// Whether these are of what lies here.
+    /// Whether `words` holds the rows of the current partition.
     rows_are_built: bool,
-    /// WarpLDA's tokens, word by word: where each word's end, the topics that its row has of them, and those of after.
+    /// End of each word's tokens in `long_before` and `long_after`.
     long_ends: Vec<u32>,
+    /// Topics of WarpLDA's tokens as the rows count them, word by word.
     long_before: Vec<T>,
+    /// Topics of the same tokens after WarpLDA's pass.
     long_after: Vec<T>,
-    /// Tokens as they were laid out, word by word: where each word's end, their documents, topics before and after.
+    /// End of each word's tokens in `documents`, `before` and `after`.
     visits: Vec<RowRun>,
+    /// Document of each token, in the order of `add_word`.
     documents: Vec<u32>,
+    /// Topic of each token before sampling.
     before: Vec<T>,
+    /// Topic of each token after sampling.
     after: Vec<T>,
-    /// The same tokens as they are sampled: by range of documents, and then by word.
+    /// The same tokens in the order in which they are sampled: by document range, then by word.
     segments: Vec<Segment>,
     grid_visits: Vec<RowRun>,
     grid_documents: Vec<u32>,
     grid_topics: Vec<T>,
-    /// Those of them that are sampled by document.
+    /// Tokens of the words that are sampled by document.
     by_document: ByDocument<T>,
-    /// Of the last row's topics, what is left when its tokens are taken out, or what they take; else zeros, K of them.
+    /// Scratch of length K, zero between words: counts of the last row that its tokens leave over.
     left: Vec<u32>,
-    /// Of one word: what its topics have gained, else zeros, K of them; which ones; the same as a row.
-    gained: Vec<i32>,
+    /// Scratch of length K, zero between words: change of each topic's count in one row.
+    delta: Vec<i32>,
+    /// Topics whose entry of `delta` was written.
     touched: Vec<u32>,
+    /// Delta of one row, topics ascending.
     row: Vec<(u32, i32)>,
-    /// C_k as the tokens' owner sees it.
+    /// C_k at the round's start plus the shard's own changes since.
     totals: Vec<u32>,
+    /// Number of times that `totals` has changed: samplers cache tables for one such number.
     wave: u64,
 }
 
-/// Tokens of a word in a range of documents.
+/// Tokens of one word in one range of documents.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
+    /// Index of the document range.
     range: u32,
+    /// Index of the word in the partition.
     word: u32,
-    /// Among all that were laid out.
+    /// First token, counted in the order of `add_word`.
     start: u32,
+    /// End of the tokens, exclusive.
     end: u32,
 }
 
-/// Tokens' owner, and what they are sampled by beside the rows that lie here.
+/// Inputs of sampling besides the words' rows: the model, the position in the run, C_k and C_d.
 #[derive(Debug)]
 pub(crate) struct SampleContext<'a, T> {
+    /// K, V, priors and seed.
     pub job: &'a Job,
+    /// Current epoch and round.
     pub round: Round,
-    /// Of what is sampled: random numbers follow from it.
+    /// Names the random stream of this partition of this shard.
     pub key: BlockKey,
-    /// C_k of the round's start.
+    /// C_k at the round's start.
     pub totals: &'a [u32],
-    /// What the owner has added since, which is added to.
+    /// Changes of C_k since then by this shard or request; sampling adds to them.
     pub own: &'a mut [i32],
-    /// C_d; they must have these tokens.
+    /// C_d, which must count the tokens; sampling updates it.
     pub documents: &'a mut Rows<T>,
 }
 
-/// What has come of some topics of a partition's rows, and what goes back.
+/// Rows of one slice (a range of topics) of a partition, and the deltas to push back to its server.
 #[derive(Debug)]
 pub(crate) struct SliceRows<'a> {
-    /// Which topics; on the way they count from 0.
+    /// Topics of the slice; encoded rows number them from 0.
     pub topics: Range<u32>,
-    /// Rows, one behind the other.
+    /// Encoded rows, concatenated in the order of the partition's words.
     pub rows: &'a [u8],
-    /// Behind this goes what they have gained.
-    pub gained: Vec<u8>,
+    /// Encoded deltas of the same rows are appended to this.
+    pub deltas: Vec<u8>,
 }
 
 impl SliceRows<'_> {
@@ -104,7 +124,7 @@ impl SliceRows<'_> {
     }
 }
 
-/// Tokens that a row has not.
+/// Error: a word has more tokens of a topic than its row counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotInRow;
 
@@ -116,12 +136,13 @@ impl<T: TopicIndex> fmt::Debug for PartitionSampler<T> {
     }
 }
 
-/// How many tokens each row has.
+/// Number of tokens that each row counts.
 pub(crate) fn tokens_of(rows: &Lists<u32>) -> impl Iterator<Item = u64> {
     rows.iter().map(|row| row.iter().map(|entry| u64::from(entry.1)).sum())
 }
 
 impl<T: TopicIndex> PartitionSampler<T> {
+    /// An empty sampler for K topics.
     pub fn new(topics: u32) -> Self {
         let none = std::iter::empty();
         Self {
@@ -129,7 +150,8 @@ impl<T: TopicIndex> PartitionSampler<T> {
             warp: Sampler::<T>::scratch(&Warp::default(), topics as usize),
             code: RowCode::new(topics),
             lists: Lists::default(),
-            words: Rows::new(topics as usize, none, Density::Auto).expect("no rows are not many"),
+            words: Rows::new(topics as usize, none, Density::Auto)
+                .expect("an empty set of rows fits"),
             rows_are_built: false,
             long_ends: Vec::new(),
             long_before: Vec::new(),
@@ -144,7 +166,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             grid_topics: Vec::new(),
             by_document: ByDocument::default(),
             left: vec![0; topics as usize],
-            gained: vec![0; topics as usize],
+            delta: vec![0; topics as usize],
             touched: Vec::new(),
             row: Vec::new(),
             totals: Vec::new(),
@@ -152,7 +174,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
     }
 
-    /// Bytes held, of the largest partition that lay here.
+    /// Bytes allocated; they follow from the largest partition so far.
     pub fn memory(&self) -> usize {
         fn of<V>(values: &Vec<V>) -> usize {
             size_of::<V>() * values.capacity()
@@ -161,7 +183,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
         let long = of(&self.long_ends) + of(&self.long_before) + of(&self.long_after);
         let grid = of(&self.segments) + of(&self.grid_documents) + of(&self.grid_topics);
         let visits = of(&self.visits) + of(&self.grid_visits);
-        let topics = of(&self.left) + of(&self.gained) + of(&self.touched) + of(&self.row);
+        let topics = of(&self.left) + of(&self.delta) + of(&self.touched) + of(&self.row);
         self.lists.memory()
             + self.words.memory() as usize
             + tokens
@@ -173,7 +195,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             + self.by_document.memory()
     }
 
-    /// Takes away what lay here.
+    /// Removes all words and tokens, and keeps the buffers.
     pub fn clear(&mut self) {
         self.lists.clear();
         self.visits.clear();
@@ -185,26 +207,28 @@ impl<T: TopicIndex> PartitionSampler<T> {
         self.rows_are_built = false;
     }
 
-    /// Topics of WarpLDA's tokens of the word that is laid out next, as its row has them.
+    /// Adds WarpLDA's tokens of the next word, by the topics with which its row counts them. Call
+    /// this before the word is added.
     pub fn add_long_tokens(&mut self, topics: &[T]) {
         self.long_before.extend_from_slice(topics);
     }
 
-    /// Whether some are WarpLDA's.
+    /// Whether any token was added with `add_long_tokens`.
     pub fn has_long(&self) -> bool {
         !self.long_before.is_empty()
     }
 
-    /// The topic of WarpLDA's next token after its pass, in the order that they were laid out.
+    /// Sets the new topic of WarpLDA's next token, in the order in which the tokens were added.
     pub fn push_long_topic(&mut self, topic: T) {
         self.long_after.push(topic);
     }
 
-    /// Lays out a word: its row, from the front of `from`, and its tokens, (document, topic). Topics are below K.
+    /// Adds a word: decodes its row from the front of `from`, and takes its tokens as
+    /// (document, topic), topics below K.
     ///
     /// # Errors
-    /// [`WireError`] where there is no row. Within, [`NotInRow`]: the tokens are not among the row's. What lies here is
-    /// not to be sampled then.
+    /// [`WireError`] if the row is malformed. The inner error is [`NotInRow`]: the row counts fewer
+    /// tokens than were given. After an error the partition must not be sampled.
     pub fn add_word(
         &mut self,
         from: &mut &[u8],
@@ -214,10 +238,11 @@ impl<T: TopicIndex> PartitionSampler<T> {
         Ok(self.add_tokens(tokens))
     }
 
-    /// The same with a row of which each slice has some topics; the first has them from 0 on.
+    /// Adds a word whose row is cut by topic: decodes its part from the front of each slice, in
+    /// the order of their topics.
     ///
     /// # Errors
-    /// As [`add_word`](Self::add_word).
+    /// See [`add_word`](Self::add_word).
     ///
     /// # Panics
     /// If there are no slices.
@@ -226,7 +251,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
         slices: &mut [SliceRows<'_>],
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<Result<(), NotInRow>, WireError> {
-        let (first, more) = slices.split_first_mut().expect("a slice at least");
+        let (first, more) = slices.split_first_mut().expect("a partition has a slice");
         self.lists.read(first.code(), &mut first.rows)?;
         for slice in more {
             self.lists.read_more(slice.code(), slice.topics.start, &mut slice.rows)?;
@@ -234,7 +259,8 @@ impl<T: TopicIndex> PartitionSampler<T> {
         Ok(self.add_tokens(tokens))
     }
 
-    /// The same with a copy of a row that stands as the sampler wants it; all words that lie here have such rows.
+    /// Adds a word with a copy of an already decoded row. Either all words of a partition are added
+    /// like this, or none.
     pub fn add_word_from_rows(
         &mut self,
         rows: &Rows<T>,
@@ -243,9 +269,10 @@ impl<T: TopicIndex> PartitionSampler<T> {
     ) -> Result<(), NotInRow> {
         let Self { words, left, visits, documents, before, long_ends, long_before, .. } = self;
         if !std::mem::replace(&mut self.rows_are_built, true) {
-            words.renew(std::iter::empty()).expect("no rows are not many");
+            words.renew(std::iter::empty()).expect("an empty set of rows fits");
         }
         let first = before.len();
+        // Here `left` counts the tokens taken per topic, so that the row need not be copied out.
         let mut are_there = true;
         for (document, topic) in tokens {
             let taken = &mut left[topic.get() as usize];
@@ -255,13 +282,13 @@ impl<T: TopicIndex> PartitionSampler<T> {
             before.push(topic);
         }
         before[first..].iter().for_each(|topic| left[topic.get() as usize] = 0);
-        words.push_copy(rows, row).expect("no more than others that there are");
+        words.push_copy(rows, row).expect("the rows it is copied from fit as well");
         long_ends.push(long_before.len() as u32);
         visits.push(RowRun { row: visits.len() as u32, end: before.len() as u32 });
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
-    /// Lays out the tokens of the row that came last.
+    /// Adds the tokens of the last row in `lists`, and removes WarpLDA's tokens from that row.
     fn add_tokens(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
         let Self { lists, left, visits, documents, before, long_ends, long_before, .. } = self;
         let word = lists.len() as u32 - 1;
@@ -282,7 +309,8 @@ impl<T: TopicIndex> PartitionSampler<T> {
             before.push(topic);
         }
         if !of_long.is_empty() {
-            // What is left, and these tokens.
+            // `left` now lacks both WarpLDA's tokens and the given ones: put the latter back, and
+            // the row is as WarpLDA needs it.
             before[visits.last().map_or(0, |visit: &RowRun| visit.end as usize)..]
                 .iter()
                 .for_each(|topic| left[topic.get() as usize] += 1);
@@ -294,7 +322,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
-    /// Cuts what lies here: each word's tokens by ranges of documents, of which `ends` are the ends.
+    /// Cuts the tokens of each word at the ends of document ranges.
     fn cut_by_range(&mut self, ends: &[u32]) {
         let Self { visits, documents, segments, .. } = self;
         segments.clear();
@@ -309,11 +337,11 @@ impl<T: TopicIndex> PartitionSampler<T> {
                 start = next;
             }
         }
-        // Words of a range stay in order.
+        // The sort is stable: the words of a range stay in order.
         segments.sort_by_key(|segment| segment.range);
     }
 
-    /// Puts the tokens of segments one behind the other.
+    /// Copies the tokens of all segments to the buffers that are sampled, one after the other.
     fn gather_segments(&mut self) {
         let Self { documents, after, segments, .. } = self;
         self.grid_visits.clear();
@@ -327,17 +355,19 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
     }
 
-    /// C_k as their owner sees it.
+    /// Sets `totals` to the given C_k plus the changes in `own`, padded for the samplers.
     fn update_totals(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
         self.totals.clear();
         self.totals.extend(totals.iter().zip(own).map(|(&total, own)| {
-            total.checked_add_signed(own).expect("the round's start has all tokens of their owner")
+            total
+                .checked_add_signed(own)
+                .expect("C_k at the round's start counts all tokens of the shard")
         }));
         self.totals.resize(padded(totals.len()), 0);
         self.wave += 1;
     }
 
-    /// Makes rows of what lies here, without WarpLDA's tokens, and with room for them.
+    /// Builds `words` from `lists`: rows without WarpLDA's tokens, but with room for them.
     fn build_rows(&mut self) {
         if std::mem::replace(&mut self.rows_are_built, true) {
             return;
@@ -346,15 +376,15 @@ impl<T: TopicIndex> PartitionSampler<T> {
         let of_long = self.long_ends.iter().map(|&end| end - std::mem::replace(&mut start, end));
         let tokens =
             tokens_of(&self.lists).zip(of_long).map(|(tokens, long)| tokens + u64::from(long));
-        self.words.renew(tokens).expect("rows that came in one message");
+        self.words.renew(tokens).expect("rows of one message fit");
         for (at, row) in self.lists.iter().enumerate() {
-            // Of a topic that WarpLDA's tokens alone have there is none now.
+            // A topic that only WarpLDA's tokens had is now 0, and rows have no zero entries.
             self.words.write(at, row.iter().copied().filter(|entry| entry.1 > 0));
         }
     }
 
-    /// Has WarpLDA do a pass, which is given the rows that lie here; they are to have its tokens when it is done.
-    /// `totals` and `own` are as an [`SampleContext`] has them.
+    /// Runs one pass of WarpLDA: calls `pass` with the rows, which must count WarpLDA's tokens when
+    /// it returns. `totals` and `own` have the meaning of those in [`SampleContext`].
     pub fn run_warp_pass(
         &mut self,
         job: &Job,
@@ -368,18 +398,20 @@ impl<T: TopicIndex> PartitionSampler<T> {
         pass(&job.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
     }
 
-    /// Rows are without WarpLDA's tokens once more, for it to do its pass again.
+    /// Discards the built rows, so that the next pass of WarpLDA gets rows without its tokens
+    /// again.
     pub fn invalidate_rows(&mut self) {
         self.rows_are_built = false;
     }
 
-    /// Samples all that lies here so many times, by ranges of documents that end with these numbers: rows of one range
-    /// are near each other, and in the cache. Where there is one it is sampled [either way](visit_order), and the key with
-    /// the next number of documents is its own too.
+    /// Samples all tokens `passes` times. `ends` are the ends of document ranges, which are sampled
+    /// one after the other so that their rows of C_d stay in the cache. With a single range, words
+    /// with few tokens are sampled [by document](visit_order); these use the random stream of
+    /// `key.documents + 1`, so that number must belong to this partition too.
     ///
     /// # Panics
-    /// If a document is beyond the last range, or if a word's documents do not ascend.
-    pub fn sample(&mut self, ends: &[u32], passes: u8, of: &mut SampleContext<'_, T>) {
+    /// If a document is beyond the last range, or if the documents of a word do not ascend.
+    pub fn sample(&mut self, ends: &[u32], passes: u8, cx: &mut SampleContext<'_, T>) {
         self.build_rows();
         self.after.clone_from(&self.before);
         let is_cut = ends.len() > 1;
@@ -388,31 +420,31 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
         for again in 0..passes {
             if is_cut {
-                self.sample_by_word(again, of);
+                self.sample_by_word(again, cx);
             } else {
-                self.choose_orders(of.documents);
-                self.sample_in_chosen_order(again, of);
+                self.choose_orders(cx.documents);
+                self.sample_in_chosen_order(again, cx);
             }
         }
     }
 
-    /// Samples the tokens of segments.
-    fn sample_by_word(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
+    /// Samples the tokens in `segments`, word by word.
+    fn sample_by_word(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
         self.gather_segments();
-        self.update_totals(of.totals, of.own.iter().copied());
+        self.update_totals(cx.totals, cx.own.iter().copied());
         let block = GridBlock {
-            key: of.key,
+            key: cx.key,
             visits: &self.grid_visits,
             partner: &self.grid_documents,
             z: &mut self.grid_topics,
             words: &mut self.words,
-            documents: of.documents,
+            documents: cx.documents,
             tables: None,
         };
-        let context = Context { again, ..of.job.context(of.round, &self.totals, self.wave) };
+        let context = Context { again, ..cx.job.context(cx.round, &self.totals, self.wave) };
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
-            of.own[topic as usize] += by;
+            cx.own[topic as usize] += by;
         }
         let mut sampled = &self.grid_topics[..];
         for &Segment { start, end, .. } in &self.segments {
@@ -422,20 +454,20 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
     }
 
-    /// The new topics, in the order that tokens were laid out.
+    /// Topics after sampling, in the order in which the tokens were added.
     pub fn topics(&self) -> &[T] {
         &self.after
     }
 
-    /// Topics of all rows that lie here.
+    /// Number of (topic, count) entries of all rows.
     pub fn entries(&self) -> usize {
         self.lists.entries()
     }
 
-    /// What each word's row has gained, topics ascending and none of 0: `f(row, gained)`, rows in order, those that
-    /// have gained nothing too.
+    /// Calls `f(word, delta)` for every word in order, also for those whose delta is empty. Deltas
+    /// are (topic, change), topics ascending, without zeros, and include WarpLDA's tokens.
     pub fn for_each_delta(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
-        let Self { visits, before, after, gained, touched, row, .. } = self;
+        let Self { visits, before, after, delta, touched, row, .. } = self;
         let Self { long_ends, long_before, long_after, .. } = self;
         let (mut start, mut long_start) = (0, 0);
         for (visit, &long_end) in visits.iter().zip(&*long_ends) {
@@ -443,7 +475,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             let short = before[start..end].iter().zip(&after[start..end]);
             let long = long_before[long_start..long_end].iter();
             let long = long.zip(&long_after[long_start..long_end]);
-            row_delta(short.chain(long), gained, touched, row);
+            row_delta(short.chain(long), delta, touched, row);
             f(visit.row, row);
             (start, long_start) = (end, long_end);
         }
@@ -455,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_has_its_own_row_alone() {
+    fn tokens_are_checked_against_the_row_of_their_own_word() {
         let code = RowCode::new(5);
         let mut bytes = Vec::new();
         code.encode(&[(1, 2u32), (3, 1)], &mut bytes);
@@ -468,14 +500,14 @@ mod tests {
         };
         assert_eq!(lay(3), Ok(Ok(())));
         assert_eq!(lay(1), Ok(Err(NotInRow)));
-        // Of the first word a token of topic 1 is left, which the second has not.
+        // The first word has a token of topic 1 left over, which must not count for the second.
         let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
         assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Ok(())));
         assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Err(NotInRow)));
     }
 
     #[test]
-    fn rows_come_to_warp_lda_without_its_tokens() {
+    fn warp_lda_gets_rows_without_its_own_tokens() {
         let code = RowCode::new(5);
         let mut bytes = Vec::new();
         code.encode(&[(1, 2u32), (3, 1), (4, 2)], &mut bytes);
@@ -504,17 +536,17 @@ mod tests {
         );
         [3, 2].into_iter().for_each(|topic| sampler.push_long_topic(topic));
         sampler.after.clone_from(&sampler.before);
-        let mut gained = Vec::new();
-        sampler.for_each_delta(|row, gains| gained.push((row, gains.to_vec())));
-        assert_eq!(gained, [(0, vec![(2, 1), (4, -1)]), (1, vec![])]);
-        // A row that has not both its tokens and WarpLDA's.
+        let mut deltas = Vec::new();
+        sampler.for_each_delta(|row, delta| deltas.push((row, delta.to_vec())));
+        assert_eq!(deltas, [(0, vec![(2, 1), (4, -1)]), (1, vec![])]);
+        // One token of topic 3 in the row, but one each of WarpLDA's and F+LDA's.
         sampler.clear();
         sampler.add_long_tokens(&[3]);
         assert_eq!(sampler.add_word(&mut &bytes[..], [(0, 3)].into_iter()), Ok(Err(NotInRow)));
     }
 
     #[test]
-    fn a_copy_has_its_own_row_alone() {
+    fn tokens_are_checked_against_a_copied_row() {
         let mut rows = Rows::<u16>::new(5, [0, 3].into_iter(), Density::Auto).unwrap();
         rows.write(1, [(1, 2), (3, 1)].into_iter());
         let lay = |topics: &[u16]| {

@@ -1,18 +1,22 @@
-//! Each word by word or by document, whichever takes less time.
+//! Order of visits in a partition: each word is sampled by word or by document, whichever is
+//! faster.
 //!
-//! By word a row is loaded and taken away again, whatever tokens it has, and each of these takes a scan of its
-//! document's row; by document it is the other way round. Where there are many shards a word has few tokens in each: on
-//! documents like PubMed's, generated, with K = 8,000 and 1,000 shards two and a half in a request, whose words' rows
-//! have 400 topics, and by word loading them was half of what servers did. So a word that has many tokens beside its
-//! row is sampled by word, and then the others by document. All is F+LDA, and who comes later sees what those before
-//! have done: an exact sweep in another order. By word alone servers took 1.6 times as long there, and workers that
-//! pull all words 1.35 times; with 300 shards it is 1.4 and 1.3.
+//! By word, a row is loaded and unloaded once, whatever number of tokens it has, and each token
+//! costs a scan of its document's row; by document it is the other way round. With many shards a
+//! word has few tokens in each: on generated documents like PubMed's, with K = 8,000 and 1,000
+//! shards, a word of a request has 2.5 tokens and a row of 400 topics, and by word half of the
+//! servers' time was spent loading rows. Therefore words with many tokens for the length of their
+//! row are sampled by word first, and the others by document afterwards. Both use F+LDA, and later
+//! tokens see the changes of earlier ones, so the result is an exact sweep in another order. By
+//! word alone, servers took 1.6 times as long there, and workers that pull all words 1.35 times;
+//! with 300 shards the factors are 1.4 and 1.3.
 //!
-//! Which words are which follows from the tokens and from the rows alone, of which it matters whether they are lists.
-//! So topics of 16 and of 32 bits come to other numbers here, as they do by document in one process.
+//! The choice depends on the tokens and the rows only. It depends on whether a row is a list or
+//! dense, so runs with 16-bit and 32-bit topics draw different numbers, as they do by document in
+//! one process.
 //!
-//! Memory: 10 bytes a token with 16-bit topics, 12 bytes a document, a byte a word, and a second sampler's arrays over
-//! topics.
+//! Memory: 10 bytes per token with 16-bit topics, 12 bytes per document, 1 byte per word, and the
+//! arrays over topics of a second sampler.
 
 use std::fmt;
 
@@ -22,44 +26,48 @@ use lda_core::sampler::{Block, BlockKey, Context, FPlusDoc, GridBlock, Sampler};
 
 use super::{PartitionSampler, SampleContext, Segment};
 
-// Times, in those that sixteen topics of a list take to be scanned.
+// Costs, in units of the time that a scan of sixteen topics of a list takes.
 
-/// For a topic of a list that is loaded and taken away again.
-const LOADED: u64 = 2;
-/// The same where so many are there that sums over all topics are added up anew, instead of being kept up.
-const LOADED_OF_MANY: u64 = 1;
-/// For sixteen topics of which sums are added up anew, or of a dense row; to scan these takes a quarter.
-const DENSE: u64 = 1;
-/// For a row that is loaded, besides.
-const ROW: u64 = 10;
-/// For a token by word: its document's row is short.
-const TOKEN: u64 = 4;
+/// Loading and unloading one topic of a list.
+const LOAD_TOPIC: u64 = 2;
+/// The same for a list so long that the sums over all topics are recomputed instead of updated.
+const LOAD_TOPIC_OF_MANY: u64 = 1;
+/// Recomputing the sums of sixteen topics, or loading sixteen topics of a dense row. Scanning
+/// sixteen topics of a dense row takes a quarter of this.
+const LOAD_DENSE: u64 = 1;
+/// Loading and unloading a row, in addition to its topics.
+const LOAD_ROW: u64 = 10;
+/// One token that is sampled by word; the row of its document is short.
+const TOKEN_BY_WORD: u64 = 4;
 
-/// Tokens in the order of documents.
+/// The tokens that are sampled by document, in the order of documents.
 pub(super) struct ByDocument<T: TopicIndex> {
-    /// Made when it is wanted first.
+    /// Created on first use.
     scratch: Option<<FPlusDoc as Sampler<T>>::Scratch>,
-    /// By word that lies here: whether its tokens are among these.
-    has: Vec<bool>,
-    /// By document: its tokens, and then where its next one comes.
+    /// For each word of the partition, whether it is sampled by document.
+    chosen: Vec<bool>,
+    /// For each document, its number of chosen tokens; [`PartitionSampler::sort_by_document`] turns
+    /// the numbers into positions of the next token.
     next: Vec<u32>,
     visits: Vec<RowRun>,
+    /// Word of each token.
     words: Vec<u32>,
+    /// Topic of each token.
     topics: Vec<T>,
-    /// Where each token was laid out.
-    places: Vec<u32>,
+    /// Position of each token in the order in which the partition's tokens were added.
+    positions: Vec<u32>,
 }
 
 impl<T: TopicIndex> Default for ByDocument<T> {
     fn default() -> Self {
         Self {
             scratch: None,
-            has: Vec::new(),
+            chosen: Vec::new(),
             next: Vec::new(),
             visits: Vec::new(),
             words: Vec::new(),
             topics: Vec::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
         }
     }
 }
@@ -71,112 +79,123 @@ impl<T: TopicIndex> fmt::Debug for ByDocument<T> {
 }
 
 impl<T: TopicIndex> ByDocument<T> {
-    /// Bytes held.
+    /// Bytes allocated, without `scratch`.
     pub fn memory(&self) -> usize {
-        let Self { has, next, visits, words, topics, places, .. } = self;
-        has.capacity()
-            + size_of::<u32>() * (next.capacity() + words.capacity() + places.capacity())
+        let Self { chosen, next, visits, words, topics, positions, .. } = self;
+        chosen.capacity()
+            + size_of::<u32>() * (next.capacity() + words.capacity() + positions.capacity())
             + size_of::<RowRun>() * visits.capacity()
             + size_of::<T>() * topics.capacity()
     }
 }
 
-/// Times that a row takes: to be loaded and taken away, and to be scanned.
-fn times<T: TopicIndex>(rows: &Rows<T>, row: usize) -> (u64, u64) {
+/// Cost of a row, in the units above: of loading and unloading it, and of scanning it for one
+/// token.
+fn row_costs<T: TopicIndex>(rows: &Rows<T>, row: usize) -> (u64, u64) {
     let all = rows.topics() as u64 / 16;
     let Some(topics) = rows.listed(row).map(|list| list.len() as u64) else {
-        return (ROW + DENSE * all, 1 + DENSE * all / 4);
+        return (LOAD_ROW + LOAD_DENSE * all, 1 + LOAD_DENSE * all / 4);
     };
     let are_many = topics > 2 * all;
-    let loaded = if are_many { LOADED_OF_MANY * topics + DENSE * all } else { LOADED * topics };
-    (ROW + loaded, 1 + topics / 16)
+    let loaded =
+        if are_many { LOAD_TOPIC_OF_MANY * topics + LOAD_DENSE * all } else { LOAD_TOPIC * topics };
+    (LOAD_ROW + loaded, 1 + topics / 16)
 }
 
 impl<T: TopicIndex> PartitionSampler<T> {
-    /// Which words are sampled by document.
+    /// Chooses the words that are sampled by document: those for which that is cheaper, if together
+    /// they save more than loading the rows of their documents costs.
+    ///
+    /// INVARIANT: must run before each pass, as a pass leaves positions in `next` instead of
+    /// counts.
     pub(super) fn choose_orders(&mut self, documents: &Rows<T>) {
-        let Self { by_document: ByDocument { has, next, .. }, visits, words, .. } = self;
-        has.clear();
+        let Self { by_document: ByDocument { chosen, next, .. }, visits, words, .. } = self;
+        chosen.clear();
         let (mut start, mut saved) = (0, 0);
         for &RowRun { row, end } in &*visits {
             let tokens = u64::from(end - std::mem::replace(&mut start, end));
-            let (loaded, scanned) = times(words, row as usize);
-            let (by_word, by_document) = (loaded + TOKEN * tokens, scanned * tokens);
+            let (loaded, scanned) = row_costs(words, row as usize);
+            let (by_word, by_document) = (loaded + TOKEN_BY_WORD * tokens, scanned * tokens);
             saved += by_word.saturating_sub(by_document);
-            has.push(by_document < by_word);
+            chosen.push(by_document < by_word);
         }
         next.clear();
         next.resize(documents.len(), 0);
-        self.count();
-        let ByDocument { has, next, .. } = &mut self.by_document;
+        self.count_tokens();
+        let ByDocument { chosen, next, .. } = &mut self.by_document;
         let some = next.iter().enumerate().filter(|(_, tokens)| **tokens > 0);
-        let loaded: u64 = some.map(|(document, _)| times(documents, document).0).sum();
+        let loaded: u64 = some.map(|(document, _)| row_costs(documents, document).0).sum();
         if saved <= loaded {
-            has.fill(false);
+            chosen.fill(false);
             next.fill(0);
         }
     }
 
-    /// Counts the tokens of each document.
-    fn count(&mut self) {
-        let Self { by_document: ByDocument { has, next, .. }, visits, documents, .. } = self;
+    /// Adds the chosen tokens of each document to `next`.
+    fn count_tokens(&mut self) {
+        let Self { by_document: ByDocument { chosen, next, .. }, visits, documents, .. } = self;
         let mut start = 0;
-        for (&RowRun { end, .. }, &has) in visits.iter().zip(&*has) {
+        for (&RowRun { end, .. }, &chosen) in visits.iter().zip(&*chosen) {
             let tokens = std::mem::replace(&mut start, end) as usize..end as usize;
-            if has {
+            if chosen {
                 documents[tokens].iter().for_each(|&document| next[document as usize] += 1);
             }
         }
     }
 
-    /// Samples each word as was chosen.
-    pub(super) fn sample_in_chosen_order(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
+    /// Samples the words in the chosen order: by word first, then by document. `again` is the pass.
+    pub(super) fn sample_in_chosen_order(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
         self.segments.clear();
         let mut start = 0;
-        for (&RowRun { row: word, end }, &has) in self.visits.iter().zip(&self.by_document.has) {
+        for (&RowRun { row: word, end }, &chosen) in
+            self.visits.iter().zip(&self.by_document.chosen)
+        {
             let start = std::mem::replace(&mut start, end);
-            if !has {
+            if !chosen {
                 self.segments.push(Segment { range: 0, word, start, end });
             }
         }
         if !self.segments.is_empty() {
-            self.sample_by_word(again, of);
+            self.sample_by_word(again, cx);
         }
         if self.segments.len() < self.visits.len() {
-            self.sample_by_document(again, of);
+            self.sample_by_document(again, cx);
         }
     }
 
-    /// Samples the words that were chosen.
-    fn sample_by_document(&mut self, again: u8, of: &mut SampleContext<'_, T>) {
+    /// Samples the chosen words, one visit per document.
+    fn sample_by_document(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
         self.sort_by_document();
-        self.update_totals(of.totals, of.own.iter().copied());
+        self.update_totals(cx.totals, cx.own.iter().copied());
         let Self { by_document, totals, wave, after, .. } = self;
-        let ByDocument { scratch, visits, words, topics, places, .. } = by_document;
-        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(of.job.topics() as usize));
+        let ByDocument { scratch, visits, words, topics, positions, .. } = by_document;
+        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.job.topics() as usize));
         let block = GridBlock {
-            key: BlockKey { documents: of.key.documents + 1, ..of.key },
+            // A random stream of its own: the words before have used that of `key`.
+            key: BlockKey { documents: cx.key.documents + 1, ..cx.key },
             visits,
             partner: words,
             z: topics,
             words: &mut self.words,
-            documents: of.documents,
+            documents: cx.documents,
             tables: None,
         };
-        let context = Context { again, ..of.job.context(of.round, totals, *wave) };
+        let context = Context { again, ..cx.job.context(cx.round, totals, *wave) };
         let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
-            of.own[topic as usize] += by;
+            cx.own[topic as usize] += by;
         }
-        for (&place, &topic) in places.iter().zip(&*topics) {
-            after[place as usize] = topic;
+        for (&position, &topic) in positions.iter().zip(&*topics) {
+            after[position as usize] = topic;
         }
     }
 
-    /// Puts the tokens of these words in the order of documents; a document's stay in order.
+    /// Sorts the chosen tokens by document with a counting sort; tokens of a document stay in
+    /// order.
     fn sort_by_document(&mut self) {
         let Self { by_document, visits, documents, after, .. } = self;
-        let ByDocument { has, next, visits: of_documents, words, topics, places, .. } = by_document;
+        let ByDocument { chosen, next, visits: of_documents, words, topics, positions, .. } =
+            by_document;
         of_documents.clear();
         let mut end = 0;
         for (document, next) in (0..).zip(&mut *next) {
@@ -188,15 +207,15 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
         words.resize(end as usize, 0);
         topics.resize(end as usize, T::new(0));
-        places.resize(end as usize, 0);
+        positions.resize(end as usize, 0);
         let mut start = 0;
-        for (&RowRun { row, end }, &has) in visits.iter().zip(&*has) {
+        for (&RowRun { row, end }, &chosen) in visits.iter().zip(&*chosen) {
             let tokens = std::mem::replace(&mut start, end)..end;
-            for place in tokens.filter(|_| has) {
-                let next = &mut next[documents[place as usize] as usize];
+            for position in tokens.filter(|_| chosen) {
+                let next = &mut next[documents[position as usize] as usize];
                 let at = *next as usize;
                 *next += 1;
-                (words[at], topics[at], places[at]) = (row, after[place as usize], place);
+                (words[at], topics[at], positions[at]) = (row, after[position as usize], position);
             }
         }
     }
@@ -211,13 +230,14 @@ mod tests {
     use crate::job::{Job, Round};
     use crate::wire::RowCode;
 
-    /// Tokens, (word, document), words in order; their topics, and what is counted of these.
+    /// Tokens as (word, document), words in order, with their topics and the counts of these.
     struct State {
         tokens: &'static [(u32, u32)],
         topics: Vec<u16>,
         totals: Vec<u32>,
         documents: Rows<u16>,
-        /// Tokens of other shards in each row but the first, of a topic each.
+        /// Tokens of other shards in each row except that of word 0, one for each of the first
+        /// topics.
         others: usize,
     }
 
@@ -235,8 +255,8 @@ mod tests {
             state
         }
 
-        /// Lays it out.
-        fn lay(&self, sampler: &mut PartitionSampler<u16>) {
+        /// Adds all tokens to the sampler, with rows that count them.
+        fn add_to(&self, sampler: &mut PartitionSampler<u16>) {
             sampler.clear();
             let code = RowCode::new(self.totals.len() as u32);
             let all: Vec<((u32, u32), u16)> =
@@ -255,7 +275,7 @@ mod tests {
             }
         }
 
-        /// A sweep as `sample` does it, after which all counts are of the topics.
+        /// Runs one sweep, and checks that all counts match the new topics.
         fn sweep(
             &mut self,
             sampler: &mut PartitionSampler<u16>,
@@ -263,7 +283,7 @@ mod tests {
             epoch: u32,
             sample: impl FnOnce(&mut PartitionSampler<u16>, &mut SampleContext<'_, u16>),
         ) {
-            self.lay(sampler);
+            self.add_to(sampler);
             let mut own = vec![0; self.totals.len()];
             let round = Round { epoch, number: 0, attempt: 0 };
             let key = BlockKey { shard: 0, documents: 1, words: 0 };
@@ -285,9 +305,9 @@ mod tests {
         }
     }
 
-    /// Whichever words are sampled by document, the law is the posterior.
+    /// For every choice of words that are sampled by document, samples follow the posterior.
     #[test]
-    fn either_way_the_law_is_the_posterior() {
+    fn samples_in_any_order_follow_the_posterior() {
         const TOKENS: &[(u32, u32)] = &[(0, 0), (0, 1), (1, 0), (1, 1), (2, 1)];
         let (alpha, beta) = ([0.5, 1.5], 0.3);
         let law: Vec<f64> = (0..1usize << TOKENS.len())
@@ -318,16 +338,16 @@ mod tests {
             state.sweep(&mut sampler, &job, sweep, |sampler, owner| {
                 sampler.build_rows();
                 sampler.choose_orders(owner.documents);
-                // Each way by turns.
-                sampler.by_document.has = (0..3).map(|word| sweep >> word & 1 == 1).collect();
+                // All eight choices in turn.
+                sampler.by_document.chosen = (0..3).map(|word| sweep >> word & 1 == 1).collect();
                 sampler.after.clone_from(&sampler.before);
                 for pass in 0..2 {
                     sampler.by_document.next.fill(0);
-                    sampler.count();
+                    sampler.count_tokens();
                     sampler.sample_in_chosen_order(pass, owner);
                 }
             });
-            // Between what is counted others pass, so that they hardly know of each other.
+            // Thinning: only every fourth sweep counts, so that samples are nearly independent.
             if sweep % 4 == 3 {
                 let code = state.topics.iter().rev().fold(0, |code, &it| code << 1 | it);
                 seen[usize::from(code)] += 1;
@@ -343,7 +363,7 @@ mod tests {
     }
 
     /// 400 tokens of word 0, and five of each of 20 others, in 20 documents.
-    fn some() -> State {
+    fn example() -> State {
         let tokens: Vec<(u32, u32)> = (0..400)
             .map(|at| (0, at / 20))
             .chain((0..100).map(|at| (1 + at / 5, at % 20)))
@@ -356,41 +376,41 @@ mod tests {
     fn words_with_few_tokens_are_sampled_by_document() {
         let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
         let mut sampler = PartitionSampler::new(500);
-        let mut state = some();
+        let mut state = example();
         state.others = 100;
         state.sweep(&mut sampler, &job, 1, |sampler, owner| {
             sampler.build_rows();
             sampler.choose_orders(owner.documents);
-            let has = sampler.by_document.has.clone();
-            assert!(!has[0] && has[1..].iter().all(|has| *has), "{has:?}");
+            let chosen = sampler.by_document.chosen.clone();
+            assert!(!chosen[0] && chosen[1..].iter().all(|it| *it), "{chosen:?}");
             assert_eq!(sampler.by_document.next, [5; 20]);
             sampler.sample(&[20], 1, owner);
         });
-        // And not where rows are short.
+        // With short rows, no word is sampled by document.
         state.others = 0;
         state.sweep(&mut sampler, &job, 2, |sampler, owner| {
             sampler.build_rows();
             sampler.choose_orders(owner.documents);
-            assert!(!sampler.by_document.has.contains(&true));
+            assert!(!sampler.by_document.chosen.contains(&true));
             sampler.sample(&[20], 1, owner);
         });
     }
 
     #[test]
-    fn by_word_alone_it_is_what_ranges_are() {
+    fn sampling_by_word_alone_equals_sampling_in_ranges() {
         let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
-        let (mut sampler, mut one, mut other) = (PartitionSampler::new(500), some(), some());
+        let (mut sampler, mut one, mut other) = (PartitionSampler::new(500), example(), example());
         for (epoch, passes) in [(1, 1), (2, 3), (3, 2)] {
             one.sweep(&mut sampler, &job, epoch, |sampler, owner| {
                 sampler.sample(&[20], passes, owner)
             });
-            assert!(!sampler.by_document.has.contains(&true));
+            assert!(!sampler.by_document.chosen.contains(&true));
             let ranges = &[20, 20];
             other.sweep(&mut sampler, &job, epoch, |sampler, owner| {
                 sampler.sample(ranges, passes, owner)
             });
             assert_eq!(one.topics, other.topics);
         }
-        assert_ne!(one.topics, some().topics);
+        assert_ne!(one.topics, example().topics);
     }
 }

@@ -1,29 +1,33 @@
-//! Words dealt one by one, so that partitions and servers are loaded evenly from the first epoch to the last.
+//! Balancing of single words, so that partitions and servers have even loads in every epoch.
 //!
-//! Ranges of equal cost by one estimate are even in the epochs that it is right for, and in no others. So words have
-//! [several costs](super::costs), and a partition is to have its share of each of them. What costs at other times are
-//! about sums of these, and even too.
+//! Ranges of equal cost by one estimate are even in the epochs for which the estimate is right, and
+//! in no others. Words therefore have [several kinds of cost](super::costs), and every partition is
+//! to have its share of each kind. Costs at other times are about sums of these, and even as well.
 //!
-//! Words are dealt costliest first. Each goes where it adds least to the sum of the sixteenth powers of all loads, each
-//! beside its mean: where the load is least, and by far the most by the kind that is furthest above it, for a server is
-//! waited for in the epoch in which it has most. When those are dealt that matter one by one, each of the others goes
-//! where the sum is least at all. A partition with a word that costs as much as a share gets less of all others: what
-//! is [too much](super::split_rows) has been taken out before.
+//! This is bin packing with vectors: words go in descending order of cost, each to the bin where it
+//! adds least to the sum of the sixteenth powers of all loads, relative to their means. That is
+//! where the load is low, and above all low in the kind that is furthest above its mean, because a
+//! server is waited for in the epoch in which it has the most. Once the words that matter one by
+//! one are placed, each of the others goes to the bin with the lowest sum. A partition with a word
+//! that costs as much as a share gets less of all others; words that are [too
+//! much](super::split_rows) have been taken out before.
 //!
-//! So they come to partitions, and these the same way to servers, lest what is in a partition hangs on how many servers
-//! there are. It takes O(V log V + 64 P²) time for P partitions.
+//! Words are placed in partitions, and partitions on servers by the same algorithm, so that the
+//! words of a partition do not depend on the number of servers. It takes O(V log V + 64 P²) time
+//! for P partitions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::costs::{Costs, Documents, Item, KINDS, Load};
+use super::costs::{Costs, DocumentCosts, Item, KINDS, Load};
 
-/// Words that are dealt one by one, a bin.
+/// Number of items per bin, the most expensive ones, for which every bin is tried.
 const ONE_BY_ONE: usize = 64;
 
-/// The bin of each item, all with about the same of each kind of cost, if they have these `before`. Of those that are
-/// as good the one that has fewer items, or a lower number.
-pub(super) fn balance(items: &[Item], documents: &Documents, before: &[Item]) -> Vec<u32> {
+/// Bin of each item, so that all bins have about the same load of each kind of cost. `before` is
+/// what each bin holds already. Of equally good bins, one with fewer items is taken, then the one
+/// with the lower number.
+pub(super) fn balance(items: &[Item], documents: &DocumentCosts, before: &[Item]) -> Vec<u32> {
     let mut homes = vec![0; items.len()];
     let bins = before.len() as u32;
     if bins <= 1 {
@@ -32,10 +36,10 @@ pub(super) fn balance(items: &[Item], documents: &Documents, before: &[Item]) ->
     let mut all = Load::default();
     before.iter().chain(items).for_each(|item| all.add(item));
     let mean = all.divided(bins);
-    // Kinds count alike.
+    // Each kind relative to its mean, so that all kinds count alike.
     let scale = mean.costs(documents).map(|it| if it > 0.0 { 1.0 / it } else { 0.0 });
     let document = mean.document(documents);
-    let share = |number: u32| times(&items[number as usize].costs(&document), &scale);
+    let share = |number: u32| scaled(&items[number as usize].costs(&document), &scale);
     let most = |number: u32| share(number).into_iter().fold(0.0, f64::max);
     let mut order: Vec<(f64, u32)> = (0..items.len() as u32).map(|it| (most(it), it)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -43,18 +47,20 @@ pub(super) fn balance(items: &[Item], documents: &Documents, before: &[Item]) ->
     for (bin, item) in filled.iter_mut().zip(before) {
         bin.add(item, documents, &scale);
     }
+    // The expensive items: try every bin, O(bins) each.
     let (first, rest) = order.split_at(order.len().min(ONE_BY_ONE * bins as usize));
     for &(_, number) in first {
         let share = share(number);
-        let fit = |bin: &Bin| (bin.rise(&share), bin.load.count);
+        let fit = |bin: &Bin| (bin.growth(&share), bin.load.count);
         let better = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         let best = filled.iter().map(fit).zip(0u32..).min_by(|(a, _), (b, _)| better(a, b));
         let (_, bin) = best.expect("there are bins");
         filled[bin as usize].add(&items[number as usize], documents, &scale);
         homes[number as usize] = bin;
     }
-    // None is negative, so that they are in the order of their bits.
-    let height = |bin: &Bin| (bin.rise(&bin.costs).to_bits(), bin.load.count);
+    // The others: take the bin with the lowest sum of powers, O(log bins) each. No sum is negative,
+    // so their bit patterns are in the order of the numbers.
+    let height = |bin: &Bin| (bin.growth(&bin.costs).to_bits(), bin.load.count);
     let mut free: BTreeSet<((u64, u32), u32)> = filled.iter().map(height).zip(0..).collect();
     for &(_, number) in rest {
         let (_, bin) = free.pop_first().expect("there are bins");
@@ -66,20 +72,27 @@ pub(super) fn balance(items: &[Item], documents: &Documents, before: &[Item]) ->
     homes
 }
 
-/// What each bin has, as an item.
-pub(super) fn sums(items: &[Item], homes: &[u32], documents: &Documents, bins: u32) -> Vec<Item> {
+/// Content of each bin, as one item.
+pub(super) fn bin_items(
+    items: &[Item],
+    homes: &[u32],
+    documents: &DocumentCosts,
+    bins: u32,
+) -> Vec<Item> {
     let mut loads = vec![Load::default(); bins as usize];
     items.iter().zip(homes).for_each(|(item, &bin)| loads[bin as usize].add(item));
     loads.iter().map(|load| load.whole(documents)).collect()
 }
 
-/// The number of each bin, such that any run of numbers has its share of what all weigh.
+/// Number of each bin, so that any run of consecutive numbers has its share of the total weight.
 ///
-/// Bins go heaviest first to the lower and the upper half of the numbers, as 0, 1, 1, 0: what one half has more of one
-/// pair it has less of the next. Those of a half go to its halves the same way, in the order in which they came there.
-/// Where one ends up is the Gray code of its rank, read backwards. However many of n bins are heavy, a run has at most
-/// 1 + ½ log₂ n of them more or less than its share (counted for all n up to 1,000, and for 3,000).
-pub(super) fn spread(weights: &[u64]) -> Vec<u32> {
+/// Bins in descending order of weight go to the lower and the upper half of the numbers in the
+/// pattern 0, 1, 1, 0: what one half has more of in one pair it has less of in the next. The bins
+/// of a half go to its halves in the same way, in the order in which they came there. The position
+/// of a bin is then the Gray code of its rank with the bits reversed. However many of n bins are
+/// heavy, a run has at most 1 + ½ log₂ n of them more or fewer than its share (counted for all n up
+/// to 1,000, and for 3,000).
+pub(super) fn number_evenly(weights: &[u64]) -> Vec<u32> {
     let mut ranked: Vec<u32> = (0..weights.len() as u32).collect();
     ranked.sort_by_key(|&bin| (Reverse(weights[bin as usize]), bin));
     let backwards = |rank: u32| (rank ^ (rank >> 1)).reverse_bits();
@@ -92,41 +105,45 @@ pub(super) fn spread(weights: &[u64]) -> Vec<u32> {
     numbers
 }
 
-/// What each bin weighs.
-pub(super) fn weights(items: impl Iterator<Item = u64>, homes: &[u32], bins: u32) -> Vec<u64> {
+/// Sum of the weights of each bin's items.
+pub(super) fn bin_weights(items: impl Iterator<Item = u64>, homes: &[u32], bins: u32) -> Vec<u64> {
     let mut weights = vec![0; bins as usize];
     for (item, &bin) in items.zip(homes) {
         let weight: &mut u64 = &mut weights[bin as usize];
-        // Costs may be anything.
+        // Costs are the caller's, up to 2^64 - 1.
         *weight = weight.saturating_add(item);
     }
     weights
 }
 
-fn times(costs: &Costs, scale: &Costs) -> Costs {
+/// Costs relative to their means.
+fn scaled(costs: &Costs, scale: &Costs) -> Costs {
     std::array::from_fn(|kind| costs[kind] * scale[kind])
 }
 
-/// What is dealt to.
+/// A bin, and its current load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     load: Load,
-    /// Of each kind, beside the mean.
+    /// Cost of each kind, relative to the mean.
     costs: Costs,
 }
 
 impl Bin {
-    fn add(&mut self, item: &Item, documents: &Documents, scale: &Costs) {
+    /// Adds an item; `scale` is the reciprocal of the mean of each kind.
+    fn add(&mut self, item: &Item, documents: &DocumentCosts, scale: &Costs) {
         self.load.add(item);
-        self.costs = times(&self.load.costs(documents), scale);
+        self.costs = scaled(&self.load.costs(documents), scale);
     }
 
-    /// How fast the sum of sixteenth powers rises with these shares, but for the factor.
-    fn rise(&self, shares: &Costs) -> f64 {
+    /// Growth of the sum of sixteenth powers when these shares are added, to first order and
+    /// without the factor 16: Σ cost^15 · share over the kinds.
+    fn growth(&self, shares: &Costs) -> f64 {
         let of_kind = |kind: usize| {
             let cost = self.costs[kind];
             let cube = cost * cost * cost;
             let sixth = cube * cube;
+            // cost^15 by multiplications, which round alike on every machine.
             sixth * sixth * cube * shares[kind]
         };
         (0..KINDS).map(of_kind).sum()
@@ -142,21 +159,21 @@ mod tests {
     use super::super::{DocumentLengths, WordStats, Workload};
     use super::*;
 
-    /// To empty bins.
-    fn balanced(items: &[Item], documents: &Documents, bins: u32) -> Vec<u32> {
+    /// Balances items over empty bins.
+    fn balanced(items: &[Item], documents: &DocumentCosts, bins: u32) -> Vec<u32> {
         balance(items, documents, &vec![Item::default(); bins as usize])
     }
 
-    /// Items of words, and their documents.
-    fn items(words: &WordStats, topics: u32, shards: u32, bins: u32) -> (Vec<Item>, Documents) {
+    /// Items of words, and the costs of their documents.
+    fn items(words: &WordStats, topics: u32, shards: u32, bins: u32) -> (Vec<Item>, DocumentCosts) {
         let tokens = words.tokens().iter().sum::<u64>();
         let workload =
             Workload { topics, shards, lengths: DocumentLengths::even(tokens / 80, tokens) };
-        let documents = Documents::new(&workload, words);
+        let documents = DocumentCosts::new(&workload, words);
         (of_words(words, &workload, &documents, bins), documents)
     }
 
-    /// The heaviest bin over the mean.
+    /// Load of the heaviest bin, relative to the mean.
     fn skew(homes: &[u32], bins: u32, cost: impl Fn(usize) -> f64) -> f64 {
         let mut loads = vec![0.0; bins as usize];
         homes.iter().enumerate().for_each(|(word, &bin)| loads[bin as usize] += cost(word));
@@ -168,16 +185,16 @@ mod tests {
         loads.iter().copied().fold(0.0, f64::max) * loads.len() as f64 / all
     }
 
-    /// By kind.
-    fn skews(items: &[Item], homes: &[u32], documents: &Documents, bins: u32) -> Costs {
-        let sums = sums(items, homes, documents, bins);
+    /// The same for each kind of cost.
+    fn skews(items: &[Item], homes: &[u32], documents: &DocumentCosts, bins: u32) -> Costs {
+        let sums = bin_items(items, homes, documents, bins);
         let of_bins: Vec<Costs> = sums.iter().map(|it| it.costs(&[0.0; 2])).collect();
         std::array::from_fn(|kind| {
             heaviest(&of_bins.iter().map(|costs| costs[kind]).collect::<Vec<_>>())
         })
     }
 
-    /// Frequencies as Zipf has them, words more or less crowded.
+    /// Zipf frequencies; words are spread over more or fewer documents.
     fn zipf(words: u64) -> WordStats {
         let tokens = (1..=words).map(|rank| 1 + 2_000_000 / (rank + 20));
         let (tokens, documents) =
@@ -186,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn all_kinds_are_even() {
+    fn all_kinds_of_cost_are_even() {
         let words = zipf(50_000);
         let (items, documents) = items(&words, 1000, 100, 50);
         let homes = balanced(&items, &documents, 50);
@@ -194,24 +211,25 @@ mod tests {
         let [bytes, later, sampled, rows @ ..] = even;
         assert!(rows.iter().all(|&skew| skew < 1.06), "{even:?}");
         assert!(bytes < 1.06 && later < 1.06 && sampled < 1.12, "{even:?}");
-        // What is none of them, but between.
+        // Costs between the kinds.
         let n = |word: usize| words.tokens()[word] as f64;
         for (exponent, most) in [(0.1, 1.05), (0.3, 1.05), (0.6, 1.06), (0.75, 1.1)] {
             let skew = skew(&homes, 50, |word| n(word).min(100.0) * n(word).powf(exponent));
             assert!(skew < most, "{exponent}: {skew}");
         }
-        // And where they have many partitions.
+        // With several partitions per server.
         let (items, documents) = self::items(&words, 1000, 100, 200);
         let parts = balanced(&items, &documents, 200);
-        let servers = balanced(&sums(&items, &parts, &documents, 200), &Documents::default(), 50);
+        let servers =
+            balanced(&bin_items(&items, &parts, &documents, 200), &DocumentCosts::default(), 50);
         let homes: Vec<u32> = parts.iter().map(|&part| servers[part as usize]).collect();
-        // Less where a word has more than a partition's share.
+        // Less even, as some words have more than a partition's share.
         let even = skews(&items, &homes, &documents, 50);
         assert!(even.iter().all(|&skew| skew < 1.25), "{even:?}");
     }
 
     #[test]
-    fn a_word_of_more_than_a_share_is_nearly_alone() {
+    fn a_word_above_the_share_gets_fewer_others() {
         let words = with_a_hot_word();
         let (items, documents) = items(&words, 8000, 300, 30);
         let homes = balanced(&items, &documents, 30);
@@ -226,16 +244,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_costs_what_its_items_do() {
-        let none = Documents::default();
+    fn bins_hold_the_sum_of_their_items() {
+        let none = DocumentCosts::default();
         let items = [4.0, 1.0, 2.0, 3.0].map(Item::fixed);
-        assert_eq!(sums(&items, &[0, 1, 1, 0], &none, 3), [7.0, 3.0, 0.0].map(Item::fixed));
-        // One of four and three of one.
+        assert_eq!(bin_items(&items, &[0, 1, 1, 0], &none, 3), [7.0, 3.0, 0.0].map(Item::fixed));
+        // An item of 4 alone, and three items of 1 together.
         assert_eq!(balanced(&[4.0, 1.0, 1.0, 1.0].map(Item::fixed), &none, 2), [0, 1, 1, 1]);
     }
 
     #[test]
-    fn the_same_words_go_the_same_way() {
+    fn a_known_example_is_stable() {
         let (items, documents) = items(&zipf(300), 100, 4, 7);
         let homes = balanced(&items, &documents, 7);
         assert_eq!(homes[..10], [0, 4, 4, 2, 2, 1, 0, 3, 3, 1], "{:?}", &homes[..10]);
@@ -243,15 +261,15 @@ mod tests {
 
     #[test]
     fn the_heaviest_bins_are_apart() {
-        assert_eq!(spread(&[]), [0; 0]);
-        assert_eq!(spread(&[7, 7, 9, 8]), [3, 1, 0, 2]);
-        // Rank by number: pairs of pairs.
-        let ranks = spread(&[7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(number_evenly(&[]), [0; 0]);
+        assert_eq!(number_evenly(&[7, 7, 9, 8]), [3, 1, 0, 2]);
+        // Ranks by number.
+        let ranks = number_evenly(&[7, 6, 5, 4, 3, 2, 1, 0]);
         assert_eq!(ranks, [0, 4, 6, 2, 3, 7, 5, 1]);
-        // Ten runs of a hundred, of which fifteen bins weigh up to twice as much as the others.
+        // Ten runs of 100 bins; fifteen bins weigh up to twice as much as the others.
         let weights: Vec<u64> = (0..1000).map(|bin| 600 + 600 * (15 - bin.min(15)) / 15).collect();
         let mut runs = [0; 10];
-        for (&number, weight) in spread(&weights).iter().zip(&weights) {
+        for (&number, weight) in number_evenly(&weights).iter().zip(&weights) {
             runs[number as usize / 100] += weight;
         }
         let [least, most] = [runs.iter().min().unwrap(), runs.iter().max().unwrap()];
@@ -264,7 +282,7 @@ mod tests {
             mut weights in prop::collection::vec(0..1000u64, 1..300),
             cuts in (0..300usize, 0..300usize),
         ) {
-            let numbers = spread(&weights);
+            let numbers = number_evenly(&weights);
             let count = weights.len();
             let mut by_number = vec![None; count];
             for (&number, &weight) in numbers.iter().zip(&weights) {

@@ -1,21 +1,23 @@
-//! Words dealt to partitions, and these to servers.
+//! Placement of balanced words: words in partitions, partitions on servers.
 
-use super::costs::{self, Documents, Item};
+use super::costs::{self, DocumentCosts, Item};
 use super::split_rows::{HotWords, SliceMap};
-use super::{Placement, PlacementError, WordStats, Workload, balance, check, grouped};
+use super::{
+    Placement, PlacementError, WordStats, Workload, balance, check_sizes, group_by_partition,
+};
 
 impl Placement {
-    /// [Deals](super::Partitioner::Balanced) words by what they cost, at first and later: in partitions, and these on
-    /// servers. As many partitions as words if there are fewer of these, and some more where words are [hot](super).
-    /// LDA* (section 4.2) has costs of the first epoch only, word by word.
+    /// Places words by [balancing](super::Partitioner::Balanced) their estimated costs at several
+    /// times. There are at most as many partitions as words, and some more if words are
+    /// [hot](super). LDA* (section 4.2) has costs of the first epoch only, one per word.
     ///
     /// # Errors
-    /// [`PlacementError`].
+    /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
     ///
     /// ```
     /// use lda_dist::placement::{Workload, DocumentLengths, Placement, PlacementError, WordStats};
     ///
-    /// // As frequent as each other; the last two in few documents, so that they will have few topics.
+    /// // All are equally frequent; the last two are in few documents, and will have few topics.
     /// let words = WordStats::new(vec![100; 4], vec![90, 90, 9, 9])?;
     /// let workload = Workload { topics: 1000, shards: 10, lengths: DocumentLengths::even(90, 400) };
     /// let placement = Placement::balanced(&words, &workload, 2, 2)?;
@@ -29,71 +31,113 @@ impl Placement {
         partitions: u32,
         servers: u32,
     ) -> Result<Self, PlacementError> {
-        let partitions = check(words.num_words(), partitions, servers)?;
-        let documents = Documents::new(workload, words);
+        let partitions = check_sizes(words.num_words(), partitions, servers)?;
+        let documents = DocumentCosts::new(workload, words);
         let items = costs::of_words(words, workload, &documents, partitions);
         let hot = HotWords::new(&items, &documents, words, workload.topics, partitions);
-        Ok(Self::balance_words(&items, words.tokens(), &documents, partitions, servers, &hot))
+        let words = CostedWords { items: &items, weights: words.tokens(), documents: &documents };
+        Ok(Self::balance_words(&words, partitions, servers, &hot))
     }
 
-    /// To partitions, and these to servers: what is in a partition does not depend on how many servers there are, nor
-    /// does its number. HotWords words come to more than these. Each item has a weight, and any run of partitions its share
-    /// of these.
+    /// Places words in partitions, and these on servers. The words and the number of a partition do
+    /// not depend on the number of servers. Hot words get partitions in addition to `partitions`.
+    /// Any run of partitions has its share of the words' weights.
     pub(super) fn balance_words(
-        items: &[Item],
-        weights: &[u64],
-        documents: &Documents,
+        words: &CostedWords<'_>,
         partitions: u32,
         servers: u32,
         hot: &HotWords,
     ) -> Self {
-        let none = Documents::default();
-        let empty = |bins: u32| vec![Item::default(); bins as usize];
+        let CostedWords { items, weights, documents } = *words;
         let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
         let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
-        let costs = |words: &[u32]| -> Vec<Item> {
+        let items_of = |words: &[u32]| -> Vec<Item> {
             words.iter().map(|&word| items[word as usize]).collect()
         };
-        let mut of_hot = costs(&hot.words);
-        of_hot.iter_mut().for_each(|item| *item = item.all_pulled());
-        let of_others = costs(&others);
-        let hot_homes = balance::balance(&of_hot, &none, &empty(hot.partitions));
-        let homes = balance::balance(&of_others, documents, &empty(partitions));
-        let cut = SliceMap::new(partitions, hot.partitions, hot.slices_on(servers));
-        let spread = |words: &[u32], homes: &[u32], bins: u32| {
+        let hot_items: Vec<Item> =
+            items_of(&hot.words).into_iter().map(|item| item.all_pulled()).collect();
+        let other_items = items_of(&others);
+        let hot_bins = balance::balance(&hot_items, &NO_DOCUMENTS, &empty(hot.partitions));
+        let bins = balance::balance(&other_items, documents, &empty(partitions));
+        let slices = SliceMap::new(partitions, hot.partitions, hot.slices_on(servers));
+        let numbers = |words: &[u32], bins: &[u32], count: u32| {
             let weights = words.iter().map(|&word| weights[word as usize]);
-            balance::spread(&balance::weights(weights, homes, bins)).into_iter()
+            balance::number_evenly(&balance::bin_weights(weights, bins, count)).into_iter()
         };
-        let of_bin: Vec<u32> =
-            spread(&others, &homes, partitions).map(|number| cut.whole(number)).collect();
-        let of_hot_bin: Vec<u32> =
-            spread(&hot.words, &hot_homes, hot.partitions).map(|number| cut.hot(number)).collect();
+        // Partition of each bin: hot and other bins are numbered evenly each, then interleaved.
+        let partition_of: Vec<u32> =
+            numbers(&others, &bins, partitions).map(|number| slices.whole(number)).collect();
+        let hot_partition_of: Vec<u32> =
+            numbers(&hot.words, &hot_bins, hot.partitions).map(|it| slices.hot(it)).collect();
         let mut of_word = vec![0; items.len()];
-        for (&word, &at) in hot.words.iter().zip(&hot_homes) {
-            of_word[word as usize] = of_hot_bin[at as usize];
+        for (&word, &bin) in hot.words.iter().zip(&hot_bins) {
+            of_word[word as usize] = hot_partition_of[bin as usize];
         }
-        for (&word, &at) in others.iter().zip(&homes) {
-            of_word[word as usize] = of_bin[at as usize];
+        for (&word, &bin) in others.iter().zip(&bins) {
+            of_word[word as usize] = partition_of[bin as usize];
         }
-        // Slices take turns on servers, and what is not cut comes to what these have then.
-        let mut of_slice = vec![0; cut.num_slices() as usize];
-        let mut before = empty(servers);
-        let mut turn = (0..servers).cycle();
-        let sums = balance::sums(&of_hot, &hot_homes, &none, hot.partitions);
-        for (&partition, sum) in of_hot_bin.iter().zip(sums) {
-            let part = sum.divided(cut.slices());
-            for (slice, server) in cut.slices_of(partition).zip(&mut turn) {
-                of_slice[slice as usize] = server;
-                before[server as usize].add(&part);
-            }
+        let hot_sums = balance::bin_items(&hot_items, &hot_bins, &NO_DOCUMENTS, hot.partitions);
+        let sums = balance::bin_items(&other_items, &bins, documents, partitions);
+        let of_slice = place_slices(
+            &slices,
+            servers,
+            hot_partition_of.iter().copied().zip(hot_sums),
+            &partition_of,
+            &sums,
+        );
+        let (grouped, starts) = group_by_partition(of_word, partitions + hot.partitions);
+        Self {
+            grouped: Some(grouped),
+            starts,
+            servers: of_slice,
+            num_servers: servers,
+            cut: slices,
         }
-        let sums = balance::sums(&of_others, &homes, documents, partitions);
-        for (&partition, server) in of_bin.iter().zip(balance::balance(&sums, &none, &before)) {
-            of_slice[partition as usize] = server;
-        }
-        let (grouped, starts) = grouped(of_word, partitions + hot.partitions);
-        Self { grouped: Some(grouped), starts, servers: of_slice, num_servers: servers, cut }
     }
+}
+
+/// Words to place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CostedWords<'a> {
+    /// Costs of each word.
+    pub items: &'a [Item],
+    /// Weight of each word: any run of partitions has its share of these.
+    pub weights: &'a [u64],
+    /// Costs of the documents that are pushed.
+    pub documents: &'a DocumentCosts,
+}
+
+/// Documents that cost nothing: bins whose items include their documents.
+const NO_DOCUMENTS: DocumentCosts = DocumentCosts::NONE;
+
+fn empty(bins: u32) -> Vec<Item> {
+    vec![Item::default(); bins as usize]
+}
+
+/// Server of each slice. The slices of hot partitions go round the servers; the other partitions
+/// are balanced on top of what the servers have then. `hot` has the number and the content of each
+/// hot partition; `others` and `sums` those of the other partitions.
+fn place_slices(
+    slices: &SliceMap,
+    servers: u32,
+    hot: impl Iterator<Item = (u32, Item)>,
+    others: &[u32],
+    sums: &[Item],
+) -> Vec<u32> {
+    let mut of_slice = vec![0; slices.num_slices() as usize];
+    let mut before = empty(servers);
+    let mut turn = (0..servers).cycle();
+    for (partition, sum) in hot {
+        let part = sum.divided(slices.slices());
+        for (slice, server) in slices.slices_of(partition).zip(&mut turn) {
+            of_slice[slice as usize] = server;
+            before[server as usize].add(&part);
+        }
+    }
+    for (&partition, server) in others.iter().zip(balance::balance(sums, &NO_DOCUMENTS, &before)) {
+        of_slice[partition as usize] = server;
+    }
+    of_slice
 }
 
 #[cfg(test)]
@@ -108,7 +152,7 @@ mod tests {
         DocumentLengths::even(documents, words.tokens().iter().sum())
     }
 
-    /// Each token in a document of its own.
+    /// Zipf frequencies; each token is in a document of its own.
     fn zipf(words: u64, shift: u64) -> WordStats {
         let tokens: Vec<u64> = (1..=words).map(|rank| 1 + 2_000_000 / (rank + shift)).collect();
         WordStats::new(tokens.clone(), tokens).unwrap()
@@ -136,7 +180,7 @@ mod tests {
             end = topics.end;
         }
         assert_eq!(end, 8000);
-        // Which words are together does not depend on the servers.
+        // The words of a partition do not depend on the number of servers.
         for servers in [1, 7] {
             let other = place(servers);
             assert!((0..=20_000).all(|word| other.partition(word) == placement.partition(word)));
@@ -146,7 +190,7 @@ mod tests {
             numbers.sort_unstable();
             assert!(numbers.into_iter().eq(0..other.num_slices() as u16));
         }
-        // Nor are there any where topics are few.
+        // With few topics no row is split.
         let few = Workload { topics: 500, ..workload };
         let few = Placement::balanced(&words, &few, 30, 30).unwrap();
         assert_eq!((few.num_partitions(), few.num_slices()), (30, 30));
@@ -159,7 +203,7 @@ mod tests {
         let placement = Placement::balanced(&words, &workload, 100, 100).unwrap();
         let all = words.tokens().iter().sum::<u64>() as f64;
         let count = placement.num_partitions() as u32;
-        assert!(count > 100, "some are of hot words");
+        assert!(count > 100, "some partitions are of hot words");
         let share = |from: u32, to: u32| {
             let run = (from..to).flat_map(|partition| placement.words(partition));
             let tokens: u64 = run.map(|word| words.tokens()[word as usize]).sum();
@@ -173,20 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn who_has_slices_has_less_of_the_others() {
-        // The first would be pushed for nothing, and is pulled as it is hot.
+    fn servers_with_slices_get_fewer_other_words() {
+        // Word 0 costs nothing if it is pushed, but as it is hot it is pulled.
         let mut items = [Item::of_bytes(10.0, 10.0); 7];
         items[0] = Item::of_bytes(0.0, 30.0);
         let hot = HotWords { words: vec![0], partitions: 1, slices: 2 };
-        let placement =
-            Placement::balance_words(&items, &[1; 7], &Documents::default(), 6, 3, &hot);
+        let placement = Placement::balance_words(
+            &CostedWords { items: &items, weights: &[1; 7], documents: &NO_DOCUMENTS },
+            6,
+            3,
+            &hot,
+        );
         let count = |server| placement.slices_on(server, 600).filter(|it| it.words != [0]).count();
-        assert_eq!(count(2), 3, "15 on each of the first two, and 30 a server");
+        assert_eq!(count(2), 3, "15 on each of servers 0 and 1, and 30 per server");
     }
 
     #[test]
     fn a_word_that_can_be_placed_is_not_hot() {
-        // The first has 0.6 % of all tokens.
+        // Word 0 has 0.6 % of all tokens.
         let words = zipf(50_000, 20);
         let workload = Workload { topics: 1000, shards: 100, lengths: even(200_000, &words) };
         let placement = Placement::balanced(&words, &workload, 100, 100).unwrap();

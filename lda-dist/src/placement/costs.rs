@@ -1,81 +1,88 @@
-//! What words cost the partition that they come to, before anything is known of their topics.
+//! Estimated costs of words for their partition, before anything is known of their topics.
 //!
-//! A word's row goes to every shard that pulls it. A word that is pushed costs its tokens, and the rows of its
-//! documents, which are sent to a partition once for all of its words: so many words that are pushed cost less than
-//! each alone, and what a partition costs is no sum over words. A [`Load`] is therefore counted up, and then reckoned.
+//! The row of a word is sent to every shard that pulls it. A word that is pushed costs its tokens,
+//! and the rows of its documents, which are sent to a partition once for all of its words. Many
+//! pushed words together therefore cost less than the sum of each alone, and the cost of a
+//! partition is not a sum over words: a [`Load`] adds up what its words bring, and computes the
+//! cost from that.
 //!
-//! What a word costs changes while topics are found. At first its row has as many topics as tokens, or all K; later it
-//! has few, and the fewer the more its tokens are crowded into few documents, and documents' rows are shorter too. So
-//! there are several **kinds** of cost, each right at another time or for something else than bytes. With n tokens in d
-//! of all D documents, in s = min(n, P) of P shards:
+//! Costs change while topics are found. At first a word's row has as many topics as the word has
+//! tokens, or all K; later it has few, and the fewer the more its tokens are concentrated in few
+//! documents, and the rows of documents are shorter too. There are therefore several **kinds** of
+//! cost, each of which is right at another time or for something other than bytes. For a word with
+//! n tokens in d of all D documents, in s = min(n, P) of P shards:
 //!
-//! | kind | of a word that is pulled | pushed |
+//! | kind | word that is pulled | word that is pushed |
 //! |---|---|---|
-//! | bytes at first | s rows of min(n, K) entries, 2 n gained | rows of d documents, n tokens |
-//! | bytes when documents' rows are shorter | s rows of min(n, K) entries, 2 n gained | shorter rows of d documents, n tokens |
-//! | what a server samples | 0 | n |
-//! | rows at first, were all pulled | s min(n, K) | the same |
+//! | bytes at first | s rows of min(n, K) entries, 2 n changes | rows of d documents, n tokens |
+//! | bytes when documents' rows are shorter | s rows of min(n, K) entries, 2 n changes | shorter rows of d documents, n tokens |
+//! | tokens that a server samples | 0 | n |
+//! | rows at first, if all were pulled | s min(n, K) | the same |
 //! | rows later | s √n · d/n | the same |
 //! | rows later still | s n^¾ (d/n)² | the same |
-//! | rows where tokens are crowded | s n^¾ (d/n)³ | the same |
-//! | what each word takes | s | s |
+//! | rows where tokens are concentrated | s n^¾ (d/n)³ | the same |
+//! | fixed cost per word | s | s |
 //!
-//! Whether words are pushed at all is not asked: both modes are to be compared with the same words in each partition.
+//! Kinds of rows ignore whether words are pushed at all: both modes are to be compared with the
+//! same words in each partition.
 //!
-//! Rows later are fitted to reddit after 10 to 30 epochs, K = 1,000 (bytes of the 1,000 most frequent words go with
-//! n^0.75 (d/n)^3.3 after 20, with an error of a quarter). DocumentLengths of entries are fitted to [what is
-//! written](crate::wire) of topics at random, K = 1,000 and 8,000. Words are pushed as on reddit, K = 8,000, 300
-//! shards: in the first epoch half of the tokens of a word with 8,000 to 11,000 are, in the second of one with twice as
-//! many.
+//! The later rows are fitted to reddit after 10 to 30 epochs, K = 1,000 (the bytes of the 1,000
+//! most frequent words go with n^0.75 (d/n)^3.3 after 20 epochs, with an error of a quarter).
+//! Lengths of entries are fitted to the [encoding](crate::wire) of random topics with K = 1,000 and
+//! 8,000. Which words are pushed is fitted to reddit with K = 8,000 and 300 shards: in the first
+//! epoch, half of the tokens of a word with 8,000 to 11,000 tokens are pushed, in the second epoch
+//! half of one with twice as many.
 //!
-//! Documents count as if all had the same length, which is the root of the mean square. The mean is too short, as of
-//! long documents more words are pushed; that of tokens' documents is too long, as rows of long documents are dear and
-//! words are pulled for them. On reddit with 300 shards rows of documents that were pushed have 59 entries in the mean;
-//! the root is 53, the mean 19, that of tokens' documents 147.
+//! Documents count as if all had the same length, the root of the mean square. The mean length is
+//! too short, because more words of long documents are pushed. The mean over tokens is too long,
+//! because rows of long documents are expensive and words are pulled because of them. On reddit
+//! with 300 shards, rows of pushed documents have 59 entries on average; the root of the mean
+//! square is 53, the mean 19, and the mean over tokens 147.
 //!
-//! Numbers are of 64 bits, with sums, products, quotients and roots, which IEEE 754 rounds the same way everywhere: all
-//! nodes come to the same.
+//! Numbers are `f64`, and the operations are sums, products, quotients and roots, which IEEE 754
+//! rounds alike everywhere: all nodes compute the same placement.
 
 use super::{DocumentLengths, WordStats, Workload};
 
-/// Kinds of which costs of pushed words are no sums: bytes at first, and when documents' rows are shorter.
+/// Number of times at which bytes are estimated: at first, and when documents' rows are shorter.
+/// These are the first kinds, and the only ones that are not sums over pushed words.
 const TIMES: usize = 2;
-/// What is left of documents' rows by then.
+/// Length of documents' rows at these times, relative to the first.
 const DOCUMENTS_LATER: [f64; TIMES] = [1.0, 0.65];
-/// Kinds of cost.
+/// Number of kinds of cost.
 pub(super) const KINDS: usize = TIMES + 6;
-/// What a server samples, in the last of these.
+/// Index of the kind that counts the tokens sampled by a server.
 const SAMPLED: usize = TIMES;
-/// Kinds that are of rows.
+/// Indices of the kinds that count row entries.
 const ROWS: std::ops::Range<usize> = SAMPLED + 1..KINDS - 1;
-/// Of each kind a number.
+/// A cost of each kind.
 pub(super) type Costs = [f64; KINDS];
-/// Bytes of a pushed token besides its document's row, there and back.
+/// Bytes of a pushed token, request and reply, without its document's row.
 const TOKEN: f64 = 3.7;
-/// Bytes of a word in a request, and of a row besides its entries.
+/// Bytes of a word in a request and of its row, without the row's entries.
 const WORD: f64 = 1.5;
-/// How much more than its share a pushed word bears of its documents' rows: when others are pulled their shares are
-/// left to it.
+/// Factor on a pushed word's share of its documents' rows: the shares of words that are pulled fall
+/// on those that are pushed.
 const BORNE: f64 = 1.15;
 
-/// What a word brings to a partition, or a partition to a server.
+/// Contribution of a word to its partition, or of a partition to its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Item {
-    /// What does not depend on what else is there.
+    /// Costs that do not depend on the other items.
     fixed: Costs,
-    /// Documents of which tokens are pushed, at each time, word by word.
+    /// Pushed (word, document) pairs at each time.
     pushed: [f64; TIMES],
-    /// Bytes at first, were nothing pushed.
+    /// Bytes at first if nothing is pushed.
     pulled: f64,
 }
 
 impl Item {
-    /// What costs so much in every way.
+    /// An item with the same cost of every kind.
     pub(super) fn fixed(cost: f64) -> Self {
         Self { fixed: [cost; KINDS], pulled: cost, ..Self::default() }
     }
 
-    /// What costs so many bytes, or so many if all were pulled, and nothing else.
+    /// An item that costs bytes only: `cost`, or `pulled` if nothing is pushed.
     #[cfg(test)]
     pub(super) fn of_bytes(cost: f64, pulled: f64) -> Self {
         let mut item = Self { pulled, ..Self::default() };
@@ -83,8 +90,9 @@ impl Item {
         item
     }
 
-    /// Whether it is too much for one of those that have so much in the mean: so far as it is pulled, in any way that
-    /// bytes are reckoned, it is more than these parts of that, or more is sampled of it than one has.
+    /// Whether the item is too much for a partition with `mean` load: the bytes of its pulled part,
+    /// at any time, exceed the share `of_bytes`; or it is always pulled and its rows, at any time,
+    /// exceed the share `of_rows`; or a server samples more tokens of it than of a mean partition.
     pub(super) fn is_too_much(&self, mean: &Costs, of_bytes: f64, of_rows: f64) -> bool {
         let is_more = |kind: usize, part: f64| self.fixed[kind] > mean[kind] * part;
         let is_all_pulled = self.pushed[0] == 0.0;
@@ -93,21 +101,21 @@ impl Item {
             || self.fixed[SAMPLED] > mean[SAMPLED]
     }
 
-    /// With nothing pushed.
+    /// The same item with nothing pushed.
     pub(super) fn all_pulled(mut self) -> Self {
         self.fixed[..TIMES].fill(self.pulled);
         self.fixed[SAMPLED] = 0.0;
         Self { pushed: [0.0; TIMES], ..self }
     }
 
-    /// As much more.
+    /// Adds another item.
     pub(super) fn add(&mut self, more: &Self) {
         self.fixed.iter_mut().zip(more.fixed).for_each(|(sum, it)| *sum += it);
         self.pushed.iter_mut().zip(more.pushed).for_each(|(sum, it)| *sum += it);
         self.pulled += more.pulled;
     }
 
-    /// One of so many, if all had as much.
+    /// One of `by` equal parts of the item.
     pub(super) fn divided(mut self, by: u32) -> Self {
         self.fixed.iter_mut().for_each(|it| *it /= f64::from(by));
         self.pushed.iter_mut().for_each(|it| *it /= f64::from(by));
@@ -115,7 +123,7 @@ impl Item {
         self
     }
 
-    /// Its costs, if each document that is sent costs as much.
+    /// Costs of the item, given the bytes of a pushed (word, document) pair at each time.
     pub(super) fn costs(&self, document: &[f64; TIMES]) -> Costs {
         let mut costs = self.fixed;
         (0..TIMES).for_each(|time| costs[time] += self.pushed[time] * document[time]);
@@ -123,15 +131,15 @@ impl Item {
     }
 }
 
-/// What each word brings to one of so many partitions.
+/// Item of each word, for a placement on `partitions` partitions.
 pub(super) fn of_words(
     words: &WordStats,
     workload: &Workload,
-    documents: &Documents,
+    documents: &DocumentCosts,
     partitions: u32,
 ) -> Vec<Item> {
     let (topics, shards) = (f64::from(workload.topics), f64::from(workload.shards));
-    // As if all words were pushed.
+    // Bytes per pair in a mean partition if all words were pushed.
     let pairs: f64 = words.documents().iter().map(|&pairs| pairs as f64).sum();
     let share = pairs / f64::from(partitions);
     let document: [f64; TIMES] = std::array::from_fn(|time| documents.sent(share, time) / share);
@@ -163,25 +171,28 @@ pub(super) fn of_words(
     words.tokens().iter().zip(words.documents()).map(of_word).collect()
 }
 
-/// How much of a word's tokens are pushed that would cost so many times as much if it were pulled. Shards differ by how
-/// many of its tokens they have, in documents of what lengths, and what else they push of these.
+/// Share of a word's tokens that are pushed, given the ratio of its pulled to its pushed cost. It
+/// rises gradually, because shards differ in how many tokens of the word they have, how long those
+/// documents are and what else they push of them.
 fn pushed_share(ratio: f64) -> f64 {
     ((ratio - 0.55) / 1.2).clamp(0.0, 1.0)
 }
 
-/// A word's documents are not as if at random: no two are the same. If it has this part of all, as many times as many
-/// at random were as many different ones: −ln(1 − u) over u, or nearly.
+/// Correction for the documents of a word being distinct. A word that is in a share u of all
+/// documents covers as many as −ln(1 − u)/u times its documents drawn at random; this is a rational
+/// approximation of that factor.
 fn apart(part: f64) -> f64 {
     let u = part.min(1.0);
     (6.0 - u) / (6.0 - 4.0 * u)
 }
 
-/// About how many bytes an entry of a row takes: of one topic of so many, with so many tokens.
+/// Approximate bytes of a row entry, given its count and the mean gap between the row's topics.
 fn entry(tokens: f64, gap: f64) -> f64 {
     0.13 * log2(1.0 + tokens) + 0.15 * log2(1.0 + gap) + 0.02
 }
 
-/// Nearly the logarithm: straight between powers of two. Of 1 and more.
+/// Approximate logarithm of x ≥ 1: exact at powers of two, linear in between. Unlike the logarithm
+/// of a math library it is the same on every machine.
 fn log2(x: f64) -> f64 {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = x.to_bits();
@@ -189,19 +200,23 @@ fn log2(x: f64) -> f64 {
     (bits >> FRACTION) as f64 - 1023.0 + fraction
 }
 
-/// The documents, as far as they are sent.
+/// Cost of sending the rows of documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Documents {
+pub(super) struct DocumentCosts {
     /// Entries of all documents' rows at first.
     entries: f64,
-    /// Bytes of one.
+    /// Bytes per entry.
     entry: f64,
-    /// What of a document's entries one is, for one that is sent of a word of it: as if all were as long as the root of
-    /// their mean square.
+    /// Pairs per document that a single (word, document) pair stands for: the length of a document,
+    /// taken as the root of the mean square, over all pairs.
     reach: f64,
 }
 
-impl Documents {
+impl DocumentCosts {
+    /// Documents that cost nothing.
+    pub(super) const NONE: Self = Self { entries: 0.0, entry: 0.0, reach: 0.0 };
+
+    /// Costs of the documents of a corpus with these words.
     pub(super) fn new(workload: &Workload, words: &WordStats) -> Self {
         let tokens: f64 = words.tokens().iter().map(|&tokens| tokens as f64).sum();
         let DocumentLengths { documents, squares } = workload.lengths;
@@ -211,10 +226,11 @@ impl Documents {
         Self { entries: tokens, entry: entry(1.0, gap), reach: length / pairs.max(1.0) }
     }
 
-    /// Bytes of documents' rows that go to a partition for which so many documents are sent, word by word. Words lie in
-    /// documents as if at random: with x a document, e^-x of them have none, or nearly (1 + x/8)^-8.
-    fn sent(&self, documents: f64, time: usize) -> f64 {
-        let base = 1.0 + documents * self.reach / 8.0;
+    /// Bytes of documents' rows that are sent to a partition with `pairs` pushed (word, document)
+    /// pairs. Words are assumed to lie in documents at random: with x pairs per document, a share
+    /// e^-x of the documents has none, approximated by (1 + x/8)^-8.
+    fn sent(&self, pairs: f64, time: usize) -> f64 {
+        let base = 1.0 + pairs * self.reach / 8.0;
         let square = base * base;
         let fourth = square * square;
         let entries = self.entries * DOCUMENTS_LATER[time] * (1.0 - 1.0 / (fourth * fourth));
@@ -222,42 +238,43 @@ impl Documents {
     }
 }
 
-/// What is in a partition, or on a server.
+/// Sum of the items in a partition or on a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     sum: Item,
-    /// Items.
+    /// Number of items.
     pub(super) count: u32,
 }
 
 impl Load {
+    /// Adds an item.
     pub(super) fn add(&mut self, item: &Item) {
         self.sum.add(item);
         self.count += 1;
     }
 
-    /// One of so many, if all had as much.
+    /// One of `by` equal parts of the load.
     pub(super) fn divided(self, by: u32) -> Self {
         Self { sum: self.sum.divided(by), ..self }
     }
 
-    /// What it comes to.
-    pub(super) fn costs(&self, documents: &Documents) -> Costs {
+    /// Cost of each kind. Not additive: documents shared by several items are sent once.
+    pub(super) fn costs(&self, documents: &DocumentCosts) -> Costs {
         let mut costs = self.sum.fixed;
         (0..TIMES).for_each(|time| costs[time] += documents.sent(self.sum.pushed[time], time));
         costs
     }
 
-    /// What a document costs that is sent to it.
-    pub(super) fn document(&self, documents: &Documents) -> [f64; TIMES] {
+    /// Bytes per pushed (word, document) pair of this load, at each time.
+    pub(super) fn document(&self, documents: &DocumentCosts) -> [f64; TIMES] {
         std::array::from_fn(|time| {
             let pushed = self.sum.pushed[time];
             if pushed > 0.0 { documents.sent(pushed, time) / pushed } else { 0.0 }
         })
     }
 
-    /// As one item.
-    pub(super) fn whole(&self, documents: &Documents) -> Item {
+    /// The load as one item with fixed costs.
+    pub(super) fn whole(&self, documents: &DocumentCosts) -> Item {
         Item { fixed: self.costs(documents), pulled: self.sum.pulled, ..Item::default() }
     }
 }
@@ -273,12 +290,13 @@ mod tests {
     #[test]
     fn frequent_words_are_pulled_and_others_pushed() {
         let words = WordStats::new(vec![80_000, 50, 0], vec![40_000, 25, 0]).unwrap();
-        let documents = Documents::new(&DEMAND, &words);
+        let documents = DocumentCosts::new(&DEMAND, &words);
         let items = of_words(&words, &DEMAND, &documents, 2);
         let sent = 25.0 * apart(25.0 / 40_000.0);
         assert_eq!((items[0].pushed, items[1].pushed), ([0.0; 2], [sent; 2]));
         assert_eq!(items[2], Item::default());
-        // All 100 topics to each of 100 shards, 800 tokens a topic; all have moved, from one topic to another.
+        // A row of all 100 topics to each of 100 shards, 800 tokens per topic; all tokens change
+        // topic.
         let row = 100.0 * (WORD + 100.0 * entry(800.0, 1.0)) + 160_000.0 * entry(1.0, 1.0);
         assert_eq!(items[0].fixed[..TIMES], [row; 2]);
         assert_eq!((items[0].fixed[TIMES], items[0].fixed[KINDS - 1]), (0.0, 100.0));
@@ -288,7 +306,7 @@ mod tests {
         let bytes = 50.0 * TOKEN;
         assert_eq!(items[1].fixed[..ROWS.start], [bytes, bytes, 50.0]);
         assert_eq!((&items[1].fixed[ROWS], items[1].fixed[KINDS - 1]), (&rows[..], 50.0));
-        // Were it pulled: 50 rows of as many entries, and what they gained.
+        // If it is pulled: 50 rows of 50 entries, and 100 changes.
         let row = WORD + 50.0 * entry(1.0, 2.0);
         assert_eq!(items[1].pulled, 50.0 * row + 100.0 * entry(1.0, 50.0));
         let pulled = items[1].all_pulled();
@@ -297,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn some_shards_pull_what_costs_about_as_much() {
+    fn words_near_equal_costs_are_partly_pushed() {
         assert_eq!(
             [0.3, 0.55, 1.15, 1.75, 9.0].map(pushed_share).map(|it| (it * 4.0).round() / 4.0),
             [0.0, 0.0, 0.5, 1.0, 1.0]
@@ -310,10 +328,10 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_sent_once() {
-        // A thousand of fifty entries.
-        let documents = Documents { entries: 50_000.0, entry: 2.0, reach: 1e-3 };
-        // Nearly each of another word is another.
+    fn a_document_is_sent_once_per_partition() {
+        // 1,000 documents of 50 entries.
+        let documents = DocumentCosts { entries: 50_000.0, entry: 2.0, reach: 1e-3 };
+        // Few pairs are nearly all of different documents.
         let few = documents.sent(10.0, 0);
         assert!((0.99 * 1000.0..1000.0).contains(&few), "{few}");
         let many = documents.sent(10_000.0, 0);
@@ -334,25 +352,25 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_as_long_as_the_root_of_their_mean_square() {
+    fn the_length_of_documents_is_the_root_of_the_mean_square() {
         let words = WordStats::new(vec![600, 400], vec![100, 100]).unwrap();
-        let of = |lengths| Documents::new(&Workload { topics: 80, shards: 4, lengths }, &words);
+        let of = |lengths| DocumentCosts::new(&Workload { topics: 80, shards: 4, lengths }, &words);
         let even = of(DocumentLengths::even(100, 1000));
         assert_eq!(
             even,
-            Documents { entries: 1000.0, entry: entry(1.0, 8.0), reach: 10.0 / 200.0 }
+            DocumentCosts { entries: 1000.0, entry: entry(1.0, 8.0), reach: 10.0 / 200.0 }
         );
-        // Three of ten tokens and one of seventy.
+        // 75 documents of 10 tokens and 25 of 70.
         let squares = 25 * (3 * 100 + 70 * 70);
         let skewed = of(DocumentLengths { documents: 100, squares });
         let root = 1300f64.sqrt();
         assert_eq!((skewed.reach, skewed.entry), (root / 200.0, entry(1.0, 80.0 / root)));
-        // Without any document they are of a token.
+        // Without documents the length is 1.
         assert_eq!(of(DocumentLengths::default()).reach, 1.0 / 200.0);
     }
 
     #[test]
-    fn entries_are_as_long_as_they_are_written() {
+    fn estimated_entry_lengths_match_the_encoding() {
         let mut x = 9u64;
         let mut topic = |topics: u32| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -374,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithms_are_near() {
+    fn the_approximate_logarithm_is_close() {
         for x in [1.0, 1.5, 2.0, 3.7, 1e6, 1e300] {
             let (near, exact) = (log2(x), f64::log2(x));
             assert!((exact - 0.09..=exact + 1e-9).contains(&near), "{x}: {near} for {exact}");

@@ -1,7 +1,8 @@
-//! How long documents are.
+//! Lengths of documents.
 
-/// How many documents there are, and how long, in tokens: what is known of them before anything is of their topics.
-/// LDA* (section 4.2) has the mean length alone; squares are ours, as a long document is sent for each of its words.
+/// Number of documents and their lengths in tokens, known before their topics are. LDA* (section
+/// 4.2) uses only the mean length. The squares are an addition: a long document is sent for each of
+/// its words.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -13,14 +14,14 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentLengths {
-    /// Documents D.
+    /// Number of documents D.
     pub documents: u64,
-    /// Squares of documents' tokens, summed.
+    /// Sum over the documents of the square of their length in tokens; saturates at 2^64 − 1.
     pub squares: u64,
 }
 
 impl DocumentLengths {
-    /// Of a corpus.
+    /// Lengths of a corpus's documents.
     pub fn of(corpus: &lda_core::Corpus) -> Self {
         let mut lengths = Self::default();
         for tokens in (0..corpus.num_documents()).map(|d| corpus.doc_length(d)) {
@@ -29,13 +30,13 @@ impl DocumentLengths {
         lengths
     }
 
-    /// Of so many documents, all of the same length, with so many tokens together.
+    /// Lengths of documents that are all equally long, given the total number of tokens.
     pub fn even(documents: u64, tokens: u64) -> Self {
         let squares = u128::from(tokens) * u128::from(tokens) / u128::from(documents.max(1));
         Self { documents, squares: squares.try_into().unwrap_or(u64::MAX) }
     }
 
-    /// These and others; as many as there are numbers, at most.
+    /// Adds the lengths of other documents, saturating.
     pub fn add(&mut self, more: Self) {
         self.documents = self.documents.saturating_add(more.documents);
         self.squares = self.squares.saturating_add(more.squares);
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_of_one_length() {
+    fn equal_lengths_and_sums_saturate() {
         let mut all = DocumentLengths::even(3, 12);
         assert_eq!(all, DocumentLengths { documents: 3, squares: 48 });
         assert_eq!(DocumentLengths::even(0, 0), DocumentLengths::default());

@@ -1,39 +1,43 @@
-//! Which server has which words.
+//! Placement: which server stores which words.
 //!
-//! Words are cut into **partitions**, which are what is pulled, sampled and brought up to date at a time, and each
-//! partition lies on one server, but for those of hot words (below). LDA* (section 4.2) takes two steps, for rows of a
-//! few frequent words cost more than those of all others: partitions are ranges of words of about equal cost, so of
-//! unequal width, and each goes to the server that has least so far. Many ranges balance servers, and many partitions
-//! are dear: a document is pushed once a partition. So ranges of one server can be [joined](Placement::merged) to fewer
-//! partitions.
+//! Words are grouped into **partitions**, the unit in which rows are pulled, sampled and updated.
+//! Each partition lies on one server, except those of hot words (below). LDA* (section 4.2) takes
+//! two steps, because the rows of a few frequent words cost more than those of all others: ranges
+//! of words of about equal cost, so of unequal width, become partitions, and each goes to the
+//! server with the least load so far. Many ranges balance the servers, but many partitions are
+//! expensive, as a document is pushed once per partition. Ranges on one server can therefore be
+//! [merged](Placement::merged) into fewer partitions.
 //!
-//! But what costs as much at first does not later, when rows have become short, and those of some words much shorter
-//! than others'. So words are [dealt](Partitioner::Balanced) one by one unless something else is asked for, by costs of
-//! several times: on reddit with K = 1,000, 100 shards and 100 servers the heaviest server has at most 6.5 % more than
-//! the mean by bytes in any of 30 epochs, where 3,000 ranges come to 15.5 %; with K = 8,000 and 300 servers, of 200
-//! words each, 8.4 %. Hashing and equal ranges are here to be compared with.
+//! Words that cost the same at first do not cost the same later, when rows have become short, some
+//! much shorter than others. The default is therefore to [balance](Partitioner::Balanced) single
+//! words by their costs at several times: on reddit with K = 1,000, 100 shards and 100 servers, the
+//! heaviest server has at most 6.5 % more than the mean by bytes in any of 30 epochs, against 15.5
+//! % with 3,000 ranges; with K = 8,000 and 300 servers, of 200 words each, 8.4 %. Hashing and
+//! ranges of equally many words exist for comparison.
 //!
-//! A word whose row alone is a good part of what a server should have is **hot** where words are dealt: no place that
-//! it could be given is even, as a pulled row costs its server bytes and hardly any time. So the hot words have
-//! partitions of their own, whose rows are cut by topic in **slices** that lie on different servers. Who samples such a
-//! partition pulls from all of these, and nothing is pushed to it. All other partitions have one slice, of all topics,
-//! which has the partition's number; and so has the first of several.
+//! With balanced words, a word whose row alone is a good part of a server's share is **hot**: no
+//! place for it is balanced, because a pulled row costs its server bytes and hardly any time. Hot
+//! words have partitions of their own, whose rows are split by topic into **slices** on different
+//! servers. A worker that samples such a partition pulls all of its slices; nothing is pushed to it
+//! for sampling. Every other partition has one slice, of all topics, with the number of the
+//! partition; the first slice of a split partition has its partition's number too.
 //!
-//! A shard has a run of partitions in a round, and rounds last as long as the heaviest run. So partitions of dealt words
-//! have numbers of which any run has about its share of the tokens, hot words and others.
+//! A shard samples a run of consecutive partitions in each round, and a round lasts as long as its
+//! heaviest run. Balanced partitions are therefore numbered so that any run has about its share of
+//! the tokens, of hot words and of others.
 //!
-//! | by | a partition is | servers differ by | when one server more comes |
+//! | partitioner | a partition is | imbalance of the servers | when a server is added |
 //! |---|---|---|---|
-//! | [`Partitioner::Balanced`] | some frequent, some less frequent and some rare words | a few words' rows | all is placed anew |
-//! | [`Partitioner::SkewAware`] | a range of words of about equal cost | one partition's cost | all is placed anew |
-//! | [`Partitioner::Range`] | a range of equally many words | what frequent words bring together | all is placed anew |
-//! | [`Partitioner::Hash`] | words of all kinds | the frequent words that meet | all is placed anew |
-//! | [`Partitioner::Rendezvous`] | words of all kinds | the frequent words that meet | only what it gets moves (Yahoo!LDA, section 3.2) |
+//! | [`Partitioner::Balanced`] | some frequent, some less frequent and some rare words | a few words' rows | everything moves |
+//! | [`Partitioner::SkewAware`] | a range of words of about equal cost | the cost of one partition | everything moves |
+//! | [`Partitioner::Range`] | a range of equally many words | how frequent words cluster | everything moves |
+//! | [`Partitioner::Hash`] | words of all kinds | which frequent words share a hash | everything moves |
+//! | [`Partitioner::Rendezvous`] | words of all kinds | which frequent words share a hash | only what the new server gets (Yahoo!LDA, section 3.2) |
 //!
 //! ```
 //! use lda_dist::placement::{Partitioner, Placement, PlacementError};
 //!
-//! // One word costs as much as all others together.
+//! // Word 0 costs as much as all others together.
 //! let costs = [8, 1, 1, 1, 1, 1, 1, 1, 1];
 //! let placement = Placement::new(Partitioner::SkewAware, &costs, 4, 2)?;
 //! assert_eq!(placement.loads(&costs), [8, 8]);
@@ -56,147 +60,152 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use costs::{Documents, Item};
-use hashed::{first_of, mix};
+use balanced::CostedWords;
+use costs::{DocumentCosts, Item};
+use hashed::{mix, rendezvous};
 pub use lengths::DocumentLengths;
-use ranges::{costliest_first, equal_costs, least_first, loads_of, total};
+use ranges::{costliest_first, equal_costs, loads_of, place_greedily, total};
 use split_rows::{HotWords, SliceMap};
 pub use word_stats::WordStats;
 
-/// How words find their servers.
+/// Rule that assigns words to partitions and partitions to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Partitioner {
-    /// One by one, so that each server has its share of frequent, of less frequent and of rare words, however their
-    /// rows come to shrink.
+    /// Balances single words by several kinds of cost, so that every server has its share of
+    /// frequent, less frequent and rare words, however their rows shrink later.
     Balanced,
-    /// Ranges of about equal cost, each to the server that has least.
+    /// Ranges of about equal cost, each placed on the server with the least load (LDA*).
     SkewAware,
-    /// Ranges of equally many words, in turn.
+    /// Ranges of equally many words, on the servers in turn.
     Range,
-    /// Words and partitions by a hash.
+    /// Words by a hash, partitions on the servers in turn.
     Hash,
-    /// Words by a hash; each partition to the server that is first for it.
+    /// Words by a hash, partitions by rendezvous hashing over the servers.
     Rendezvous,
 }
 
-/// What decides, beside [how often words occur](WordStats), what workers will ask of servers.
+/// Sizes that determine, together with the [word frequencies](WordStats), what workers request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Topics K.
+    /// Number of topics K.
     pub topics: u32,
-    /// Shards of the documents, P.
+    /// Number of shards of the documents, P.
     pub shards: u32,
-    /// Documents, in all shards.
+    /// Lengths of the documents of all shards.
     pub lengths: DocumentLengths,
 }
 
-/// What a word costs before anything is known of its topics (LDA*, section 4.2): the lesser of pulling its row to every
-/// data partition that has it, and of pushing a row of the document with each token.
+/// Cost of a word before its topics are known (LDA*, section 4.2), in row entries: the lower of
+/// pulling its row to every shard that has it, and of pushing a document's row with each token.
 ///
-/// `tokens` are the word's, `topics` K, `data_partitions` P, and `document` the mean of documents' tokens.
+/// `tokens` are those of the word, `topics` is K, `data_partitions` P, and `document` the mean
+/// length of a document in tokens.
 pub fn estimated_cost(tokens: u64, topics: u32, data_partitions: u32, document: u64) -> u64 {
     let pulled = tokens.min(u64::from(topics)).saturating_mul(tokens.min(data_partitions.into()));
     pulled.min(tokens.saturating_mul(document))
 }
 
-/// Why words cannot be placed.
+/// Error of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// Too few words.
-    #[error("{words} words for {servers} servers: give at most a server a word")]
+    /// There are fewer words than servers.
+    #[error("{words} words for {servers} servers: use at most {words} servers")]
     Words {
-        /// Words.
+        /// Number of words.
         words: usize,
-        /// Servers.
+        /// Number of servers.
         servers: u32,
     },
-    /// Too few partitions.
+    /// There are fewer partitions than servers.
     #[error(
-        "{partitions} partitions for {servers} servers: give each one at least, some to balance them"
+        "{partitions} partitions for {servers} servers: use at least one per server, several to \
+         balance them"
     )]
     Partitions {
-        /// Partitions.
+        /// Number of partitions.
         partitions: u32,
-        /// Servers.
+        /// Number of servers.
         servers: u32,
     },
-    /// Nobody to have the words.
-    #[error("no servers: give one at least")]
+    /// There are no servers.
+    #[error("0 servers: use at least 1")]
     Servers,
-    /// A word that cannot occur so often, or in so many documents.
-    #[error("word {word} has tokens and no documents, or more documents than tokens, or too many")]
+    /// The statistics of a word contradict each other or overflow.
+    #[error(
+        "word {word} has tokens and no documents, or more documents than tokens, or more than 2^64 \
+         tokens"
+    )]
     WordStats {
-        /// Which.
+        /// Id of the word.
         word: u32,
     },
 }
 
-/// Where every word is.
+/// Assignment of words to partitions, and of the partitions' slices to servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Words by partition, ascending in each; none where partitions are ranges, as these are in order.
+    /// Words by partition, ascending in each. `None` if partitions are ranges of words.
     grouped: Option<Grouped>,
-    /// Where each partition begins, and the number of words.
+    /// First word of each partition (an index into `grouped` if there is one), and V at the end.
     starts: Vec<u32>,
-    /// By slice.
+    /// Server of each slice.
     servers: Vec<u32>,
     num_servers: u32,
-    /// Partitions of more than one slice.
+    /// Slices of the partitions of hot words.
     cut: SliceMap,
 }
 
-/// What a server has of a partition. LDA* has whole rows only: cutting them by topic is ours.
+/// The part of a partition that is on one server: a range of topics of the rows of its words. LDA*
+/// has whole rows only; splitting rows by topic is an addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Its number, by which servers are asked for it.
+    /// Number of the slice in requests.
     pub number: u16,
-    /// The partition's words, ascending.
+    /// Words of the partition, ascending.
     pub words: Vec<u32>,
-    /// The topics of their rows that lie here; they count from 0 here.
+    /// Topics of the slice. Rows of the slice number them from 0.
     pub topics: Range<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Grouped {
+    /// All words, partition by partition.
     words: Vec<u32>,
-    /// By word.
+    /// Partition of each word.
     partitions: Vec<u32>,
 }
 
 impl Placement {
-    /// Places words of these costs. Where there are more partitions than words there are as many as words; ranges of
-    /// equal cost may be fewer, as a word is not divided.
+    /// Places words, given one cost per word. There are at most as many partitions as words. Ranges
+    /// of equal cost can be fewer than `partitions`, because a word is not divided.
+    ///
+    /// [`Partitioner::Balanced`] knows only one kind of cost here;
+    /// [`balanced`](Self::balanced) estimates several.
     ///
     /// # Errors
-    /// [`PlacementError`].
+    /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
     pub fn new(
-        by: Partitioner,
+        partitioner: Partitioner,
         costs: &[u64],
         partitions: u32,
         servers: u32,
     ) -> Result<Self, PlacementError> {
-        let partitions = check(costs.len(), partitions, servers)?;
+        let partitions = check_sizes(costs.len(), partitions, servers)?;
         let words = costs.len();
         let in_turn =
             |starts: &[u32]| (0..starts.len() as u32 - 1).map(|it| it % servers).collect();
-        let (grouped, starts, homes) = match by {
+        let (grouped, starts, homes) = match partitioner {
             Partitioner::Balanced => {
                 let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
-                let none = Documents::default();
-                return Ok(Self::balance_words(
-                    &items,
-                    costs,
-                    &none,
-                    partitions,
-                    servers,
-                    &HotWords::none(),
-                ));
+                let words =
+                    CostedWords { items: &items, weights: costs, documents: &DocumentCosts::NONE };
+                return Ok(Self::balance_words(&words, partitions, servers, &HotWords::none()));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);
-                let homes = least_first(&loads_of(costs, &starts), servers);
+                let homes = place_greedily(&loads_of(costs, &starts), servers);
                 (None, starts, homes)
             }
             Partitioner::Range => {
@@ -206,10 +215,10 @@ impl Placement {
                 (None, starts, homes)
             }
             Partitioner::Hash | Partitioner::Rendezvous => {
-                let (grouped, starts) = group(words as u32, partitions);
-                let homes = match by {
+                let (grouped, starts) = group_by_hash(words as u32, partitions);
+                let homes = match partitioner {
                     Partitioner::Hash => in_turn(&starts),
-                    _ => (0..partitions).map(|partition| first_of(partition, servers)).collect(),
+                    _ => (0..partitions).map(|partition| rendezvous(partition, servers)).collect(),
                 };
                 (Some(grouped), starts, homes)
             }
@@ -218,11 +227,12 @@ impl Placement {
         Ok(Self { grouped, starts, servers: homes, num_servers: servers, cut })
     }
 
-    /// The same words on the same servers in fewer partitions, of about equal cost on each server: what lay in one
-    /// partition does. All is as it was if there are not more than these.
+    /// Merges partitions that are on the same server, down to at most `partitions` of about equal
+    /// cost per server. Words do not change servers, and words of one partition stay together.
+    /// Without effect if there are no more partitions than that.
     ///
     /// # Errors
-    /// [`PlacementError::Partitions`], where some server would have none.
+    /// [`PlacementError::Partitions`] if there are fewer partitions than servers.
     ///
     /// # Panics
     /// If there are not as many costs as words.
@@ -237,7 +247,7 @@ impl Placement {
     /// # Ok::<(), PlacementError>(())
     /// ```
     pub fn merged(self, costs: &[u64], partitions: u32) -> Result<Self, PlacementError> {
-        assert_eq!(costs.len(), self.num_words(), "a cost a word");
+        assert_eq!(costs.len(), self.num_words(), "one cost per word");
         let servers = self.num_servers;
         if partitions < servers {
             return Err(PlacementError::Partitions { partitions, servers });
@@ -247,54 +257,54 @@ impl Placement {
         }
         let cost_of = |before: u32| total(self.words(before).map(|word| costs[word as usize]));
         let loads: Vec<u64> = (0..self.num_partitions() as u32).map(cost_of).collect();
-        // Of each server its partitions, by what they have: in turn one for each server, so that ranges of partitions
-        // have some of all.
+        // The new partitions of each server, by (load, merged partitions, number). Their numbers go
+        // round the servers, so that any run of partitions is on all servers.
         let free = |server: u32| {
             let own = (server..partitions).step_by(servers as usize);
             own.map(|partition| (0, 0, partition)).collect()
         };
         let mut free: Vec<BTreeSet<(u64, u32, u32)>> = (0..servers).map(free).collect();
-        let mut joined = vec![0; loads.len()];
+        let mut merged = vec![0; loads.len()];
         for at in costliest_first(&loads) {
             let of_server = &mut free[self.servers[at] as usize];
-            let (load, count, partition) = of_server.pop_first().expect("each has one at least");
-            joined[at] = partition;
+            let (load, count, partition) = of_server.pop_first().expect("a partition per server");
+            merged[at] = partition;
             of_server.insert((load.saturating_add(loads[at]), count + 1, partition));
         }
         let words = 0..self.num_words() as u32;
-        let of_word = words.map(|word| joined[self.partition(word) as usize]).collect();
-        let (grouped, starts) = grouped(of_word, partitions);
+        let of_word = words.map(|word| merged[self.partition(word) as usize]).collect();
+        let (grouped, starts) = group_by_partition(of_word, partitions);
         let homes: Vec<u32> = (0..partitions).map(|partition| partition % servers).collect();
         let cut = SliceMap::new(partitions, 0, 1);
         Ok(Self { grouped: Some(grouped), starts, servers: homes, num_servers: servers, cut })
     }
 
-    /// Words V.
+    /// Number of words V.
     pub fn num_words(&self) -> usize {
         self.starts.last().map_or(0, |&words| words as usize)
     }
 
-    /// Partitions.
+    /// Number of partitions.
     pub fn num_partitions(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Slices of all partitions.
+    /// Number of slices of all partitions.
     pub fn num_slices(&self) -> usize {
         self.servers.len()
     }
 
-    /// Whether a partition's words are [hot](self): their rows are pulled, whatever that costs.
+    /// Whether the words of a partition are [hot](self): their rows are always pulled.
     pub fn is_hot(&self, partition: u32) -> bool {
         self.cut.is_hot(partition)
     }
 
-    /// Slices of a partition, by topics: the first has its number, and may be the only one.
+    /// Slices of a partition in the order of their topics. The first has the partition's number.
     pub fn slices(&self, partition: u32) -> impl ExactSizeIterator<Item = u32> + use<> {
         self.cut.slices_of(partition)
     }
 
-    /// The partition that a slice is of, and which of K topics it has.
+    /// The partition of a slice, and its range of the K topics.
     ///
     /// # Panics
     /// If there is no such slice.
@@ -303,20 +313,20 @@ impl Placement {
         self.cut.slice(slice, topics)
     }
 
-    /// Slices that a server has, with rows of K topics.
+    /// The slices on one server, of rows of K topics.
     ///
     /// # Panics
-    /// If numbers of slices have more than 16 bits.
+    /// If a slice's number does not fit 16 bits.
     pub fn slices_on(&self, server: u32, topics: u32) -> impl Iterator<Item = Slice> + '_ {
         let all = 0..self.num_slices() as u32;
         all.filter(move |&slice| self.server(slice) == server).map(move |slice| {
             let (partition, topics) = self.slice(slice, topics);
-            let number = u16::try_from(slice).expect("few enough for the wire");
+            let number = u16::try_from(slice).expect("numbers of slices fit 16 bits");
             Slice { number, words: self.words(partition).collect(), topics }
         })
     }
 
-    /// Servers.
+    /// Number of servers.
     pub fn num_servers(&self) -> u32 {
         self.num_servers
     }
@@ -335,7 +345,7 @@ impl Placement {
         }
     }
 
-    /// The server of a slice: of a partition that is not cut, the partition's.
+    /// The server of a slice. A partition that is not split has one slice with its own number.
     ///
     /// # Panics
     /// If there is no such slice.
@@ -353,7 +363,7 @@ impl Placement {
         range.map(|place| self.grouped.as_ref().map_or(place, |it| it.words[place as usize]))
     }
 
-    /// Where a word is among those of its partition.
+    /// Position of a word among those of its partition.
     ///
     /// # Panics
     /// If there is no such word.
@@ -366,13 +376,13 @@ impl Placement {
         }
     }
 
-    /// What each server has of these costs, by word, up to the largest number; slices of a partition have about the
-    /// same.
+    /// Sum of the costs of each server's words, saturating. The slices of a partition get about
+    /// equal parts of its cost.
     ///
     /// # Panics
-    /// If there are not as many as words.
+    /// If there are not as many costs as words.
     pub fn loads(&self, costs: &[u64]) -> Vec<u64> {
-        assert_eq!(costs.len(), self.num_words(), "a cost a word");
+        assert_eq!(costs.len(), self.num_words(), "one cost per word");
         let mut loads = vec![0; self.num_servers as usize];
         for partition in 0..self.num_partitions() as u32 {
             let cost = total(self.words(partition).map(|word| costs[word as usize]));
@@ -380,6 +390,7 @@ impl Placement {
             let count = slices.len() as u64;
             for (at, slice) in (0..).zip(slices) {
                 let load: &mut u64 = &mut loads[self.server(slice) as usize];
+                // Rounded so that the parts add up to the whole.
                 *load = load.saturating_add(cost.saturating_add(at) / count);
             }
         }
@@ -387,8 +398,8 @@ impl Placement {
     }
 }
 
-/// As many partitions as there can be of so many words.
-fn check(words: usize, partitions: u32, servers: u32) -> Result<u32, PlacementError> {
+/// Checks the sizes, and returns the number of partitions: at most one per word.
+fn check_sizes(words: usize, partitions: u32, servers: u32) -> Result<u32, PlacementError> {
     if servers == 0 {
         return Err(PlacementError::Servers);
     }
@@ -402,14 +413,15 @@ fn check(words: usize, partitions: u32, servers: u32) -> Result<u32, PlacementEr
     Ok(partitions.min(number))
 }
 
-/// Words by the hash of each.
-fn group(words: u32, partitions: u32) -> (Grouped, Vec<u32>) {
+/// Groups words into partitions by a hash.
+fn group_by_hash(words: u32, partitions: u32) -> (Grouped, Vec<u32>) {
     let hash = |word: u32| (mix(u64::from(word)) % u64::from(partitions)) as u32;
-    grouped((0..words).map(hash).collect(), partitions)
+    group_by_partition((0..words).map(hash).collect(), partitions)
 }
 
-/// Words by the partition of each.
-fn grouped(of_word: Vec<u32>, partitions: u32) -> (Grouped, Vec<u32>) {
+/// Groups words, given the partition of each, with a counting sort. Also returns the start of each
+/// partition.
+fn group_by_partition(of_word: Vec<u32>, partitions: u32) -> (Grouped, Vec<u32>) {
     let mut starts = vec![0u32; partitions as usize + 1];
     of_word.iter().for_each(|&partition| starts[partition as usize + 1] += 1);
     for at in 0..partitions as usize {
@@ -418,9 +430,9 @@ fn grouped(of_word: Vec<u32>, partitions: u32) -> (Grouped, Vec<u32>) {
     let mut next = starts.clone();
     let mut grouped = vec![0; of_word.len()];
     for (word, &partition) in (0..).zip(&of_word) {
-        let place = &mut next[partition as usize];
-        grouped[*place as usize] = word;
-        *place += 1;
+        let position = &mut next[partition as usize];
+        grouped[*position as usize] = word;
+        *position += 1;
     }
     (Grouped { words: grouped, partitions: of_word }, starts)
 }
@@ -452,19 +464,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_word_has_one_place(
+        fn every_word_is_in_one_partition(
             costs in prop::collection::vec(0..1000u64, 1..200),
             servers in 1..20u32,
             more in 0..300u32,
-            joined in prop::option::of(0..40u32),
+            merged in prop::option::of(0..40u32),
         ) {
             prop_assume!(costs.len() >= servers as usize);
             for by in ALL {
                 let mut placement = place(by, &costs, servers + more, servers);
-                if let Some(joined) = joined {
+                if let Some(more) = merged {
                     let before = placement.clone();
-                    placement = placement.merged(&costs, servers + joined).unwrap();
-                    let most = before.num_partitions().min((servers + joined) as usize);
+                    placement = placement.merged(&costs, servers + more).unwrap();
+                    let most = before.num_partitions().min((servers + more) as usize);
                     prop_assert_eq!(placement.num_partitions(), most);
                     for word in 0..costs.len() as u32 {
                         let server = |of: &Placement| of.server(of.partition(word));
@@ -506,7 +518,7 @@ mod tests {
         }
     }
 
-    /// Frequencies as Zipf has them: of 50,000 words the first costs a ninth of what a server should.
+    /// Zipf frequencies: the first of 50,000 words costs a ninth of a server's share.
     #[test]
     fn skewed_words_are_balanced() {
         let tokens = (1..=50_000u64).map(|rank| 2_000_000 / rank);
@@ -519,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_partitions_are_balanced_as_servers_are() {
+    fn merged_partitions_are_balanced_on_every_server() {
         let costs: Vec<u64> = (1..=50_000u64).map(|rank| 1 + 100_000 / (rank + 99)).collect();
         let many = place(Partitioner::SkewAware, &costs, 1500, 50);
         let few = many.clone().merged(&costs, 100).unwrap();
@@ -534,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_costs_more_than_a_share_is_alone() {
+    fn a_word_above_the_share_of_a_partition_is_alone() {
         let mut costs = vec![1; 100];
         costs[40] = 1000;
         let placement = place(Partitioner::SkewAware, &costs, 10, 5);
@@ -545,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_server_gets_words_and_nothing_else_moves() {
+    fn rendezvous_moves_words_only_to_a_new_server() {
         let costs = vec![1; 10_000];
         let before = place(Partitioner::Rendezvous, &costs, 1000, 7);
         let after = place(Partitioner::Rendezvous, &costs, 1000, 8);
@@ -556,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_placed_is_refused() {
+    fn invalid_sizes_are_refused() {
         let refused = |costs: &[u64], partitions, servers| {
             Placement::new(Partitioner::SkewAware, costs, partitions, servers).unwrap_err()
         };
@@ -568,8 +580,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_that_of_the_cheaper_way() {
-        // 3 tokens: pulled to 3 partitions with 3 topics, or pushed with 90 each.
+    fn the_estimated_cost_is_that_of_the_cheaper_route() {
+        // 3 tokens: pulled to 3 shards with 3 topics each, or pushed with 90 entries each.
         assert_eq!(estimated_cost(3, 1000, 100, 90), 9);
         assert_eq!(estimated_cost(3, 1000, 100, 2), 6);
         assert_eq!(estimated_cost(1_000_000, 1000, 100, 90), 100_000);

@@ -1,65 +1,69 @@
-//! Words that are too much for one server, and how their rows are cut.
+//! Hot words: words that are too much for one server, and how their rows are split by topic.
 //!
-//! A word is hot if as far as it is pulled at first its row costs more than [`BYTES`] of a partition's bytes; if it is
-//! always pulled and later costs more than [`ROWS`] of a partition's rows; or if more of it is pushed than a partition
-//! has tokens that are. It would be a lump that nothing evens out: servers are loaded with bytes by rows that are
-//! pulled, with bytes and time by tokens that are pushed, and who has a lump of the one and so less of the other is too
-//! heavy or too light by time. Which words are hot, and in which partitions, does not depend on how many servers there
-//! are; how many slices does.
+//! A word is hot if the part of it that is pulled at first costs more than [`BYTES`] of a
+//! partition's bytes; if it is always pulled and its rows later cost more than [`ROWS`] of a
+//! partition's rows; or if more of its tokens are pushed than a partition has pushed tokens. No
+//! assignment of words can even it out: pulled rows load a server with bytes, pushed tokens with
+//! bytes and time, and a server with a lump of the one, and so less of the other, has too much or
+//! too little of the time. Which words are hot, and in which partitions, does not depend on the
+//! number of servers; the number of slices does.
 //!
-//! It costs bytes: a hot word is pulled where a shard has so few of its tokens that pushing them were cheaper, and
-//! later when its row has become short but its tokens are few. On documents like PubMed's, generated, with K = 8,000,
-//! 300 shards and 30 servers twelve words are hot, with a third of all tokens. All bytes of the second epoch are 7 %
-//! more than with whole rows, and those of the heaviest server 10 % fewer: it has 1.01 times the mean, and 1.20
-//! without. On reddit with 300 servers 110 are, with 16 % of the tokens; bytes are 6 % more, and the heaviest server
-//! has 1.07 times the mean in place of 1.14: as many bytes as without, so that there only what servers hold and do is
-//! more even.
+//! Splitting costs bytes: a hot word is pulled even where a shard has so few of its tokens that
+//! pushing them were cheaper, and later, when its row is short and its tokens are few. On generated
+//! documents like PubMed's with K = 8,000, 300 shards and 30 servers, twelve words are hot, with a
+//! third of all tokens. All bytes of the second epoch are 7 % more than with whole rows, and those
+//! of the heaviest server 10 % fewer: it has 1.01 times the mean, against 1.20 without. On reddit
+//! with 300 servers, 110 words are hot, with 16 % of the tokens; bytes are 6 % more, and the
+//! heaviest server has 1.07 times the mean instead of 1.14: as many bytes as without, so that
+//! splitting evens out only the servers' memory and work there.
 //!
-//! Slices have [`TOPICS`] topics at least, as each row of each takes a byte or two more than its part of the whole, and
-//! each slice a request. HotWords words come to as few partitions as leave none with much more than [`TOKENS`] times the
-//! tokens of a mean one, and as many as give a server a slice at least, were there as many servers as partitions.
+//! A slice has at least [`TOPICS`] topics, because each row of each slice takes a byte or two more
+//! than its part of the whole row, and each slice needs a request. The number of partitions of hot
+//! words is the least for which none has much more than [`TOKENS`] times the tokens of a mean one,
+//! and at least as many as give every server a slice if there are as many servers as partitions.
 
 use std::ops::Range;
 
 use super::WordStats;
-use super::costs::{Documents, Item, Load};
+use super::costs::{DocumentCosts, Item, Load};
 
-/// How much of a partition's bytes a word that is not hot has at most, as far as it is pulled.
+/// Largest share of a mean partition's bytes that the pulled part of a word may cost, unless the
+/// word is hot.
 const BYTES: f64 = 0.15;
-/// The same of rows, as they are reckoned later.
+/// The same share for the costs of rows later in the run.
 const ROWS: f64 = 0.25;
-/// Topics of a slice, at least.
+/// Least number of topics of a slice.
 const TOPICS: u32 = 256;
-/// How many times as many tokens as a mean partition one of hot words has.
+/// Tokens of a partition of hot words, in those of a mean partition.
 const TOKENS: f64 = 4.0;
 
-/// HotWords words.
+/// The hot words, and the partitions and slices that they get.
 #[derive(Debug)]
 pub(super) struct HotWords {
-    /// Which, ascending.
+    /// Hot words, ascending.
     pub words: Vec<u32>,
-    /// How many partitions they have.
+    /// Number of partitions of hot words.
     pub partitions: u32,
-    /// Slices of each of these, at most.
+    /// Largest number of slices of each of these.
     pub slices: u32,
 }
 
 impl HotWords {
-    /// None.
+    /// No hot words.
     pub fn none() -> Self {
         Self { words: Vec::new(), partitions: 0, slices: 1 }
     }
 
-    /// Of words with these costs, of which the others are to have so many partitions.
+    /// Finds the hot words by their costs. `partitions` is the number of partitions for all others.
     pub fn new(
         items: &[Item],
-        documents: &Documents,
+        documents: &DocumentCosts,
         words: &WordStats,
         topics: u32,
         partitions: u32,
     ) -> Self {
         let slices = topics / TOPICS;
-        // Partitions have numbers of 16 bits on the wire.
+        // Partitions have 16-bit numbers in messages.
         if slices <= 1 || partitions <= 1 || partitions >= u16::MAX.into() {
             return Self::none();
         }
@@ -71,7 +75,7 @@ impl HotWords {
         let tokens: u64 = hot.iter().map(|&word| words.tokens()[word as usize]).sum();
         let share = words.tokens().iter().sum::<u64>() as f64 / f64::from(partitions);
         let by_tokens = (tokens as f64 / (TOKENS * share)).ceil() as u32;
-        // A word at least is left to each of the others.
+        // Every other partition needs at least one word.
         if hot.len() + partitions as usize > items.len() {
             return Self::none();
         }
@@ -82,14 +86,16 @@ impl HotWords {
         Self { words: hot, partitions: more, slices }
     }
 
-    /// Slices of each of its partitions on so many servers, at most one on each: as many as leave the server with most
-    /// slices with the least, and more of those that are as good.
+    /// Number of slices of each partition of hot words on this many servers, at most one per
+    /// server: the number for which the server with the most slices has the smallest part of the
+    /// rows; of equally good numbers the largest.
     pub fn slices_on(&self, servers: u32) -> u32 {
         let most = self.slices.min(servers).max(1);
         let heaviest = |slices: u32| {
             let all = u64::from(self.partitions) * u64::from(slices);
             all.div_ceil(servers.max(1).into())
         };
+        // A server with n slices of s per partition has n/s of a partition: cross-multiplied.
         let is_better = |slices: u32, than: u32| {
             heaviest(slices) * u64::from(than) <= heaviest(than) * u64::from(slices)
         };
@@ -97,53 +103,60 @@ impl HotWords {
     }
 }
 
-/// Which partitions have hot words, and the numbers of all slices: those of partitions first, then what else those of
-/// hot words have, one partition's behind the other's.
+/// Map between partitions and slices: which partitions are hot, and the numbers of all slices.
+///
+/// INVARIANT: slice p < `partitions` is the first slice of partition p. The other slices of hot
+/// partitions follow, partition by partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SliceMap {
+    /// Number of partitions, hot ones included.
     partitions: u32,
-    /// Of hot words, ascending.
+    /// Partitions of hot words, ascending.
     hot: Vec<u32>,
-    /// Of each of these.
+    /// Number of slices of each hot partition.
     slices: u32,
 }
 
 impl SliceMap {
-    /// `more` partitions of hot words among `whole` others, so that any run of partitions has its share of them; as
-    /// many slices of each as have numbers, and at most so many.
-    pub fn new(whole: u32, more: u32, most: u32) -> Self {
-        let partitions = whole + more;
-        let place = |at: u32| {
+    /// Spreads `hot` partitions evenly among `whole` others, so that any run of partitions has its
+    /// share of them. Each gets at most `max_slices` slices, fewer if 16-bit numbers run out.
+    pub fn new(whole: u32, hot: u32, max_slices: u32) -> Self {
+        let partitions = whole + hot;
+        // Hot partition i of n is in the middle of the i-th of n equal runs.
+        let number = |at: u32| {
             let middle = (2 * u64::from(at) + 1) * u64::from(partitions);
-            (middle / (2 * u64::from(more))) as u32
+            (middle / (2 * u64::from(hot))) as u32
         };
         let left = u32::from(u16::MAX).saturating_sub(partitions);
-        let slices = most.min(1 + left / more.max(1)).max(1);
-        Self { partitions, hot: (0..more).map(place).collect(), slices }
+        let slices = max_slices.min(1 + left / hot.max(1)).max(1);
+        Self { partitions, hot: (0..hot).map(number).collect(), slices }
     }
 
-    /// Slices of a partition of hot words.
+    /// Number of slices of each hot partition.
     pub fn slices(&self) -> u32 {
         self.slices
     }
 
+    /// Number of slices of all partitions.
     pub fn num_slices(&self) -> u32 {
         self.partitions + self.hot.len() as u32 * (self.slices - 1)
     }
 
-    /// The number of the partition that comes at this place among those of hot words.
+    /// Number of the `at`-th hot partition.
     pub fn hot(&self, at: u32) -> u32 {
         self.hot[at as usize]
     }
 
-    /// The same among the others.
+    /// Number of the `at`-th partition that is not hot.
     pub fn whole(&self, at: u32) -> u32 {
-        // The numbers of as many of hot words are lower as it takes.
+        // `hot - lower` is how many others precede that hot partition: count those that leave at
+        // most `at` before them.
         let before =
             self.hot.iter().zip(0..).take_while(|&(&hot, lower)| hot - lower <= at).count();
         at + before as u32
     }
 
+    /// Whether a partition's rows are split.
     pub fn is_hot(&self, partition: u32) -> bool {
         self.hot.binary_search(&partition).is_ok()
     }
@@ -160,7 +173,7 @@ impl SliceMap {
         })
     }
 
-    /// The partition of a slice, and which of K topics it has.
+    /// The partition of a slice, and its range of the K topics.
     pub fn slice(&self, slice: u32, topics: u32) -> (u32, Range<u32>) {
         let (partition, at) = match slice.checked_sub(self.partitions) {
             None if self.is_hot(slice) => (slice, 0),
@@ -185,20 +198,20 @@ mod tests {
         #[test]
         fn every_slice_is_of_one_partition_and_every_topic_of_one_slice(
             whole in 1..40u32,
-            more in 0..9u32,
-            most in 1..12u32,
+            hot in 0..9u32,
+            max_slices in 1..12u32,
             topics in 12..3000u32,
         ) {
-            let cut = SliceMap::new(whole, more, most);
+            let cut = SliceMap::new(whole, hot, max_slices);
             let mut numbers: Vec<u32> = (0..whole).map(|at| cut.whole(at)).collect();
-            numbers.extend((0..more).map(|at| cut.hot(at)));
+            numbers.extend((0..hot).map(|at| cut.hot(at)));
             numbers.sort_unstable();
-            prop_assert!(numbers.into_iter().eq(0..whole + more));
+            prop_assert!(numbers.into_iter().eq(0..whole + hot));
             let mut seen = vec![false; cut.num_slices() as usize];
-            for partition in 0..whole + more {
+            for partition in 0..whole + hot {
                 let slices: Vec<u32> = cut.slices_of(partition).collect();
                 prop_assert_eq!(slices[0], partition);
-                let expected = if cut.is_hot(partition) { most } else { 1 };
+                let expected = if cut.is_hot(partition) { max_slices } else { 1 };
                 prop_assert_eq!(slices.len() as u32, expected);
                 let mut end = 0;
                 for slice in slices {
@@ -211,28 +224,29 @@ mod tests {
                 prop_assert_eq!(end, topics);
             }
             prop_assert!(seen.into_iter().all(|seen| seen));
-            // Any half has half of them.
-            let half = (whole + more) / 2;
+            // Each half of the partitions has half of the hot ones.
+            let half = (whole + hot) / 2;
             let first = (0..half).filter(|&partition| cut.is_hot(partition)).count() as u32;
-            prop_assert!(first.abs_diff(more - first) <= 1, "{} of {}", first, more);
+            prop_assert!(first.abs_diff(hot - first) <= 1, "{} of {}", first, hot);
         }
     }
 
     #[test]
-    fn servers_have_as_many_slices_as_each_other() {
+    fn the_number_of_slices_balances_servers() {
         let slices = |partitions, slices, servers| {
             HotWords { words: Vec::new(), partitions, slices }.slices_on(servers)
         };
         assert_eq!([1, 4, 31, 100].map(|servers| slices(3, 31, servers)), [1, 4, 31, 31]);
-        // Of 93 on 32, 310 on 300, 341 on 300.
+        // With 31 slices each there would be 93 on 32 servers, 310 on 300 and 341 on 300.
         assert_eq!((slices(3, 31, 32), slices(10, 31, 300), slices(11, 31, 300)), (21, 30, 27));
-        // Half of a partition either way: two quarters of eight, or one of four halves.
+        // Half of a partition on the heaviest server either way: two of eight quarters, or one of
+        // four halves.
         assert_eq!(slices(2, 4, 5), 4);
         assert_eq!(HotWords::none().slices_on(8), 1);
     }
 
     #[test]
-    fn slices_are_no_more_than_have_numbers() {
+    fn slices_are_limited_by_their_16_bit_numbers() {
         let cut = SliceMap::new(65_000, 10, 31);
         assert_eq!((cut.slices(), cut.num_slices()), (31, 65_310));
         let cut = SliceMap::new(65_500, 10, 31);

@@ -1,8 +1,8 @@
-//! How often words occur.
+//! Word frequencies.
 
 use super::PlacementError;
 
-/// How often each word occurs, and in how many documents: what is known before anything is of their topics.
+/// Number of tokens and of documents of each word, known before topics are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordStats {
     tokens: Vec<u64>,
@@ -10,11 +10,11 @@ pub struct WordStats {
 }
 
 impl WordStats {
-    /// Of each word its tokens, and the documents that have some.
+    /// Statistics from the number of tokens of each word, and of documents that contain it.
     ///
     /// # Errors
-    /// [`PlacementError::WordStats`], where a word has no documents and tokens, or more documents than tokens; or if there
-    /// are not as many numbers of the one as of the other.
+    /// [`PlacementError::WordStats`] if a word has tokens and no documents or more documents than
+    /// tokens, or if the two lists differ in length.
     pub fn new(tokens: Vec<u64>, documents: Vec<u64>) -> Result<Self, PlacementError> {
         let fit = |(&tokens, &documents): (&u64, &u64)| {
             documents <= tokens && (documents > 0) == (tokens > 0)
@@ -29,36 +29,37 @@ impl WordStats {
         }
     }
 
-    /// Of so many words that do not occur.
+    /// Statistics of `words` words that do not occur.
     pub fn none(words: usize) -> Self {
         Self { tokens: vec![0; words], documents: vec![0; words] }
     }
 
-    /// Of a corpus.
+    /// Statistics of a corpus.
     pub fn of(corpus: &lda_core::Corpus) -> Self {
         let documents = corpus.document_frequencies().into_iter().map(u64::from).collect();
         Self { tokens: corpus.word_frequencies(), documents }
     }
 
-    /// Words V.
+    /// Number of words V.
     pub fn num_words(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Tokens of each word.
+    /// Number of tokens of each word.
     pub fn tokens(&self) -> &[u64] {
         &self.tokens
     }
 
-    /// Documents that have each word.
+    /// Number of documents that contain each word.
     pub fn documents(&self) -> &[u64] {
         &self.documents
     }
 
-    /// As many more of a word, which are in other documents.
+    /// Adds tokens of a word, in documents that are not counted yet.
     ///
     /// # Errors
-    /// [`PlacementError::WordStats`], if there is no such word, or if these are not to be.
+    /// [`PlacementError::WordStats`] if the word is not below V, if `documents` is 0 or above
+    /// `tokens`, or if a sum overflows.
     pub fn add(&mut self, word: u32, tokens: u64, documents: u64) -> Result<(), PlacementError> {
         let refused = PlacementError::WordStats { word };
         if word as usize >= self.num_words() || documents == 0 || documents > tokens {
@@ -72,7 +73,7 @@ impl WordStats {
     }
 }
 
-/// An eighth of all tokens are one word's.
+/// Statistics in which one word has an eighth of all tokens.
 #[cfg(test)]
 pub(super) fn with_a_hot_word() -> WordStats {
     let (mut tokens, mut documents) = (vec![600_000], vec![60_000]);
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses_are_those_of_the_corpus() {
+    fn statistics_are_those_of_the_corpus() {
         let corpus = Corpus::from_tokens([vec![0, 1, 1], vec![1], vec![3]]).unwrap();
         let words = WordStats::of(&corpus);
         assert_eq!(words, WordStats::new(vec![1, 3, 0, 1], vec![1, 2, 0, 1]).unwrap());
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn contradictory_statistics_are_refused() {
         let refused = |tokens: &[u64], documents: &[u64]| {
             WordStats::new(tokens.to_vec(), documents.to_vec()).unwrap_err()
         };

@@ -235,8 +235,8 @@ impl<T: TopicIndex> Shard<T> {
         sampler.for_each_delta(|_, gains| {
             moved.rows += 1;
             moved.gained += gains.len() as u64;
-            for SliceRows { topics, gained, .. } in &mut *slices {
-                RowCode::encode_part(gains, topics, &mut part, gained);
+            for SliceRows { topics, deltas, .. } in &mut *slices {
+                RowCode::encode_part(gains, topics, &mut part, deltas);
             }
         });
         Ok(moved)

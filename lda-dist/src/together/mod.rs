@@ -331,12 +331,12 @@ impl<T: TopicIndex> Together<T> {
             let topics = |slice| placement.slice(slice, job.topics()).1;
             let mut slices = Vec::new();
             for (slice, rows, _) in &pulled {
-                slices.push(SliceRows { topics: topics(*slice), rows, gained: body.clone() });
+                slices.push(SliceRows { topics: topics(*slice), rows, deltas: body.clone() });
             }
             let passes = options.passes;
             let moved =
                 shard.sample(sampler, job, round, partition, &plan, passes, totals, &mut slices)?;
-            let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
+            let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.deltas).collect();
             // Told with the first slice's.
             let mut moved = Some(moved);
             for ((slice, _, seen), gained) in pulled.into_iter().zip(gained) {

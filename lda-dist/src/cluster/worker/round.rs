@@ -389,13 +389,13 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         put_routes(&plan.routes, &mut body);
         let numbers = placement.slices(place.partition.into());
         let topics = numbers.map(|slice| placement.slice(slice, setup.job.topics()).1);
-        let of_slice = |(topics, rows)| SliceRows { topics, rows, gained: body.clone() };
+        let of_slice = |(topics, rows)| SliceRows { topics, rows, deltas: body.clone() };
         let mut slices: Vec<SliceRows<'_>> =
             topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
         let shard = &mut shards[place.shard];
         let (job, passes) = (&setup.job, setup.options.passes);
         shard.sample(sampler, job, *round, place.partition, plan, passes, totals, &mut slices)?;
-        let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.gained).collect();
+        let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.deltas).collect();
         for (slice, gained) in self.slices(place).into_iter().zip(gained) {
             let what = For::Gained(place.round);
             self.ask(place, slice, request::Kind::Gained, &gained, what, port);
