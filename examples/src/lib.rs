@@ -1,6 +1,5 @@
-//! What the programs share: how documents are read and methods chosen from the command line, how
-//! topics of documents are found, what matrices look like in files, how files appear, and the table that
-//! ends a run.
+//! Code that the subcommands of `lda` share: input and inference options, inference of the topics of
+//! documents, matrix files, output files, and the table of topics.
 
 #[cfg(feature = "common")]
 pub mod documents;

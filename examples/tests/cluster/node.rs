@@ -192,7 +192,7 @@ fn a_node_ends_with_its_input() {
     assert!(master.0.try_wait().unwrap().is_none());
     drop(input);
     let (status, said) = master.end();
-    assert!(status == Some(75) && said.contains("standard input has ended"), "{said}");
+    assert!(status == Some(75) && said.contains("standard input has closed"), "{said}");
     assert_eq!(others(), before);
 }
 

@@ -13,7 +13,7 @@ fn requests_under_way_are_answered() {
         slow.request("POST", "/infer", "", slow_document().to_string());
         server.wait_under_way(1, 0);
         server.signal(signal);
-        server.logged("ending", 1);
+        server.logged("shutting down", 1);
         wait_for("no new connections", || Connection::open(&server.address).is_err().then_some(()));
         assert!(idle.is_closed());
         let reply = slow.receive("POST", "/infer");
@@ -22,7 +22,7 @@ fn requests_under_way_are_answered() {
         assert!(slow.is_closed());
         let (status, log) = server.wait();
         assert_eq!(status.code(), Some(0), "{log:?}");
-        assert_eq!(log.last().unwrap()["message"], "ended");
+        assert_eq!(log.last().unwrap()["message"], "stopped");
         // Every line of it is JSON.
         assert!(log.iter().all(|event| event["level"].is_string()), "{log:?}");
     }
@@ -78,17 +78,17 @@ fn patience_has_an_end() {
         for count in 0..signals {
             server.signal("-TERM");
             if count == 0 {
-                server.logged("ending", 1);
+                server.logged("shutting down", 1);
                 wait_for("the end", || Connection::open(&server.address).is_err().then_some(()));
             }
         }
         let (status, log) = server.wait();
         assert_eq!(status.code(), Some(1), "{log:?}");
         let reason = log.last().unwrap()["reason"].as_str().unwrap();
-        assert!(reason.starts_with("1 requests were cut off"), "{log:?}");
+        assert!(reason.starts_with("1 requests were aborted"), "{log:?}");
         assert!(slow.try_receive().is_err());
     }
-    // Who has asked nothing yet is not cut off.
+    // A connection without a request does not count as aborted.
     let server = Server::start(&scratch, "--grace 0.1");
     let mut half = server.connect();
     half.send("GET /healthz HTTP/1.1\r\nhost");
@@ -107,6 +107,6 @@ fn a_person_reads_the_log_as_text() {
     assert!(line.contains("INFO") && line.contains("topics=2"), "{line}");
     let process = child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
-    assert!(lines.any(|line| line.contains("ended")));
+    assert!(lines.any(|line| line.contains("stopped")));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

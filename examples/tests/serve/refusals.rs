@@ -97,7 +97,7 @@ fn what_is_wrong_with_a_query_is_said() {
         ("/topics/-1", 404, "no-topic", "\"-1\""),
         ("/topics/99999999999999999999", 404, "no-topic", "99999999999999999999"),
         ("/topics/tree", 404, "no-topic", "\"tree\""),
-        ("/topics/1%ff", 404, "no-route", "there is nothing here"),
+        ("/topics/1%ff", 404, "no-route", "no such route"),
         ("/similar?topic=2", 404, "no-topic", "\"2\""),
         ("/similar", 422, "invalid-query", "topic"),
         ("/similar?topic=0&limit=0", 422, "invalid-query", "nonzero"),
@@ -126,7 +126,7 @@ fn a_model_without_names_is_asked_by_ids() {
     for body in [json!({ "text": "tree" }), json!({ "words": ["tree"] })] {
         let reply = server.post("/infer", &body);
         assert_eq!((reply.status, reply.code().as_str()), (422, "invalid-request"));
-        assert!(reply.text().contains("the model has no names of its words: give `ids`"));
+        assert!(reply.text().contains("the model has no vocabulary: give `ids`"));
     }
 }
 
@@ -153,7 +153,7 @@ fn what_is_no_model_is_not_served() {
             ("damaged.lda", 1, "word-names is damaged"),
             ("newer.lda", 1, "use a newer one"),
             ("m.lda --stop-words none.txt", 1, "none.txt"),
-            ("m.lda --listen 127.0.0.1:65536", 1, "give another --listen"),
+            ("m.lda --listen 127.0.0.1:65536", 1, "give another address"),
             ("m.lda --queue 0", 2, "give a whole number above 0"),
             ("m.lda --method guess", 2, "guess"),
             ("", 2, "MODEL"),

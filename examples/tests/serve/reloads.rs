@@ -115,7 +115,7 @@ fn a_broken_model_changes_nothing() {
     for (count, (content, what)) in broken.into_iter().enumerate() {
         scratch.replace("m.lda", content);
         server.signal("-HUP");
-        let event = server.logged("the model stays as it is", count + 1);
+        let event = server.logged("reload failed; the current model stays", count + 1);
         let reason = event["reason"].as_str().unwrap();
         assert!(reason.contains("m.lda: ") && reason.contains(what), "{reason}");
         assert_eq!(event["level"], "ERROR");
@@ -124,7 +124,7 @@ fn a_broken_model_changes_nothing() {
     }
     fs::remove_file(scratch.path("m.lda")).unwrap();
     server.signal("-HUP");
-    server.logged("the model stays as it is", 5);
+    server.logged("reload failed; the current model stays", 5);
     assert_eq!(server.metric("lda_model_loads_total{outcome=\"failed\"}"), 5.0);
     assert_eq!((print(), server.get("/readyz").status), (old.clone(), 200));
     scratch.replace("m.lda", &models[1]);
@@ -145,7 +145,7 @@ fn a_file_is_watched() {
         scratch.replace("m.lda", &models[1]);
         wait_for("the new model", || (print() != old).then_some(()));
         scratch.replace("m.lda", "no model");
-        server.logged("the model stays as it is", 1);
+        server.logged("reload failed; the current model stays", 1);
         scratch.replace("m.lda", &models[0]);
         wait_for("the old model", || (print() == old).then_some(()));
         // It looked often, and loaded what was new.

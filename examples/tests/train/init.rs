@@ -29,7 +29,7 @@ fn topics_are_about_their_seeds() {
     }
     let noisy = scratch.train(&format!("{} -k 2 --seed-topics a.txt", RUN.replace(" -q", "")));
     let said = String::from_utf8(noisy.stderr).unwrap();
-    assert!(said.contains("left out: word99"), "{said}");
+    assert!(said.contains("not in the documents: word99"), "{said}");
     let said = String::from_utf8(noisy.stdout).unwrap();
     assert!(said.contains(r#""seed-topics":"a.txt","seed-weight":100"#), "{said}");
 }

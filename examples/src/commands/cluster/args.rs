@@ -1,4 +1,5 @@
-//! The command line. Names and meanings are a contract: other programs call this one.
+//! Options of `lda cluster`. Their names and meanings are stable, because other programs call this
+//! one.
 
 use std::path::PathBuf;
 
@@ -11,139 +12,142 @@ use crate::commands::cluster::training::Training;
 
 const AFTER_HELP: &str = "\
 Examples:
-  lda cluster local                                               the Rust sources on this machine
-  lda cluster local articles.txt --topics 20                      one worker, one server
-  lda cluster local docword.nips.txt.gz --workers 4 --servers 2   the same topics, whatever the workers
-  lda cluster cut docword.nips.txt.gz --shards 8 --out nips       documents, where all nodes see them
-  lda cluster node --config nips.toml --role worker --index 0     one node of a run over a network
+  lda cluster local                                             the Rust sources of this machine
+  lda cluster local articles.txt --topics 20                    one worker, one server
+  lda cluster local docword.txt.gz --workers 4 --servers 2      the same topics for any number of workers
+  lda cluster cut docword.txt.gz --shards 8 --out nips          shards in a directory that all nodes see
+  lda cluster node --config nips.toml --role worker --index 0   one node of a run over a network
 
-Progress and errors go to standard error. Exit status: 0 done, 1 failed, 2 wrong usage, 75 another node
-ended or did not answer, or a signal ended this one: start it again. A node that is sent TERM or INT
-ends when the epoch is done and its topics are kept; the second signal ends it at once. So does
-`local` with --snapshots.";
+Progress and errors go to standard error. TERM or INT stops a node after the current epoch and its
+checkpoint, and so it does `local` with --snapshots; a second signal stops it at once.
+Exit status: 0 success, 1 failure, 2 wrong usage, 75 another node exited or did not answer, or a signal
+stopped this one: start it again.";
 
-/// Trains topics by a master, servers and workers.
+/// Train topics with a parameter server: a master, servers and workers
 #[derive(Debug, Parser)]
 #[command(name = "cluster", after_help = AFTER_HELP)]
 pub struct Args {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Subcommands of `lda cluster`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// All nodes are threads of this process
+    /// Train in one process, whose threads are the nodes
     Local(Box<Local>),
-    /// Cut documents into shards, which the nodes of a network read
+    /// Divide documents into shards for the nodes of a network
     Cut(Box<Cut>),
-    /// One node of a run, of which a file tells
+    /// Run one node of a run that a file configures
     Node(Node),
 }
 
-/// Training in one process.
+/// Options of `lda cluster local`.
 #[derive(Debug, clap::Args)]
 pub struct Local {
-    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked. Without it, the Rust sources in cargo's registry
+    /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
+    /// decompressed [default: the Rust sources in cargo's registry]
     pub path: Option<PathBuf>,
 
-    /// What is trained, and by whom.
+    /// Model and division of the work.
     #[command(flatten)]
     pub training: Training,
-    /// Parts of the documents. A result depends on how many there are, and more move more bytes, as each asks for the
-    /// rows of its own words [default: 8, or as many as documents or workers]
+    /// Number of shards of the documents. Changes results; more shards move more bytes, because each
+    /// pulls the rows of its own words [default: 8, or the number of workers if larger, at most the
+    /// number of documents]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
 
-    /// Keep the topics of all tokens here, a directory or an address of an object store: a run that has ended before
-    /// its time goes on from them when it is begun again, with the same documents, topics, priors, seed and shards
+    /// Directory or object store for checkpoints. A run that was stopped continues from them when it is
+    /// started again with the same documents, topics, priors, seed and shards
     #[arg(long, value_name = "DIR|URL")]
     pub snapshots: Option<Place>,
-    /// After every so many epochs
+    /// Epochs between checkpoints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "snapshots", value_parser = value_parser!(u32).range(1..))]
     pub snapshot_every: u32,
 
-    /// Answer over HTTP how the run stands: a page, and /metrics for Prometheus
+    /// Address of an HTTP status page of the run, with /metrics for Prometheus
     #[arg(long, value_name = "HOST:PORT")]
     pub status: Option<String>,
 
-    /// How the program goes on
+    /// Threads and progress.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// How documents are read
+    /// Input options.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// Documents for nodes of a network.
+/// Options of `lda cluster cut`.
 #[derive(Debug, clap::Args)]
 pub struct Cut {
-    /// Documents: a file, or a directory of text files. The format is detected, and gzip and zstd are
-    /// unpacked. Without it, the Rust sources in cargo's registry
+    /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
+    /// decompressed [default: the Rust sources in cargo's registry]
     pub path: Option<PathBuf>,
 
-    /// Where they are written to: a directory, or an address of an object store, as s3://bucket/prefix
+    /// Output directory or object store, such as s3://bucket/prefix
     #[arg(long, value_name = "DIR|URL")]
     pub out: Place,
-    /// Parts of the documents: a worker has one at least. A result depends on how many there are, and more move more
-    /// bytes, as each asks for the rows of its own words: as many as there may ever be workers are enough
+    /// Number of shards of the documents, at least one per worker. Changes results; more shards move
+    /// more bytes, because each pulls the rows of its own words, so use the largest number of workers
+    /// that may ever run
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
     pub shards: u16,
 
-    /// How the program goes on
+    /// Threads and progress.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// How documents are read
+    /// Input options.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// One node.
+/// Options of `lda cluster node`.
 #[derive(Debug, clap::Args)]
 pub struct Node {
-    /// What is trained and who the nodes are, the same file for all of them
+    /// Configuration of the run, the same file for all nodes
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// What this one is; a rank of MPI knows by its number
+    /// Role of this node; omit it for MPI, where the rank decides
     #[arg(long, value_enum)]
     pub role: Option<RoleName>,
-    /// Which of the servers or workers, from 0 [default: the number of its pod, where it is in one]
+    /// Number of this server or worker, from 0 [default: the index of its Kubernetes pod]
     #[arg(long, value_name = "N", requires = "role")]
     pub index: Option<u32>,
-    /// Address to listen at, where it is another than the others know [default: the node's address]
+    /// Address to listen on, if it differs from the one that other nodes connect to [default: the
+    /// address of the node in the configuration]
     #[arg(long, value_name = "HOST:PORT", requires = "role")]
     pub listen: Option<String>,
-    /// Where the nodes are, in place of the addresses of the configuration: a line a node, with its number (0 is the
-    /// master, then the servers, then the workers) and HOST:PORT
+    /// File of node addresses, which replace those of the configuration: one line per node with its
+    /// number (0 is the master, then servers, then workers) and HOST:PORT
     #[arg(long, value_name = "FILE", requires = "role")]
     pub nodes: Option<PathBuf>,
-    /// End at once when standard input ends: of whoever starts nodes and holds it, no node outlives the end
+    /// Exit when standard input closes, so that the node does not outlive its launcher
     #[arg(long)]
     pub end_with_input: bool,
-    /// Answer over HTTP how this node stands: a page, and /metrics for Prometheus
+    /// Address of an HTTP status page of this node, with /metrics for Prometheus
     #[arg(long, value_name = "HOST:PORT")]
     pub status: Option<String>,
 
-    /// How the program goes on
+    /// Threads and progress.
     #[command(flatten)]
     pub program: ProgramArgs,
 }
 
-/// What a node is.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoleName {
-    /// Says when a round begins; writes the model
+    /// Starts the rounds and writes the model
     Master,
-    /// Has counts of words
+    /// Holds topic counts of words
     Server,
-    /// Has documents
+    /// Holds documents and samples topics
     Worker,
 }
 
 impl RoleName {
-    /// As configurations have it.
+    /// Name of the role, as in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Master => "master",

@@ -1,4 +1,4 @@
-//! Documents for nodes of a network: shards in a directory, or in an object store.
+//! `lda cluster cut`: divides documents into shards in a directory or an object store.
 
 use lda_dist::documents::{StoredDocuments, store};
 use lda_examples::reading;
@@ -6,7 +6,7 @@ use lda_examples::reading;
 use crate::commands::cluster::args::Cut;
 use crate::commands::cluster::error::ClusterError;
 
-/// Reads documents, and writes them a shard at a time.
+/// Reads the documents and writes them shard by shard.
 ///
 /// # Errors
 /// [`ClusterError`].

@@ -1,13 +1,14 @@
-//! `lda cluster`: training by a master, servers and workers.
+//! `lda cluster`: training with a parameter server: a master, servers and workers.
 //!
 //! ```text
 //! lda cluster local docword.nips.txt.gz --topics 100 --workers 4 --servers 2 --save nips.lda
 //! ```
 //!
-//! An example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) says how a job is divided,
+//! Also an example of how to embed `lda_dist`: [`Setup`](lda_dist::cluster::Setup) describes a job,
 //! [`run_local`](lda_dist::cluster::run_local) runs all nodes as threads of this process, and
-//! [`run`](lda_dist::cluster::run) one of them over any transport: gRPC (feature `grpc`) or MPI (feature `mpi`).
-//! Documents and snapshots are in directories, or in an object store (feature `object-store`).
+//! [`run`](lda_dist::cluster::run) runs one node over any transport: gRPC (feature `grpc`) or MPI
+//! (feature `mpi`). Documents and checkpoints are in directories or in an object store (feature
+//! `object-store`).
 
 mod args;
 mod config;

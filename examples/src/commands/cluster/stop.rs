@@ -1,8 +1,8 @@
-//! What ends a node before its time: signals, TERM, as systems that give machines to others send it, and INT of Ctrl-C;
-//! and, where that is asked for, the end of standard input.
+//! Early stop of a node: by the signals TERM, which schedulers send before they take a machine away,
+//! and INT (Ctrl-C), and with `--end-with-input` by the end of standard input.
 //!
-//! The first signal lets the node [go](lda_dist::cluster::Role::stop) when the epoch is done and kept, the second at
-//! once.
+//! The first signal [stops](lda_dist::cluster::Role::stop) the node after the current epoch and its
+//! checkpoint, the second at once.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use lda_examples::output;
 
 use crate::commands::cluster::error::AGAIN;
 
-/// Listens from now on; whether the node has to end.
+/// Installs the signal handlers; the returned flag is set by the first signal.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// Those of the system.
 #[cfg(unix)]
 pub fn listen() -> io::Result<Arc<AtomicBool>> {
     use std::sync::atomic::Ordering;
@@ -33,15 +33,15 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
                 at_once();
             }
             let note =
-                "ending when this epoch is done and kept; another signal ends this node at once";
-            // Where standard error is gone, there is nobody to tell.
+                "stopping after this epoch and its checkpoint; another signal stops this node at once";
+            // If standard error is closed, there is nowhere to report that.
             let _ = writeln!(io::stderr(), "{note}");
         }
     })?;
     Ok(asked)
 }
 
-/// There are no such signals here.
+/// Returns a flag that is never set: this system has no such signals.
 ///
 /// # Errors
 /// None.
@@ -50,16 +50,16 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
     Ok(Arc::default())
 }
 
-/// Ends this process as the second signal does once standard input has ended: whoever has started it holds the other
-/// end, and is gone, in whatever way.
+/// Exits this process, as the second signal does, when standard input ends: the launcher holds the
+/// other end, and has exited in some way.
 ///
 /// # Errors
-/// Where the system gives no thread.
+/// If the system cannot start a thread.
 pub fn with_input() -> io::Result<()> {
     thread::Builder::new().name("input".to_owned()).spawn(|| {
-        // What comes is for nobody, and an input that fails has ended too.
+        // The input is discarded; an input that fails has ended too.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        let _ = writeln!(io::stderr(), "standard input has ended, and with it this node");
+        let _ = writeln!(io::stderr(), "standard input has closed: this node exits");
         at_once();
     })?;
     Ok(())

@@ -1,4 +1,4 @@
-//! What clients get of documents.
+//! JSON answers about documents.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
 use serde::Serialize;
 
-/// Answers as the request asked: one, or a list under `documents`.
+/// One answer, or for a batch a list under `documents`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Answers {
@@ -17,11 +17,11 @@ pub enum Answers {
 /// Topics of a document.
 #[derive(Serialize)]
 pub struct DocumentTopics {
-    /// Tokens of words that the model knows.
+    /// Number of tokens in the model's vocabulary.
     tokens: u64,
-    /// Tokens of others, which were left out.
+    /// Number of other tokens, which are ignored.
     unknown: u64,
-    /// Largest share first; those without a token are not there.
+    /// Topics with tokens, largest share first.
     topics: Vec<Share>,
 }
 
@@ -32,7 +32,7 @@ struct Share {
 }
 
 impl DocumentTopics {
-    /// With at most `top` topics.
+    /// Answer with at most `top` topics; all with tokens if `None`.
     pub fn new(
         inference: &Inference<Box<TopicModel>>,
         answer: &Answer,
@@ -45,7 +45,7 @@ impl DocumentTopics {
     }
 }
 
-/// A document of the request, by its place, and how far it is from the one asked about.
+/// Position of a document in the request, and its distance from the query document.
 #[derive(Serialize)]
 pub struct DocumentDistance {
     pub document: usize,

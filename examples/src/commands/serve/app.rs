@@ -1,4 +1,4 @@
-//! What all requests share, and a request's way from its connection to a thread and back.
+//! State shared by all requests, and the path of a request from its connection to a thread and back.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::Queue;
 use crate::commands::serve::workers::{Caller, Outcome, Work, WorkerState};
 
-/// Which model an answer is of.
+/// Header with the fingerprint of the model of an answer.
 const MODEL: HeaderName = HeaderName::from_static("x-model");
 
-/// Shared by connections and threads.
+/// State shared by connections and inference threads.
 pub struct App {
     pub limits: LimitArgs,
     pub current: Current,
@@ -33,24 +33,24 @@ pub struct App {
     ending: AtomicBool,
 }
 
-/// Of each request: where it comes from, and until when it is answered.
+/// Client address and deadline of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestContext {
     pub client: IpAddr,
     pub deadline: Instant,
 }
 
-/// A request that was let in.
+/// An admitted request: it holds its model, its body and its slot of the client until it is dropped.
 pub struct RequestGuard {
     ready: Arc<Ready>,
     deadline: Instant,
-    /// Of a request that has one.
+    /// Empty if the request has none.
     body: Held,
     _admitted: Option<ClientSlot>,
 }
 
 impl App {
-    /// Without a model as yet.
+    /// State without a model; requests fail with [`Problem::Loading`] until one is loaded.
     pub fn new(limits: LimitArgs) -> Self {
         Self {
             current: Current::default(),
@@ -63,12 +63,12 @@ impl App {
         }
     }
 
-    /// From now on the service is not ready.
+    /// Marks the service as stopping: it is not ready any more.
     pub fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Why the service is not ready, if it is not.
+    /// Whether the service is ready, and if not, the reason.
     pub fn readiness(&self) -> Result<(), Problem> {
         match self.current.get() {
             _ if self.ending.load(Ordering::Relaxed) => Err(Problem::Ending),
@@ -77,7 +77,7 @@ impl App {
         }
     }
 
-    /// Lets a request in that asks about the model.
+    /// Admits a request without a body.
     ///
     /// # Errors
     /// [`Problem::Loading`] or [`Problem::Client`].
@@ -90,10 +90,10 @@ impl App {
         })
     }
 
-    /// Lets a request in and receives its body.
+    /// Admits a request and receives its body.
     ///
     /// # Errors
-    /// As [`admit`](Self::admit), and what is wrong with the body.
+    /// As [`admit`](Self::admit), [`Problem::BodyTime`], and those of [`Bodies::receive`].
     pub async fn receive(
         &self,
         context: RequestContext,
@@ -105,7 +105,7 @@ impl App {
         Ok(guard)
     }
 
-    /// Has a thread do `task`, which gets the body.
+    /// Runs `task` with the body on an inference thread.
     ///
     /// # Errors
     /// [`Problem::Queue`], [`Problem::Time`], and those of the task.
@@ -126,13 +126,14 @@ impl App {
         let full = |_| Problem::Queue { limit: self.queue.limit() };
         self.queue.push(work, is_wanted).map_err(full)?;
         let outcome = timeout_at(deadline, outcome).await.map_err(|_| Problem::Time)?;
-        // Dropped without a reply: only if a thread is lost.
+        // The sender is dropped without a reply only if its thread was lost.
         let json = outcome.map_err(|_| Problem::Internal)??;
         let media_type = HeaderValue::from_static("application/json");
         Ok(([(header::CONTENT_TYPE, media_type), (MODEL, print)], json).into_response())
     }
 
-    /// The same for what follows from the model alone: a client that has it is told so.
+    /// Like [`ask`](Self::ask) for an answer that depends only on the model: returns 304 if the client
+    /// has the answer of the current model.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -150,19 +151,19 @@ impl App {
             true => (StatusCode::NOT_MODIFIED, [(MODEL, header_value(&print))]).into_response(),
             false => self.ask(guard, |_, worker, caller| task(worker, caller)).await?,
         };
-        // Weak: another version of the program may write the same numbers otherwise.
+        // A weak tag, because another version of the program may format the same numbers differently.
         response.headers_mut().insert(header::ETAG, header_value(&format!("W/\"{print}\"")));
         Ok(response)
     }
 }
 
 impl RequestGuard {
-    /// Topics of the model that the request is about.
+    /// Number of topics of the request's model.
     pub fn num_topics(&self) -> usize {
         self.ready.model().num_topics()
     }
 
-    /// Words of a topic that can be asked for.
+    /// Maximum number of words per topic in an answer.
     pub fn max_terms(&self) -> usize {
         self.ready.leading.limit()
     }

@@ -1,7 +1,7 @@
-//! Bodies of requests, within what one may have and what all may have together.
+//! Request bodies, limited in size each and in total.
 //!
-//! Room is taken for bytes that have arrived, not for what a head promises: a client that promises much
-//! and sends nothing holds none of it.
+//! The total counts bytes that have arrived, not the `content-length`: a client that announces a large
+//! body and sends nothing occupies nothing.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::commands::serve::problem::Problem;
 
-/// Room for bodies.
+/// Byte budget of the request bodies in memory.
 #[derive(Debug)]
 pub struct Bodies {
     room: Arc<Semaphore>,
@@ -20,7 +20,7 @@ pub struct Bodies {
     limit: usize,
 }
 
-/// A body, and its room until it is dropped.
+/// A body; its bytes are returned to the budget when it is dropped.
 #[derive(Debug, Default)]
 pub struct Held {
     pub bytes: Vec<u8>,
@@ -28,12 +28,12 @@ pub struct Held {
 }
 
 impl Bodies {
-    /// `limit` bytes each, `total` bytes together.
+    /// A budget of `total` bytes, at most `limit` per body.
     pub fn new(limit: usize, total: usize) -> Self {
         Self { room: Arc::new(Semaphore::new(total)), total, limit }
     }
 
-    /// Bytes held now.
+    /// Bytes in use.
     pub fn held(&self) -> usize {
         self.total - self.room.available_permits()
     }
@@ -55,7 +55,7 @@ impl Bodies {
                 return Err(long);
             }
             let full = Problem::Buffers { limit: self.total };
-            // A frame is what was read from a socket at a time, far below 4 GiB.
+            // A frame is one read from a socket, far below 4 GiB.
             let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
             let room = Arc::clone(&self.room).try_acquire_many_owned(bytes).map_err(|_| full)?;
             match &mut held.room {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_and_given_back() {
+    fn bytes_are_counted_and_returned() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let bodies = Bodies::new(6, 10);
         let receive = |text: &'static str| runtime.block_on(bodies.receive(Body::from(text)));

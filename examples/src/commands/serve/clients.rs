@@ -1,4 +1,4 @@
-//! How many requests each client has under way.
+//! Limit of the requests in flight per client.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,23 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::commands::serve::problem::Problem;
 
-/// Counts by address; those at zero are not there.
+/// Requests in flight by client address.
 #[derive(Debug)]
 pub struct Clients {
+    /// Addresses with no request in flight have no entry.
     under_way: Mutex<HashMap<IpAddr, usize>>,
     limit: Option<usize>,
 }
 
 impl Clients {
-    /// With so many requests a client, or any number.
+    /// With at most `limit` requests per client; `None` is no limit.
     pub fn new(limit: Option<usize>) -> Self {
         Self { under_way: Mutex::default(), limit }
     }
 
-    /// Lets a request in, until the value is dropped.
+    /// Admits a request, which counts until the returned value is dropped.
     ///
     /// # Errors
-    /// [`Problem::Client`], if the client has as many under way as it may.
+    /// [`Problem::Client`], if the client is at its limit.
     pub fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Option<ClientSlot>, Problem> {
         let Some(limit) = self.limit else { return Ok(None) };
         let mut under_way = self.lock();
@@ -40,7 +41,7 @@ impl Clients {
     }
 }
 
-/// A request that was let in.
+/// A request that counts against the limit of its client until it is dropped.
 #[derive(Debug)]
 pub struct ClientSlot {
     clients: Arc<Clients>,

@@ -1,13 +1,13 @@
-//! The log: events on standard error, JSON or text, one a line.
+//! The log: events on standard error as JSON or text, one per line.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt;
 
 use crate::commands::serve::args::LogForm;
 
-/// Logs from now on.
+/// Installs the log.
 pub fn start(form: LogForm, level: LevelFilter) {
-    // Where standard error is gone, there is nobody to tell.
+    // If standard error is closed, there is nowhere to report that.
     let log = fmt().with_writer(std::io::stderr).with_max_level(level).log_internal_errors(false);
     let log = log.with_target(false);
     match form {

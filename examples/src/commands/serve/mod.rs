@@ -1,4 +1,4 @@
-//! `lda serve`: topics of documents over HTTP, by a model that `train --save` left.
+//! `lda serve`: serves topics of documents over HTTP, with a model of `lda train --save`.
 //!
 //! ```text
 //! lda serve kos.lda --listen 0.0.0.0:8080
@@ -6,38 +6,38 @@
 //! {"tokens":3,"unknown":0,"topics":[{"topic":437,"share":0.0066},{"topic":146,"share":0.0057}]}
 //! ```
 //!
-//! An example of how to embed inference in a service, to be copied. Of its parts each is a file:
+//! Also an example of how to embed inference in a service. Each part is a file:
 //!
 //! ```text
-//! server ── routes ── app ──► queue ──► workers       connections on one side, threads that compute on
-//!              │       ▲                   │          the other, a queue with a last place between
+//! server ── routes ── app ──► queue ──► workers       connections on the left, inference threads on
+//!              │       ▲                   │          the right, a bounded queue between them
 //!           request   model ◄── reload   topics
 //! ```
 //!
-//! - Connections are served by an asynchronous runtime that never computes; a thread a core computes and
-//!   never waits for a client. `workers` says what becomes of a request that nobody waits for any more.
-//! - Whoever meets a bound is told so: length, documents and tokens of a body (413), bytes of all bodies,
-//!   places in the queue, time (503), requests a client (429). A body is parsed before its documents are
-//!   counted, which takes up to some 25 times its length, a thread; answers have no bound of their own, but
-//!   those that follow from a request's (`top` makes them short).
-//! - A model is loaded beside the one in use and takes its place; answers say which one they are of
-//!   (`x-model`, the model's fingerprint).
-//! - What an answer says follows from model, method, seed and document alone, and is what the program
-//!   `infer` says: batches, threads and load do not matter.
+//! - An asynchronous runtime serves the connections and never computes; one thread per core computes
+//!   and never waits for a client. `workers` describes how abandoned requests are cancelled.
+//! - Every limit has a status: size, documents and tokens of a body (413), total bytes of bodies, length
+//!   of the queue and time (503), requests per client (429). A body is parsed before its documents are
+//!   counted, which takes up to about 25 times its size in memory per thread. The size of an answer is
+//!   bounded only by that of its request (`top` limits it).
+//! - A new model is loaded while the current one serves, and then replaces it; the header `x-model` of an
+//!   answer is the fingerprint of its model.
+//! - An answer depends only on model, method, seed and document, and equals that of `lda infer`; batches,
+//!   threads and load do not change it.
 //!
 //! # Cost
-//! CPU of the whole process for a query of 20 words, by a model of 1,000 topics and 6,906 words, over
-//! 16 connections on the same machine (two cores of a virtual AMD EPYC); the process held 10 MB:
+//! CPU time of the process per query of 20 words, with a model of 1,000 topics and 6,906 words, over
+//! 16 connections on the same machine (two cores of a virtual AMD EPYC); the process used 10 MB:
 //!
-//! | | one a request | 32 a request |
+//! | | 1 query per request | 32 queries per request |
 //! |---|--:|--:|
 //! | `--method rt` | 29 µs | 7 µs |
 //! | fold-in | 114 µs | 81 µs |
 //!
-//! `load.lua` measures yours. Above the limits it shows 429 and 503, and no other failure.
+//! `load.lua` measures it on your machine. Above the limits it shows 429 and 503, and no other failure.
 //!
-//! `openapi.json` describes the routes. Neither TLS nor authentication is here: that is for the proxy in
-//! front, and so are clients that read answers slowly.
+//! `openapi.json` describes the routes. The service has neither TLS nor authentication, and no protection
+//! against clients that read answers slowly: use a reverse proxy.
 
 mod answer;
 mod app;

@@ -1,7 +1,8 @@
-//! A model that is ready to be asked, and where the one in use is kept.
+//! Loading of a model, and the model in use.
 //!
-//! A request takes the model that is in use when it comes and keeps it until it is answered, so that a
-//! new one never waits for requests, nor they for it. Until the last of them is answered both are held.
+//! A request takes the model in use when it arrives and holds it until it is answered. A new model
+//! therefore never waits for requests, and requests never wait for it; both models are in memory until
+//! the last request of the old one is answered.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -16,21 +17,21 @@ use thiserror::Error;
 use crate::commands::serve::args::Args;
 use crate::commands::serve::topics::LeadingWords;
 
-/// Why a file does not become a model to ask.
+/// Errors of opening a model.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The file is none of a model.
+    /// The file is not a model.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The model cannot be asked so.
+    /// The inference options do not fit the model.
     #[error("{path}: {source}", path = path.display())]
     Inference { path: PathBuf, source: InferenceError },
     /// The thread that opened it panicked.
-    #[error("{path}: a fault of this program ended its loading", path = path.display())]
+    #[error("{path}: loading panicked; this is a bug", path = path.display())]
     Fault { path: PathBuf },
 }
 
-/// How a model is opened.
+/// Path and options for opening a model.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub path: PathBuf,
@@ -41,7 +42,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// As the command line says.
+    /// Takes them from the command line.
     pub fn new(args: &Args) -> Self {
         Self {
             path: args.model.clone(),
@@ -52,9 +53,9 @@ impl Opening {
         }
     }
 
-    /// Reads and checks all of the file, and prepares what requests need: seconds for a large one.
+    /// Reads and checks the whole file and prepares inference; takes seconds for a large model.
     pub fn open(&self) -> Result<Ready, OpenError> {
-        // Mapped too, the file is somebody's, and may be anything.
+        // The file is untrusted input, so that a mapped one is checked too.
         let model = match self.map {
             true => TopicModel::map(&self.path, true)?,
             false => TopicModel::load(&self.path)?,
@@ -67,7 +68,7 @@ impl Opening {
     }
 }
 
-/// A model with all that answers are made of.
+/// A model that is prepared for inference.
 #[derive(Debug)]
 pub struct Ready {
     pub inference: Inference<Box<TopicModel>>,
@@ -82,23 +83,23 @@ impl Ready {
     }
 }
 
-/// The model in use.
+/// The model in use, replaced on reload.
 #[derive(Debug, Default)]
 pub struct Current(RwLock<Option<Arc<Ready>>>);
 
 impl Current {
-    /// None before the first one is loaded.
+    /// `None` until the first model is loaded.
     pub fn get(&self) -> Option<Arc<Ready>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on requests get `ready`.
+    /// Makes `ready` the model of requests that arrive from now on.
     pub fn set(&self, ready: Ready) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(ready));
     }
 }
 
-/// What tells a file from the one that was there before, without reading it.
+/// Metadata that detects a replaced file without reading it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -107,7 +108,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// None where there is no file.
+    /// `None` if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = path.metadata().ok()?;
         let modified = metadata.modified().ok();

@@ -1,61 +1,60 @@
-//! Why a request has no answer, as the client is told: RFC 9457, `application/problem+json`.
+//! Error responses: RFC 9457, `application/problem+json`.
 //!
-//! `code` is for programs and never changes, `detail` is for people and may. What passes by itself
-//! comes with `Retry-After`: 429 where the client itself has too much under way, 503 where the service
-//! has.
+//! `code` is for programs and stable; `detail` is for people and may change. Temporary errors have
+//! `Retry-After`: 429 if the client has too many requests in flight, 503 if the service has.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Media type of the answer.
+/// Media type of error responses.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// Why there is no answer.
+/// Reasons for an error response.
 #[derive(Debug, Error)]
 pub enum Problem {
-    #[error("the body is no JSON: {0}")]
+    #[error("the body is not JSON: {0}")]
     Syntax(serde_json::Error),
     #[error("the body did not arrive: {0}")]
     Body(axum::Error),
-    #[error("the body is not what is asked for: {0}")]
+    #[error("invalid request: {0}")]
     Shape(serde_json::Error),
     #[error("{0}")]
     Request(String),
-    #[error("the query is not what is asked for: {0}")]
+    #[error("invalid query: {0}")]
     Query(String),
-    #[error("there is nothing here: GET /openapi.json lists the routes")]
+    #[error("no such route: GET /openapi.json lists the routes")]
     Route,
-    #[error("this route knows other methods: GET /openapi.json lists them")]
+    #[error("this route does not support the method: GET /openapi.json lists the methods")]
     Method,
-    #[error("there is no topic {asked:?}: topics of this model are 0 to {last}")]
+    #[error("no topic {asked:?}: topics of this model are 0 to {last}")]
     Topic { asked: String, last: usize },
     #[error("the body did not arrive in time")]
     BodyTime,
-    #[error("the body has more than {limit} bytes: send less at a time")]
+    #[error("the body has more than {limit} bytes: send a smaller one")]
     BodyLength { limit: usize },
-    #[error("there are {found} documents, more than {limit}: send fewer at a time")]
+    #[error("{found} documents in the request, at most {limit} are allowed: send fewer")]
     Documents { found: usize, limit: usize },
-    #[error("there are more than {limit} tokens: send fewer at a time")]
+    #[error("more than {limit} tokens in the request: send fewer")]
     Tokens { limit: usize },
-    #[error("{limit} requests from this address are under way already: wait for one of them")]
+    #[error("{limit} requests from this address are already in flight: wait for one of them")]
     Client { limit: usize },
-    #[error("bodies under way fill {limit} bytes already: try again")]
+    #[error("request bodies in flight already take {limit} bytes: try again")]
     Buffers { limit: usize },
-    #[error("{limit} requests are waiting already: try again")]
+    #[error("{limit} requests are already queued: try again")]
     Queue { limit: usize },
-    #[error("the answer was not ready in time: try again, or send less at a time")]
+    #[error("the answer was not ready in time: try again, or send a smaller request")]
     Time,
     #[error("the model is being loaded: try again")]
     Loading,
-    #[error("the service is ending: ask another")]
+    #[error("the service is shutting down: use another instance")]
     Ending,
-    #[error("the service failed at this request, and says why in its log")]
+    #[error("internal error: see the log of the service")]
     Internal,
 }
 
-/// As it is sent.
+/// Body of an error response.
 #[derive(Serialize)]
 struct Body<'a> {
     r#type: &'static str,
@@ -66,7 +65,7 @@ struct Body<'a> {
 }
 
 impl Problem {
-    /// From what serde says of a body.
+    /// Maps an error of serde_json about a body.
     pub fn of_body(error: serde_json::Error) -> Self {
         if error.is_data() { Self::Shape(error) } else { Self::Syntax(error) }
     }

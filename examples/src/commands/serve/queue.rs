@@ -1,12 +1,12 @@
-//! A queue with a last place: requests on their way from connections to threads.
+//! Bounded queue of requests between connections and inference threads.
 //!
-//! Whoever comes when it is full is told so at once and does not wait: the service's memory and the
-//! longest wait are bounded by its length. A lock and a condition, held for a push or a pop.
+//! A push to a full queue fails at once and does not wait, so that the length bounds memory and the
+//! longest wait. A mutex and a condition variable, locked for one push or pop.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a taker gets.
+/// Result of [`Queue::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum QueueItem<T> {
     /// The oldest item.
@@ -15,7 +15,7 @@ pub enum QueueItem<T> {
     Flush,
 }
 
-/// See the [module](self).
+/// A bounded queue; see the [module](self).
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
@@ -30,24 +30,24 @@ struct State<T> {
 }
 
 impl<T> Queue<T> {
-    /// With so many places.
+    /// A queue of at most `limit` items.
     pub fn new(limit: usize) -> Self {
         let state = State { items: VecDeque::new(), flushes: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), limit }
     }
 
-    /// Places.
+    /// Maximum number of items.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Items that wait.
+    /// Number of queued items.
     pub fn len(&self) -> usize {
         self.state().items.len()
     }
 
-    /// Puts an item behind the others; gives it back where there is no place. Before that, those make way of
-    /// which nobody waits for any more.
+    /// Appends an item; returns it if the queue is full. A full queue first drops the items that are
+    /// not wanted any more.
     pub fn push(&self, item: T, is_wanted: impl Fn(&T) -> bool) -> Result<(), T> {
         let mut state = self.state();
         if state.items.len() >= self.limit {
@@ -62,7 +62,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes the oldest item, and waits for one. `seen` is the taker's: the flushes it knows of.
+    /// Takes the oldest item, waiting for one. `seen` is the number of flushes that this thread has
+    /// handled.
     pub fn take(&self, seen: &mut u64) -> QueueItem<T> {
         let mut state = self.state();
         loop {
@@ -77,13 +78,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Gives every idle taker a turn without an item.
+    /// Wakes every idle thread with [`QueueItem::Flush`].
     pub fn flush(&self) {
         self.state().flushes += 1;
         self.changed.notify_all();
     }
 
-    /// No code that may panic runs under the lock.
+    // INVARIANT: no code that may panic runs while the lock is held, so a poisoned state is whole.
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_and_empty_in_order() {
+    fn items_are_taken_in_order_and_the_length_is_bounded() {
         let queue = Queue::new(2);
         let push = |item| queue.push(item, |_| true);
         assert_eq!((push(1), push(2), push(3)), (Ok(()), Ok(()), Err(3)));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_makes_way() {
+    fn a_full_queue_drops_unwanted_items() {
         let queue = Queue::new(3);
         let push = |item| queue.push(item, |item| item % 2 == 0);
         assert_eq!([1, 2, 3, 4, 6].map(push), [Ok(()); 5]);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn takers_that_wait_are_woken() {
+    fn waiting_threads_are_woken() {
         let queue = Queue::new(8);
         let sum = std::thread::scope(|scope| {
             // Until there is a 0.

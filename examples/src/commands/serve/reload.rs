@@ -1,8 +1,8 @@
-//! The first model, and new ones in its place.
+//! Loading of the first model, and reloading.
 //!
-//! A new file is read and checked beside the model in use, on a thread that is neither a connection's nor
-//! one that infers. Only a whole one takes its place; anything else is logged and counted, and the old
-//! model goes on. Memory holds both until the last request of the old one is answered.
+//! A new file is read and checked while the current model serves, on a thread of its own. Only a valid
+//! model replaces the current one; a failure is logged and counted, and the current model stays. Both
+//! models are in memory until the last request of the old one is answered.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use crate::commands::serve::signals::Reloads;
 /// # Errors
 /// [`OpenError`].
 pub async fn first(app: &Arc<App>, opening: &Opening) -> Result<Option<Stamp>, OpenError> {
-    // Before the file is opened: what changes afterwards is seen as a change.
+    // Taken before the file is opened, so that a later change is detected.
     let stamp = Stamp::of(&opening.path);
     load(app, opening).await.map(|()| stamp)
 }
 
-/// Loads a model whenever it is asked to, or `watch` finds another file than the one of `stamp`.
+/// Loads a model at every SIGHUP, and if the file checked every `watch` differs from `stamp`.
 pub async fn go_on(
     app: Arc<App>,
     opening: Opening,
@@ -38,7 +38,7 @@ pub async fn go_on(
             None => reloads.next().await,
             Some(watch) => tokio::select! {
                 () = reloads.next() => {}
-                // No file is a file that is being replaced.
+                // A missing file is one that is being replaced.
                 () = sleep(watch) => match Stamp::of(&opening.path) {
                     Some(now) if stamp.as_ref() != Some(&now) => {}
                     _ => continue,
@@ -48,7 +48,7 @@ pub async fn go_on(
         stamp = Stamp::of(&opening.path);
         if let Err(reason) = load(&app, &opening).await {
             app.metrics.not_loaded();
-            error!(%reason, "the model stays as it is");
+            error!(%reason, "reload failed; the current model stays");
         }
     }
 }
@@ -71,7 +71,7 @@ async fn load(app: &Arc<App>, opening: &Opening) -> Result<(), OpenError> {
     );
     app.metrics.loaded(&ready);
     app.current.set(ready);
-    // Threads without work let go of the old one.
+    // Idle threads drop the old model.
     app.queue.flush();
     Ok(())
 }

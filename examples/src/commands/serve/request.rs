@@ -1,4 +1,4 @@
-//! What clients send: documents, as text, ids or words.
+//! JSON requests: documents as text, word ids or words.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::problem::Problem;
 
-/// The id of a word that no model has.
+/// Id of unknown words, which no model has.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Body of `POST /infer`: one document, or `documents`.
@@ -25,7 +25,7 @@ pub struct InferRequest {
     ids: Option<Vec<u32>>,
     words: Option<Vec<String>>,
     documents: Option<Vec<Object<Document>>>,
-    /// Topics an answer has at most.
+    /// Maximum number of topics per answer.
     pub top: Option<NonZeroU32>,
 }
 
@@ -38,19 +38,19 @@ pub struct SimilarRequest {
     pub limit: Option<NonZeroU32>,
 }
 
-/// A document, in one of three forms.
+/// A document; exactly one field is set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Document {
-    /// Cut into words as the command line says.
+    /// Text, which is tokenized with the options of the command line.
     text: Option<String>,
-    /// The model's ids of the tokens.
+    /// Word ids of the model.
     ids: Option<Vec<u32>>,
-    /// Tokens, taken as they are.
+    /// Words, which are looked up as they are.
     words: Option<Vec<String>>,
 }
 
-/// What a JSON object says. By itself serde also takes a list for a struct, its fields by place.
+/// Accepts only a JSON object for `T`; serde alone also accepts an array, with fields by position.
 #[derive(Debug)]
 struct Object<T>(T);
 
@@ -74,7 +74,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// What a body says.
+/// Parses a JSON body.
 ///
 /// # Errors
 /// [`Problem::Syntax`] or [`Problem::Shape`].
@@ -86,7 +86,7 @@ impl InferRequest {
     /// The documents, and whether they are a batch.
     ///
     /// # Errors
-    /// [`Problem::Request`] unless there is just one thing to infer.
+    /// [`Problem::Request`] unless exactly one of the fields is set.
     pub fn documents(&mut self) -> Result<(Vec<Document>, bool), Problem> {
         let Self { text, ids, words, documents, .. } = self;
         let one = Document { text: text.take(), ids: ids.take(), words: words.take() };
@@ -101,7 +101,7 @@ impl InferRequest {
 }
 
 impl SimilarRequest {
-    /// The one asked about, then the others.
+    /// The query document, then the others.
     pub fn documents(self) -> Vec<Document> {
         std::iter::once(self.document.0).chain(plain(self.documents)).collect()
     }
@@ -117,7 +117,7 @@ impl Document {
     }
 }
 
-/// Brings documents to a model's ids, within the limits of one request.
+/// Converts documents to word ids of a model, within the limits of one request.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     model: &'a TopicModel,
@@ -127,10 +127,10 @@ pub struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    /// For a request of so many documents.
+    /// Resolver for a request of `documents` documents.
     ///
     /// # Errors
-    /// [`Problem::Documents`], if they are too many.
+    /// [`Problem::Documents`], if there are too many.
     pub fn new(
         model: &'a TopicModel,
         tokenizer: &'a mut Tokenizer,
@@ -143,13 +143,13 @@ impl<'a> Resolver<'a> {
         Ok(Self { model, tokenizer, limit: limits.max_tokens, left: limits.max_tokens })
     }
 
-    /// Ids of a document's tokens, in ascending order as a corpus has them, so that an answer does not
-    /// depend on the order of words. Words that the model does not have get an id that it does not
-    /// have either, and are counted by it.
+    /// Word ids of a document's tokens, in ascending order as in a corpus, so that an answer does not
+    /// depend on the word order. Unknown words get an id that the model does not have either, and are
+    /// counted as unknown by the inference.
     ///
     /// # Errors
-    /// [`Problem::Request`] for a document of no form or of several, and of words where the model has
-    /// no names of them; [`Problem::Tokens`] if the request has too many.
+    /// [`Problem::Request`] if not exactly one field is set, or if the model has no vocabulary for text
+    /// or words; [`Problem::Tokens`] if the request has too many.
     pub fn resolve(&mut self, document: Document) -> Result<Vec<u32>, Problem> {
         if document.forms() != 1 {
             return Err(Problem::Request(
@@ -166,7 +166,8 @@ impl<'a> Resolver<'a> {
                 let names = names(self.model)?;
                 let mut ids = Vec::new();
                 self.tokenizer.for_each_word(text.as_deref().unwrap_or_default(), |word| {
-                    // What is no word here is no word of the model's corpus, and not unknown.
+                    // A token that the tokenizer leaves out was left out in training too: it does
+                    // not count as unknown.
                     ids.extend(word.map(|word| names.id(word).unwrap_or(UNKNOWN)));
                 });
                 ids
@@ -180,7 +181,7 @@ impl<'a> Resolver<'a> {
 }
 
 fn names(model: &TopicModel) -> Result<&Vocabulary, Problem> {
-    model.vocabulary().ok_or_else(|| {
-        Problem::Request("the model has no names of its words: give `ids`".to_owned())
-    })
+    model
+        .vocabulary()
+        .ok_or_else(|| Problem::Request("the model has no vocabulary: give `ids`".to_owned()))
 }

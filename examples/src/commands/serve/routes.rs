@@ -1,4 +1,4 @@
-//! What can be asked. `openapi.json` describes it for clients; a test holds the two together.
+//! HTTP routes. `openapi.json` describes them for clients; a test compares the two.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::commands::serve::workers::{Caller, Outcome, WorkerState};
 /// The description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// Topics that one answer has at most.
+/// Maximum number of topics per answer.
 const MAX_TOPICS: usize = 1000;
-/// Terms of a topic, or neighbours, unless asked for more or fewer.
+/// Default number of terms per topic, and of neighbours.
 const SOME: usize = 10;
 
-/// Every route by its path.
+/// Path and handlers of every route.
 fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
     [
         ("/infer", post(infer)),
@@ -44,7 +44,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
     ]
 }
 
-/// All routes, each request counted.
+/// Router of all routes, with metrics of each request.
 pub fn router(app: Arc<App>) -> Router {
     routes()
         .into_iter()
@@ -87,7 +87,7 @@ async fn infer(
     app.ask(guard, task).await
 }
 
-/// Documents nearest to one, by Hellinger's distance of the shares of all topics.
+/// Orders documents by the Hellinger distance of their topic shares from those of the query document.
 async fn similar_documents(
     State(app): State<Arc<App>>,
     Extension(context): Extension<RequestContext>,
@@ -129,7 +129,7 @@ struct SimilarQuery {
     limit: Option<NonZeroUsize>,
 }
 
-/// Topics nearest to one, by Hellinger's distance of their words.
+/// Orders topics by the Hellinger distance of their word probabilities from those of one topic.
 async fn similar_topics(
     State(app): State<Arc<App>>,
     Extension(context): Extension<RequestContext>,
@@ -204,7 +204,7 @@ async fn topic(
     query: Result<Query<TopicQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    // What is no text is no number either.
+    // A path segment that is not UTF-8 is not a number either.
     let Path(id) = id.map_err(|_| Problem::Route)?;
     let TopicQuery { terms } = checked(query)?;
     let guard = app.admit(context)?;
@@ -228,7 +228,7 @@ fn check_topic(topic: usize, asked: &dyn ToString, topics: usize) -> Result<(), 
     }
 }
 
-/// As many as asked for; unless asked, some, as far as there are so many.
+/// The requested number of terms, checked against `limit`; the default if `None`.
 fn checked_terms(terms: Option<usize>, limit: usize) -> Result<usize, Problem> {
     match terms {
         None => Ok(limit.min(SOME)),
@@ -241,12 +241,12 @@ fn json(value: &impl Serialize) -> Outcome {
     Ok(serde_json::to_vec(value).expect("plain data"))
 }
 
-/// That the process answers at all.
+/// Liveness: the process answers.
 async fn health() -> &'static str {
     "ok\n"
 }
 
-/// That it has a model and goes on: where a balancer looks before it sends requests.
+/// Readiness: the service has a model and is not stopping.
 async fn readiness(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.readiness().map(|()| "ready\n")
 }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description_has_every_route_and_no_other() {
+    fn the_description_has_exactly_the_routes() {
         let description: Value = serde_json::from_str(OPENAPI).unwrap();
         let described = description["paths"].as_object().unwrap().keys().map(String::as_str);
         let served = routes().map(|(path, _)| path);

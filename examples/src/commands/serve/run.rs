@@ -1,4 +1,4 @@
-//! The service's life, from the command line to the last answer.
+//! Start, run and shutdown of the service.
 
 use std::io;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use crate::commands::serve::model::{OpenError, Opening};
 use crate::commands::serve::routes::router;
 use crate::commands::serve::{reload, server, signals, workers};
 
-/// Why the service does not start, or did not end as it should.
+/// Errors of starting and stopping the service.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The address is not to be had.
-    #[error("{address}: {source}: give another --listen")]
+    /// The service cannot listen on the address.
+    #[error("--listen {address}: {source}; give another address")]
     Listen { address: String, source: io::Error },
-    /// The system lets it have no threads or signals.
-    #[error("the system refused threads or signals: {0}")]
+    /// The system cannot start threads or install signal handlers.
+    #[error("cannot start threads or handle signals: {0}")]
     System(io::Error),
     /// The stop words cannot be read.
     #[error(transparent)]
     Words(#[from] ReadError),
-    /// There is no model.
+    /// The model cannot be opened.
     #[error(transparent)]
     Model(#[from] OpenError),
-    /// Time ran out for requests under way.
-    #[error("{requests} requests were cut off: give more --grace")]
+    /// Requests in flight were not finished within `--grace`.
+    #[error("{requests} requests were aborted: increase --grace")]
     CutOff { requests: i64 },
 }
 
 impl ServeError {
-    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Model(OpenError::Inference { source: InferenceError::Option { .. }, .. }) => 2,
@@ -47,7 +47,7 @@ impl ServeError {
     }
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal stops it.
 ///
 /// # Errors
 /// [`ServeError`].
@@ -60,7 +60,7 @@ pub fn run(args: Args) -> Result<(), ServeError> {
         .build()
         .map_err(ServeError::System)?;
     let served = runtime.block_on(serve(args, &tokenizer));
-    // A model that is being loaded is not waited for.
+    // Do not wait for a model that is being loaded.
     runtime.shutdown_background();
     served
 }
@@ -76,7 +76,7 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     workers::start(&app, tokenizer).map_err(ServeError::System)?;
     info!(%address, threads = app.limits.num_threads(), "listening");
 
-    // Health and metrics are to be had while the model is loaded.
+    // Health and metrics are available while the model is loaded.
     let (failed, mut failure) = tokio::sync::oneshot::channel();
     let loading = {
         let (app, watch) = (Arc::clone(&app), args.model_file.watch);
@@ -96,7 +96,7 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
         }
         app.end();
         if error.is_none() {
-            info!("ending");
+            info!("shutting down");
             tokio::select! {
                 () = sleep(app.limits.drain) => {}
                 () = endings.next() => {}
@@ -110,14 +110,14 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     }
     let closed = tokio::select! {
         closed = timeout(app.limits.grace, open.shutdown()) => closed.is_ok(),
-        // A second signal is meant.
+        // A second signal aborts the requests in flight.
         () = endings.next() => false,
     };
-    // A connection may be left on which nothing was asked.
+    // An open connection without a request does not count.
     let requests = app.metrics.under_way();
     if !closed && requests > 0 {
         return Err(ServeError::CutOff { requests });
     }
-    info!("ended");
+    info!("stopped");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Connections: HTTP/1.1, as many as there may be, and none for longer than a client may keep silent.
+//! HTTP/1.1 connections, limited in number and in idle time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use tracing::{debug, warn};
 
 use crate::commands::serve::app::{App, RequestContext};
 
-/// Bytes of a connection's buffer, and so of a request's head.
+/// Bytes of the buffer of a connection, which bounds the head of a request.
 const BUFFER: usize = 1 << 16;
-/// Wait after the system refused a connection, as it does when files run out: the next try would be
-/// refused as well.
+/// Wait after a failed accept, such as one without free file descriptors: an immediate retry would
+/// fail too.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until `ended` is; those open then are what is returned.
+/// Accepts connections until `ended` completes; returns those that are still open.
 pub async fn serve(
     listener: TcpListener,
     app: &Arc<App>,
@@ -42,7 +42,7 @@ pub async fn serve(
             () = &mut ended => return open,
             accepted = accept(&listener, &places) => accepted,
         };
-        // Answers are whole when they are written.
+        // Answers are written in one piece, so there is nothing for Nagle's algorithm to merge.
         let _ = stream.set_nodelay(true);
         let routes = TowerToHyperService::new(router.clone());
         let timeout = app.limits.timeout;
@@ -62,7 +62,7 @@ pub async fn serve(
     }
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection once the number of connections is below the limit.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,

@@ -1,4 +1,4 @@
-//! Signals: HUP loads the model anew, TERM and INT end the service.
+//! Signals: HUP reloads the model, TERM and INT stop the service.
 
 use std::io;
 
@@ -8,11 +8,11 @@ mod system {
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    /// Wishes for a new model.
+    /// Requests to reload the model.
     #[derive(Debug)]
     pub struct Reloads(Signal);
 
-    /// Wishes for an end.
+    /// Requests to stop.
     #[derive(Debug)]
     pub struct Endings(Signal, Signal);
 
@@ -23,14 +23,14 @@ mod system {
     }
 
     impl Reloads {
-        /// The next one.
+        /// Waits for the next request.
         pub async fn next(&mut self) {
             self.0.recv().await;
         }
     }
 
     impl Endings {
-        /// The next one.
+        /// Waits for the next request.
         pub async fn next(&mut self) {
             tokio::select! {
                 _ = self.0.recv() => {}
@@ -44,7 +44,7 @@ mod system {
 mod system {
     use std::io;
 
-    /// There is no such signal here: `--watch` is left.
+    /// This system has no such signal; only `--watch` reloads.
     #[derive(Debug)]
     pub struct Reloads;
 
@@ -57,16 +57,16 @@ mod system {
     }
 
     impl Reloads {
-        /// Never.
+        /// Never returns.
         pub async fn next(&mut self) {
             std::future::pending().await
         }
     }
 
     impl Endings {
-        /// The next one.
+        /// Waits for the next request.
         pub async fn next(&mut self) {
-            // Where there is no Ctrl-C either, only the system ends it.
+            // Without Ctrl-C only the system stops the process.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending().await
             }
@@ -76,10 +76,10 @@ mod system {
 
 pub use system::{Endings, Reloads};
 
-/// Takes the signals from now on.
+/// Installs the signal handlers.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// Those of the system.
 pub fn listen() -> io::Result<(Reloads, Endings)> {
     system::listen()
 }

@@ -42,12 +42,12 @@ impl LeadingWords {
         Self { words: lists.into_iter().map(finish).collect(), limit }
     }
 
-    /// Words of a topic, at most [`limit`](Self::limit).
+    /// Top words of a topic, at most [`limit`](Self::limit).
     pub fn topic(&self, topic: usize) -> &[u32] {
         &self.words[topic]
     }
 
-    /// Most words a topic.
+    /// Maximum number of words per topic.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -57,29 +57,29 @@ fn better(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
     b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }
 
-/// A topic as it is shown.
+/// JSON of a topic.
 #[derive(Serialize)]
 pub struct Topic<'a> {
     topic: usize,
     alpha: f64,
-    /// Of models that have counts.
+    /// Number of tokens; absent if the model has no counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
     terms: Vec<Term<'a>>,
 }
 
-/// A word of a topic.
+/// JSON of a word of a topic.
 #[derive(Serialize)]
 struct Term<'a> {
     id: u32,
-    /// Of models that name their words.
+    /// Absent if the model has no vocabulary.
     #[serde(skip_serializing_if = "Option::is_none")]
     word: Option<&'a str>,
     probability: f64,
 }
 
 impl<'a> Topic<'a> {
-    /// With its first `terms` words.
+    /// JSON of `topic` with its top `terms` words.
     pub fn of(ready: &'a Ready, topic: usize, terms: usize) -> Self {
         let model = ready.model();
         let term = |&id: &u32| Term {
@@ -96,15 +96,15 @@ impl<'a> Topic<'a> {
     }
 }
 
-/// A topic and how far it is from another.
+/// A topic and its distance from the query topic.
 #[derive(Serialize)]
 pub struct Neighbour {
     pub topic: usize,
     pub distance: f64,
 }
 
-/// All other topics, nearest first, lower topic first of equals; `None` if `is_left` says that nobody
-/// waits any more.
+/// All other topics, nearest first, the lower topic first at equal distances; `None` if `is_left`
+/// reports that the client is gone.
 pub fn neighbours(
     model: &TopicModel,
     topic: usize,
@@ -118,21 +118,22 @@ pub fn neighbours(
     Some(all)
 }
 
-/// Hellinger distances of φ of `topic` to φ of each topic k, √(½ Σ_w (√φ_tw − √φ_kw)²), from 0 to 1.
+/// Hellinger distances √(½ Σ_w (√φ_tw − √φ_kw)²) of φ of topic t from φ of each topic k, from 0 to 1.
 ///
-/// Of the distances between laws it is the one whose sum over words comes apart where φ is sparse over a
-/// floor: with φ_kw = floor_k but for the entries of k,
+/// The sum over words separates where φ is sparse above a floor: with φ_kw = floor_k except at the
+/// entries of k,
 ///
 /// ```text
 /// Σ_w √(φ_tw φ_kw) = √floor_k Σ_w √φ_tw + Σ of entries √φ_tw (√φ_kw − √floor_k)
 /// ```
 ///
-/// so that it costs a pass over the entries and not K × V. Jensen-Shannon's has to see every word.
+/// so that it costs one pass over the entries and not K × V. The Jensen-Shannon distance needs every
+/// word.
 fn distances(model: &TopicModel, topic: usize, is_left: &dyn Fn() -> bool) -> Option<Vec<f64>> {
     let words = model.num_words();
     let floors: Vec<f64> = (0..model.num_topics()).map(|k| model.floor(k)).collect();
     let roots: Vec<f64> = floors.iter().map(|floor| floor.sqrt()).collect();
-    // Of entries alone: Σ √φ_tw (√φ_kw − √floor_k), and Σ φ_kw − floor_k.
+    // Sums over entries: Σ √φ_tw (√φ_kw − √floor_k), and Σ φ_kw − floor_k.
     let (mut overlaps, mut masses) = (vec![0.0; floors.len()], vec![0.0; floors.len()]);
     let mut sum = 0.0;
     for word in 0..words {
@@ -147,7 +148,7 @@ fn distances(model: &TopicModel, topic: usize, is_left: &dyn Fn() -> bool) -> Op
             masses[k] += phi - floors[k];
         });
     }
-    // Not taken for 1: weights are rounded, and a model may keep mass back.
+    // The mass is not assumed to be 1: weights are rounded, and a model may reserve mass.
     let mass = |k: usize| masses[k] + floors[k] * words as f64;
     let distance = |k: usize| {
         let squared = 0.5 * (mass(topic) + mass(k)) - (overlaps[k] + roots[k] * sum);
@@ -156,7 +157,7 @@ fn distances(model: &TopicModel, topic: usize, is_left: &dyn Fn() -> bool) -> Op
     Some((0..floors.len()).map(distance).collect())
 }
 
-/// Hellinger's distance of two laws over the same things.
+/// Hellinger distance of two distributions.
 pub fn hellinger(p: &[f64], q: &[f64]) -> f64 {
     let squared = |(p, q): (&f64, &f64)| (p.sqrt() - q.sqrt()).powi(2);
     (0.5 * p.iter().zip(q).map(squared).sum::<f64>()).sqrt()
@@ -179,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_of_the_whole_rows() {
+    fn distances_equal_those_of_dense_rows() {
         let (model, rows) = model();
         for (topic, row) in rows.iter().enumerate() {
             let found = distances(&model, topic, &|| false).unwrap();
             for (found, other) in found.iter().zip(&rows) {
-                // An excess has 24 bits, and near 0 the root is steep.
+                // An excess has 24 bits, and the root is steep near 0.
                 assert!((found - hellinger(row, other)).abs() < 1e-3, "{found}");
                 assert!((found.powi(2) - hellinger(row, other).powi(2)).abs() < 1e-7, "{found}");
             }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_words_are_those_of_a_full_sort() {
+    fn leading_words_equal_those_of_a_full_sort() {
         let words = 100;
         let row = |k: usize| (0..words).map(|w| ((w * (7 + k) + k) % 23) as f64).collect();
         let rows: Vec<Vec<f64>> = (0..3).map(row).collect();

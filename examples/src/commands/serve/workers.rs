@@ -1,12 +1,12 @@
-//! Threads that compute, and how requests come to them.
+//! Inference threads.
 //!
-//! Inference is all CPU: on the threads that serve connections it would hold up every other
-//! connection. Each thread here takes a request from the [queue](crate::commands::serve::queue), does all of it, and
-//! sends the finished body back; a batch is one request, so that clients share the threads evenly.
+//! Inference is CPU-bound: on the threads that serve connections it would block every other
+//! connection. Each thread here takes a request from the [queue](crate::commands::serve::queue),
+//! processes all of it, and sends the finished body back; a batch is one request, so that clients
+//! share the threads evenly.
 //!
-//! A request whose client left, or whose time is over, has nobody who waits for its answer. That shows
-//! in the channel of the answer, is looked at before each document and each sweep over it, and ends the
-//! work.
+//! If the client disconnects or the deadline passes, the reply channel is closed. The thread checks
+//! that before each document and each sweep, and cancels the request.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,31 +27,31 @@ use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::QueueItem;
 use crate::commands::serve::request::{Document, Resolver};
 
-/// A JSON text, or why there is none.
+/// JSON of an answer, or the error.
 pub type Outcome = Result<Vec<u8>, Problem>;
 
-/// What is done for a request.
+/// The work of a request.
 pub type Task = Box<dyn FnOnce(&mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send>;
 
-/// A request on its way to a thread.
+/// A queued request.
 pub struct Work {
-    /// The model that was in use when it came.
+    /// The model that was in use when the request arrived.
     pub ready: Arc<Ready>,
     pub task: Task,
     pub reply: oneshot::Sender<Outcome>,
 }
 
-/// Who waits for an answer.
+/// The client that waits for an answer.
 pub struct Caller<'a>(&'a oneshot::Sender<Outcome>);
 
 impl Caller<'_> {
-    /// Whether nobody does any more.
+    /// Whether the client has disconnected or the deadline has passed.
     pub fn is_gone(&self) -> bool {
         self.0.is_closed()
     }
 }
 
-/// What a thread has at hand as long as it is asked about one model.
+/// State of an inference thread for consecutive requests of one model.
 pub struct WorkerState<'a> {
     pub ready: &'a Ready,
     session: Session<'a, Box<TopicModel>>,
@@ -64,8 +64,7 @@ impl WorkerState<'_> {
     /// Infers documents one after the other and calls `each` with every answer.
     ///
     /// # Errors
-    /// What is wrong with a document, or that there are too many; [`Problem::Time`] once nobody waits
-    /// for the answer.
+    /// Those of [`Resolver`]; [`Problem::Time`] if the caller is gone.
     pub fn infer(
         &mut self,
         documents: impl ExactSizeIterator<Item = Document>,
@@ -87,10 +86,10 @@ impl WorkerState<'_> {
     }
 }
 
-/// Starts the threads, which end with the process: what they do then is wanted by nobody.
+/// Starts the threads, which run until the process exits.
 ///
 /// # Errors
-/// Where the system has no more threads.
+/// If the system cannot start a thread.
 pub fn start(app: &Arc<App>, tokenizer: &Tokenizer) -> io::Result<()> {
     (0..app.limits.num_threads()).try_for_each(|number| {
         let (app, tokenizer) = (Arc::clone(app), tokenizer.clone());
@@ -99,10 +98,10 @@ pub fn start(app: &Arc<App>, tokenizer: &Tokenizer) -> io::Result<()> {
     })
 }
 
-/// A thread's life.
+/// Main loop of a thread.
 fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
     let mut seen = 0;
-    // Of another model than the last.
+    // A request of another model than that of the current state.
     let mut next: Option<Work> = None;
     loop {
         let mut work = match next.take().map_or_else(|| app.queue.take(&mut seen), QueueItem::Work)
@@ -118,7 +117,8 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
             limits: &app.limits,
             metrics: &app.metrics,
         };
-        // Scratch is kept until there is another model; an idle thread then lets go of the old one.
+        // The session's scratch is reused until a request has another model; `Flush` makes an idle
+        // thread drop the old model.
         while process(work, &mut worker) {
             work = match app.queue.take(&mut seen) {
                 QueueItem::Work(work) if Arc::ptr_eq(&work.ready, &ready) => work,
@@ -132,7 +132,7 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
     }
 }
 
-/// Does the work; false if it panicked, and may have left the session as it should not be.
+/// Processes a request; returns false if it panicked and may have left the session inconsistent.
 fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
     let Work { task, reply, .. } = work;
     if reply.is_closed() {
@@ -141,9 +141,9 @@ fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| task(worker, &Caller(&reply))));
     let whole = outcome.is_ok();
     if !whole {
-        error!("a request panicked; the thread goes on with new scratch");
+        error!("a request panicked; the thread continues with a new session");
     }
-    // Who left meanwhile does not want it.
+    // If the client has left in the meantime, the reply is dropped.
     let _ = reply.send(outcome.unwrap_or(Err(Problem::Internal)));
     whole
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_outlives_panics_and_models() {
+    fn a_thread_survives_panics_and_model_changes() {
         let args = Args::parse_from(["serve", "m.lda", "--threads", "1"]);
         let tokenizer = Tokenizer::new(&args.words.options()).unwrap();
         let app = Arc::new(App::new(args.limits));
@@ -202,7 +202,7 @@ mod tests {
             }
         }
         assert_eq!(last.blocking_recv().unwrap().unwrap(), b"3");
-        // Without work it lets go of the model, once it is told to.
+        // An idle thread drops the model when the queue is flushed.
         app.queue.flush();
         while models.iter().any(|model| Arc::strong_count(model) > 1) {
             thread::yield_now();
