@@ -1,7 +1,7 @@
 //! What servers say that they have found of their rows: it is taken or refused, and what was taken can be said again.
 #![no_main]
 
-use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
+use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates};
 use lda_dist::job::Job;
 
 const TOPICS: u32 = 6;

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use lda_transport::endpoint::{
-    Action, Collective, Config, Draft, Element, Endpoint, Event, Group, Identity, Kind,
-    OperationId, RequestId, Ticket, Window,
+use lda_transport::rpc::{
+    Action, Collective, Config, Element, Endpoint, Event, Group, Identity, MessageBuf, OperationId,
+    ReplyHandle, RequestId, RequestKind, Window,
 };
-use lda_transport::{Frame, Loss, NodeId, SendError, Time};
+use lda_transport::{DisconnectReason, Frame, NodeId, SendError, Time};
 
 #[derive(Arbitrary, Debug)]
 enum Step {
@@ -66,7 +66,7 @@ struct Side {
     endpoint: Endpoint,
     out: VecDeque<Frame>,
     open: BTreeSet<RequestId>,
-    asked: VecDeque<Ticket>,
+    asked: VecDeque<ReplyHandle>,
     operations: BTreeSet<OperationId>,
 }
 
@@ -78,7 +78,7 @@ fn side(incarnation: u64) -> Side {
         queue: 3,
         retry: Some(Duration::from_millis(300)),
         piece: 64,
-        longest_content: 4096,
+        max_content_len: 4096,
         ..Config::new(identity)
     };
     let (out, open, asked, operations) = Default::default();
@@ -89,9 +89,9 @@ fn drain(sides: &mut [Side; 2], now: Time) {
     for side in sides {
         while let Some(action) = side.endpoint.poll() {
             match action {
-                Action::Asked { ticket, .. } => side.asked.push_back(ticket),
-                Action::Ended { request, .. } => assert!(side.open.remove(&request), "twice"),
-                Action::Collected { operation, result } => {
+                Action::Request { reply_to, .. } => side.asked.push_back(reply_to),
+                Action::Completed { request, .. } => assert!(side.open.remove(&request), "twice"),
+                Action::CollectiveDone { operation, result } => {
                     assert!(side.operations.remove(&operation), "twice");
                     assert!(result.iter().flatten().all(|content| content.len() <= 4096));
                 }
@@ -150,8 +150,9 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                 sides[at].endpoint.handle(Event::Frame { peer, frame: Frame::from(bytes) }, now);
             }
             Step::Request { kind, len, patience } => {
-                let kind = [Kind::Pull, Kind::Push, Kind::Call][usize::from(kind) % 3];
-                let mut draft = Draft::new();
+                let kind = [RequestKind::Pull, RequestKind::Push, RequestKind::Call]
+                    [usize::from(kind) % 3];
+                let mut draft = MessageBuf::new();
                 draft.resize(len.into(), 1);
                 let deadline = now + Duration::from_millis(100) * patience.into();
                 if let Ok(request) = sides[at].endpoint.request(peer, kind, draft, deadline) {
@@ -159,12 +160,12 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                 }
             }
             Step::Answer { reject } => {
-                if let Some(ticket) = sides[at].asked.pop_front() {
+                if let Some(reply_to) = sides[at].asked.pop_front() {
                     let endpoint = &mut sides[at].endpoint;
                     if reject {
-                        endpoint.reject(ticket, Draft::new(), now);
+                        endpoint.reject(reply_to, MessageBuf::new(), now);
                     } else {
-                        endpoint.reply(ticket, Draft::new(), now);
+                        endpoint.reply(reply_to, MessageBuf::new(), now);
                     }
                 }
             }
@@ -224,7 +225,7 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                     let peer = NodeId(1 - place as u32);
                     let event = match up {
                         true => Event::Up { peer },
-                        false => Event::Down { peer, loss: Loss::Closed },
+                        false => Event::Down { peer, reason: DisconnectReason::Closed },
                     };
                     side.endpoint.handle(event, now);
                 }
@@ -239,7 +240,7 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
             Step::Full => {
                 if let Some((to, frame)) = sides[at].endpoint.transmit(now) {
                     sides[at].endpoint.unsent(to, frame, SendError::Full, now);
-                    sides[at].endpoint.handle(Event::Room { peer: to }, now);
+                    sides[at].endpoint.handle(Event::Writable { peer: to }, now);
                 }
             }
         }

@@ -19,7 +19,10 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
         2 => {
             if let Ok(epoch) = decode_latest(OF.run, bytes) {
-                assert_eq!(decode_latest(OF.run, encode_latest(OF.run, epoch).as_bytes()), Ok(epoch));
+                assert_eq!(
+                    decode_latest(OF.run, encode_latest(OF.run, epoch).as_bytes()),
+                    Ok(epoch)
+                );
             }
         }
         _ => {

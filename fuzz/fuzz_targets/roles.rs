@@ -12,14 +12,16 @@ use lda_dist::job::Job;
 use lda_dist::storage::Memory;
 use lda_dist::together::{Options, Routing};
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Action, Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
+use lda_transport::rpc::{
+    Action, FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
+};
 
 const TOPICS: u32 = 5;
 
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Step<'a> {
     /// A peer joins, for the first time or anew.
-    Joins { peer: u8, incarnation: u8, reborn: bool },
+    Joins { peer: u8, incarnation: u8, restarted: bool },
     /// It asks.
     Asks { peer: u8, body: &'a [u8] },
     /// It answers the oldest request, or the newest.
@@ -36,19 +38,24 @@ struct Peers {
 }
 
 impl Port for Peers {
-    fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+    fn ask(
+        &mut self,
+        peer: NodeId,
+        _: RequestKind,
+        draft: MessageBuf,
+    ) -> Result<RequestId, Overloaded> {
         self.count += 1;
         if self.count % 5 == 0 {
-            return Err(Busy { peer, draft });
+            return Err(Overloaded { peer, message: draft });
         }
         let request = RequestId { peer, number: self.count };
         self.asked.push_back(request);
         Ok(request)
     }
 
-    fn reply(&mut self, _: Ticket, _: Draft) {}
+    fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
-    fn reject(&mut self, _: Ticket, _: Draft) {}
+    fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
 }
 
 fn setup(routing: u8) -> Setup {
@@ -83,15 +90,19 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
     role.start();
     for step in steps {
         let action = match step {
-            Step::Joins { peer, incarnation, reborn } => Action::Joined {
+            Step::Joins { peer, incarnation, restarted } => Action::Joined {
                 peer: NodeId(u32::from(peer % 4)),
                 role: 0,
                 incarnation: u64::from(incarnation) + 1,
-                reborn,
+                restarted,
             },
-            Step::Asks { peer, body } => Action::Asked {
-                ticket: Ticket { peer: NodeId(u32::from(peer % 4)), incarnation: 1, number: 1 },
-                kind: Kind::Call,
+            Step::Asks { peer, body } => Action::Request {
+                reply_to: ReplyHandle {
+                    peer: NodeId(u32::from(peer % 4)),
+                    incarnation: 1,
+                    number: 1,
+                },
+                kind: RequestKind::Call,
                 body: body.to_vec().into(),
             },
             Step::Answers { newest, done, body } => {
@@ -99,10 +110,12 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
                 let Some(request) = next else { continue };
                 let outcome = match (done, body) {
                     (true, body) => Outcome::Done(body.to_vec().into()),
-                    (false, []) => Outcome::Unknown { why: Why::NewIncarnation, sent: true },
+                    (false, []) => {
+                        Outcome::Unknown { reason: FailureReason::NewIncarnation, sent: true }
+                    }
                     (false, body) => Outcome::Rejected(body.to_vec().into()),
                 };
-                Action::Ended { request, outcome }
+                Action::Completed { request, outcome }
             }
             Step::Takes { peer } => Action::Ready { peer: NodeId(u32::from(peer % 4)) },
         };

@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use lda_transport::endpoint::{Config, Group, Identity};
 use lda_transport::mpi::{Mpi, Options, start};
 use lda_transport::node::{Node, Silent};
+use lda_transport::rpc::{Config, Group, Identity};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 use mpi::request::multiple_scope;
 use mpi::traits::{Communicator, Destination, Source};
@@ -90,7 +90,7 @@ fn send(node: &mut Mpi, to: NodeId, frame: Frame) -> Result<()> {
             Err(unsent) if unsent.error == SendError::Full => frame = unsent.frame,
             Err(unsent) => return Err(unsent.into()),
         }
-        while !matches!(node.receive(Wait::Forever)?, Some(Arrival::Room { .. })) {}
+        while !matches!(node.receive(Wait::Forever)?, Some(Arrival::Writable { .. })) {}
     }
 }
 
@@ -136,7 +136,7 @@ fn frames() -> Result<()> {
         let began = Instant::now();
         for _ in 0..ROUNDS {
             if first {
-                let mut room = node.spare();
+                let mut room = node.take_buffer();
                 room.resize(SHORT, 1);
                 send(&mut node, peer, room.into())?;
             }

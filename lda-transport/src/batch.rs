@@ -5,9 +5,9 @@
 //!
 //! ```
 //! use lda_transport::batch::{self, Items};
-//! use lda_transport::endpoint::Draft;
+//! use lda_transport::rpc::MessageBuf;
 //!
-//! let mut draft = Draft::new();
+//! let mut draft = MessageBuf::new();
 //! for key in ["topic", "", "models"] {
 //!     batch::put(&mut draft, key.as_bytes());
 //! }
@@ -22,7 +22,7 @@ use std::iter::FusedIterator;
 
 use thiserror::Error;
 
-use crate::endpoint::Draft;
+use crate::rpc::MessageBuf;
 
 const LENGTH: usize = 4;
 
@@ -30,11 +30,11 @@ const LENGTH: usize = 4;
 ///
 /// # Panics
 /// If it has 4 GiB or more.
-pub fn put(draft: &mut Draft, item: &[u8]) {
+pub fn put(message: &mut MessageBuf, item: &[u8]) {
     let len = u32::try_from(item.len()).expect("an item is shorter than 4 GiB");
-    draft.reserve(LENGTH + item.len());
-    draft.extend_from_slice(&len.to_le_bytes());
-    draft.extend_from_slice(item);
+    message.reserve(LENGTH + item.len());
+    message.extend_from_slice(&len.to_le_bytes());
+    message.extend_from_slice(item);
 }
 
 /// Bytes that are no items.
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_too_long_is_malformed() {
-        let mut draft = Draft::new();
-        put(&mut draft, &[7; 5]);
-        put(&mut draft, &[]);
-        let bytes = draft.body();
+        let mut message = MessageBuf::new();
+        put(&mut message, &[7; 5]);
+        put(&mut message, &[]);
+        let bytes = message.body();
         let ends: Vec<usize> =
             (0..=bytes.len()).filter(|&end| Items::of(&bytes[..end]).is_ok()).collect();
         assert_eq!(ends, [0, 9, 13]);

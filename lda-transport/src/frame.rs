@@ -8,7 +8,7 @@ use bytes::Bytes;
 /// Bytes on their way from one node to another. They do not change any more, and a clone shares them: who
 /// sends a frame can keep it, to send it again, and a transport can hand it on, and neither copies.
 ///
-/// Where frames are many, write them into what [`Transport::spare`](crate::Transport::spare) gives and give
+/// Where frames are many, write them into what [`Transport::take_buffer`](crate::Transport::take_buffer) gives and give
 /// them back by [`Transport::release`](crate::Transport::release), so that none is allocated anew.
 ///
 /// ```

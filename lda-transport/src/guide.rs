@@ -18,7 +18,7 @@
 //! | who finds whom | the process | addresses, as from [`bootstrap`](crate::bootstrap) | `mpirun` |
 //! | needs | | | MPI and libclang, when it is built |
 //!
-//! Whatever it is, the program above does not see it: it has an [`Endpoint`](crate::endpoint::Endpoint), or a
+//! Whatever it is, the program above does not see it: it has an [`Endpoint`](crate::rpc::Endpoint), or a
 //! [`Node`](crate::node::Node) that blocks, over a `Box<dyn Transport>`.
 //!
 //! # How fast

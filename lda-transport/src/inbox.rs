@@ -22,16 +22,16 @@ enum Next<T> {
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     items: Receiver<Next<T>>,
-    bell: Arc<Bell<T>>,
+    bell: Arc<Notifier<T>>,
 }
 
 /// The end at which anybody puts.
-pub(crate) struct Slot<T>(Sender<Next<T>>);
+pub(crate) struct InboxSender<T>(Sender<Next<T>>);
 
-struct Bell<T> {
+struct Notifier<T> {
     /// Whether a ring lies in the inbox.
     rung: AtomicBool,
-    slot: Slot<T>,
+    slot: InboxSender<T>,
 }
 
 /// A node that receives by an inbox.
@@ -81,10 +81,10 @@ impl From<Wait> for Until {
 }
 
 /// Both ends of a new inbox.
-pub(crate) fn inbox<T: Send + 'static>() -> (Slot<T>, Inbox<T>) {
+pub(crate) fn inbox<T: Send + 'static>() -> (InboxSender<T>, Inbox<T>) {
     let (sender, items) = unbounded();
-    let slot = Slot(sender);
-    let bell = Arc::new(Bell { rung: AtomicBool::new(false), slot: slot.clone() });
+    let slot = InboxSender(sender);
+    let bell = Arc::new(Notifier { rung: AtomicBool::new(false), slot: slot.clone() });
     (slot, Inbox { items, bell })
 }
 
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Inbox<T> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> InboxSender<T> {
     /// Puts an item; gives it back where nobody will take it.
     pub fn put(&self, item: T) -> Result<(), T> {
         self.0.send(Next::Item(item)).map_err(|unsent| match unsent.into_inner() {
@@ -120,25 +120,25 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> Clone for Slot<T> {
+impl<T> Clone for InboxSender<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> fmt::Debug for Slot<T> {
+impl<T> fmt::Debug for InboxSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Slot({} items)", self.0.len())
     }
 }
 
-impl<T> fmt::Debug for Bell<T> {
+impl<T> fmt::Debug for Notifier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Bell").field(&self.rung).finish()
     }
 }
 
-impl<T: Send> Wake for Bell<T> {
+impl<T: Send> Wake for Notifier<T> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

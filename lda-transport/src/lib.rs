@@ -19,7 +19,7 @@
 //!
 //! [`guide`] helps to choose, and to write one.
 //!
-//! Over frames there are requests and replies, with deadlines, at most once, within windows: [`endpoint`], a
+//! Over frames there are requests and replies, with deadlines, at most once, within windows: [`rpc`], a
 //! state machine without threads or clocks. [`sim`] runs nodes of them in a network and a time of its own, by
 //! seed: what a seed does once it does again.
 //!
@@ -45,8 +45,8 @@
 
 pub mod batch;
 pub mod bootstrap;
+mod buffer_pool;
 pub mod conformance;
-pub mod endpoint;
 mod frame;
 #[cfg(feature = "grpc")]
 pub mod grpc;
@@ -56,9 +56,9 @@ pub mod local;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod node;
-mod numbers;
-mod rooms;
+pub mod rpc;
 pub mod sim;
+mod split_mix;
 mod sync;
 mod time;
 mod together;
@@ -69,5 +69,6 @@ pub use frame::Frame;
 pub use time::Time;
 pub use together::Together;
 pub use transport::{
-    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+    Arrival, Capabilities, DisconnectReason, NodeId, ReceiveError, SendError, Transport, Unsent,
+    Wait,
 };

@@ -17,9 +17,10 @@ use crossbeam_queue::ArrayQueue;
 use thiserror::Error;
 
 use crate::frame::Frame;
-use crate::inbox::{Inbox, Receiving, Slot, inbox};
+use crate::inbox::{Inbox, InboxSender, Receiving, inbox};
 use crate::transport::{
-    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+    Arrival, Capabilities, DisconnectReason, NodeId, ReceiveError, SendError, Transport, Unsent,
+    Wait,
 };
 
 mod link;
@@ -31,26 +32,26 @@ use link::Link;
 #[non_exhaustive]
 pub struct Options {
     /// Longest frame, in bytes.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Frames underway from one node to another, at most.
     pub queue_frames: usize,
     /// Their bytes, at most; one frame may be longer.
     pub queue_bytes: usize,
     /// Released frames that are kept for use again, at most, by all nodes together.
-    pub spares: usize,
+    pub pool_buffers: usize,
     /// Their bytes, at most.
-    pub spare_bytes: usize,
+    pub pool_bytes: usize,
 }
 
 impl Default for Options {
     /// 1 GiB a frame; 256 frames and 64 MiB a pair; 1,024 spare frames of 256 MiB.
     fn default() -> Self {
         Self {
-            longest_frame: 1 << 30,
+            max_frame_len: 1 << 30,
             queue_frames: 256,
             queue_bytes: 64 << 20,
-            spares: 1 << 10,
-            spare_bytes: 256 << 20,
+            pool_buffers: 1 << 10,
+            pool_bytes: 256 << 20,
         }
     }
 }
@@ -76,17 +77,17 @@ pub struct Hub(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    members: Mutex<BTreeMap<NodeId, Slot<Item>>>,
-    spares: ArrayQueue<Vec<u8>>,
-    spare_bytes: AtomicUsize,
+    members: Mutex<BTreeMap<NodeId, InboxSender<Item>>>,
+    pool_buffers: ArrayQueue<Vec<u8>>,
+    pool_bytes: AtomicUsize,
 }
 
 /// What lies in an inbox.
 #[derive(Debug)]
 enum Item {
-    Up { peer: NodeId, link: Arc<Link>, inbox: Slot<Item> },
+    Up { peer: NodeId, link: Arc<Link>, inbox: InboxSender<Item> },
     Frame { peer: NodeId, frame: Frame, link: Arc<Link> },
-    Room { peer: NodeId, link: Arc<Link> },
+    Writable { peer: NodeId, link: Arc<Link> },
     Down { peer: NodeId },
 }
 
@@ -96,15 +97,16 @@ impl Hub {
     /// # Panics
     /// If an option is 0.
     pub fn new(options: &Options) -> Self {
-        let Options { longest_frame, queue_frames, queue_bytes, spares, spare_bytes } = *options;
-        let bounds = [longest_frame, queue_frames, queue_bytes, spares, spare_bytes];
+        let Options { max_frame_len, queue_frames, queue_bytes, pool_buffers, pool_bytes } =
+            *options;
+        let bounds = [max_frame_len, queue_frames, queue_bytes, pool_buffers, pool_bytes];
         let least = bounds.into_iter().min().unwrap_or_default();
         assert!(least > 0, "an option is 0: {options:?}");
         Self(Arc::new(Shared {
             options: options.clone(),
             members: Mutex::default(),
-            spares: ArrayQueue::new(spares),
-            spare_bytes: AtomicUsize::new(0),
+            pool_buffers: ArrayQueue::new(pool_buffers),
+            pool_bytes: AtomicUsize::new(0),
         }))
     }
 
@@ -133,7 +135,7 @@ impl Hub {
 }
 
 impl Shared {
-    fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, Slot<Item>>> {
+    fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, InboxSender<Item>>> {
         // Nothing is left half done under this lock.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,7 +156,7 @@ pub struct Local {
 #[derive(Debug)]
 struct Peer {
     link: Arc<Link>,
-    inbox: Slot<Item>,
+    inbox: InboxSender<Item>,
 }
 
 impl Receiving<Item> for Local {
@@ -172,18 +174,18 @@ impl Receiving<Item> for Local {
                 if link.take(frame.len(), &self.hub.0.options)
                     && let Some(back) = self.peers.get(&peer)
                 {
-                    let _ = back.inbox.put(Item::Room { peer: self.id, link });
+                    let _ = back.inbox.put(Item::Writable { peer: self.id, link });
                 }
                 Some(Arrival::Frame { peer, frame })
             }
             // Of a connection that is no more, if the links are not the same.
-            Item::Room { peer, link } => {
+            Item::Writable { peer, link } => {
                 let current = self.peers.get(&peer)?;
-                Arc::ptr_eq(&current.link, &link).then_some(Arrival::Room { peer })
+                Arc::ptr_eq(&current.link, &link).then_some(Arrival::Writable { peer })
             }
             Item::Down { peer } => {
                 self.peers.remove(&peer)?;
-                Some(Arrival::Down { peer, loss: Loss::Closed })
+                Some(Arrival::Down { peer, reason: DisconnectReason::Closed })
             }
         }
     }
@@ -195,12 +197,12 @@ impl Transport for Local {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let Options { longest_frame, queue_bytes, .. } = self.hub.0.options;
+        let Options { max_frame_len, queue_bytes, .. } = self.hub.0.options;
         Capabilities {
             reconnects: true,
             survives_loss: true,
             encrypted: true,
-            ..Capabilities::new(longest_frame, queue_bytes)
+            ..Capabilities::new(max_frame_len, queue_bytes)
         }
     }
 
@@ -212,8 +214,8 @@ impl Transport for Local {
         }
         let Some(peer) = self.peers.get(&to) else { return refuse(frame, SendError::NotUp) };
         let len = frame.len();
-        if len > bounds.longest_frame {
-            return refuse(frame, SendError::TooLong { len, longest: bounds.longest_frame });
+        if len > bounds.max_frame_len {
+            return refuse(frame, SendError::TooLong { len, longest: bounds.max_frame_len });
         }
         if !peer.link.put(len, bounds) {
             return refuse(frame, SendError::Full);
@@ -234,10 +236,10 @@ impl Transport for Local {
         self.waker.clone()
     }
 
-    fn spare(&mut self) -> Vec<u8> {
+    fn take_buffer(&mut self) -> Vec<u8> {
         let shared = &self.hub.0;
-        let room = shared.spares.pop().unwrap_or_default();
-        shared.spare_bytes.fetch_sub(room.capacity(), Relaxed);
+        let room = shared.pool_buffers.pop().unwrap_or_default();
+        shared.pool_bytes.fetch_sub(room.capacity(), Relaxed);
         room
     }
 
@@ -246,10 +248,10 @@ impl Transport for Local {
         room.clear();
         let (shared, bytes) = (&self.hub.0, room.capacity());
         // Counted before it is there, so that nobody counts it out before. One too many is freed.
-        let before = shared.spare_bytes.fetch_add(bytes, Relaxed);
-        let fits = before.saturating_add(bytes) <= shared.options.spare_bytes;
-        if !fits || shared.spares.push(room).is_err() {
-            shared.spare_bytes.fetch_sub(bytes, Relaxed);
+        let before = shared.pool_bytes.fetch_add(bytes, Relaxed);
+        let fits = before.saturating_add(bytes) <= shared.options.pool_bytes;
+        if !fits || shared.pool_buffers.push(room).is_err() {
+            shared.pool_bytes.fetch_sub(bytes, Relaxed);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::endpoint::{Collective, OperationId};
+use crate::rpc::{Collective, OperationId};
 use crate::transport::NodeId;
 
 /// Operations that a transport does by its own means, as MPI does: for

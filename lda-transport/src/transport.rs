@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::endpoint::{CollectiveError, OperationId};
 use crate::frame::Frame;
+use crate::rpc::{CollectiveError, OperationId};
 use crate::together::Together;
 
 /// A node's number. Numbers are given by whoever starts the nodes; they need not be dense.
@@ -38,12 +38,12 @@ impl fmt::Display for NodeId {
 ///   bounded by [`Capabilities::queue_bytes`]; beyond that [`send`](Self::send) gives the frame back as
 ///   [`Full`](SendError::Full), at once and without waiting.
 ///   A peer that does not take its frames holds up no others. After `Full`,
-///   [`Room`](Arrival::Room) is heard when another attempt is worth it.
+///   [`Writable`](Arrival::Writable) is heard when another attempt is worth it.
 /// - **Buffers circulate.** Nobody changes a frame, so that sender and transport may both keep it. One that
-///   is done with is [released](Self::release); its room is [taken up](Self::spare) for others when nobody
+///   is done with is [released](Self::release); its room is [taken up](Self::take_buffer) for others when nobody
 ///   shares it any more.
 /// - **Closing.** [`close`](Self::close) hands on what was taken, for as long as it is given, and then
-///   lets the peers hear `Down` with [`Loss::Closed`]. Dropping a transport is closing it without
+///   lets the peers hear `Down` with [`DisconnectReason::Closed`]. Dropping a transport is closing it without
 ///   patience.
 ///
 /// An error concerns one peer, unless it says that the transport itself is gone.
@@ -71,7 +71,7 @@ pub trait Transport: fmt::Debug + Send {
     fn waker(&self) -> Waker;
 
     /// An empty vector that may have room, of what was released.
-    fn spare(&mut self) -> Vec<u8> {
+    fn take_buffer(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
@@ -111,8 +111,8 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).waker()
     }
 
-    fn spare(&mut self) -> Vec<u8> {
-        (**self).spare()
+    fn take_buffer(&mut self) -> Vec<u8> {
+        (**self).take_buffer()
     }
 
     fn release(&mut self, frame: Frame) {
@@ -156,7 +156,7 @@ pub enum Arrival {
         frame: Frame,
     },
     /// A peer that was full takes frames again.
-    Room {
+    Writable {
         /// Who.
         peer: NodeId,
     },
@@ -165,7 +165,7 @@ pub enum Arrival {
         /// Who.
         peer: NodeId,
         /// Why.
-        loss: Loss,
+        reason: DisconnectReason,
     },
     /// What was begun [together](Together::begin) has ended.
     Together {
@@ -181,11 +181,13 @@ pub enum Arrival {
 /// Why a peer is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Loss {
+pub enum DisconnectReason {
     /// It closed its transport, or ended.
     Closed,
-    /// The connection broke; what a person should know.
+    /// The connection broke; the text is for a person to read.
     Broken(String),
+    /// An [endpoint](crate::rpc) received nothing from it for too long. No transport reports this.
+    Silent,
 }
 
 /// What a transport can do.
@@ -193,7 +195,7 @@ pub enum Loss {
 #[non_exhaustive]
 pub struct Capabilities {
     /// Longest frame, in bytes.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Bytes that may be underway to one peer, at most, and one frame more: taken, and not received by its
     /// program. Buffers of the system, as those of sockets, are in it.
     pub queue_bytes: usize,
@@ -207,9 +209,9 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Of a transport that has none of what can be missing, with these bounds.
-    pub const fn new(longest_frame: usize, queue_bytes: usize) -> Self {
+    pub const fn new(max_frame_len: usize, queue_bytes: usize) -> Self {
         Self {
-            longest_frame,
+            max_frame_len,
             queue_bytes,
             reconnects: false,
             survives_loss: false,
@@ -235,7 +237,7 @@ pub struct Unsent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no room; [`Arrival::Room`] will say when there is.
+    /// There is no room; [`Arrival::Writable`] will say when there is.
     #[error("its queue is full: send again when it has room")]
     Full,
     /// It is not up, or not any more.

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lda_transport::endpoint::{Config, Identity, Outcome};
 use lda_transport::local::{Options, mesh};
 use lda_transport::node::{Asked, Node, Silent};
+use lda_transport::rpc::{Config, Identity, Outcome};
 use lda_transport::{Arrival, NodeId, Transport, Wait};
 
 struct Counting;
@@ -54,7 +54,7 @@ fn nothing_is_allocated_for_bytes() {
     a.receive(Wait::Forever).unwrap();
     b.receive(Wait::Forever).unwrap();
     let exchange = |a: &mut dyn Transport, b: &mut dyn Transport| {
-        let mut bytes = a.spare();
+        let mut bytes = a.take_buffer();
         bytes.resize(LEN, 1);
         a.send(NodeId(1), bytes.into()).unwrap();
         let Ok(Some(Arrival::Frame { frame, .. })) = b.receive(Wait::Forever) else { panic!() };
@@ -78,16 +78,16 @@ fn nor_for_those_of_requests() {
     let mut next = || nodes.next().expect("there are two");
     // Answers are written into room of requests, which they do not keep.
     let service = |asked: Asked| {
-        let answer = asked.draft();
+        let answer = asked.message();
         asked.reply(answer);
     };
     let server = Node::start(next(), Config::new(identity), service).unwrap();
     let client = Node::start(next(), Config::new(identity), Silent).unwrap();
     client.wait_for(&[NodeId(0)], second).unwrap();
     let push = || {
-        let mut draft = client.draft();
-        draft.resize(LEN, 1);
-        let ended = client.push(NodeId(0), draft, second).wait();
+        let mut message = client.message();
+        message.resize(LEN, 1);
+        let ended = client.push(NodeId(0), message, second).wait();
         assert!(matches!(ended, Outcome::Done(_)), "{ended:?}");
     };
     (0..10).for_each(|_| push());

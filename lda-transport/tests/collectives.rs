@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    Action, BeginError, Collective, CollectiveError, Config, Draft, Element, Endpoint, Event,
-    Group, Identity, OperationId, Outcome, Why, Window,
+use lda_transport::rpc::{
+    Action, BeginError, Collective, CollectiveError, Config, Element, Endpoint, Event,
+    FailureReason, Group, Identity, MessageBuf, OperationId, Outcome, Window,
 };
-use lda_transport::{Frame, Loss, NodeId, SendError, Time};
+use lda_transport::{DisconnectReason, Frame, NodeId, SendError, Time};
 
 const LATER: Time = Time(1_000_000_000_000);
 
 fn config(incarnation: u64) -> Config {
     let identity = Identity { incarnation, role: 0, run: 7, configuration: 9 };
     let window = Window { requests: 4, bytes: 1000 };
-    Config { window, piece: 64, longest_content: 1 << 20, ..Config::new(identity) }
+    Config { window, piece: 64, max_content_len: 1 << 20, ..Config::new(identity) }
 }
 
 type Ended = (OperationId, Result<Vec<Frame>, CollectiveError>);
@@ -71,10 +71,10 @@ impl Nodes {
             for place in 0..self.endpoints.len() {
                 while let Some(action) = self.endpoints[place].poll() {
                     match action {
-                        Action::Collected { operation, result } => {
+                        Action::CollectiveDone { operation, result } => {
                             self.ended.entry(place).or_default().push((operation, result));
                         }
-                        Action::Asked { .. } | Action::Ended { .. } => panic!("{action:?}"),
+                        Action::Request { .. } | Action::Completed { .. } => panic!("{action:?}"),
                         _ => {}
                     }
                 }
@@ -229,13 +229,15 @@ fn a_member_that_starts_anew_ends_what_runs() {
     nodes.endpoints[2] = Endpoint::new(config(99));
     for place in [0, 1] {
         for (of, peer) in [(place, 2), (2, place)] {
-            nodes.endpoints[of]
-                .handle(Event::Down { peer: id(peer), loss: Loss::Closed }, nodes.now);
+            nodes.endpoints[of].handle(
+                Event::Down { peer: id(peer), reason: DisconnectReason::Closed },
+                nodes.now,
+            );
             nodes.endpoints[of].handle(Event::Up { peer: id(peer) }, nodes.now);
         }
     }
     nodes.run();
-    let lost = CollectiveError::Lost { peer: id(2), why: Why::NewIncarnation };
+    let lost = CollectiveError::Lost { peer: id(2), reason: FailureReason::NewIncarnation };
     assert_eq!(nodes.take(0), [(operations[0], Err(lost))]);
     let [(ended, Err(error))] = &nodes.take(1)[..] else { panic!() };
     assert_eq!(*ended, operations[1]);
@@ -256,8 +258,10 @@ fn who_was_away_for_a_while_goes_on() {
     assert!(nodes.ended.is_empty());
     for place in [0, 1] {
         for (of, peer) in [(place, 2), (2, place)] {
-            nodes.endpoints[of]
-                .handle(Event::Down { peer: id(peer), loss: Loss::Closed }, nodes.now);
+            nodes.endpoints[of].handle(
+                Event::Down { peer: id(peer), reason: DisconnectReason::Closed },
+                nodes.now,
+            );
         }
     }
     nodes.mute.clear();
@@ -279,19 +283,19 @@ fn what_is_given_up_or_closed_ends() {
     let broken = nodes.endpoints[0].begin(&group(1, 2, 0), Collective::Barrier, LATER, Time(2));
     assert!(matches!(broken, Err(BeginError::Broken { group: 1, .. })));
     let second = nodes.begin_in(2, 0, Collective::Barrier);
-    let request = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
+    let request = nodes.endpoints[0].push(id(1), MessageBuf::new(), LATER).unwrap();
     // The notice that the first is given up, and the push.
     while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     nodes.endpoints[0].close(nodes.now);
-    let late = nodes.endpoints[0].push(id(1), Draft::new(), LATER).unwrap();
+    let late = nodes.endpoints[0].push(id(1), MessageBuf::new(), LATER).unwrap();
     let actions: Vec<Action> = std::iter::from_fn(|| nodes.endpoints[0].poll())
-        .filter(|action| matches!(action, Action::Collected { .. } | Action::Ended { .. }))
+        .filter(|action| matches!(action, Action::CollectiveDone { .. } | Action::Completed { .. }))
         .collect();
     let cancelled =
-        |operation| Action::Collected { operation, result: Err(CollectiveError::Cancelled) };
+        |operation| Action::CollectiveDone { operation, result: Err(CollectiveError::Cancelled) };
     let closed = |request, sent| {
-        let outcome = Outcome::Unknown { why: Why::Closed, sent };
-        Action::Ended { request, outcome }
+        let outcome = Outcome::Unknown { reason: FailureReason::Closed, sent };
+        Action::Completed { request, outcome }
     };
     let ends = [closed(request, true), closed(late, false)];
     assert_eq!(actions, [vec![cancelled(first), cancelled(second)], ends.into()].concat());

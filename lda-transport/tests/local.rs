@@ -23,9 +23,9 @@ impl Subject for Nodes {
     }
 }
 
-fn options(longest_frame: usize, queue_frames: usize, queue_bytes: usize) -> Options {
+fn options(max_frame_len: usize, queue_frames: usize, queue_bytes: usize) -> Options {
     let mut options = Options::default();
-    options.longest_frame = longest_frame;
+    options.max_frame_len = max_frame_len;
     options.queue_frames = queue_frames;
     options.queue_bytes = queue_bytes;
     options
@@ -50,7 +50,7 @@ fn the_contract_holds() {
 #[test]
 #[ignore = "20 GB: .ci/extended runs it"]
 fn the_contract_holds_for_twenty_gigabytes() {
-    let effort = Effort { bytes: 20_000_000_000, longest_frame: 64 << 20, ..Effort::default() };
+    let effort = Effort { bytes: 20_000_000_000, max_frame_len: 64 << 20, ..Effort::default() };
     let report = conformance::run(&mut Nodes { options: Options::default(), hub: None }, &effort);
     assert!(report.passed(), "{report}");
 }
@@ -68,7 +68,7 @@ fn frames_are_not_copied() {
     assert_eq!(frame.as_ptr(), place);
     // And its room is used again, by whoever asks first.
     b.release(frame);
-    let spare = a.spare();
+    let spare = a.take_buffer();
     assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
 }
 

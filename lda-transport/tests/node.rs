@@ -9,11 +9,11 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use lda_transport::batch::{self, Items};
-use lda_transport::endpoint::{
-    BeginError, Collective, CollectiveError, Config, Draft, Element, Group, Identity, Kind,
-    Outcome, Why, Window,
-};
 use lda_transport::node::{Asked, Failed, Handle, Member, Node, PullError, Service, Silent};
+use lda_transport::rpc::{
+    BeginError, Collective, CollectiveError, Config, Element, FailureReason, Group, Identity,
+    MessageBuf, Outcome, RequestKind, Window,
+};
 use lda_transport::{Frame, NodeId, local};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -34,12 +34,12 @@ fn pair(service: impl Service) -> (Node, Node) {
     (server, client)
 }
 
-fn draft(bytes: &[u8]) -> Draft {
-    Draft::from(bytes)
+fn message(bytes: &[u8]) -> MessageBuf {
+    MessageBuf::from(bytes)
 }
 
 fn closed(sent: bool) -> Outcome {
-    Outcome::Unknown { why: Why::Closed, sent }
+    Outcome::Unknown { reason: FailureReason::Closed, sent }
 }
 
 #[test]
@@ -48,13 +48,13 @@ fn requests_of_many_threads_end_with_their_own_answers() {
     let counted = Arc::clone(&done);
     let (server, client) = pair(move |asked: Asked| {
         counted.fetch_add(1, SeqCst);
-        let mut answer = asked.draft();
+        let mut answer = asked.message();
         assert!(answer.body().is_empty());
         answer.extend_from_slice(asked.body());
         answer.extend_from_slice(&[asked.kind() as u8]);
         if asked.body()[0] == 7 { asked.reject(answer) } else { asked.reply(answer) }
     });
-    let kinds = [Kind::Pull, Kind::Push, Kind::Call];
+    let kinds = [RequestKind::Pull, RequestKind::Push, RequestKind::Call];
     thread::scope(|scope| {
         for thread in 0..8 {
             let client = &client;
@@ -62,7 +62,7 @@ fn requests_of_many_threads_end_with_their_own_answers() {
                 for round in 0..200u8 {
                     let kind = kinds[usize::from(round) % 3];
                     let body = [thread, round];
-                    let pending = client.request(NodeId(0), kind, draft(&body), LONG);
+                    let pending = client.request(NodeId(0), kind, message(&body), LONG);
                     let answer = Frame::from(vec![thread, round, kind as u8]);
                     let expected =
                         if thread == 7 { Outcome::Rejected(answer) } else { Outcome::Done(answer) };
@@ -82,11 +82,11 @@ fn who_makes_one_too_many_waits() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keeps = Arc::clone(&kept);
     let (server, client) = pair(move |asked: Asked| keeps.lock().unwrap().push(asked));
-    let push = |client: &Handle, within| client.push(NodeId(0), draft(b"x"), within);
+    let push = |client: &Handle, within| client.push(NodeId(0), message(b"x"), within);
     let pending: Vec<_> = (0..16).map(|_| push(&client, LONG)).collect();
     let late = push(&client, SHORT);
     assert!(late.has_ended(), "it has waited");
-    assert_eq!(late.wait(), Outcome::Unknown { why: Why::Deadline, sent: false });
+    assert_eq!(late.wait(), Outcome::Unknown { reason: FailureReason::Deadline, sent: false });
     thread::scope(|scope| {
         let waits = scope.spawn(|| push(&client, LONG).wait());
         while !waits.is_finished() {
@@ -108,14 +108,14 @@ fn a_deadline_and_a_cancel_end_what_waits() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keeps = Arc::clone(&kept);
     let (_server, client) = pair(move |asked: Asked| keeps.lock().unwrap().push(asked));
-    let late = client.push(NodeId(0), draft(b"x"), SHORT);
-    assert_eq!(late.wait(), Outcome::Unknown { why: Why::Deadline, sent: true });
-    let given_up = client.push(NodeId(0), draft(b"x"), LONG);
+    let late = client.push(NodeId(0), message(b"x"), SHORT);
+    assert_eq!(late.wait(), Outcome::Unknown { reason: FailureReason::Deadline, sent: true });
+    let given_up = client.push(NodeId(0), message(b"x"), LONG);
     client.cancel(&given_up);
-    assert!(matches!(given_up.wait(), Outcome::Unknown { why: Why::Cancelled, .. }));
+    assert!(matches!(given_up.wait(), Outcome::Unknown { reason: FailureReason::Cancelled, .. }));
     // To one that is not there.
-    let nobody = client.push(NodeId(9), draft(b"x"), SHORT);
-    assert_eq!(nobody.wait(), Outcome::Unknown { why: Why::Deadline, sent: false });
+    let nobody = client.push(NodeId(9), message(b"x"), SHORT);
+    assert_eq!(nobody.wait(), Outcome::Unknown { reason: FailureReason::Deadline, sent: false });
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn who_does_not_come_is_named() {
     for (node, peer) in [(&first, 1), (&second, 0)] {
         let error = node.wait_for(&[NodeId(peer)], LONG).unwrap_err().to_string();
         assert!(error.contains("fingerprint"), "{error}");
-        let refused = node.push(NodeId(peer), draft(b"x"), LONG).wait();
-        assert_eq!(refused, Outcome::Unknown { why: Why::Refused, sent: false });
+        let refused = node.push(NodeId(peer), message(b"x"), LONG).wait();
+        assert_eq!(refused, Outcome::Unknown { reason: FailureReason::Refused, sent: false });
     }
     drop(second);
     while matches!(first.members()[&NodeId(1)], Member::Refused(_)) {
@@ -153,11 +153,11 @@ fn who_does_not_come_is_named() {
 fn closing_lets_what_is_open_end() {
     let (asks, asked) = mpsc::channel();
     let (server, client) = pair(move |request: Asked| asks.send(request).unwrap());
-    let pending = client.push(NodeId(0), draft(b"x"), LONG);
+    let pending = client.push(NodeId(0), message(b"x"), LONG);
     let request = asked.recv().unwrap();
     let client = thread::spawn(move || client.close(LONG));
     let server = thread::spawn(move || server.close(LONG));
-    request.reply(draft(b"done"));
+    request.reply(message(b"done"));
     assert_eq!(pending.wait(), Outcome::Done(b"done".to_vec().into()));
     client.join().unwrap().unwrap();
     server.join().unwrap().unwrap();
@@ -166,28 +166,28 @@ fn closing_lets_what_is_open_end() {
 #[test]
 fn closing_without_patience_ends_what_is_open() {
     let (_server, client) = pair(|asked: Asked| std::mem::forget(asked));
-    let open = client.push(NodeId(0), draft(b"x"), LONG);
+    let open = client.push(NodeId(0), message(b"x"), LONG);
     let group = Group::new(1, vec![NodeId(0), NodeId(1)], NodeId(1)).unwrap();
     let barrier = client.begin(&group, Collective::Barrier, LONG);
     let handle = Handle::clone(&client);
     client.close(Duration::ZERO).unwrap();
-    assert!(matches!(open.wait(), Outcome::Unknown { why: Why::Closed, .. }));
+    assert!(matches!(open.wait(), Outcome::Unknown { reason: FailureReason::Closed, .. }));
     assert_eq!(barrier.wait(), Err(CollectiveError::Cancelled));
     // Nobody sees to these any more.
-    assert_eq!(handle.push(NodeId(0), draft(b"x"), LONG).wait(), closed(false));
+    assert_eq!(handle.push(NodeId(0), message(b"x"), LONG).wait(), closed(false));
     assert_eq!(handle.barrier(&group, LONG), Err(CollectiveError::Cancelled));
 }
 
 #[test]
 fn a_service_that_panics_ends_its_node_and_nothing_waits() {
     let (server, client) = pair(|_: Asked| panic!("on purpose"));
-    let stuck = server.push(NodeId(7), draft(b"x"), LONG);
+    let stuck = server.push(NodeId(7), message(b"x"), LONG);
     let handle = Handle::clone(&server);
-    let pending = client.push(NodeId(0), draft(b"x"), Duration::from_millis(500));
-    assert!(matches!(stuck.wait(), Outcome::Unknown { why: Why::Closed, .. }));
-    assert_eq!(handle.push(NodeId(1), draft(b"x"), LONG).wait(), closed(false));
+    let pending = client.push(NodeId(0), message(b"x"), Duration::from_millis(500));
+    assert!(matches!(stuck.wait(), Outcome::Unknown { reason: FailureReason::Closed, .. }));
+    assert_eq!(handle.push(NodeId(1), message(b"x"), LONG).wait(), closed(false));
     assert_eq!(server.close(LONG), Err(Failed::Panicked("on purpose".to_owned())));
-    assert_eq!(pending.wait(), Outcome::Unknown { why: Why::Deadline, sent: true });
+    assert_eq!(pending.wait(), Outcome::Unknown { reason: FailureReason::Deadline, sent: true });
     assert!(!matches!(client.members()[&NodeId(0)], Member::Joined { .. }));
 }
 
@@ -201,10 +201,10 @@ impl Service for Relay {
 
     fn asked(&mut self, asked: Asked) {
         let node = self.0.clone().expect("started first");
-        let relayed = node.call(NodeId(0), draft(asked.body()), LONG);
+        let relayed = node.call(NodeId(0), message(asked.body()), LONG);
         thread::spawn(move || match relayed.wait() {
-            Outcome::Done(body) => asked.reply(draft(&body)),
-            other => asked.reject(draft(format!("{other:?}").as_bytes())),
+            Outcome::Done(body) => asked.reply(message(&body)),
+            other => asked.reject(message(format!("{other:?}").as_bytes())),
         });
     }
 }
@@ -214,29 +214,29 @@ fn a_service_makes_requests_of_its_own() {
     let mut transports = local::mesh(3, &local::Options::default()).into_iter().map(Box::new);
     let mut transport = || transports.next().unwrap();
     let echo = |asked: Asked| {
-        let body = draft(asked.body());
+        let body = message(asked.body());
         asked.reply(body);
     };
     let _last = Node::start(transport(), config(), echo).unwrap();
     let _relay = Node::start(transport(), config(), Relay(None)).unwrap();
     let client = Node::start(transport(), config(), Silent).unwrap();
-    let answer = client.call(NodeId(1), draft(b"over there"), LONG).wait();
+    let answer = client.call(NodeId(1), message(b"over there"), LONG).wait();
     assert_eq!(answer, Outcome::Done(b"over there".to_vec().into()));
 }
 
 #[test]
 fn rows_come_by_their_keys() {
     let (_server, client) = pair(|asked: Asked| {
-        let mut rows = asked.draft();
+        let mut rows = asked.message();
         match Items::of(asked.body()) {
             Ok(keys) if keys.clone().any(|key| key == b"none") => {
-                return asked.reject(draft(b"no such row"));
+                return asked.reject(message(b"no such row"));
             }
             Ok(keys) => {
                 let fewer = keys.clone().any(|key| key == b"fewer");
                 keys.skip(usize::from(fewer)).for_each(|key| batch::put(&mut rows, &key.repeat(3)));
             }
-            Err(error) => return asked.reject(draft(error.to_string().as_bytes())),
+            Err(error) => return asked.reject(message(error.to_string().as_bytes())),
         }
         if asked.body().ends_with(b"cut") {
             rows.resize(rows.body().len() - 1, 0);
@@ -252,7 +252,7 @@ fn rows_come_by_their_keys() {
     assert!(matches!(pull(&[b"a", b"fewer"]), Err(PullError::Number { keys: 2, rows: 1, .. })));
     assert!(matches!(pull(&[b"cut"]), Err(PullError::Malformed { .. })));
     let nobody = client.pull_rows(NodeId(9), [&b"a"[..]], SHORT);
-    assert!(matches!(nobody, Err(PullError::Unknown { why: Why::Deadline, .. })));
+    assert!(matches!(nobody, Err(PullError::Unknown { why: FailureReason::Deadline, .. })));
 }
 
 #[test]
@@ -326,12 +326,12 @@ fn what_is_pending_is_a_future() {
     let (_server, client) = pair(|asked: Asked| {
         thread::spawn(move || {
             thread::sleep(SHORT);
-            asked.reply(Draft::new());
+            asked.reply(MessageBuf::new());
         });
     });
     let both = async {
-        let first = client.push(NodeId(0), draft(b"x"), LONG);
-        let second = client.push(NodeId(0), draft(b"y"), LONG);
+        let first = client.push(NodeId(0), message(b"x"), LONG);
+        let second = client.push(NodeId(0), message(b"y"), LONG);
         (first.await, second.await)
     };
     assert_eq!(block_on(both), (Outcome::Done(Frame::new()), Outcome::Done(Frame::new())));

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    Action, Config, Draft, Identity, Kind, Left, MessageKind, Outcome, Why,
+use lda_transport::rpc::{
+    Action, Config, FailureReason, Identity, MessageBuf, MessageKind, Outcome, RequestKind,
 };
 use lda_transport::sim::{
-    self, Chaos, Context, Fate, Network, Observer, Options, Program, Spell, State, World,
+    self, Chaos, Context, Fate, FaultWindow, Network, Observer, Options, Program, State, World,
 };
-use lda_transport::{Frame, NodeId, Time};
+use lda_transport::{DisconnectReason, Frame, NodeId, Time};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,8 +27,8 @@ struct Recorder {
 
 impl Program for Recorder {
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
-        if let Action::Asked { ticket, .. } = action {
-            cx.reply(ticket, Draft::new());
+        if let Action::Request { reply_to, .. } = action {
+            cx.reply(reply_to, MessageBuf::new());
         }
         self.heard.borrow_mut().push((cx.now(), cx.id(), action));
     }
@@ -58,9 +58,9 @@ fn nodes(count: u32, options: &Options) -> Nodes {
             let incarnation = birth.incarnation;
             let identity = Identity { incarnation, role: 0, run: 1, configuration: 1 };
             let config = Config {
-                greet_every: SECOND,
-                beat_every: SECOND * 10,
-                silence: SECOND * 25,
+                hello_interval: SECOND,
+                heartbeat_interval: SECOND * 10,
+                silence_timeout: SECOND * 25,
                 ..Config::new(identity)
             };
             (config, Recorder { heard: heard.clone(), timers: timers.clone() })
@@ -79,9 +79,11 @@ impl Nodes {
     }
 
     fn push(&mut self, from: u32, to: u32, len: usize) {
-        let mut draft = Draft::new();
-        draft.resize(len, 1);
-        let made = self.world.with(id(from), |_, cx| cx.request(id(to), Kind::Push, draft, NEVER));
+        let mut message = MessageBuf::new();
+        message.resize(len, 1);
+        let made = self
+            .world
+            .with(id(from), |_, cx| cx.request(id(to), RequestKind::Push, message, NEVER));
         made.expect("it runs").expect("it takes so many");
     }
 
@@ -91,15 +93,15 @@ impl Nodes {
 }
 
 fn is_asked(heard: &(Time, Action)) -> bool {
-    matches!(heard.1, Action::Asked { .. })
+    matches!(heard.1, Action::Request { .. })
 }
 
 fn is_done(heard: &(Time, Action)) -> bool {
-    matches!(heard.1, Action::Ended { outcome: Outcome::Done(_), .. })
+    matches!(heard.1, Action::Completed { outcome: Outcome::Done(_), .. })
 }
 
 fn has_left(heard: &(Time, Action), silent: bool) -> bool {
-    matches!(&heard.1, Action::Left { why, .. } if (*why == Left::Silent) == silent)
+    matches!(&heard.1, Action::Left { reason, .. } if (*reason == DisconnectReason::Silent) == silent)
 }
 
 #[test]
@@ -137,17 +139,17 @@ fn a_full_queue_is_felt_and_has_room_again() {
     assert!(count(Fate::Full) > 10, "{}", nodes.world.coverage());
     assert_eq!(count(Fate::Arrived), 50);
     // What is longer than any frame may be never goes.
-    nodes.world.change(|network| network.longest_frame = 100);
+    nodes.world.change(|network| network.max_frame_len = 100);
     nodes.push(0, 1, 100);
     let heard = nodes.heard(None);
-    let outcome = Outcome::Unknown { why: Why::TooLong, sent: false };
-    assert!(matches!(&heard[0].1, Action::Ended { outcome: ended, .. } if *ended == outcome));
+    let outcome = Outcome::Unknown { reason: FailureReason::TooLong, sent: false };
+    assert!(matches!(&heard[0].1, Action::Completed { outcome: ended, .. } if *ended == outcome));
 }
 
 #[test]
 fn a_cut_is_heard_of_within_its_notice() {
-    for notice in [Duration::ZERO, SECOND] {
-        let network = Network { notice, latency: SECOND / 10, ..Network::default() };
+    for detection_delay in [Duration::ZERO, SECOND] {
+        let network = Network { detection_delay, latency: SECOND / 10, ..Network::default() };
         let mut nodes = nodes(3, &Options { network, ..Options::default() });
         nodes.heard(None);
         nodes.push(0, 1, 10);
@@ -156,10 +158,10 @@ fn a_cut_is_heard_of_within_its_notice() {
         nodes.world.run_for(SECOND);
         let heard = nodes.heard(None);
         assert!(heard.iter().all(|heard| has_left(heard, false)) && heard.len() == 2, "{heard:?}");
-        assert!(heard.iter().all(|heard| heard.0.since(begun) <= notice));
+        assert!(heard.iter().all(|heard| heard.0.since(begun) <= detection_delay));
         assert_eq!((nodes.joined(0), nodes.joined(2)), (vec![id(2)], vec![id(0), id(1)]));
         let cut = nodes.world.coverage().count(MessageKind::Push, Fate::Cut, State::Away);
-        assert!(cut == 1 || notice > Duration::ZERO, "{}", nodes.world.coverage());
+        assert!(cut == 1 || detection_delay > Duration::ZERO, "{}", nodes.world.coverage());
         // Mended, what was underway goes on.
         nodes.world.mend(id(0), id(1));
         nodes.world.run_for(SECOND);
@@ -233,8 +235,8 @@ fn a_crash_leaves_what_is_outside() {
     nodes.world.restart(id(1));
     nodes.world.run_for(SECOND);
     let heard: Vec<Action> = nodes.heard(Some(0)).into_iter().map(|heard| heard.1).collect();
-    let reborn = Action::Joined { peer: id(1), role: 0, incarnation: 3, reborn: true };
-    assert!(matches!(heard[0], Action::Left { .. }) && heard[1..] == [reborn], "{heard:?}");
+    let restarted = Action::Joined { peer: id(1), role: 0, incarnation: 3, restarted: true };
+    assert!(matches!(heard[0], Action::Left { .. }) && heard[1..] == [restarted], "{heard:?}");
     // One that runs crashes first.
     nodes.world.restart(id(1));
     assert_eq!((nodes.world.with(id(1), set), nodes.world.faults()), (Some(4), 2));
@@ -329,7 +331,7 @@ fn an_observer_sees_what_becomes_of_messages_and_may_have_a_say() {
 
 #[test]
 fn shares_are_what_they_say() {
-    let network = Network { loss: 0.3, doubling: 0.2, reordering: 0.1, ..Network::default() };
+    let network = Network { loss: 0.3, duplication: 0.2, reordering: 0.1, ..Network::default() };
     let mut nodes = nodes(8, &Options { seed: 5, network, ..Options::default() });
     nodes.world.run_for(SECOND * 3600);
     let sum = |fate| {
@@ -345,7 +347,7 @@ fn shares_are_what_they_say() {
 
 #[test]
 fn chaos_is_as_often_as_it_says() {
-    let spell = Some(Spell { every: SECOND * 10, lasting: SECOND * 5 });
+    let spell = Some(FaultWindow { every: SECOND * 10, lasting: SECOND * 5 });
     for (chaos, least, most) in [
         (Chaos { crashes: spell, ..Chaos::default() }, 300, 420),
         // One in four is of up to four links.
@@ -385,13 +387,13 @@ impl Program for Asks {
     }
 
     fn act(&mut self, action: Action, _: &mut Context<'_>) {
-        if let Action::Ended { outcome: Outcome::Done(body), .. } = action {
+        if let Action::Completed { outcome: Outcome::Done(body), .. } = action {
             self.0.borrow_mut().push(body);
         }
     }
 
     fn timer(&mut self, _: u64, cx: &mut Context<'_>) {
-        cx.request(id(0), Kind::Pull, Draft::new(), SECOND).expect("few wait");
+        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("few wait");
         cx.set_timer(SECOND, 0);
     }
 }
@@ -400,9 +402,9 @@ struct Tells;
 
 impl Program for Tells {
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
-        if let Action::Asked { ticket, .. } = action {
+        if let Action::Request { reply_to, .. } = action {
             let seconds = cx.now().since(Time::ZERO).as_secs() as u8;
-            cx.reply(ticket, Draft::from(&[seconds][..]));
+            cx.reply(reply_to, MessageBuf::from(&[seconds][..]));
         }
     }
 }
@@ -450,11 +452,11 @@ struct Insists;
 
 impl Program for Insists {
     fn start(&mut self, cx: &mut Context<'_>) {
-        cx.request(id(0), Kind::Pull, Draft::new(), SECOND).expect("none waits");
+        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("none waits");
     }
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
-        if let Action::Ended { .. } = action {
+        if let Action::Completed { .. } = action {
             self.start(cx);
         }
     }

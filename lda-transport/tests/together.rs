@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    BeginError, Collective, CollectiveError, Config, Element, Group, Identity, OperationId,
-};
 use lda_transport::local::{self, Local};
 use lda_transport::node::{Node, Silent};
+use lda_transport::rpc::{
+    BeginError, Collective, CollectiveError, Config, Element, Group, Identity, OperationId,
+};
 use lda_transport::{
     Arrival, Capabilities, Frame, NodeId, ReceiveError, Together, Transport, Unsent, Wait,
 };
@@ -94,12 +94,12 @@ impl Transport for Own {
     }
 }
 
-fn start(longest_content: u64) -> (Node, Arc<Mutex<Asked>>) {
+fn start(max_content_len: u64) -> (Node, Arc<Mutex<Asked>>) {
     let inner = local::mesh(1, &local::Options::default()).remove(0);
     let (members, asked) = (vec![NodeId(0)], Arc::default());
     let own = Own { inner, members, ends: VecDeque::new(), asked: Arc::clone(&asked) };
     let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
-    let config = Config { longest_content, ..Config::new(identity) };
+    let config = Config { max_content_len, ..Config::new(identity) };
     (Node::start(Box::new(own), config, Silent).unwrap(), asked)
 }
 

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lda_transport::conformance::{self, Effort, Subject};
-use lda_transport::endpoint::{Config, Draft, Identity, Outcome};
 use lda_transport::node::{Asked, Node, Silent};
+use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome};
 use lda_transport::wrap::{
     Broken, Count, Counting, Delaying, Entry, Failing, Faults, Happened, Log, Recording, Replaying,
     Spinning,
 };
-use lda_transport::{Arrival, Loss, NodeId, ReceiveError, SendError, Time, Transport, Wait, local};
+use lda_transport::{
+    Arrival, DisconnectReason, NodeId, ReceiveError, SendError, Time, Transport, Wait, local,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -159,7 +161,10 @@ fn what_is_delayed_comes_later_and_in_order() {
         let frame = vec![number].into();
         assert_eq!(b.receive(Wait::Forever), Ok(Some(Arrival::Frame { peer, frame })));
     }
-    assert_eq!(b.receive(Wait::Forever), Ok(Some(Arrival::Down { peer, loss: Loss::Closed })));
+    assert_eq!(
+        b.receive(Wait::Forever),
+        Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Closed }))
+    );
 }
 
 /// What comes of a thousand frames under faults.
@@ -199,7 +204,7 @@ fn one_that_is_cut_off_comes_again() {
     a.receive(Wait::Forever).unwrap();
     a.send(NodeId(1), vec![1].into()).unwrap();
     let down = b.receive(Wait::Forever).unwrap().unwrap();
-    assert!(matches!(down, Arrival::Down { loss: Loss::Broken(_), .. }), "{down:?}");
+    assert!(matches!(down, Arrival::Down { reason: DisconnectReason::Broken(_), .. }), "{down:?}");
     let unsent = b.send(peer, vec![2].into()).unwrap_err();
     assert_eq!(unsent.error, SendError::NotUp);
     a.send(NodeId(1), vec![3].into()).unwrap();
@@ -222,13 +227,15 @@ fn nodes_do_each_push_once_under_faults() {
     let book = Arc::clone(&done);
     let service = move |asked: Asked| {
         book.lock().unwrap().push(asked.body().to_vec());
-        asked.reply(Draft::new());
+        asked.reply(MessageBuf::new());
     };
     let server =
         Node::start(Box::new(Failing::new(a, faults, 1)), config.clone(), service).unwrap();
     let client = Node::start(Box::new(Failing::new(b, faults, 2)), config, Silent).unwrap();
     let pending: Vec<_> = (0..300u32)
-        .map(|number| client.push(NodeId(0), Draft::from(&number.to_le_bytes()[..]), 60 * SECOND))
+        .map(|number| {
+            client.push(NodeId(0), MessageBuf::from(&number.to_le_bytes()[..]), 60 * SECOND)
+        })
         .collect();
     for pending in pending {
         assert!(matches!(pending.wait(), Outcome::Done(_)));
@@ -341,7 +348,7 @@ fn a_log_has_what_happened() {
             Happened::NotSent { error: SendError::NotUp, .. } => "not up",
             Happened::Arrived(Arrival::Up { .. }) => "up",
             Happened::Arrived(Arrival::Frame { .. }) => "frame",
-            Happened::Arrived(Arrival::Down { loss: Loss::Closed, .. }) => "closed",
+            Happened::Arrived(Arrival::Down { reason: DisconnectReason::Closed, .. }) => "closed",
             Happened::Arrived(Arrival::Woken) => "woken",
             Happened::Nothing => "nothing",
             Happened::Ended(ReceiveError::Closed) => "ended",

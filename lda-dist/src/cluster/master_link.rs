@@ -1,6 +1,6 @@
 //! What a server or worker tells the master.
 
-use lda_transport::endpoint::{Kind, Outcome, RequestId};
+use lda_transport::rpc::{Outcome, RequestId, RequestKind};
 
 use super::control::Control;
 use super::outbox::Outbox;
@@ -24,7 +24,7 @@ impl Link {
 
     pub fn tell(&mut self, control: &Control, setup: &Setup, port: &mut dyn Port) {
         let bytes = control.encode(setup.job.topics(), setup.job.words());
-        self.outbox.send(port, MASTER, Kind::Push, &bytes, ());
+        self.outbox.send(port, MASTER, RequestKind::Push, &bytes, ());
     }
 
     /// This node has to end.

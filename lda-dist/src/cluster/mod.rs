@@ -1,7 +1,7 @@
 //! Rounds by nodes that send each other messages: a master, servers and workers, each a state machine.
 //!
 //! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
-//! ([`Action`](lda_transport::endpoint::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket,
+//! ([`Action`](lda_transport::rpc::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket,
 //! so that the same code runs in [`lda_transport::sim`] and over any transport.
 //!
 //! ```text
@@ -51,7 +51,7 @@
 //! |---|---|
 //! | requests of a worker, while it joins | 16 MiB, and a partition of a shard: it says more as servers have taken what it has said |
 //! | and while it samples | 1 + a pushes, as a partition departs when one is done; of what rows have gained, 1 + a to each server, which does what it is asked in order |
-//! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::endpoint::Config::in_flight)) |
+//! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | (1 + a) (R + answer) |
 //! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
 //! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
@@ -97,7 +97,9 @@ use std::time::Duration;
 use lda_core::container::checksum;
 use lda_core::eval::TopWord;
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Busy, Draft, Kind, Outcome, RequestId, Ticket, Why};
+use lda_transport::rpc::{
+    FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
+};
 use lda_transport::sim::Context;
 use thiserror::Error;
 
@@ -233,7 +235,7 @@ impl Waited {
 }
 
 impl Setup {
-    /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::endpoint::Identity).
+    /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::rpc::Identity).
     pub fn fingerprint(&self) -> u64 {
         let Self {
             job,
@@ -314,27 +316,37 @@ pub trait Port {
     /// Makes a request.
     ///
     /// # Errors
-    /// [`Busy`]: again when the peer is ready.
-    fn ask(&mut self, peer: NodeId, kind: Kind, draft: Draft) -> Result<RequestId, Busy>;
+    /// [`Overloaded`]: again when the peer is ready.
+    fn ask(
+        &mut self,
+        peer: NodeId,
+        kind: RequestKind,
+        draft: MessageBuf,
+    ) -> Result<RequestId, Overloaded>;
 
     /// Answers one.
-    fn reply(&mut self, ticket: Ticket, draft: Draft);
+    fn reply(&mut self, reply_to: ReplyHandle, draft: MessageBuf);
 
     /// Says that one is not done, and why.
-    fn reject(&mut self, ticket: Ticket, draft: Draft);
+    fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf);
 }
 
 impl Port for Context<'_> {
-    fn ask(&mut self, peer: NodeId, kind: Kind, draft: Draft) -> Result<RequestId, Busy> {
+    fn ask(
+        &mut self,
+        peer: NodeId,
+        kind: RequestKind,
+        draft: MessageBuf,
+    ) -> Result<RequestId, Overloaded> {
         self.request(peer, kind, draft, PATIENCE)
     }
 
-    fn reply(&mut self, ticket: Ticket, draft: Draft) {
-        Context::reply(self, ticket, draft);
+    fn reply(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
+        Context::reply(self, reply_to, draft);
     }
 
-    fn reject(&mut self, ticket: Ticket, draft: Draft) {
-        Context::reject(self, ticket, draft);
+    fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
+        Context::reject(self, reply_to, draft);
     }
 }
 
@@ -434,8 +446,10 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport:
         Outcome::Rejected(frame) => {
             Err(Failed::Refused { peer, why: String::from_utf8_lossy(&frame).into_owned() })
         }
-        Outcome::Unknown { why: Why::NewIncarnation, .. } => Ok(None),
-        Outcome::Unknown { why, .. } => Err(Failed::Unknown { peer, why: format!("{why:?}") }),
+        Outcome::Unknown { reason: FailureReason::NewIncarnation, .. } => Ok(None),
+        Outcome::Unknown { reason, .. } => {
+            Err(Failed::Unknown { peer, why: format!("{reason:?}") })
+        }
     }
 }
 
@@ -443,7 +457,7 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport:
 const NOT_NOW: [u8; 1] = [0];
 
 /// Says that a request is not done: not at this time, or why never.
-fn reject(port: &mut dyn Port, ticket: Ticket, why: Option<&Failed>) {
+fn reject(port: &mut dyn Port, reply_to: ReplyHandle, why: Option<&Failed>) {
     let why = why.map_or(NOT_NOW.to_vec(), |why| why.to_string().into_bytes());
-    port.reject(ticket, Draft::from(&why[..]));
+    port.reject(reply_to, MessageBuf::from(&why[..]));
 }

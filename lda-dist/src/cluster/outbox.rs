@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lda_transport::endpoint::{Draft, Kind, RequestId};
+use lda_transport::rpc::{MessageBuf, RequestId, RequestKind};
 use lda_transport::{Frame, NodeId};
 
 use super::Port;
@@ -29,14 +29,14 @@ pub(super) struct Outbox<For> {
 
 #[derive(Debug)]
 struct Request<For> {
-    kind: Kind,
+    kind: RequestKind,
     body: Body,
     what: For,
 }
 
 #[derive(Debug)]
 enum Body {
-    Own(Draft),
+    Own(MessageBuf),
     Shared(Frame),
 }
 
@@ -71,12 +71,26 @@ impl<For> Default for Outbox<For> {
 
 impl<For> Outbox<For> {
     /// Asks a peer.
-    pub fn send(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &[u8], what: For) {
-        self.add(port, peer, Request { kind, body: Body::Own(Draft::from(body)), what });
+    pub fn send(
+        &mut self,
+        port: &mut dyn Port,
+        peer: NodeId,
+        kind: RequestKind,
+        body: &[u8],
+        what: For,
+    ) {
+        self.add(port, peer, Request { kind, body: Body::Own(MessageBuf::from(body)), what });
     }
 
     /// Says the same to a peer as to many others.
-    pub fn tell(&mut self, port: &mut dyn Port, peer: NodeId, kind: Kind, body: &Frame, what: For) {
+    pub fn tell(
+        &mut self,
+        port: &mut dyn Port,
+        peer: NodeId,
+        kind: RequestKind,
+        body: &Frame,
+        what: For,
+    ) {
         self.add(port, peer, Request { kind, body: Body::Shared(body.clone()), what });
     }
 
@@ -102,7 +116,7 @@ impl<For> Outbox<For> {
                     self.held.insert(peer);
                     return;
                 }
-                Body::Shared(frame) => (Draft::from(&frame[..]), Some(frame)),
+                Body::Shared(frame) => (MessageBuf::from(&frame[..]), Some(frame)),
             };
             match port.ask(peer, kind, draft) {
                 Ok(request) => {
@@ -111,7 +125,7 @@ impl<For> Outbox<For> {
                     self.underway.insert(request, Underway { what, len, is_shared });
                 }
                 Err(busy) => {
-                    let body = shared.map_or(Body::Own(busy.draft), Body::Shared);
+                    let body = shared.map_or(Body::Own(busy.message), Body::Shared);
                     waiting.push_front(Request { kind, body, what });
                     return;
                 }
@@ -177,7 +191,7 @@ impl<For> Outbox<For> {
 
 #[cfg(test)]
 mod tests {
-    use lda_transport::endpoint::{Busy, Ticket};
+    use lda_transport::rpc::{Overloaded, ReplyHandle};
 
     use super::*;
 
@@ -185,19 +199,24 @@ mod tests {
     struct Takes(u64);
 
     impl Port for Takes {
-        fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+        fn ask(
+            &mut self,
+            peer: NodeId,
+            _: RequestKind,
+            draft: MessageBuf,
+        ) -> Result<RequestId, Overloaded> {
             match self.0.checked_sub(1) {
                 Some(left) => {
                     self.0 = left;
                     Ok(RequestId { peer, number: left })
                 }
-                None => Err(Busy { peer, draft }),
+                None => Err(Overloaded { peer, message: draft }),
             }
         }
 
-        fn reply(&mut self, _: Ticket, _: Draft) {}
+        fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
-        fn reject(&mut self, _: Ticket, _: Draft) {}
+        fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
     }
 
     #[test]
@@ -205,7 +224,7 @@ mod tests {
         let (mut outbox, mut port) = (Outbox::default(), Takes(3));
         let peers = [1, 2].map(NodeId);
         for (len, peer) in (1..=6).zip(peers.into_iter().cycle()) {
-            outbox.send(&mut port, peer, Kind::Push, &vec![0; len], len);
+            outbox.send(&mut port, peer, RequestKind::Push, &vec![0; len], len);
         }
         assert_eq!(outbox.bytes(), 21);
         // It was the first that was taken.
@@ -228,12 +247,12 @@ mod tests {
         };
         let body = Frame::from(vec![7; 100]);
         for peer in 1..=5 {
-            outbox.tell(&mut port, NodeId(peer), Kind::Push, &body, 'a');
+            outbox.tell(&mut port, NodeId(peer), RequestKind::Push, &body, 'a');
         }
         assert_eq!((underway(&outbox), outbox.bytes()), (vec![1, 2], 500));
         // What one peer alone is asked does not wait for it, but for what the peer was to hear before.
-        outbox.send(&mut port, NodeId(6), Kind::Push, &[7; 300], 'b');
-        outbox.send(&mut port, NodeId(5), Kind::Push, &[7; 300], 'b');
+        outbox.send(&mut port, NodeId(6), RequestKind::Push, &[7; 300], 'b');
+        outbox.send(&mut port, NodeId(5), RequestKind::Push, &[7; 300], 'b');
         assert_eq!(underway(&outbox), [1, 2, 6]);
         // One that takes more is not told more than may be underway.
         outbox.ready(&mut port, NodeId(4));
@@ -251,11 +270,11 @@ mod tests {
         // One that is too long is said to one at a time.
         let long = Frame::from(vec![7; 1000]);
         for peer in [1, 2] {
-            outbox.tell(&mut port, NodeId(peer), Kind::Push, &long, 'c');
+            outbox.tell(&mut port, NodeId(peer), RequestKind::Push, &long, 'c');
         }
         assert_eq!(underway(&outbox), [1, 5, 6]);
         // What stays is not held up by what is cleared.
-        outbox.send(&mut port, NodeId(2), Kind::Push, &[7], 'b');
+        outbox.send(&mut port, NodeId(2), RequestKind::Push, &[7], 'b');
         assert_eq!(underway(&outbox), [1, 5, 6]);
         outbox.clear_but(&mut port, |&what| what == 'b');
         assert_eq!((underway(&outbox), outbox.told, outbox.held.len()), (vec![2, 5, 6], 0, 0));
@@ -268,7 +287,7 @@ mod tests {
         let (mut outbox, mut port) = (Outbox::default(), Takes(1));
         let body = Frame::from(vec![7; 100]);
         for peer in [1, 2] {
-            outbox.tell(&mut port, NodeId(peer), Kind::Push, &body, ());
+            outbox.tell(&mut port, NodeId(peer), RequestKind::Push, &body, ());
         }
         assert_eq!((outbox.underway.len(), outbox.told, outbox.bytes()), (1, 100, 200));
         port.0 = 1;

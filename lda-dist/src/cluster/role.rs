@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::NodeId;
-use lda_transport::endpoint::Action;
+use lda_transport::rpc::Action;
 use lda_transport::sim::{Context, Program};
 
 use super::{
@@ -38,7 +38,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// As a number for [`Identity`](lda_transport::endpoint::Identity).
+    /// As a number for [`Identity`](lda_transport::rpc::Identity).
     pub fn number(&self) -> u8 {
         match self {
             Self::Master(_) => 0,
@@ -62,7 +62,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             return;
         }
         let acted = match (action, &mut *self) {
-            (Action::Refused { peer, why }, _) => {
+            (Action::Refused { peer, reason: why }, _) => {
                 Err(Failed::Stranger { peer, why: why.to_string() })
             }
             // Of a peer that is away for a while the endpoint sends again what was lost.

@@ -7,10 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lda_core::counts::TopicIndex;
-use lda_transport::endpoint::{
-    Busy, Config, Draft, Endpoint, Event, Identity, Kind, RequestId, Ticket, Window,
+use lda_transport::rpc::{
+    Config, Endpoint, Event, Identity, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind,
+    Window,
 };
-use lda_transport::{Arrival, Loss, NodeId, ReceiveError, Time, Transport, Wait, local};
+use lda_transport::{
+    Arrival, DisconnectReason, NodeId, ReceiveError, Time, Transport, Wait, local,
+};
 use thiserror::Error;
 
 use super::control::Control;
@@ -51,16 +54,21 @@ struct Now<'a> {
 }
 
 impl Port for Now<'_> {
-    fn ask(&mut self, peer: NodeId, kind: Kind, draft: Draft) -> Result<RequestId, Busy> {
+    fn ask(
+        &mut self,
+        peer: NodeId,
+        kind: RequestKind,
+        draft: MessageBuf,
+    ) -> Result<RequestId, Overloaded> {
         self.endpoint.request(peer, kind, draft, self.now + PATIENCE)
     }
 
-    fn reply(&mut self, ticket: Ticket, draft: Draft) {
-        self.endpoint.reply(ticket, draft, self.now);
+    fn reply(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
+        self.endpoint.reply(reply_to, draft, self.now);
     }
 
-    fn reject(&mut self, ticket: Ticket, draft: Draft) {
-        self.endpoint.reject(ticket, draft, self.now);
+    fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
+        self.endpoint.reject(reply_to, draft, self.now);
     }
 }
 
@@ -103,7 +111,7 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
     let peers = u64::from(setup.options.servers) + u64::from(setup.workers);
     let bytes = (MOST_HELD / peers.max(1)).clamp(1, default.window.bytes);
     let window = Window { bytes, ..default.window };
-    Config { silence: PATIENCE, window, ..default }
+    Config { silence_timeout: PATIENCE, window, ..default }
 }
 
 /// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with
@@ -257,7 +265,7 @@ fn drive<T: TopicIndex, D: Documents>(
                     let why = Control::Failed(failed.to_string()).encode(1, 1);
                     let mut port = Now { endpoint: &mut endpoint, now: now() };
                     // It has heard of more than enough already.
-                    let _ = port.ask(MASTER, Kind::Push, Draft::from(&why[..]));
+                    let _ = port.ask(MASTER, RequestKind::Push, MessageBuf::from(&why[..]));
                     continue;
                 }
                 Some(until) if now() < until && master_is_there && !endpoint.is_idle() => {}
@@ -292,15 +300,15 @@ fn drive<T: TopicIndex, D: Documents>(
                     master_is_there |= peer == MASTER;
                     Event::Up { peer }
                 }
-                Arrival::Down { peer, loss } => {
-                    if loss == Loss::Closed {
+                Arrival::Down { peer, reason } => {
+                    if reason == DisconnectReason::Closed {
                         closed.insert(peer, now() + patience);
                         master_is_there &= peer != MASTER;
                     }
-                    Event::Down { peer, loss }
+                    Event::Down { peer, reason }
                 }
                 Arrival::Frame { peer, frame } => Event::Frame { peer, frame },
-                Arrival::Room { peer } => Event::Room { peer },
+                Arrival::Writable { peer } => Event::Writable { peer },
                 _ => continue,
             };
             endpoint.handle(event, now());

@@ -2,7 +2,7 @@
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Action, Draft, Ticket};
+use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
 use super::control::Control;
 use super::master_link::Link;
@@ -118,29 +118,29 @@ impl<T: TopicIndex> ServerNode<T> {
                 self.link.ready(port);
                 Ok(())
             }
-            Action::Ended { request, outcome } => self.link.ended(request, outcome, port),
-            Action::Asked { ticket, body, .. } => match self.asked(ticket, &body) {
+            Action::Completed { request, outcome } => self.link.ended(request, outcome, port),
+            Action::Request { reply_to, body, .. } => match self.asked(reply_to, &body) {
                 Ok(reply) => {
-                    port.reply(ticket, Draft::from(&reply[..]));
+                    port.reply(reply_to, MessageBuf::from(&reply[..]));
                     Ok(())
                 }
                 Err(Refusal::Now) => {
-                    reject(port, ticket, None);
+                    reject(port, reply_to, None);
                     Ok(())
                 }
                 // A worker's mistake is the worker's to hear of; the master's ends the run here.
                 Err(Refusal::Ever(failed)) => {
-                    reject(port, ticket, Some(&failed));
-                    if ticket.peer == MASTER { Err(failed) } else { Ok(()) }
+                    reject(port, reply_to, Some(&failed));
+                    if reply_to.peer == MASTER { Err(failed) } else { Ok(()) }
                 }
             },
             _ => Ok(()),
         }
     }
 
-    fn asked(&mut self, ticket: Ticket, body: &Frame) -> Result<Vec<u8>, Refusal> {
+    fn asked(&mut self, reply_to: ReplyHandle, body: &Frame) -> Result<Vec<u8>, Refusal> {
         let Self { setup, server, totals, attempt: now, round: of, ended, .. } = self;
-        let (job, peer) = (&setup.job, ticket.peer);
+        let (job, peer) = (&setup.job, reply_to.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         if peer != MASTER {
             let server = server.as_mut().ok_or(Refusal::Now)?;

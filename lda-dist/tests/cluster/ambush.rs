@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use lda_dist::cluster::{Message, Stage};
-use lda_transport::endpoint::MessageKind;
-use lda_transport::sim::{self, Fate, Numbers, Observer};
+use lda_transport::rpc::MessageKind;
+use lda_transport::sim::{self, Fate, Observer, SplitMix64};
 
 use super::coverage::{Fault, Kind, Part, Table, Who};
 use super::*;
@@ -37,7 +37,7 @@ pub struct Seen {
     servers: u32,
     /// None when all is to go well again.
     prey: Option<Prey>,
-    numbers: Numbers,
+    numbers: SplitMix64,
     /// What was asked, by who asked, whom, and the request's number.
     asked: HashMap<(u64, NodeId, u64), Message>,
     /// Stages of incarnations that have crashed.
@@ -61,7 +61,7 @@ impl Watch {
             failed: Vec::new(),
             servers: setup.options.servers,
             prey: Some(prey),
-            numbers: Numbers::new(seed ^ 1 << 40),
+            numbers: SplitMix64::new(seed ^ 1 << 40),
             asked: HashMap::new(),
             crashed: HashMap::new(),
             underway: BTreeMap::new(),
@@ -105,7 +105,7 @@ impl Seen {
             MessageKind::Pull | MessageKind::Push | MessageKind::Call => Part::Asked,
             MessageKind::Done | MessageKind::Rejected => Part::Answered,
             // A greeting that comes late, of who has started anew since, is refused; who hears it is gone.
-            MessageKind::Hello | MessageKind::Beat | MessageKind::Refusal => return None,
+            MessageKind::Hello | MessageKind::Heartbeat | MessageKind::Refusal => return None,
             other => panic!("{from} sends {to} a {other:?}"),
         };
         let message = if part == Part::Asked {
@@ -126,7 +126,7 @@ impl Seen {
     fn detour_of(&mut self, reordering: f64, longest: [u32; 5]) -> Network {
         let longest = longest[self.numbers.below(5) as usize];
         let detour = self.numbers.up_to(Duration::from_micros(longest.into()));
-        Network { reordering, ghosts: 0.5, detour, ..Network::default() }
+        Network { reordering, late_delivery: 0.5, detour, ..Network::default() }
     }
 
     /// What befalls prey: one thing for sure, so that it is known how much is underway; how many copies that are, and
@@ -136,7 +136,7 @@ impl Seen {
         let course = self.detour_of(0.0, [100, 200, 500, 1000, 3000]);
         match self.numbers.below(16) {
             0 | 1 => (Network { loss: 1.0, reordering: 1.0, ..course }, 1, false),
-            2..=8 => (Network { doubling: 1.0, loss: 0.3, ..course }, 2, false),
+            2..=8 => (Network { duplication: 1.0, loss: 0.3, ..course }, 2, false),
             9 => (Network { full: 1.0, ..course }, 1, false),
             10..=12 => (course, 1, true),
             _ => (course, 1, false),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use lda_transport::sim::Numbers;
+use lda_transport::sim::SplitMix64;
 
 use super::ambush::Prey;
 use super::coverage::Table;
@@ -48,7 +48,7 @@ impl Task {
     }
 
     /// For this prey, and how it is set up.
-    pub fn run(&self, prey: Prey, numbers: &mut Numbers) -> (&Run, Setup) {
+    pub fn run(&self, prey: Prey, numbers: &mut SplitMix64) -> (&Run, Setup) {
         let workers = self.workers[numbers.below(self.workers.len() as u64) as usize];
         let setup = (self.set_up)(prey.set_up(job(&self.corpus, workers)));
         let alike = |run: &&Run| run.setup == Setup { workers: 1, ..setup.clone() };

@@ -7,8 +7,8 @@ use lda_dist::cluster::{Message, Stage};
 use lda_dist::snapshot::LATEST;
 use lda_dist::storage::{Memory, Storage};
 use lda_transport::Time;
-use lda_transport::endpoint::Window;
-use lda_transport::sim::{Chaos, Numbers, Spell};
+use lda_transport::rpc::Window;
+use lda_transport::sim::{Chaos, FaultWindow, SplitMix64};
 
 use super::ambush::{Prey, Watch};
 use super::coverage::{Kind, Part, Who};
@@ -38,7 +38,7 @@ pub struct History<'a> {
     storage: Arc<Memory>,
     pub world: World<Node>,
     pub watch: Watch,
-    numbers: Numbers,
+    numbers: SplitMix64,
     agenda: BTreeMap<(Time, u32), Deed>,
     begun: u32,
     /// Of those that did not come by chance.
@@ -55,18 +55,18 @@ pub struct History<'a> {
 
 impl<'a> History<'a> {
     pub fn new(task: &'a Task, prey: Prey, seed: u64) -> Self {
-        let mut numbers = Numbers::new(seed);
+        let mut numbers = SplitMix64::new(seed);
         let (run, setup) = task.run(prey, &mut numbers);
         let mut share = |most: f64| (numbers.below(1000) + 1) as f64 / 1000.0 * most;
         let mut network = Network {
             loss: share(0.03),
-            doubling: share(0.05),
+            duplication: share(0.05),
             reordering: share(0.2),
-            ghosts: share(1.0),
+            late_delivery: share(1.0),
             full: share(0.02),
             ..Network::default()
         };
-        network.notice = prey.notice().unwrap_or(numbers.up_to(MILLISECOND));
+        network.detection_delay = prey.detection_delay().unwrap_or(numbers.up_to(MILLISECOND));
         let storage = Arc::new(Memory::default());
         let window = prey.window();
         let often = move |mut config: Config| {
@@ -81,7 +81,7 @@ impl<'a> History<'a> {
         world.observe(watch.clone());
         let spell = |every: u64, lasting: u64| {
             let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
-            Some(Spell { every, lasting })
+            Some(FaultWindow { every, lasting })
         };
         let crashes = spell(60 + 20 * (seed % 7), 10);
         world.set_chaos(Chaos { crashes, cuts: spell(150, 10), silences: spell(150, 10) });

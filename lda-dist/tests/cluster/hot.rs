@@ -6,7 +6,9 @@ use lda_dist::request::{self, About, Kind, put_routes};
 use lda_dist::route::Route;
 use lda_dist::together::place;
 use lda_dist::wire::RowCode;
-use lda_transport::endpoint::{Action, Busy, Draft, Kind as Asking, RequestId, Ticket};
+use lda_transport::rpc::{
+    Action, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind as Asking,
+};
 
 use super::recovery::{Tally, job as recovering};
 use super::*;
@@ -68,7 +70,7 @@ fn rows_on_several_servers_give_the_bits_of_one() {
 fn nodes_give_them_over_any_network() {
     let corpus = skewed();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
-    let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
+    let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let long = Hybrid { short_length: 15, mh_steps: 2 };
     for (rounds, slack, hybrid) in [(5, 0, Hybrid::default()), (7, 2, long)] {
         let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
@@ -105,13 +107,13 @@ fn a_run_that_goes_back_ends_with_them() {
 struct Nobody;
 
 impl Port for Nobody {
-    fn ask(&mut self, peer: NodeId, _: Asking, draft: Draft) -> Result<RequestId, Busy> {
-        Err(Busy { peer, draft })
+    fn ask(&mut self, peer: NodeId, _: Asking, draft: MessageBuf) -> Result<RequestId, Overloaded> {
+        Err(Overloaded { peer, message: draft })
     }
 
-    fn reply(&mut self, _: Ticket, _: Draft) {}
+    fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
-    fn reject(&mut self, _: Ticket, why: Draft) {
+    fn reject(&mut self, _: ReplyHandle, why: MessageBuf) {
         panic!("it is taken: {}", String::from_utf8_lossy(why.body()));
     }
 }
@@ -143,8 +145,8 @@ fn what_a_hot_word_gains_of_nobody_ends_the_run() {
         routes[0] = Route::Pull;
         put_routes(&routes, &mut body);
         RowCode::new(topics.end - topics.start).encode(&[(0, 1i32)], &mut body);
-        let ticket = Ticket { peer, incarnation: 1, number: 1 };
-        node.act(Action::Asked { ticket, kind: Asking::Push, body: body.into() }, &mut Nobody);
+        let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
+        node.act(Action::Request { reply_to, kind: Asking::Push, body: body.into() }, &mut Nobody);
     });
     let mut failed = None;
     for _ in 0..1000 {

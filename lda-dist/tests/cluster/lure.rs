@@ -107,7 +107,7 @@ impl Prey {
     }
 
     /// How long it takes at most until a node hears that it has lost another, where it matters.
-    pub fn notice(self) -> Option<Duration> {
+    pub fn detection_delay(self) -> Option<Duration> {
         match self.kind.message {
             Message::Again => Some(30 * MILLISECOND),
             _ if self.is_for_who_waits() => Some(Duration::ZERO),

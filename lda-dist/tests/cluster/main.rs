@@ -28,7 +28,7 @@ use lda_dist::job::Job;
 use lda_dist::shard::Hybrid;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Config, Identity};
+use lda_transport::rpc::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
 
 type Node = Role<u16, InMemory>;
@@ -256,7 +256,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
 fn any_number_of_workers_gives_the_bits_of_one_process() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
-    let bad = Network { loss: 0.1, doubling: 0.1, reordering: 0.3, ..Network::default() };
+    let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
     for (routing, rounds, slack, hybrid) in [
         (Routing::Cheapest, 5, 0, short),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lda_dist::cluster::Keeper;
 use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::storage::{Memory, Storage, StorageError};
-use lda_transport::sim::{Chaos, Spell};
+use lda_transport::sim::{Chaos, FaultWindow};
 
 use super::*;
 
@@ -118,9 +118,10 @@ impl Tally {
         let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
         let spell = |every, lasting| {
             let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
-            Some(Spell { every, lasting })
+            Some(FaultWindow { every, lasting })
         };
-        let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+        let lossy =
+            Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
         let storage = Arc::new(Memory::default());
         let network = if seed.is_multiple_of(2) { Network::default() } else { lossy };
         let mut world = world(setup, &stored, &storage, network, seed);
@@ -223,7 +224,7 @@ fn a_worker_that_hears_last_of_a_server_that_has_started_anew_goes_back_too() {
         let mut world = world(&setup, &stored, &storage, Network::default(), seed);
         world.run_for(Duration::from_millis(10));
         // The others begin anew with it, while the worker asks the one that is gone.
-        world.change_way(worker, server, |way| way.notice = Duration::from_secs(1));
+        world.change_way(worker, server, |way| way.detection_delay = Duration::from_secs(1));
         world.cut(worker, server);
         world.restart(server);
         world.run_for(Duration::from_millis(10));

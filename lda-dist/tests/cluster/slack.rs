@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lda_dist::job::Round;
 use lda_dist::storage::{Memory, Storage};
-use lda_transport::sim::{Chaos, Spell};
+use lda_transport::sim::{Chaos, FaultWindow};
 
 use super::recovery::{job, world};
 use super::*;
@@ -86,7 +86,7 @@ fn check_counts(found: &End, corpus: &Corpus, what: &str) {
 fn a_run_that_goes_back_has_counts_of_its_topics() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
     let (mut attempts, mut checked) = (0, 0);
     for seed in 0..40 {
         let mut setup = slack(&corpus, 1 + seed as u32 % 4, 8, 1 + seed as u16 % 3);
@@ -97,7 +97,7 @@ fn a_run_that_goes_back_has_counts_of_its_topics() {
         let network = if seed % 2 == 0 { Network::default() } else { lossy };
         let mut world = world(&setup, &stored, &storage, network, seed);
         let every = Duration::from_millis(40 + 20 * (seed % 7));
-        let crashes = Some(Spell { every, lasting: Duration::from_millis(30) });
+        let crashes = Some(FaultWindow { every, lasting: Duration::from_millis(30) });
         world.set_chaos(Chaos { crashes, ..Chaos::default() });
         world.run_for(Duration::from_millis(400));
         world.set_chaos(Chaos::default());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lda_dist::storage::{Memory, Storage};
 
-use lda_transport::endpoint::Window;
+use lda_transport::rpc::Window;
 
 use super::recovery::{check, job, world, world_with};
 use super::*;
@@ -47,7 +47,7 @@ fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
     let corpus = corpus();
     let setup = job(&corpus, 3);
     let expected = expected(&corpus, &job(&corpus, 1));
-    let lossy = Network { loss: 0.05, doubling: 0.05, reordering: 0.2, ..Network::default() };
+    let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
     for seed in 0..20 {
         let stored = InMemory::new(corpus.clone(), 4).unwrap();
         let storage = Arc::new(Memory::default());

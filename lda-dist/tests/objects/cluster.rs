@@ -9,7 +9,7 @@ use lda_dist::documents::{InMemory, StoredDocuments, store};
 use lda_dist::job::Job;
 use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::together::Options;
-use lda_transport::endpoint::Identity;
+use lda_transport::rpc::Identity;
 use lda_transport::{Transport, local};
 
 use super::*;

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, process, thread};
 
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Config, Draft, Identity, Outcome};
 use lda_transport::grpc::{Grpc, GrpcOptions, Peer};
 use lda_transport::node::{Asked, Node, Pending, Silent};
+use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome};
 
 /// How long a push may take: longer than any line here is down.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,8 +64,8 @@ fn serve(listen: &str, journal: &str) -> Result<(), Box<dyn Error>> {
         let number = String::from_utf8_lossy(asked.body()).into_owned();
         let line = format!("{incarnation} {number}\n");
         match journal.write_all(line.as_bytes()) {
-            Ok(()) => asked.reply(Draft::new()),
-            Err(error) => asked.reject(Draft::from(error.to_string().as_bytes())),
+            Ok(()) => asked.reply(MessageBuf::new()),
+            Err(error) => asked.reject(MessageBuf::from(error.to_string().as_bytes())),
         }
     };
     let _node = Node::start(Box::new(Grpc::start(NodeId(0), options)?), config, service)?;
@@ -85,8 +85,8 @@ fn push(server: &str, time: Duration) -> Result<(), Box<dyn Error>> {
     let mut next = 0;
     while began.elapsed() < time || !open.is_empty() {
         while open.len() < OPEN && began.elapsed() < time {
-            let draft = Draft::from(next.to_string().as_bytes());
-            open.push_back((next, node.push(NodeId(0), draft, PATIENCE)));
+            let message = MessageBuf::from(next.to_string().as_bytes());
+            open.push_back((next, node.push(NodeId(0), message, PATIENCE)));
             next += 1;
         }
         // What has ended is told at once, whatever was made before it.

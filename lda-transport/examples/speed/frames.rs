@@ -79,7 +79,7 @@ impl Frames {
     }
 
     fn send(&mut self, asks: u8, len: usize) -> Result<()> {
-        let mut room = self.node.spare();
+        let mut room = self.node.take_buffer();
         // What a program would write into it costs the same everywhere, and is not what is measured.
         room.resize(len, asks);
         room[0] = asks;
@@ -89,7 +89,7 @@ impl Frames {
                 return Err(unsent.into());
             }
             frame = unsent.frame;
-            while !matches!(self.node.receive(Wait::Forever)?, Some(Arrival::Room { .. })) {}
+            while !matches!(self.node.receive(Wait::Forever)?, Some(Arrival::Writable { .. })) {}
         }
         Ok(())
     }
@@ -101,8 +101,10 @@ impl Frames {
                     self.node.release(frame);
                     return Ok(());
                 }
-                Some(Arrival::Down { loss, .. }) => {
-                    return Err(io::Error::other(format!("the receiver is gone: {loss:?}")).into());
+                Some(Arrival::Down { reason, .. }) => {
+                    return Err(
+                        io::Error::other(format!("the receiver is gone: {reason:?}")).into()
+                    );
                 }
                 _ => {}
             }

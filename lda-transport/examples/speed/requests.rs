@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
 
-use lda_transport::endpoint::{Config, Identity, Outcome};
 use lda_transport::node::{Asked, Node, Pending, Silent};
+use lda_transport::rpc::{Config, Identity, Outcome};
 use lda_transport::{NodeId, Transport};
 
 use super::{Result, Sender};
@@ -21,7 +21,7 @@ fn config() -> Config {
 
 pub fn receive(transport: Box<dyn Transport>) -> Result<()> {
     let service = |asked: Asked| {
-        let answer = asked.draft();
+        let answer = asked.message();
         asked.reply(answer);
     };
     let _node = Node::start(transport, config(), service)?;
@@ -44,9 +44,9 @@ impl Pushes {
     }
 
     fn push(&mut self, len: usize) {
-        let mut draft = self.node.draft();
-        draft.resize(len, 1);
-        self.open.push_back(self.node.push(NodeId(0), draft, PATIENCE));
+        let mut message = self.node.message();
+        message.resize(len, 1);
+        self.open.push_back(self.node.push(NodeId(0), message, PATIENCE));
     }
 
     fn end_one(&mut self) -> Result<()> {

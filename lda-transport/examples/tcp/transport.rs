@@ -15,7 +15,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use lda_transport::{
-    Arrival, Capabilities, Frame, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+    Arrival, Capabilities, DisconnectReason, Frame, NodeId, ReceiveError, SendError, Transport,
+    Unsent, Wait,
 };
 
 const LONGEST: usize = 16 << 20;
@@ -110,9 +111,10 @@ impl Node {
         });
         let error = self.read(peer, &stream).err();
         let broken = error.filter(|error| error.kind() != io::ErrorKind::UnexpectedEof);
-        let loss = broken.map_or(Loss::Closed, |error| Loss::Broken(error.to_string()));
+        let reason = broken
+            .map_or(DisconnectReason::Closed, |error| DisconnectReason::Broken(error.to_string()));
         let _ = stream.shutdown(Shutdown::Both);
-        self.arrive(Arrival::Down { peer, loss }, None);
+        self.arrive(Arrival::Down { peer, reason }, None);
         self.streams.lock().expect("nobody panics").remove(&peer);
         Ok(())
     }
@@ -194,7 +196,7 @@ impl Transport for Tcp {
         let start = Instant::now();
         loop {
             if let Some(of) = self.node.news.lock().expect("nobody panics").pop_first() {
-                return Ok(Some(of.map_or(Arrival::Woken, |peer| Arrival::Room { peer })));
+                return Ok(Some(of.map_or(Arrival::Woken, |peer| Arrival::Writable { peer })));
             }
             let item = match wait {
                 Wait::No => arrivals.try_recv().ok(),

@@ -67,7 +67,7 @@ impl Membership {
         self.nodes.iter().find(|node| node.id == self.this)
     }
 
-    /// Returns the numbers of all nodes, for a [`Group`](crate::endpoint::Group).
+    /// Returns the numbers of all nodes, for a [`Group`](crate::rpc::Group).
     pub fn ids(&self) -> Vec<NodeId> {
         self.nodes.iter().map(|node| node.id).collect()
     }

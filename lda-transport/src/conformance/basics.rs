@@ -97,7 +97,7 @@ pub fn refusals(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, S
     };
     let stranger = Frame::from(b"to nobody".to_vec());
     refused(&mut nodes[0], 9, stranger, SendError::NotUp)?;
-    let longest = nodes[0].transport.capabilities().longest_frame;
+    let longest = nodes[0].transport.capabilities().max_frame_len;
     if longest < 4 << 30 {
         let frame = Frame::from(vec![0; longest + 1]);
         let expected = SendError::TooLong { len: longest + 1, longest };

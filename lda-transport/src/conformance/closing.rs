@@ -3,7 +3,7 @@
 use super::node::{Node, all_until, mesh};
 use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
-use crate::transport::{Loss, NodeId, Transport};
+use crate::transport::{DisconnectReason, NodeId, Transport};
 
 const FRAMES: u32 = 50;
 
@@ -33,7 +33,7 @@ fn expect_all(node: &mut Node, peer: NodeId, frames: u32) -> Result<(), String> 
     }
     node.until("the end of a peer", |node| !node.downs.is_empty())?;
     match &node.downs[..] {
-        [(lost, Loss::Closed)] if *lost == peer => Ok(()),
+        [(lost, DisconnectReason::Closed)] if *lost == peer => Ok(()),
         other => Err(format!("{other:?} was heard when {peer} closed")),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::node::mesh;
 use super::{Effort, Outcome, Subject};
-use crate::numbers::Numbers;
+use crate::split_mix::SplitMix64;
 use crate::transport::{NodeId, Wait};
 
 /// How long a queue has to stay full to be full: what lies in it may still be on its way to the receiver's
@@ -19,9 +19,9 @@ pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcom
         (nodes.pop().expect("one"), stalled, third)
     };
     let capabilities = sender.transport.capabilities();
-    let len = capabilities.longest_frame.min(1 << 14);
+    let len = capabilities.max_frame_len.min(1 << 14);
     let most = capabilities.queue_bytes + len;
-    let frame = |number: u64| Numbers::new(effort.seed ^ number).frame(Vec::new(), len);
+    let frame = |number: u64| SplitMix64::new(effort.seed ^ number).frame(Vec::new(), len);
     let mut taken = 0u64;
     loop {
         if sender.try_send(stalled.id(), frame(taken))?.is_none() {

@@ -2,7 +2,7 @@
 //!
 //! A [`Subject`] makes nodes; [`run`] puts them through everything that a transport promises and gives a [`Report`]:
 //! what passed, what failed and why, and what was left out because the transport does not claim it. Where all of that
-//! passes, [endpoints](crate::endpoint) over it are checked too. Nothing is timed, but everything has to come within
+//! passes, [endpoints](crate::rpc) over it are checked too. Nothing is timed, but everything has to come within
 //! [`Effort::patience`].
 //!
 //! ```
@@ -58,7 +58,7 @@ pub struct Effort {
     /// Bytes that are sent and compared, roughly.
     pub bytes: u64,
     /// Longest frame that is tried, where the transport takes it.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Of the lengths and contents of frames.
     pub seed: u64,
     /// How long anything may take to come.
@@ -68,7 +68,7 @@ pub struct Effort {
 impl Default for Effort {
     /// 64 MiB, in frames of up to 4 MiB; half a minute.
     fn default() -> Self {
-        Self { bytes: 64 << 20, longest_frame: 4 << 20, seed: 0, patience: Duration::from_secs(30) }
+        Self { bytes: 64 << 20, max_frame_len: 4 << 20, seed: 0, patience: Duration::from_secs(30) }
     }
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Report {
             match outcome {
                 Outcome::Passed => writeln!(f, "{name}: passed")?,
                 Outcome::Skipped(lack) => writeln!(f, "{name}: skipped, for want of {lack}")?,
-                Outcome::Failed(why) => writeln!(f, "{name}: FAILED: {why}")?,
+                Outcome::Failed(reason) => writeln!(f, "{name}: FAILED: {reason}")?,
             }
         }
         Ok(())

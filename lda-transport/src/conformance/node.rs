@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{Effort, Subject};
 use crate::frame::Frame;
-use crate::numbers::Numbers;
-use crate::transport::{Arrival, Loss, NodeId, SendError, Transport, Wait};
+use crate::split_mix::SplitMix64;
+use crate::transport::{Arrival, DisconnectReason, NodeId, SendError, Transport, Wait};
 
 pub(super) struct Node {
     pub transport: Box<dyn Transport>,
@@ -14,7 +14,7 @@ pub(super) struct Node {
     /// Frames that came while something else was waited for.
     pub frames: VecDeque<(NodeId, Frame)>,
     pub rooms: Vec<NodeId>,
-    pub downs: Vec<(NodeId, Loss)>,
+    pub downs: Vec<(NodeId, DisconnectReason)>,
     patience: Duration,
 }
 
@@ -86,11 +86,11 @@ impl Node {
                     return Err(format!("{id}: {peer} is up twice"));
                 }
             }
-            Arrival::Down { peer, loss } => {
+            Arrival::Down { peer, reason } => {
                 if !self.up.remove(&peer) {
-                    return Err(format!("{id}: {peer} is down ({loss:?}) and was not up"));
+                    return Err(format!("{id}: {peer} is down ({reason:?}) and was not up"));
                 }
-                self.downs.push((peer, loss));
+                self.downs.push((peer, reason));
             }
             Arrival::Frame { peer, frame } => {
                 if !self.up.contains(&peer) {
@@ -98,7 +98,7 @@ impl Node {
                 }
                 self.frames.push_back((peer, frame));
             }
-            Arrival::Room { peer } => self.rooms.push(peer),
+            Arrival::Writable { peer } => self.rooms.push(peer),
             Arrival::Together { operation, .. } => {
                 return Err(format!("{id}: {operation:?} has ended, and nobody has begun it"));
             }
@@ -148,7 +148,7 @@ impl Node {
     }
 }
 
-impl Numbers {
+impl SplitMix64 {
     /// As many of each power of two, from 0 to `longest`.
     pub(super) fn length(&mut self, longest: usize) -> usize {
         let powers = u64::from(usize::BITS - longest.leading_zeros()) + 1;

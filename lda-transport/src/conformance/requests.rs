@@ -6,10 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Effort, Outcome, Subject};
-use crate::endpoint::{self, Collective, Config, Draft, Element, Group, Identity, Kind, Why};
 use crate::frame::Frame;
 use crate::node::{Asked, Node, Service};
-use crate::numbers::Numbers;
+use crate::rpc::{
+    self, Collective, Config, Element, FailureReason, Group, Identity, MessageBuf, RequestKind,
+};
+use crate::split_mix::SplitMix64;
 use crate::transport::{Capabilities, NodeId, Transport};
 use crate::wrap::{Failing, Faults};
 
@@ -17,7 +19,7 @@ use crate::wrap::{Failing, Faults};
 fn config(can: Capabilities, lossy: bool) -> Config {
     let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 1 };
     // With the head, and of an operation's pieces the tag.
-    let piece = (can.longest_frame.saturating_sub(256) & !7).clamp(8, 16 << 10);
+    let piece = (can.max_frame_len.saturating_sub(256) & !7).clamp(8, 16 << 10);
     let retry = lossy.then_some(Duration::from_millis(50));
     Config { piece, retry, ..Config::new(identity) }
 }
@@ -69,9 +71,9 @@ fn number_of(body: &[u8]) -> u64 {
 fn clerk(book: &Book) -> Box<dyn FnMut(Asked) + Send> {
     let book = Arc::clone(book);
     Box::new(move |asked| {
-        let mut answer = asked.draft();
+        let mut answer = asked.message();
         answer.extend_from_slice(asked.body());
-        if asked.kind() != Kind::Pull {
+        if asked.kind() != RequestKind::Pull {
             let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
             *book.entry(number_of(asked.body())).or_default() += 1;
         }
@@ -85,19 +87,20 @@ fn ask(
     each: u64,
     longest: usize,
     effort: &Effort,
-    end: impl Fn(u64, Kind, &Frame, endpoint::Outcome) -> Result<(), String> + Sync,
+    end: impl Fn(u64, RequestKind, &Frame, rpc::Outcome) -> Result<(), String> + Sync,
 ) -> Result<(), String> {
     let talk = |node: &Node, from: u64| {
-        let mut numbers = Numbers::new(effort.seed ^ from);
+        let mut numbers = SplitMix64::new(effort.seed ^ from);
         let mut open = Vec::new();
         for round in 0..each {
             for peer in nodes.iter().map(|peer| peer.id()).filter(|&peer| peer != node.id()) {
-                let kind = [Kind::Pull, Kind::Push, Kind::Call][(round % 3) as usize];
+                let kind =
+                    [RequestKind::Pull, RequestKind::Push, RequestKind::Call][(round % 3) as usize];
                 let number = from << 48 | round << 16 | u64::from(peer.0);
                 let mut body = number.to_le_bytes().to_vec();
                 body.resize(8 + numbers.below(longest as u64) as usize, numbers.draw() as u8);
-                let draft = Draft::from(&body[..]);
-                let pending = node.request(peer, kind, draft, effort.patience);
+                let message = MessageBuf::from(&body[..]);
+                let pending = node.request(peer, kind, message, effort.patience);
                 open.push((number, kind, Frame::from(body), pending));
             }
         }
@@ -120,13 +123,13 @@ pub fn answers(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, St
     let wrap = |inner: Box<dyn Transport>| {
         // Less what a message has of its own.
         *longest.lock().unwrap_or_else(PoisonError::into_inner) =
-            inner.capabilities().longest_frame.saturating_sub(64).clamp(1, 5000);
+            inner.capabilities().max_frame_len.saturating_sub(64).clamp(1, 5000);
         inner
     };
     let nodes = nodes(subject, 3, effort, wrap, false, |_| clerk(&book))?;
     let longest = *longest.lock().unwrap_or_else(PoisonError::into_inner);
     ask(&nodes, 60, longest, effort, |number, _, body, outcome| match outcome {
-        endpoint::Outcome::Done(answer) if answer == *body => Ok(()),
+        rpc::Outcome::Done(answer) if answer == *body => Ok(()),
         other => Err(format!("request {number:x} ended as {other:?}")),
     })?;
     let book = book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,9 +150,9 @@ pub fn deadlines(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
     let nodes = nodes(subject, 2, effort, |inner| inner, false, keep)?;
     let (within, began) = (Duration::from_millis(200), Instant::now());
     let to = nodes[1].id();
-    let end = nodes[0].push(to, Draft::new(), within).wait();
+    let end = nodes[0].push(to, MessageBuf::new(), within).wait();
     let took = began.elapsed();
-    let expected = endpoint::Outcome::Unknown { why: Why::Deadline, sent: true };
+    let expected = rpc::Outcome::Unknown { reason: FailureReason::Deadline, sent: true };
     if end != expected || took < within || took > within + effort.patience / 2 {
         return Err(format!("a push without an answer ended as {end:?} after {took:?}"));
     }
@@ -169,11 +172,11 @@ pub fn once(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Strin
     let ended: Mutex<Vec<(u64, bool)>> = Mutex::default();
     ask(&nodes, 60, 100, effort, |number, kind, body, outcome| {
         let done = match outcome {
-            endpoint::Outcome::Done(answer) if answer == *body => true,
-            endpoint::Outcome::Unknown { .. } => false,
+            rpc::Outcome::Done(answer) if answer == *body => true,
+            rpc::Outcome::Unknown { .. } => false,
             other => return Err(format!("request {number:x} ended as {other:?}")),
         };
-        if kind != Kind::Pull {
+        if kind != RequestKind::Pull {
             ended.lock().unwrap_or_else(PoisonError::into_inner).push((number, done));
         }
         Ok(())
@@ -192,7 +195,7 @@ pub fn once(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Strin
 
 /// Bytes of a member's content: of any length, and some of several pieces.
 fn content(seed: u64, rank: usize, len: usize) -> Frame {
-    let mut numbers = Numbers::new(seed ^ rank as u64);
+    let mut numbers = SplitMix64::new(seed ^ rank as u64);
     Frame::from((0..len).map(|_| numbers.draw() as u8).collect::<Vec<u8>>())
 }
 
@@ -215,7 +218,7 @@ pub fn together(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, S
                 .into_iter()
                 .try_for_each(|one| one.join().map_err(|_| "a member panicked".to_owned())?)
         })
-        .map_err(|why| format!("{count} members: {why}"))?;
+        .map_err(|reason| format!("{count} members: {reason}"))?;
     }
     Ok(Outcome::Passed)
 }

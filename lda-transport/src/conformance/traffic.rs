@@ -5,18 +5,18 @@ use std::thread;
 use super::node::{Node, mesh};
 use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
-use crate::numbers::Numbers;
+use crate::split_mix::SplitMix64;
 use crate::transport::{NodeId, Wait};
 
 pub fn integrity(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
     let nodes = mesh(subject, 3, effort)?;
-    let longest = nodes[0].transport.capabilities().longest_frame.min(effort.longest_frame);
+    let longest = nodes[0].transport.capabilities().max_frame_len.min(effort.max_frame_len);
     exchange(nodes, effort, longest, effort.bytes / 6)
 }
 
 pub fn many(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
     let nodes = mesh(subject, 17, effort)?;
-    let longest = nodes[0].transport.capabilities().longest_frame.min(1 << 12);
+    let longest = nodes[0].transport.capabilities().max_frame_len.min(1 << 12);
     exchange(nodes, effort, longest, (effort.bytes / (17 * 16)).min(1 << 16))
 }
 
@@ -44,7 +44,7 @@ fn exchange(
 /// What one node sends another.
 struct Stream {
     peer: NodeId,
-    numbers: Numbers,
+    numbers: SplitMix64,
     left: u64,
     /// The next frame, until it is taken.
     waiting: Option<Frame>,
@@ -52,7 +52,7 @@ struct Stream {
 
 impl Stream {
     fn new(seed: u64, from: NodeId, to: NodeId, peer: NodeId, bytes: u64) -> Self {
-        let numbers = Numbers::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
+        let numbers = SplitMix64::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
         Self { peer, numbers, left: bytes, waiting: None }
     }
 
@@ -92,7 +92,7 @@ fn talk(
                 }
                 let frame = match stream.waiting.take() {
                     Some(frame) => Some(frame),
-                    None => stream.next(longest, node.transport.spare()),
+                    None => stream.next(longest, node.transport.take_buffer()),
                 };
                 let Some(frame) = frame else { break };
                 stream.waiting = node.try_send(stream.peer, frame)?;

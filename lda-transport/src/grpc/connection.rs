@@ -14,8 +14,8 @@ use super::conn_state::{ConnState, StreamEnd};
 use super::error::ConnectError;
 use super::node::{Connection, Item, Node, Phase};
 use super::wire::Hello;
-use crate::inbox::Slot;
-use crate::transport::{Loss, NodeId};
+use crate::inbox::InboxSender;
+use crate::transport::{DisconnectReason, NodeId};
 
 /// Time that the TCP stream of a call may take to close after the call has ended.
 const CLOSE_GRACE: Duration = Duration::from_millis(20);
@@ -24,7 +24,7 @@ const CLOSE_GRACE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub connection: Arc<Connection>,
-    pub inbox: Slot<Item>,
+    pub inbox: InboxSender<Item>,
 }
 
 impl Stream for Outgoing {
@@ -48,7 +48,7 @@ impl Stream for Outgoing {
 struct UpGuard<'a> {
     node: &'a Node,
     connection: &'a Arc<Connection>,
-    loss: Loss,
+    reason: DisconnectReason,
     /// `Some` until the drop.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -56,10 +56,10 @@ struct UpGuard<'a> {
 impl Drop for UpGuard<'_> {
     fn drop(&mut self) {
         self.connection.send_queue.abort();
-        let (node, peer, loss) = (self.node.id.0, self.connection.peer.0, self.loss.clone());
-        tracing::info!(node, peer, ?loss, "down");
+        let (node, peer, reason) = (self.node.id.0, self.connection.peer.0, self.reason.clone());
+        tracing::info!(node, peer, ?reason, "down");
         if let Some(permit) = self.permit.take() {
-            let _ = self.node.inbox.put(Item::Down(Arc::clone(self.connection), loss, permit));
+            let _ = self.node.inbox.put(Item::Down(Arc::clone(self.connection), reason, permit));
         }
     }
 }
@@ -94,9 +94,9 @@ impl Node {
             }
             _ => {}
         }
-        let ours = self.options.longest_frame as u64;
-        if hello.longest_frame != ours {
-            return Err(ConnectError::FrameLimitMismatch { ours, theirs: hello.longest_frame });
+        let ours = self.options.max_frame_len as u64;
+        if hello.max_frame_len != ours {
+            return Err(ConnectError::FrameLimitMismatch { ours, theirs: hello.max_frame_len });
         }
         Ok(())
     }
@@ -125,9 +125,10 @@ impl Node {
         tracing::info!(node = self.id.0, peer = connection.peer.0, address = %state.address, "up");
         // Fails only when the node has closed.
         let _ = self.inbox.put(Item::Up(Arc::clone(connection)));
-        let loss = Loss::Broken("the peer's input made the connection panic".to_owned());
-        let mut guard = UpGuard { node: self, connection, loss, permit: Some(permit) };
-        guard.loss = self.read(connection, state, stop, &mut frames).await;
+        let reason =
+            DisconnectReason::Broken("the peer's input made the connection panic".to_owned());
+        let mut guard = UpGuard { node: self, connection, reason, permit: Some(permit) };
+        guard.reason = self.read(connection, state, stop, &mut frames).await;
     }
 
     /// Completes when a connection has to stop.
@@ -147,7 +148,7 @@ impl Node {
         state: &ConnState,
         mut stop: Pin<&mut impl Future<Output = StopReason>>,
         frames: &mut Streaming<Bytes>,
-    ) -> Loss {
+    ) -> DisconnectReason {
         let keepalive = self.options.keepalive_interval;
         let reason = loop {
             let message = tokio::select! {
@@ -168,7 +169,7 @@ impl Node {
             let _ = self.inbox.put(Item::Frame(Arc::clone(connection), frame.into()));
         };
         if reason == StopReason::Replaced {
-            return Loss::Broken("the peer has connected again".to_owned());
+            return DisconnectReason::Broken("the peer has connected again".to_owned());
         }
         let mut phase = self.phase.clone();
         // The program has closed: frames that still arrive are dropped. The peer ends the stream
@@ -181,7 +182,7 @@ impl Node {
                     Ok(None) => return loss_at_end(state, keepalive).await,
                     Err(status) => return loss_of(state, &status),
                 },
-                () = phase_reached(&mut phase, Phase::Terminating) => return Loss::Closed,
+                () = phase_reached(&mut phase, Phase::Terminating) => return DisconnectReason::Closed,
             }
         }
     }
@@ -198,23 +199,23 @@ pub(super) async fn phase_reached(phase: &mut watch::Receiver<Phase>, least: Pha
 /// tonic's server reports a call that the peer has cancelled in the same way as a connection that
 /// hyper has given up because pings were not answered. In the second case nothing was read for the
 /// keepalive interval, and the byte stream is closed or about to be.
-async fn loss_at_end(state: &ConnState, keepalive: Duration) -> Loss {
+async fn loss_at_end(state: &ConnState, keepalive: Duration) -> DisconnectReason {
     let is_silent = state.idle_time() >= keepalive;
     let is_closed = is_silent && tokio::time::timeout(CLOSE_GRACE, state.closed()).await.is_ok();
     match state.end() {
-        Some(StreamEnd::Failed(error)) => Loss::Broken(error.to_string()),
-        None if is_closed => Loss::Broken("the peer does not answer".to_owned()),
-        Some(StreamEnd::Eof) | None => Loss::Closed,
+        Some(StreamEnd::Failed(error)) => DisconnectReason::Broken(error.to_string()),
+        None if is_closed => DisconnectReason::Broken("the peer does not answer".to_owned()),
+        Some(StreamEnd::Eof) | None => DisconnectReason::Closed,
     }
 }
 
 /// Reason of a stream that ended with an error status.
-fn loss_of(state: &ConnState, status: &Status) -> Loss {
+fn loss_of(state: &ConnState, status: &Status) -> DisconnectReason {
     match state.end() {
-        Some(StreamEnd::Eof) => Loss::Closed,
-        Some(StreamEnd::Failed(error)) => Loss::Broken(error.to_string()),
-        None if status.code() == Code::Cancelled => Loss::Closed,
-        None => Loss::Broken(status_text(status)),
+        Some(StreamEnd::Eof) => DisconnectReason::Closed,
+        Some(StreamEnd::Failed(error)) => DisconnectReason::Broken(error.to_string()),
+        None if status.code() == Code::Cancelled => DisconnectReason::Closed,
+        None => DisconnectReason::Broken(status_text(status)),
     }
 }
 

@@ -187,7 +187,7 @@ pub enum ConnectError {
         /// The rule that forbids it.
         reason: &'static str,
     },
-    /// The two nodes have different values of `longest_frame`.
+    /// The two nodes have different values of `max_frame_len`.
     #[error(
         "`longest_frame` is {theirs} bytes at the peer and {ours} at this node: give both the same value"
     )]

@@ -30,7 +30,7 @@
 //! | `listen` | any port of the loopback | address of this node; [`Grpc::address`] returns the actual port |
 //! | `peers`, `allowlist_only` | none, any node may connect | addresses of the nodes with smaller numbers, names in certificates |
 //! | `tls` | none | PEM files; both sides need a certificate, unless `mutual` is unset |
-//! | `longest_frame` | 16 MiB | must be equal at all nodes, otherwise they reject each other |
+//! | `max_frame_len` | 16 MiB | must be equal at all nodes, otherwise they reject each other |
 //! | `queue_frames`, `queue_bytes` | 256, 16 MiB | limits of the send queue of a peer |
 //! | `window` | 16 MiB | bytes in flight from a peer |
 //! | `inbox_bytes` | 16 MiB | bytes received from a peer that the program has not taken |
@@ -42,7 +42,7 @@
 //! # Costs
 //! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the
 //!   receiver, out of the HTTP/2 frames; the received [`Frame`] is a slice of that buffer. The buffer
-//!   of a sent frame is available again through [`spare`](Transport::spare).
+//!   of a sent frame is available again through [`spare`](Transport::take_buffer).
 //! - A frame that the program keeps retains the buffer that it is a slice of, which may be longer. To
 //!   keep a short frame for long, copy it.
 //! - Buffers come from the program's allocator. One that returns pages to the system and requests them
@@ -71,9 +71,9 @@
 //! A second connection of a peer replaces the first; the program receives `Down` and then `Up`. A
 //! restarted peer therefore does not wait until its old connection is found to be dead.
 //!
-//! A peer that closes, or whose program exits, is reported as [`Loss::Closed`](crate::Loss::Closed): the
+//! A peer that closes, or whose program exits, is reported as [`DisconnectReason::Closed`](crate::DisconnectReason::Closed): the
 //! operating system closes the connections of a process. A connection that times out is reported as
-//! [`Loss::Broken`](crate::Loss::Broken).
+//! [`DisconnectReason::Broken`](crate::DisconnectReason::Broken).
 //!
 //! # Health
 //! The same port has the service `grpc.health.v1.Health`. While the node is open, it reports `SERVING`
@@ -231,14 +231,15 @@ impl Receiving<Item> for Grpc {
             // Ignored if the connection has been replaced in the meantime.
             Item::Writable(connection) => {
                 let current = self.peers.get(&connection.peer)?;
-                Arc::ptr_eq(current, &connection).then_some(Arrival::Room { peer: connection.peer })
+                Arc::ptr_eq(current, &connection)
+                    .then_some(Arrival::Writable { peer: connection.peer })
             }
-            Item::Down(connection, loss, permit) => {
+            Item::Down(connection, reason, permit) => {
                 self.peers.remove(&connection.peer);
                 // INVARIANT: the permit lives until here, so that the next connection of this peer
                 // comes up only after the program has received this `Down`.
                 drop(permit);
-                Some(Arrival::Down { peer: connection.peer, loss })
+                Some(Arrival::Down { peer: connection.peer, reason })
             }
         }
     }
@@ -255,7 +256,7 @@ impl Transport for Grpc {
             reconnects: true,
             survives_loss: true,
             encrypted: options.tls.is_some(),
-            ..Capabilities::new(options.longest_frame, options.max_in_flight())
+            ..Capabilities::new(options.max_frame_len, options.max_in_flight())
         }
     }
 
@@ -265,7 +266,7 @@ impl Transport for Grpc {
             return refuse(frame, SendError::Closed);
         }
         let Some(connection) = self.peers.get(&to) else { return refuse(frame, SendError::NotUp) };
-        let (len, longest) = (frame.len(), self.node.options.longest_frame);
+        let (len, longest) = (frame.len(), self.node.options.max_frame_len);
         if len > longest {
             return refuse(frame, SendError::TooLong { len, longest });
         }
@@ -281,8 +282,8 @@ impl Transport for Grpc {
         self.waker.clone()
     }
 
-    fn spare(&mut self) -> Vec<u8> {
-        self.node.rooms.spare()
+    fn take_buffer(&mut self) -> Vec<u8> {
+        self.node.rooms.take_buffer()
     }
 
     fn release(&mut self, frame: Frame) {

@@ -14,10 +14,10 @@ use super::options::GrpcOptions;
 use super::send_queue::SendQueue;
 use super::tls::CertificateStore;
 use super::wire::{FrameCodec, Hello, MAX_PREFIX_LEN};
+use crate::buffer_pool::BufferPool;
 use crate::frame::Frame;
-use crate::inbox::Slot;
-use crate::rooms::Rooms;
-use crate::transport::{Loss, NodeId};
+use crate::inbox::InboxSender;
+use crate::transport::{DisconnectReason, NodeId};
 
 /// Shortest time between two warnings about rejected connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(5);
@@ -64,8 +64,8 @@ pub(super) struct Node {
     pub id: NodeId,
     pub options: GrpcOptions,
     pub tls: Option<CertificateStore>,
-    pub inbox: Slot<Item>,
-    pub rooms: Arc<Rooms>,
+    pub inbox: InboxSender<Item>,
+    pub rooms: Arc<BufferPool>,
     pub phase: watch::Receiver<Phase>,
     /// Upgraded by each connection for as long as it lives, so that the receiver ends after the last.
     pub alive: mpsc::WeakSender<()>,
@@ -86,7 +86,7 @@ pub(super) enum Item {
     Writable(Arc<Connection>),
     /// Contains the permit of the peer's slot: the next connection comes up only after the program
     /// has received this item.
-    Down(Arc<Connection>, Loss, OwnedSemaphorePermit),
+    Down(Arc<Connection>, DisconnectReason, OwnedSemaphorePermit),
 }
 
 /// A connection to a peer, from its hello on.
@@ -152,12 +152,12 @@ impl Node {
     pub fn new(
         id: NodeId,
         options: GrpcOptions,
-        inbox: Slot<Item>,
+        inbox: InboxSender<Item>,
         phase: watch::Receiver<Phase>,
         alive: mpsc::WeakSender<()>,
     ) -> Result<Self, StartError> {
         let tls = options.tls.clone().map(CertificateStore::new).transpose()?;
-        let rooms = Arc::new(Rooms::new(options.spare_bytes));
+        let rooms = Arc::new(BufferPool::new(options.pool_bytes));
         Ok(Self {
             id,
             options,
@@ -176,17 +176,17 @@ impl Node {
 
     /// Encodes the hello of this node to `to`.
     pub fn hello(&self, to: NodeId) -> Bytes {
-        let longest_frame = self.options.longest_frame as u64;
-        Hello { from: self.id, to, longest_frame }.encode()
+        let max_frame_len = self.options.max_frame_len as u64;
+        Hello { from: self.id, to, max_frame_len }.encode()
     }
 
     pub fn codec(&self) -> FrameCodec {
-        FrameCodec { longest: self.options.longest_frame, rooms: Arc::clone(&self.rooms) }
+        FrameCodec { longest: self.options.max_frame_len, rooms: Arc::clone(&self.rooms) }
     }
 
     /// Longest protobuf message, in bytes.
     pub fn longest_message(&self) -> usize {
-        self.options.longest_frame + MAX_PREFIX_LEN
+        self.options.max_frame_len + MAX_PREFIX_LEN
     }
 
     /// Creates the state of a new connection to `peer`, which is not up yet. It replaces the earlier

@@ -32,7 +32,7 @@ pub struct GrpcOptions {
     /// Certificates. `None` for unencrypted connections.
     pub tls: Option<Tls>,
     /// Longest frame, in bytes. All nodes must have the same value.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Maximum number of frames queued for one peer.
     pub queue_frames: usize,
     /// Maximum bytes queued for one peer; a single frame may be longer.
@@ -59,7 +59,7 @@ pub struct GrpcOptions {
     /// Longest wait between attempts to connect.
     pub max_backoff: Duration,
     /// Maximum bytes of released frames that are kept for reuse.
-    pub spare_bytes: usize,
+    pub pool_bytes: usize,
     /// Number of threads of the node. One moves about 1 GB/s, or half of that with TLS.
     pub threads: usize,
 }
@@ -74,7 +74,7 @@ impl Default for GrpcOptions {
             peers: BTreeMap::new(),
             allowlist_only: false,
             tls: None,
-            longest_frame: 16 << 20,
+            max_frame_len: 16 << 20,
             queue_frames: 256,
             queue_bytes: 16 << 20,
             inbox_bytes: 16 << 20,
@@ -86,7 +86,7 @@ impl Default for GrpcOptions {
             keepalive_timeout: Duration::from_millis(1500),
             initial_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_secs(2),
-            spare_bytes: 16 << 20,
+            pool_bytes: 16 << 20,
             threads: 1,
         }
     }
@@ -154,7 +154,7 @@ impl GrpcOptions {
         let on_the_way = self.window as usize + HYPER_BUFFER + 2 * TONIC_BUFFER;
         // Two chunks at the sender, each of which may be a single frame; one frame being read; one
         // that waits for space in the inbox.
-        let frames = 4 * (self.longest_frame + MAX_PREFIX_LEN);
+        let frames = 4 * (self.max_frame_len + MAX_PREFIX_LEN);
         self.queue_bytes
             .saturating_add(self.inbox_bytes as usize)
             .saturating_add(on_the_way)
@@ -185,7 +185,7 @@ impl GrpcOptions {
     fn check_limits(&self) -> Result<(), StartError> {
         let wrong = |name, reason: &str| Err(invalid(name, reason));
         let numbers = [
-            ("longest_frame", self.longest_frame),
+            ("longest_frame", self.max_frame_len),
             ("queue_frames", self.queue_frames),
             ("queue_bytes", self.queue_bytes),
             ("inbox_bytes", self.inbox_bytes as usize),
@@ -210,7 +210,7 @@ impl GrpcOptions {
                 return wrong(name, "must not be 0: set it to a millisecond or more");
             }
         }
-        if self.longest_frame > u32::MAX as usize - MAX_PREFIX_LEN {
+        if self.max_frame_len > u32::MAX as usize - MAX_PREFIX_LEN {
             return wrong(
                 "longest_frame",
                 "gRPC messages are shorter than 4 GiB: use shorter frames",
@@ -292,7 +292,7 @@ mod tests {
             refused(|options| options.keepalive_interval = Duration::ZERO),
             "keepalive_interval"
         );
-        assert_eq!(refused(|options| options.longest_frame = 1 << 32), "longest_frame");
+        assert_eq!(refused(|options| options.max_frame_len = 1 << 32), "longest_frame");
         assert_eq!(refused(|options| options.window = 1000), "window");
         assert_eq!(refused(|options| options.listen = None), "listen");
         assert_eq!(refused(|options| options.allowlist_only = true), "allowlist_only");

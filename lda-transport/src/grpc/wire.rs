@@ -10,7 +10,7 @@
 //! let mut message: &[u8] = b"\x0a\x05a row";
 //! assert_eq!(decode_message(&mut message)?, "a row");
 //!
-//! let hello = Hello { from: NodeId(2), to: NodeId(1), longest_frame: 1 << 20 };
+//! let hello = Hello { from: NodeId(2), to: NodeId(1), max_frame_len: 1 << 20 };
 //! assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
 //! assert_eq!(Hello::decode(b"GET / HTTP/1.1"), Err(WireError::NotHello));
 //! # Ok::<(), WireError>(())
@@ -23,7 +23,7 @@ use thiserror::Error;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::rooms::Rooms;
+use crate::buffer_pool::BufferPool;
 use crate::transport::NodeId;
 
 /// Name of the gRPC service.
@@ -69,7 +69,7 @@ pub struct Hello {
     /// Node that the sender expects the receiver to be.
     pub to: NodeId,
     /// Longest frame that the sender accepts, in bytes.
-    pub longest_frame: u64,
+    pub max_frame_len: u64,
 }
 
 impl Hello {
@@ -81,7 +81,7 @@ impl Hello {
         bytes.put_u32_le(self.from.0);
         bytes.put_u32_le(self.to.0);
         bytes.put_u32_le(0);
-        bytes.put_u64_le(self.longest_frame);
+        bytes.put_u64_le(self.max_frame_len);
         bytes.into()
     }
 
@@ -104,7 +104,7 @@ impl Hello {
         bytes.advance(3);
         let (from, to) = (NodeId(bytes.get_u32_le()), NodeId(bytes.get_u32_le()));
         bytes.advance(4);
-        Ok(Self { from, to, longest_frame: bytes.get_u64_le() })
+        Ok(Self { from, to, max_frame_len: bytes.get_u64_le() })
     }
 }
 
@@ -192,7 +192,7 @@ pub(super) struct FrameCodec {
     /// Longest frame, in bytes.
     pub longest: usize,
     /// Pool that encoded frames are returned to.
-    pub rooms: Arc<Rooms>,
+    pub rooms: Arc<BufferPool>,
 }
 
 impl Codec for FrameCodec {
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_hello_has_one_encoding() {
-        let hello = Hello { from: NodeId(7), to: NodeId(0), longest_frame: 9 };
+        let hello = Hello { from: NodeId(7), to: NodeId(0), max_frame_len: 9 };
         let bytes = hello.encode();
         assert_eq!(Hello::decode(&bytes), Ok(hello));
         for len in 0..HELLO_LEN {

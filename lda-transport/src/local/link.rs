@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     const BOUNDS: Options = Options {
-        longest_frame: 1000,
+        max_frame_len: 1000,
         queue_frames: 4,
         queue_bytes: 100,
-        spares: 1,
-        spare_bytes: 1,
+        pool_buffers: 1,
+        pool_bytes: 1,
     };
 
     #[test]
@@ -121,11 +121,11 @@ mod loom_tests {
     #[test]
     fn loom_room_among_frames() {
         const BOUNDS: Options = Options {
-            longest_frame: 9,
+            max_frame_len: 9,
             queue_frames: 1,
             queue_bytes: 9,
-            spares: 1,
-            spare_bytes: 1,
+            pool_buffers: 1,
+            pool_bytes: 1,
         };
         room_is_said(&BOUNDS, 1, 2);
     }
@@ -133,11 +133,11 @@ mod loom_tests {
     #[test]
     fn loom_room_among_bytes() {
         const BOUNDS: Options = Options {
-            longest_frame: 9,
+            max_frame_len: 9,
             queue_frames: 9,
             queue_bytes: 2,
-            spares: 1,
-            spare_bytes: 1,
+            pool_buffers: 1,
+            pool_bytes: 1,
         };
         room_is_said(&BOUNDS, 2, 1);
     }

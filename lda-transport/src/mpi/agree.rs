@@ -1,7 +1,7 @@
 //! What all ranks say of an operation before any content moves, and what they make of it: all the same.
 
 use super::wire::HaltReason;
-use crate::endpoint::{Collective, CollectiveError, Element, OperationId};
+use crate::rpc::{Collective, CollectiveError, Element, OperationId};
 use crate::transport::NodeId;
 
 /// Numbers of a row.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn end(rows: &[Row], this: usize) -> Result<Work, CollectiveError> {
-        let numbers: Vec<u64> = rows.iter().flat_map(|row| row.numbers()).collect();
+        let numbers: Vec<u64> = rows.iter().flat_map(|row| row.rng()).collect();
         agree(&numbers, this, |_| HaltReason::Closed)
     }
 

@@ -6,22 +6,22 @@ use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 use super::agree::Work;
-use crate::endpoint::{Collective, Element};
+use crate::buffer_pool::BufferPool;
 use crate::frame::Frame;
-use crate::rooms::Rooms;
+use crate::rpc::{Collective, Element};
 
 /// Room that MPI writes to and reads from, for as long as it may.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Writable {
     bytes: Vec<u8>,
     own: Frame,
     short: (Vec<u32>, Vec<u32>),
     long: (Vec<u64>, Vec<u64>),
 }
 
-impl Room {
+impl Writable {
     /// Gives it back when MPI is done with it.
-    pub fn end(self, rooms: &Rooms) {
+    pub fn end(self, rooms: &BufferPool) {
         // One too many is freed.
         let _ = rooms.keep(self.bytes);
         rooms.release(self.own);
@@ -64,13 +64,13 @@ impl<'a, 's> Content<'a, 's> {
     pub fn begin(
         work: Work,
         collective: Collective,
-        room: &'a mut Room,
+        room: &'a mut Writable,
         scope: &'s LocalScope<'a>,
         ranks: &SimpleCommunicator,
-        rooms: &Rooms,
+        rooms: &BufferPool,
     ) -> Self {
         let (this, count) = (ranks.rank() as usize, ranks.size() as usize);
-        let Room { bytes, own, short, long } = room;
+        let Writable { bytes, own, short, long } = room;
         // Nothing does not move. Besides, the place of no bytes may be the one by which MPI knows other things.
         match (work, collective) {
             (Work::Broadcast { length: 0, .. } | Work::Sum { length: 0, .. }, _) => {
@@ -142,7 +142,7 @@ impl<'a, 's> Content<'a, 's> {
     }
 
     /// What this rank gets, or the operation as it is yet.
-    pub fn test(self, rooms: &Rooms) -> Result<Vec<Frame>, Self> {
+    pub fn test(self, rooms: &BufferPool) -> Result<Vec<Frame>, Self> {
         match self {
             Self::Known(frames) => Ok(frames),
             Self::Rooted { asked, own } => match asked.test() {
@@ -214,7 +214,7 @@ fn spread<N: Copy + Default, const B: usize>(
 fn gather<N: Copy, const B: usize>(
     numbers: &[N],
     write: impl Fn(N) -> [u8; B],
-    rooms: &Rooms,
+    rooms: &BufferPool,
 ) -> Frame {
     let mut bytes = rooms.filled(size_of_val(numbers));
     let places = bytes.as_chunks_mut().0.iter_mut();

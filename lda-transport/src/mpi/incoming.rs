@@ -1,7 +1,7 @@
 //! What comes of one peer, until it is a frame.
 
 use super::wire::{CLOSE, FRAME, GRANT, HALT, NEXT, START, Small};
-use crate::rooms::Rooms;
+use crate::buffer_pool::BufferPool;
 
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
@@ -33,7 +33,7 @@ impl Incoming {
         tag: i32,
         len: usize,
         longest: usize,
-        rooms: &Rooms,
+        rooms: &BufferPool,
         receive: impl FnOnce(&mut [u8]),
     ) -> Result<Come, String> {
         if tag == NEXT
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn take(incoming: &mut Incoming, tag: i32, bytes: &[u8]) -> Result<Come, String> {
-        let rooms = Rooms::new(0);
+        let rooms = BufferPool::new(0);
         let mut received = false;
         let receive = |room: &mut [u8]| {
             room.copy_from_slice(bytes);

@@ -8,7 +8,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use lda_transport::endpoint::{Config, Group, Identity};
+//! use lda_transport::rpc::{Config, Group, Identity};
 //! use lda_transport::mpi::{self, Options};
 //! use lda_transport::node::{Node, Silent};
 //!
@@ -47,15 +47,15 @@
 //! asked for at most 32 at once, and for 16 operations.
 //!
 //! # Operations
-//! Those of a [`Group`](crate::endpoint::Group) that is all ranks in order are MPI's own: barriers, broadcasts,
+//! Those of a [`Group`](crate::rpc::Group) that is all ranks in order are MPI's own: barriers, broadcasts,
 //! gatherings, and sums of integers. Sums of `f32` go over frames, as their bits should not depend on the order in
 //! which MPI adds. Before an operation moves anything its ranks tell each other what it is, by a gathering of 48 bytes
 //! each. So one that is not the same everywhere ends as
-//! [`Mismatch`](crate::endpoint::CollectiveError::Mismatch) and does not confuse MPI.
+//! [`Mismatch`](crate::rpc::CollectiveError::Mismatch) and does not confuse MPI.
 //!
 //! MPI takes nothing back. When an operation misses its deadline or is not the same everywhere, or a rank closes, no
 //! more of MPI's are begun by any rank; those that not all have begun end as
-//! [`Rejected`](crate::endpoint::CollectiveError::Rejected). A group with another id then works, over frames.
+//! [`Rejected`](crate::rpc::CollectiveError::Rejected). A group with another id then works, over frames.
 //!
 //! # Cost
 //! The thread looks for messages without rest for [`Options::spin`] after the last, and then sleeps in between, for a
@@ -90,14 +90,14 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use thiserror::Error;
 
 use crate::bootstrap::{Environment, system};
-use crate::endpoint::{Collective, Element, OperationId};
 use crate::frame::Frame;
+use crate::rpc::{Collective, Element, OperationId};
 use crate::together::Together;
 use crate::transport::{
     Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
 
-use crate::rooms::Rooms;
+use crate::buffer_pool::BufferPool;
 use link::{Link, Taken};
 use operations::Begun;
 use thread::{Ends, Order};
@@ -107,13 +107,13 @@ use thread::{Ends, Order};
 #[non_exhaustive]
 pub struct Options {
     /// Longest frame, in bytes.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Frames underway from one node to another, at most.
     pub queue_frames: usize,
     /// Their bytes, at most, and one frame more.
     pub queue_bytes: usize,
     /// Bytes of released frames that are kept for use again, at most.
-    pub spare_bytes: usize,
+    pub pool_bytes: usize,
     /// How long the thread looks for messages without rest.
     pub spin: Duration,
     /// How long it then sleeps, at most, before it looks again: a quarter of the time in which nothing has come.
@@ -127,10 +127,10 @@ impl Default for Options {
     /// 1 GiB a frame; 256 frames and 16 MiB a pair; 128 MiB to spare; spins of 200 µs and sleeps of 500 µs; not alone.
     fn default() -> Self {
         Self {
-            longest_frame: 1 << 30,
+            max_frame_len: 1 << 30,
             queue_frames: 256,
             queue_bytes: 16 << 20,
-            spare_bytes: 128 << 20,
+            pool_bytes: 128 << 20,
             spin: Duration::from_micros(200),
             sleep: Duration::from_micros(500),
             alone: false,
@@ -188,7 +188,7 @@ type Item = Result<Arrival, String>;
 struct Shared {
     /// To each rank.
     links: Box<[Link]>,
-    rooms: Rooms,
+    rooms: BufferPool,
     /// Whether no more operations of MPI's are begun.
     halted: AtomicBool,
 }
@@ -196,7 +196,7 @@ struct Shared {
 impl Shared {
     fn new(options: &Options, ranks: usize) -> Self {
         let links = (0..ranks).map(|_| Link::default()).collect();
-        Self { links, rooms: Rooms::new(options.spare_bytes), halted: AtomicBool::new(false) }
+        Self { links, rooms: BufferPool::new(options.pool_bytes), halted: AtomicBool::new(false) }
     }
 }
 
@@ -208,7 +208,7 @@ impl Shared {
 /// [`Error`](enum@Error).
 pub fn start(options: &Options) -> Result<Mpi, Error> {
     for (name, bound) in [
-        ("longest_frame", options.longest_frame),
+        ("longest_frame", options.max_frame_len),
         ("queue_frames", options.queue_frames),
         ("queue_bytes", options.queue_bytes),
     ] {
@@ -222,7 +222,7 @@ pub fn start(options: &Options) -> Result<Mpi, Error> {
     }
     let ((orders, taking), (giving, inbox)) = (unbounded(), unbounded());
     let ((handed, hands), (begun, begins)) = (mpsc::channel(), mpsc::channel());
-    let bell = Arc::new(Bell { rung: AtomicBool::new(false), inbox: giving.clone() });
+    let bell = Arc::new(Notifier { rung: AtomicBool::new(false), inbox: giving.clone() });
     let ends = Ends { options: options.clone(), orders: taking, inbox: giving, handed };
     let thread = std::thread::Builder::new().name("lda mpi".to_owned());
     let thread = thread.spawn(move || thread::run(ends, expected.flatten(), &begun))?;
@@ -269,7 +269,7 @@ pub struct Mpi {
     /// None once closed.
     inbox: Option<Receiver<Item>>,
     orders: Sender<Order>,
-    bell: Arc<Bell>,
+    bell: Arc<Notifier>,
     /// Cut off when all has been handed on.
     hands: mpsc::Receiver<std::convert::Infallible>,
     thread: Option<JoinHandle<()>>,
@@ -282,13 +282,13 @@ struct Peer {
 }
 
 #[derive(Debug)]
-struct Bell {
+struct Notifier {
     /// Whether a waking lies in the inbox.
     rung: AtomicBool,
     inbox: Sender<Item>,
 }
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -302,7 +302,7 @@ impl Wake for Bell {
 }
 
 impl Mpi {
-    /// All ranks, in order: for a [`Group`](crate::endpoint::Group) whose operations are MPI's own.
+    /// All ranks, in order: for a [`Group`](crate::rpc::Group) whose operations are MPI's own.
     pub fn all(&self) -> Vec<NodeId> {
         self.members.clone()
     }
@@ -321,7 +321,7 @@ impl Mpi {
             }
             // Before it is reported: who rings from now on means the next time.
             Arrival::Woken => self.bell.rung.store(false, SeqCst),
-            Arrival::Room { .. } | Arrival::Together { .. } => {}
+            Arrival::Writable { .. } | Arrival::Together { .. } => {}
         }
     }
 }
@@ -332,12 +332,12 @@ impl Transport for Mpi {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new(self.options.longest_frame, self.options.queue_bytes)
+        Capabilities::new(self.options.max_frame_len, self.options.queue_bytes)
     }
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         let refuse = |frame, error| Err(Unsent { to, frame, error });
-        let (rank, len, longest) = (to.0 as usize, frame.len(), self.options.longest_frame);
+        let (rank, len, longest) = (to.0 as usize, frame.len(), self.options.max_frame_len);
         match self.peers.get(rank) {
             _ if self.inbox.is_none() => refuse(frame, SendError::Closed),
             Some(peer) if peer.up => {
@@ -380,8 +380,8 @@ impl Transport for Mpi {
         Waker::from(Arc::clone(&self.bell))
     }
 
-    fn spare(&mut self) -> Vec<u8> {
-        self.shared.rooms.spare()
+    fn take_buffer(&mut self) -> Vec<u8> {
+        self.shared.rooms.take_buffer()
     }
 
     fn release(&mut self, frame: Frame) {

@@ -21,12 +21,12 @@ use ::mpi::traits::CommunicatorCollectives;
 use crossbeam_channel::Sender;
 
 use super::agree::{ROW, Row, Work, agree};
-use super::content::{Content, Room};
+use super::content::{Content, Writable};
 use super::wire::{HaltReason, Small};
 use super::{Item, Shared};
-use crate::endpoint::{Collective, CollectiveError, OperationId};
+use crate::buffer_pool::BufferPool;
 use crate::frame::Frame;
-use crate::rooms::Rooms;
+use crate::rpc::{Collective, CollectiveError, OperationId};
 use crate::transport::{Arrival, NodeId};
 
 /// Operations that MPI is asked for at once.
@@ -118,10 +118,10 @@ pub(super) struct Ways {
 
 /// Room for one operation.
 #[derive(Debug, Default)]
-struct Slot {
+struct InboxSender {
     row: [u64; ROW],
     rows: Vec<u64>,
-    room: Room,
+    room: Writable,
 }
 
 struct Running<'a, 's> {
@@ -134,8 +134,8 @@ struct Running<'a, 's> {
 }
 
 enum Stage<'a, 's> {
-    Row(Request<'a, [u64], &'s LocalScope<'a>>, &'a mut Room),
-    Agreed(Work, &'a mut Room),
+    Row(Request<'a, [u64], &'s LocalScope<'a>>, &'a mut Writable),
+    Agreed(Work, &'a mut Writable),
     Content(Content<'a, 's>),
     Ended,
 }
@@ -143,15 +143,15 @@ enum Stage<'a, 's> {
 /// What MPI is asked for within a scope, after which its room is free again.
 pub(super) struct Round<'a, 's> {
     scope: &'s LocalScope<'a>,
-    slots: IterMut<'a, Slot>,
+    slots: IterMut<'a, InboxSender>,
     running: VecDeque<Running<'a, 's>>,
     used: bool,
 }
 
 /// Runs `passes` until it says that it has ended, with a round of operations after the other.
-pub(super) fn rounds(rooms: &Rooms, mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
+pub(super) fn rounds(rooms: &BufferPool, mut passes: impl FnMut(&mut Round<'_, '_>) -> bool) {
     loop {
-        let mut slots: Vec<Slot> = (0..AT_ONCE).map(|_| Slot::default()).collect();
+        let mut slots: Vec<InboxSender> = (0..AT_ONCE).map(|_| InboxSender::default()).collect();
         let ended = scope(|scope| {
             let running = VecDeque::new();
             let mut round = Round { scope, slots: slots.iter_mut(), running, used: false };
@@ -277,7 +277,7 @@ impl Round<'_, '_> {
             let row = Row::new(
                 begun.as_ref().map(|begun| (begun.operation, &begun.collective, begun.longest)),
             );
-            slot.row = row.numbers();
+            slot.row = row.rng();
             slot.rows.resize(ROW * operations.halts.len(), 0);
             let (own, all) = (&slot.row[..], &mut slot.rows[..]);
             let asked = ways.rows.immediate_all_gather_into(self.scope, own, all);

@@ -25,9 +25,9 @@ use super::operations::{Begun, Operations, Ways, rounds};
 use super::outgoing::{Message, Outgoing};
 use super::wire::{HaltReason, Small};
 use super::{Error, Item, Options, Shared};
-use crate::endpoint::OperationId;
 use crate::frame::Frame;
-use crate::transport::{Arrival, Loss, NodeId};
+use crate::rpc::OperationId;
+use crate::transport::{Arrival, DisconnectReason, NodeId};
 
 /// Sends that MPI is asked for at once. It looks at each whenever it is asked for any.
 const WINDOW: usize = 32;
@@ -134,7 +134,7 @@ fn initialise(expected: Option<usize>) -> Result<Universe, Error> {
 
 /// Whether all ranks have the same bounds.
 fn compare(world: &SimpleCommunicator, options: &Options) -> Result<(), Error> {
-    let own = [options.longest_frame, options.queue_frames, options.queue_bytes];
+    let own = [options.max_frame_len, options.queue_frames, options.queue_bytes];
     let own: [u64; 3] = own.map(|bound| bound as u64);
     let mut all = vec![0u64; own.len() * world.size() as usize];
     world.all_gather_into(&own[..], &mut all[..]);
@@ -334,7 +334,7 @@ impl Thread {
         let come = self.incoming[from].take(
             status.tag(),
             len,
-            self.options.longest_frame,
+            self.options.max_frame_len,
             &self.shared.rooms,
             |room| receive_into(message, room, backoff),
         );
@@ -352,16 +352,16 @@ impl Thread {
             }
             Ok(Come::Small(Small::Grant(taken))) => {
                 if self.shared.links[from].grant(taken, &self.options) {
-                    self.arrive(Arrival::Room { peer });
+                    self.arrive(Arrival::Writable { peer });
                 }
             }
             Ok(Come::Small(Small::Close)) => {
-                self.arrive(Arrival::Down { peer, loss: Loss::Closed });
+                self.arrive(Arrival::Down { peer, reason: DisconnectReason::Closed });
             }
             Ok(Come::Small(Small::Start { .. }) | Come::Nothing) => {}
             Err(words) => {
                 self.incoming[from].lost = true;
-                self.arrive(Arrival::Down { peer, loss: Loss::Broken(words) });
+                self.arrive(Arrival::Down { peer, reason: DisconnectReason::Broken(words) });
             }
         }
     }

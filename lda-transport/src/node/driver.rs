@@ -10,10 +10,10 @@ use crossbeam_channel::Receiver;
 use super::joint::Joint;
 use super::pending::Promise;
 use super::{Asked, Command, Failed, Gathered, Handle, Member, Service, Shared};
-use crate::endpoint::{
-    Action, CollectiveError, Config, Draft, Endpoint, Event, OperationId, Outcome, RequestId,
-};
 use crate::frame::Frame;
+use crate::rpc::{
+    Action, CollectiveError, Config, Endpoint, Event, MessageBuf, OperationId, Outcome, RequestId,
+};
 use crate::time::Time;
 use crate::transport::{Arrival, ReceiveError, Transport, Wait};
 
@@ -29,7 +29,7 @@ pub(super) struct Driver {
     requests: HashMap<RequestId, Promise<Outcome>>,
     operations: HashMap<OperationId, Promise<Gathered>>,
     joint: Joint,
-    longest_content: u64,
+    max_content_len: u64,
     /// Until when what is open may end.
     closing: Option<Instant>,
 }
@@ -43,7 +43,7 @@ impl Driver {
         commands: Receiver<Command>,
     ) -> Self {
         let (requests, operations, joint) = Default::default();
-        let longest_content = config.longest_content;
+        let max_content_len = config.max_content_len;
         Self {
             transport,
             endpoint: Endpoint::new(config),
@@ -53,7 +53,7 @@ impl Driver {
             requests,
             operations,
             joint,
-            longest_content,
+            max_content_len,
             closing: None,
         }
     }
@@ -96,11 +96,11 @@ impl Driver {
         while let Ok(command) = self.commands.try_recv() {
             let now = self.now();
             match command {
-                Command::Request { to, kind, draft, deadline, mut promise } => {
+                Command::Request { to, kind, message, deadline, mut promise } => {
                     if self.closing.is_some() {
                         continue;
                     }
-                    let made = self.endpoint.request(to, kind, draft, deadline);
+                    let made = self.endpoint.request(to, kind, message, deadline);
                     let request = made.expect("no more have a slot than the endpoint takes");
                     // Nobody has set it before.
                     let _ = promise.place.request.set(request);
@@ -112,11 +112,11 @@ impl Driver {
                         self.endpoint.cancel(request, now);
                     }
                 }
-                Command::Answer { ticket, done, draft, spent } => {
+                Command::Answer { reply_to, done, message, spent } => {
                     if done {
-                        self.endpoint.reply(ticket, draft, now);
+                        self.endpoint.reply(reply_to, message, now);
                     } else {
-                        self.endpoint.reject(ticket, draft, now);
+                        self.endpoint.reject(reply_to, message, now);
                     }
                     self.transport.release(spent);
                 }
@@ -124,7 +124,7 @@ impl Driver {
                     if self.closing.is_some() {
                         continue;
                     }
-                    let (transport, longest) = (&mut *self.transport, self.longest_content);
+                    let (transport, longest) = (&mut *self.transport, self.max_content_len);
                     let work = (&group, collective);
                     let left = self.joint.begin(transport, work, longest, deadline, promise);
                     let Some((collective, mut promise)) = left else { continue };
@@ -153,35 +153,35 @@ impl Driver {
         self.recycle();
         while let Some(action) = self.endpoint.poll() {
             match action {
-                Action::Asked { ticket, kind, body } => {
+                Action::Request { reply_to, kind, body } => {
                     if self.closing.is_some() {
-                        let words = Draft::from(&b"this node is closing"[..]);
+                        let words = MessageBuf::from(&b"this node is closing"[..]);
                         let now = self.now();
-                        self.endpoint.reject(ticket, words, now);
+                        self.endpoint.reject(reply_to, words, now);
                     } else {
                         let node = Arc::clone(&self.shared);
-                        self.service.asked(Asked::new(ticket, kind, body, node));
+                        self.service.asked(Asked::new(reply_to, kind, body, node));
                     }
                 }
-                Action::Ended { request, outcome } => {
+                Action::Completed { request, outcome } => {
                     if let Some(promise) = self.requests.remove(&request) {
                         promise.end(outcome);
                     }
                 }
-                Action::Collected { operation, result } => {
+                Action::CollectiveDone { operation, result } => {
                     if let Some(promise) = self.operations.remove(&operation) {
                         promise.end(result);
                     }
                 }
-                Action::Joined { peer, role, incarnation, reborn } => {
+                Action::Joined { peer, role, incarnation, restarted } => {
                     self.shared.members.set(peer, Member::Joined { role, incarnation });
-                    self.service.joined(peer, role, incarnation, reborn);
+                    self.service.joined(peer, role, incarnation, restarted);
                 }
-                Action::Left { peer, why } => {
+                Action::Left { peer, reason: why } => {
                     self.service.left(peer, &why);
                     self.shared.members.set(peer, Member::Away(why));
                 }
-                Action::Refused { peer, why } => {
+                Action::Refused { peer, reason: why } => {
                     self.service.refused(peer, &why);
                     self.shared.members.set(peer, Member::Refused(why));
                 }
@@ -215,7 +215,7 @@ impl Driver {
     /// Keeps room at hand for drafts of other threads.
     fn top_up(&mut self) {
         while self.shared.rooms.takes(1) {
-            let room = self.transport.spare();
+            let room = self.transport.take_buffer();
             if room.capacity() == 0 {
                 break;
             }
@@ -250,11 +250,11 @@ impl Driver {
             let event = match arrival {
                 Arrival::Up { peer } => Event::Up { peer },
                 Arrival::Frame { peer, frame } => Event::Frame { peer, frame },
-                Arrival::Room { peer } => Event::Room { peer },
-                Arrival::Down { peer, loss } => {
+                Arrival::Writable { peer } => Event::Writable { peer },
+                Arrival::Down { peer, reason } => {
                     // It may come again as one that fits.
-                    self.shared.members.forget_refusal(peer, &loss);
-                    Event::Down { peer, loss }
+                    self.shared.members.forget_refusal(peer, &reason);
+                    Event::Down { peer, reason }
                 }
                 Arrival::Together { operation, result } => {
                     self.joint.end(operation, result);

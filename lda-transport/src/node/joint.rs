@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::Gathered;
 use super::pending::Promise;
-use crate::endpoint::{Collective, CollectiveError, Group, OperationId, check};
+use crate::rpc::{Collective, CollectiveError, Group, OperationId, check};
 use crate::time::Time;
 use crate::transport::Transport;
 

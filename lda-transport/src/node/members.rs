@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-use crate::endpoint::{Left, Refusal};
-use crate::transport::{Loss, NodeId};
+use crate::rpc::Refusal;
+use crate::transport::{DisconnectReason, NodeId};
 
 /// What is known of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Member {
         incarnation: u64,
     },
     /// It had joined, and is away.
-    Away(Left),
+    Away(DisconnectReason),
     /// It does not fit, or this node does not fit it.
     Refused(Refusal),
 }
@@ -30,9 +30,9 @@ impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Joined { .. } => write!(f, "it has joined"),
-            Self::Away(Left::Silent) => write!(f, "it has been silent for too long"),
-            Self::Away(Left::Lost(Loss::Closed)) => write!(f, "it has closed"),
-            Self::Away(Left::Lost(Loss::Broken(why))) => write!(f, "its connection broke: {why}"),
+            Self::Away(DisconnectReason::Silent) => write!(f, "it has been silent for too long"),
+            Self::Away(DisconnectReason::Closed) => write!(f, "it has closed"),
+            Self::Away(DisconnectReason::Broken(why)) => write!(f, "its connection broke: {why}"),
             Self::Refused(why) => write!(f, "{why}"),
         }
     }
@@ -72,9 +72,9 @@ impl Members {
     }
 
     /// One that was refused has left.
-    pub fn forget_refusal(&self, peer: NodeId, loss: &Loss) {
+    pub fn forget_refusal(&self, peer: NodeId, reason: &DisconnectReason) {
         if let Some(member @ Member::Refused(_)) = self.lock().get_mut(&peer) {
-            *member = Member::Away(Left::Lost(loss.clone()));
+            *member = Member::Away(reason.clone());
         }
     }
 

@@ -1,4 +1,4 @@
-//! A node that blocks where its program wants to: an [endpoint](crate::endpoint) over a transport, with a thread
+//! A node that blocks where its program wants to: an [endpoint](crate::rpc) over a transport, with a thread
 //! of its own.
 //!
 //! The thread is the only one that waits for the network. It calls the program's [`Service`] when peers ask;
@@ -8,7 +8,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use lda_transport::endpoint::{Config, Draft, Identity, Outcome};
+//! use lda_transport::rpc::{Config, MessageBuf, Identity, Outcome};
 //! use lda_transport::node::{Asked, Node, Silent};
 //! use lda_transport::{NodeId, local};
 //!
@@ -25,7 +25,7 @@
 //! let server = Node::start(node(), Config::new(identity), counts)?;
 //! let client = Node::start(node(), Config::new(identity), Silent)?;
 //! client.wait_for(&[NodeId(0)], second)?;
-//! let pending = client.call(NodeId(0), Draft::from(&b"how long?"[..]), second);
+//! let pending = client.call(NodeId(0), MessageBuf::from(&b"how long?"[..]), second);
 //! assert_eq!(pending.wait(), Outcome::Done(vec![9].into()));
 //!
 //! client.close(second)?;
@@ -62,11 +62,12 @@ use crossbeam_channel::Sender;
 use thiserror::Error;
 
 use crate::batch::{self, Items, Malformed};
-use crate::endpoint::{
-    Collective, CollectiveError, Config, Draft, Group, Kind, Outcome, Ticket, Why,
-};
+use crate::buffer_pool::BufferPool;
 use crate::frame::Frame;
-use crate::rooms::Rooms;
+use crate::rpc::{
+    Collective, CollectiveError, Config, FailureReason, Group, MessageBuf, Outcome, ReplyHandle,
+    RequestKind,
+};
 use crate::time::Time;
 use crate::transport::{NodeId, Transport};
 
@@ -106,16 +107,34 @@ struct Shared {
     driver: OnceLock<ThreadId>,
     slots: Arc<Slots>,
     members: Members,
-    rooms: Rooms,
+    rooms: BufferPool,
 }
 
 /// What others have the thread of a node do.
 enum Command {
-    Request { to: NodeId, kind: Kind, draft: Draft, deadline: Time, promise: Promise<Outcome> },
+    Request {
+        to: NodeId,
+        kind: RequestKind,
+        message: MessageBuf,
+        deadline: Time,
+        promise: Promise<Outcome>,
+    },
     Cancel(Arc<Place<Outcome>>),
-    Answer { ticket: Ticket, done: bool, draft: Draft, spent: Frame },
-    Begin { group: Group, collective: Collective, deadline: Time, promise: Promise<Gathered> },
-    Close { patience: Duration },
+    Answer {
+        reply_to: ReplyHandle,
+        done: bool,
+        message: MessageBuf,
+        spent: Frame,
+    },
+    Begin {
+        group: Group,
+        collective: Collective,
+        deadline: Time,
+        promise: Promise<Gathered>,
+    },
+    Close {
+        patience: Duration,
+    },
 }
 
 type Gathered = Result<Vec<Frame>, CollectiveError>;
@@ -150,7 +169,7 @@ pub enum PullError {
         /// Who.
         peer: NodeId,
         /// Why.
-        why: Why,
+        why: FailureReason,
     },
     /// An answer that is no rows.
     #[error("{peer} gives what are no rows: {error}")]
@@ -223,8 +242,8 @@ impl Shared {
         self.driver.get() == Some(&thread::current().id())
     }
 
-    fn draft(&self) -> Draft {
-        Draft::in_room(self.rooms.spare())
+    fn message(&self) -> MessageBuf {
+        MessageBuf::in_room(self.rooms.take_buffer())
     }
 }
 
@@ -235,7 +254,7 @@ impl Node {
     /// What the system says where it gives no thread.
     ///
     /// # Panics
-    /// As [`Endpoint::new`](crate::endpoint::Endpoint::new).
+    /// As [`Endpoint::new`](crate::rpc::Endpoint::new).
     pub fn start(
         transport: Box<dyn Transport>,
         config: Config,
@@ -250,7 +269,7 @@ impl Node {
             driver: OnceLock::new(),
             slots: Slots::new(config.queue),
             members: Members::default(),
-            rooms: Rooms::new(SPARE_BYTES),
+            rooms: BufferPool::new(SPARE_BYTES),
         });
         let driver = Driver::new(transport, config, Box::new(service), Arc::clone(&shared), inbox);
         let name = format!("lda {}", shared.id);
@@ -261,7 +280,7 @@ impl Node {
     }
 
     /// Closes: no request is made or taken any more, and those that are open have that long to end. Then they end as
-    /// [`Why::Closed`].
+    /// [`FailureReason::Closed`].
     ///
     /// # Errors
     /// [`Failed`], where the node had ended before.
@@ -291,8 +310,8 @@ impl Handle {
     }
 
     /// An empty draft, in room that was used before.
-    pub fn draft(&self) -> Draft {
-        self.shared.draft()
+    pub fn message(&self) -> MessageBuf {
+        self.shared.message()
     }
 
     /// Takes a frame that is done with, as the answer of a peer, so that its room can be used again.
@@ -301,33 +320,33 @@ impl Handle {
     }
 
     /// Asks a peer for something that changes nothing.
-    pub fn pull(&self, peer: NodeId, draft: Draft, within: Duration) -> Pending<Outcome> {
-        self.request(peer, Kind::Pull, draft, within)
+    pub fn pull(&self, peer: NodeId, message: MessageBuf, within: Duration) -> Pending<Outcome> {
+        self.request(peer, RequestKind::Pull, message, within)
     }
 
     /// Has a peer change something, at most once.
-    pub fn push(&self, peer: NodeId, draft: Draft, within: Duration) -> Pending<Outcome> {
-        self.request(peer, Kind::Push, draft, within)
+    pub fn push(&self, peer: NodeId, message: MessageBuf, within: Duration) -> Pending<Outcome> {
+        self.request(peer, RequestKind::Push, message, within)
     }
 
     /// Has a peer do something and tell what came of it, at most once.
-    pub fn call(&self, peer: NodeId, draft: Draft, within: Duration) -> Pending<Outcome> {
-        self.request(peer, Kind::Call, draft, within)
+    pub fn call(&self, peer: NodeId, message: MessageBuf, within: Duration) -> Pending<Outcome> {
+        self.request(peer, RequestKind::Call, message, within)
     }
 
     /// Makes a request, which ends within that time. Where too many to this peer are open it first waits for one of
-    /// them to end; not so on the node's own thread, where it ends at once as [`Why::Deadline`].
+    /// them to end; not so on the node's own thread, where it ends at once as [`FailureReason::Deadline`].
     ///
     /// # Panics
-    /// If the kind is [`Kind::Part`].
+    /// If the kind is [`RequestKind::Part`].
     pub fn request(
         &self,
         peer: NodeId,
-        kind: Kind,
-        draft: Draft,
+        kind: RequestKind,
+        message: MessageBuf,
         within: Duration,
     ) -> Pending<Outcome> {
-        assert!(kind != Kind::Part, "pieces of operations are made by `begin`");
+        assert!(kind != RequestKind::Part, "pieces of operations are made by `begin`");
         let now = Instant::now();
         let until = now.checked_add(within);
         let wait = if self.shared.is_driver() { Some(now) } else { until };
@@ -338,16 +357,21 @@ impl Handle {
         let late = permit.is_none();
         let (promise, pending) = promise(permit, self.driver());
         if late {
-            promise.end(Outcome::Unknown { why: Why::Deadline, sent: false });
+            promise.end(Outcome::Unknown { reason: FailureReason::Deadline, sent: false });
         } else {
             // Where the node has ended, the promise ends with the command.
-            let _ =
-                self.shared.command(Command::Request { to: peer, kind, draft, deadline, promise });
+            let _ = self.shared.command(Command::Request {
+                to: peer,
+                kind,
+                message,
+                deadline,
+                promise,
+            });
         }
         pending
     }
 
-    /// Ends a request, if it has no end yet: as [`Why::Cancelled`].
+    /// Ends a request, if it has no end yet: as [`FailureReason::Cancelled`].
     pub fn cancel(&self, pending: &Pending<Outcome>) {
         let _ = self.shared.command(Command::Cancel(Arc::clone(pending.place())));
     }
@@ -362,13 +386,13 @@ impl Handle {
         keys: impl IntoIterator<Item = &'a [u8]>,
         within: Duration,
     ) -> Result<Rows, PullError> {
-        let mut draft = self.draft();
+        let mut message = self.message();
         let mut asked = 0;
         for key in keys {
-            batch::put(&mut draft, key);
+            batch::put(&mut message, key);
             asked += 1;
         }
-        match self.pull(peer, draft, within).wait() {
+        match self.pull(peer, message, within).wait() {
             Outcome::Done(body) => match Items::of(&body).map(|items| items.len()) {
                 Ok(rows) if rows == asked => Ok(Rows(body)),
                 Ok(rows) => Err(PullError::Number { peer, keys: asked, rows }),
@@ -378,7 +402,7 @@ impl Handle {
                 peer,
                 words: String::from_utf8_lossy(&words).into_owned(),
             }),
-            Outcome::Unknown { why, .. } => Err(PullError::Unknown { peer, why }),
+            Outcome::Unknown { reason: why, .. } => Err(PullError::Unknown { peer, why }),
         }
     }
 

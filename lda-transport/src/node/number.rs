@@ -1,7 +1,7 @@
 //! Numbers that nodes add together.
 
-use crate::endpoint::Element;
 use crate::frame::Frame;
+use crate::rpc::Element;
 
 /// A number that can be added over a group.
 pub trait Number: Copy + Send + sealed::Sealed + 'static {

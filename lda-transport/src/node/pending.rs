@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 
 use super::slots::Permit;
-use crate::endpoint::{CollectiveError, Outcome, RequestId, Why};
 use crate::frame::Frame;
+use crate::rpc::{CollectiveError, FailureReason, Outcome, RequestId};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What ends even when nobody sees to it any more.
@@ -20,7 +20,7 @@ pub trait End: Send + 'static {
 
 impl End for Outcome {
     fn closed(sent: bool) -> Self {
-        Self::Unknown { why: Why::Closed, sent }
+        Self::Unknown { reason: FailureReason::Closed, sent }
     }
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Command, Handle, Shared};
-use crate::endpoint::{Draft, Kind, Left, Refusal, Ticket};
 use crate::frame::Frame;
-use crate::transport::NodeId;
+use crate::rpc::{MessageBuf, Refusal, ReplyHandle, RequestKind};
+use crate::transport::{DisconnectReason, NodeId};
 
 /// A program that peers ask. It is called on the thread of the node, which does nothing else meanwhile: what takes
 /// longer than a message goes to a pool, with the [`Asked`], which may be answered from anywhere.
@@ -21,13 +21,13 @@ pub trait Service: Send + 'static {
     /// A peer asks.
     fn asked(&mut self, asked: Asked);
 
-    /// A peer fits, and takes requests. [`Action::Joined`](crate::endpoint::Action::Joined) says what the numbers are.
-    fn joined(&mut self, peer: NodeId, role: u8, incarnation: u64, reborn: bool) {
-        let _ = (peer, role, incarnation, reborn);
+    /// A peer fits, and takes requests. [`Action::Joined`](crate::rpc::Action::Joined) says what the numbers are.
+    fn joined(&mut self, peer: NodeId, role: u8, incarnation: u64, restarted: bool) {
+        let _ = (peer, role, incarnation, restarted);
     }
 
     /// A peer that had joined is away.
-    fn left(&mut self, peer: NodeId, why: &Left) {
+    fn left(&mut self, peer: NodeId, why: &DisconnectReason) {
         let _ = (peer, why);
     }
 
@@ -49,31 +49,36 @@ pub struct Silent;
 
 impl Service for Silent {
     fn asked(&mut self, asked: Asked) {
-        asked.reject(Draft::from(&b"this node answers nothing"[..]));
+        asked.reject(MessageBuf::from(&b"this node answers nothing"[..]));
     }
 }
 
 /// A request of a peer. Dropped without an answer, it is rejected.
 pub struct Asked {
-    kind: Kind,
+    kind: RequestKind,
     body: Frame,
-    ticket: Ticket,
+    reply_to: ReplyHandle,
     /// None once answered.
     node: Option<Arc<Shared>>,
 }
 
 impl Asked {
-    pub(super) fn new(ticket: Ticket, kind: Kind, body: Frame, node: Arc<Shared>) -> Self {
-        Self { kind, body, ticket, node: Some(node) }
+    pub(super) fn new(
+        reply_to: ReplyHandle,
+        kind: RequestKind,
+        body: Frame,
+        node: Arc<Shared>,
+    ) -> Self {
+        Self { kind, body, reply_to, node: Some(node) }
     }
 
     /// Who asks.
     pub fn peer(&self) -> NodeId {
-        self.ticket.peer
+        self.reply_to.peer
     }
 
     /// What kind of request it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RequestKind {
         self.kind
     }
 
@@ -83,42 +88,42 @@ impl Asked {
     }
 
     /// A draft for the answer, in room that was used before.
-    pub fn draft(&self) -> Draft {
-        self.node.as_ref().map_or_else(Draft::new, |node| node.draft())
+    pub fn message(&self) -> MessageBuf {
+        self.node.as_ref().map_or_else(MessageBuf::new, |node| node.message())
     }
 
     /// Answers: it is done.
-    pub fn reply(mut self, draft: Draft) {
-        self.answer(true, draft);
+    pub fn reply(mut self, message: MessageBuf) {
+        self.answer(true, message);
     }
 
     /// Answers: it is not done.
-    pub fn reject(mut self, draft: Draft) {
-        self.answer(false, draft);
+    pub fn reject(mut self, message: MessageBuf) {
+        self.answer(false, message);
     }
 
-    fn answer(&mut self, done: bool, draft: Draft) {
+    fn answer(&mut self, done: bool, message: MessageBuf) {
         if let Some(node) = self.node.take() {
             let spent = std::mem::take(&mut self.body);
             // Where the node has closed nobody waits.
-            let _ = node.command(Command::Answer { ticket: self.ticket, done, draft, spent });
+            let _ = node.command(Command::Answer { reply_to: self.reply_to, done, message, spent });
         }
     }
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.answer(false, Draft::from(&b"the program of this node did not answer"[..]));
+        self.answer(false, MessageBuf::from(&b"the program of this node did not answer"[..]));
     }
 }
 
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, body, ticket, .. } = self;
+        let Self { kind, body, reply_to, .. } = self;
         f.debug_struct("Asked")
             .field("kind", kind)
             .field("body", body)
-            .field("ticket", ticket)
+            .field("ticket", reply_to)
             .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::number::frame_of;
 use super::{Command, Gathered, Handle, Number, Pending, promise};
-use crate::endpoint::{Collective, CollectiveError, Group};
 use crate::frame::Frame;
+use crate::rpc::{Collective, CollectiveError, Group};
 use crate::time::Time;
 use crate::transport::NodeId;
 

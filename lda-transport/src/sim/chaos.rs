@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::happenings::{Happening, Trouble};
+use super::event_queue::{Fault, SimEvent};
 use super::program::Program;
 use super::world::World;
 use crate::transport::NodeId;
@@ -12,17 +12,17 @@ use crate::transport::NodeId;
 pub struct Chaos {
     /// A link is cut and both ends hear of it; one time in four, all links between some nodes and the
     /// others.
-    pub cuts: Option<Spell>,
+    pub cuts: Option<FaultWindow>,
     /// Frames vanish in one direction, and nobody hears of it; one time in four, on all links between some
     /// nodes and the others.
-    pub silences: Option<Spell>,
+    pub silences: Option<FaultWindow>,
     /// A node crashes, and starts again.
-    pub crashes: Option<Spell>,
+    pub crashes: Option<FaultWindow>,
 }
 
 /// How often, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spell {
+pub struct FaultWindow {
     /// Time between two, on average; up to twice as long.
     pub every: Duration,
     /// How long one lasts at most; as many last a half, a quarter, an eighth.
@@ -30,11 +30,11 @@ pub struct Spell {
 }
 
 impl Chaos {
-    fn spell(&self, trouble: Trouble) -> Option<Spell> {
-        match trouble {
-            Trouble::Cut => self.cuts,
-            Trouble::Silence => self.silences,
-            Trouble::Crash => self.crashes,
+    fn spell(&self, fault: Fault) -> Option<FaultWindow> {
+        match fault {
+            Fault::Cut => self.cuts,
+            Fault::Silence => self.silences,
+            Fault::Crash => self.crashes,
         }
     }
 }
@@ -44,53 +44,53 @@ impl<P: Program> World<P> {
     pub fn set_chaos(&mut self, chaos: Chaos) {
         self.chaos = chaos;
         self.chaos_serial += 1;
-        for trouble in [Trouble::Cut, Trouble::Silence, Trouble::Crash] {
-            self.foresee(trouble);
+        for fault in [Fault::Cut, Fault::Silence, Fault::Crash] {
+            self.foresee(fault);
         }
     }
 
     /// Sets the time of the next one.
-    fn foresee(&mut self, trouble: Trouble) {
-        if let Some(spell) = self.chaos.spell(trouble) {
+    fn foresee(&mut self, fault: Fault) {
+        if let Some(spell) = self.chaos.spell(fault) {
             // Not twice at once, or time would not go on.
             let wait =
                 self.chances.up_to(spell.every.saturating_mul(2)).max(Duration::from_nanos(1));
             let serial = self.chaos_serial;
-            self.happenings.add(self.now + wait, Happening::Trouble { trouble, serial });
+            self.events.add(self.now + wait, SimEvent::Fault { fault, serial });
         }
     }
 
-    pub(super) fn fail(&mut self, trouble: Trouble, serial: u64) {
-        let Some(spell) = self.chaos.spell(trouble).filter(|_| serial == self.chaos_serial) else {
+    pub(super) fn fail(&mut self, fault: Fault, serial: u64) {
+        let Some(spell) = self.chaos.spell(fault).filter(|_| serial == self.chaos_serial) else {
             return;
         };
-        self.foresee(trouble);
+        self.foresee(fault);
         let halves = self.chances.below(8) as u32;
         let end = self.now + self.chances.up_to(spell.lasting / (1 << halves));
-        match trouble {
-            Trouble::Cut => {
+        match fault {
+            Fault::Cut => {
                 for (a, b) in self.some_links() {
                     self.cut(a, b);
                     let serial = self.links[&(a, b)].serial;
-                    self.happenings.add(end, Happening::Mend { a, b, serial });
+                    self.events.add(end, SimEvent::Mend { a, b, serial });
                 }
             }
-            Trouble::Silence => {
+            Fault::Silence => {
                 let turned = self.chances.below(2) == 0;
                 for (a, b) in self.some_links() {
                     let (from, to) = if turned { (b, a) } else { (a, b) };
                     self.silence(from, to);
                     let serial = self.way(from, to).serial;
-                    self.happenings.add(end, Happening::Unsilence { from, to, serial });
+                    self.events.add(end, SimEvent::Unsilence { from, to, serial });
                 }
             }
-            Trouble::Crash => {
+            Fault::Crash => {
                 let living: Vec<NodeId> = self.living().collect();
                 if !living.is_empty() {
                     let id = living[self.chances.below(living.len() as u64) as usize];
                     let life = self.life_of(id);
                     self.crash(id);
-                    self.happenings.add(end, Happening::Start { id, life });
+                    self.events.add(end, SimEvent::Start { id, life });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::endpoint::MessageKind;
+use crate::rpc::MessageKind;
 
 /// What befell a frame. Of several, the first in this order, but for [`Arrived`](Self::Arrived).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

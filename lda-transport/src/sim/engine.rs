@@ -3,15 +3,15 @@
 use std::fmt;
 
 use super::coverage::{Fate, State};
-use super::happenings::Happening;
-use super::network::Passage;
-use super::program::{Birth, Context, Program};
+use super::event_queue::SimEvent;
+use super::network::FrameInFlight;
+use super::program::{Context, NodeStart, Program};
 use super::trace;
 use super::world::{Life, World};
-use crate::endpoint::{Endpoint, Event, MessageKind, Session};
 use crate::frame::Frame;
+use crate::rpc::{Endpoint, Event, MessageKind, Session};
 use crate::time::Time;
-use crate::transport::{Loss, NodeId, SendError};
+use crate::transport::{DisconnectReason, NodeId, SendError};
 
 /// What may happen at one instant, and how much more for each link.
 const MOST_AT_ONCE: u64 = 1_000_000;
@@ -20,46 +20,46 @@ const MOST_AT_ONCE_A_LINK: u64 = 100;
 impl<P: Program> World<P> {
     /// Has the next thing happen, if there is one; when that was.
     pub fn step(&mut self) -> Option<Time> {
-        let (time, happening) = self.happenings.pop()?;
+        let (time, event) = self.events.pop()?;
         self.go_on(time);
         self.steps += 1;
         self.pace();
-        match happening {
-            Happening::Arrival(passage) => self.arrive(passage),
-            Happening::Room { from, to, epoch } => {
+        match event {
+            SimEvent::Arrival(transit) => self.arrive(transit),
+            SimEvent::Writable { from, to, epoch } => {
                 if self.way(from, to).told == Some(epoch) {
-                    self.tell(from, Event::Room { peer: to });
+                    self.tell(from, Event::Writable { peer: to });
                 }
             }
-            Happening::Notice { at, of, epoch } => {
+            SimEvent::Notice { at, of, epoch } => {
                 if self.way(at, of).told == Some(epoch) {
                     self.tell_down(at, of);
                 }
             }
-            Happening::Mend { a, b, serial } => {
+            SimEvent::Mend { a, b, serial } => {
                 if self.link(a, b).serial == serial {
                     self.mend(a, b);
                 }
             }
-            Happening::Unsilence { from, to, serial } => {
+            SimEvent::Unsilence { from, to, serial } => {
                 if self.way(from, to).serial == serial {
                     self.unsilence(from, to);
                 }
             }
-            Happening::Start { id, life } => {
+            SimEvent::Start { id, life } => {
                 let node = &self.nodes[&id];
                 if node.life.is_none() && node.last == life {
                     self.start(id);
                 }
             }
-            Happening::Tick { id, life } => self.tick(id, life),
-            Happening::Timer { id, life, timer } => {
+            SimEvent::Tick { id, life } => self.tick(id, life),
+            SimEvent::Timer { id, life, timer } => {
                 if self.life_of(id) == life {
                     self.trace.add(self.now, id, [11, timer], || format!("timer {timer}"));
                     self.with(id, |program, cx| program.timer(timer, cx));
                 }
             }
-            Happening::Trouble { trouble, serial } => self.fail(trouble, serial),
+            SimEvent::Fault { fault, serial } => self.fail(fault, serial),
         }
         Some(time)
     }
@@ -85,15 +85,15 @@ impl<P: Program> World<P> {
     }
 
     pub(super) fn start(&mut self, id: NodeId) {
-        self.births += 1;
-        let birth = Birth { id, incarnation: self.births, now: self.now };
+        self.starts += 1;
+        let birth = NodeStart { id, incarnation: self.starts, now: self.now };
         let node = self.nodes.get_mut(&id).expect("it was added");
         let (config, program) = (node.make)(&birth);
         self.trace.add(self.now, id, [12, config.identity.incarnation], || {
             format!("started as incarnation {}", config.identity.incarnation)
         });
         let endpoint = Endpoint::new(config);
-        (node.last, node.life) = (self.births, Some(Life { endpoint, program, tick: Time::NEVER }));
+        (node.last, node.life) = (self.starts, Some(Life { endpoint, program, tick: Time::NEVER }));
         self.with(id, |program, cx| program.start(cx));
         for peer in self.peers(id) {
             self.settle(id, peer);
@@ -103,27 +103,28 @@ impl<P: Program> World<P> {
     /// Has a link be up if it is not cut and both nodes run, and else not.
     pub(super) fn settle(&mut self, a: NodeId, b: NodeId) {
         let (a, b) = (a.min(b), a.max(b));
-        let lives = [self.life_of(a), self.life_of(b)];
+        let generations = [self.life_of(a), self.life_of(b)];
         let now = self.now;
         let link = self.link(a, b);
-        let up = !link.cut && lives.iter().all(|&life| life > 0);
+        let up = !link.cut && generations.iter().all(|&life| life > 0);
         if up == link.up {
             return;
         }
         link.up = up;
         link.epoch += 1;
         link.ways.iter_mut().for_each(|way| way.renew());
-        let (epoch, notices) = (link.epoch, [0, 1].map(|place| link.ways[place].network.notice));
+        let (epoch, notices) =
+            (link.epoch, [0, 1].map(|place| link.ways[place].network.detection_delay));
         if !up {
-            for ((at, of), notice) in [(a, b), (b, a)].into_iter().zip(notices) {
+            for ((at, of), detection_delay) in [(a, b), (b, a)].into_iter().zip(notices) {
                 if let Some(epoch) = self.way(at, of).told {
-                    let when = now + self.chances.up_to(notice);
-                    self.happenings.add(when, Happening::Notice { at, of, epoch });
+                    let when = now + self.chances.up_to(detection_delay);
+                    self.events.add(when, SimEvent::Notice { at, of, epoch });
                 }
             }
             return;
         }
-        link.lives = lives;
+        link.generations = generations;
         for (at, of) in [(a, b), (b, a)] {
             // It has not noticed yet.
             if self.way(at, of).told.is_some() {
@@ -140,8 +141,8 @@ impl<P: Program> World<P> {
     fn tell_down(&mut self, at: NodeId, of: NodeId) {
         self.way(at, of).told = None;
         self.trace.add(self.now, at, [14, u64::from(of.0)], || format!("{of} is down"));
-        let loss = Loss::Broken("the link is gone".to_owned());
-        self.tell(at, Event::Down { peer: of, loss });
+        let reason = DisconnectReason::Broken("the link is gone".to_owned());
+        self.tell(at, Event::Down { peer: of, reason });
     }
 
     fn tell(&mut self, id: NodeId, event: Event) {
@@ -179,8 +180,8 @@ impl<P: Program> World<P> {
             now: self.now,
             life: node.last,
             endpoint: &mut life.endpoint,
-            numbers: &mut node.numbers,
-            happenings: &mut self.happenings,
+            rng: &mut node.rng,
+            events: &mut self.events,
             trace: &mut self.trace,
         };
         Some(act(&mut life.program, &mut cx))
@@ -202,7 +203,7 @@ impl<P: Program> World<P> {
                 let next = life.endpoint.next_timer().max(now);
                 if next < life.tick {
                     life.tick = next;
-                    self.happenings.add(next, Happening::Tick { id, life: node.last });
+                    self.events.add(next, SimEvent::Tick { id, life: node.last });
                 }
                 return;
             }
@@ -215,7 +216,7 @@ impl<P: Program> World<P> {
         let network = self.announce(from, to, &frame);
         let link = self.links.get_mut(&(from.min(to), from.max(to)));
         let link = link.expect("it was told that this one is up");
-        let (lives, way) = (link.lives, &mut link.ways[place]);
+        let (generations, way) = (link.generations, &mut link.ways[place]);
         let epoch = way.told.expect("as before");
         let taken = way.take(frame.len(), now, network, &mut self.luck);
         let room = way.room(now);
@@ -228,18 +229,18 @@ impl<P: Program> World<P> {
         });
         match taken {
             Ok((first, second)) => {
-                let lives = [lives[place], lives[1 - place]];
+                let generations = [generations[place], generations[1 - place]];
                 for (course, arrives) in [first].into_iter().chain(second) {
                     let frame = frame.clone();
-                    let passage = Passage { from, to, frame, epoch, lives, course };
-                    self.happenings.add(arrives, Happening::Arrival(passage));
+                    let transit = FrameInFlight { from, to, frame, epoch, generations, course };
+                    self.events.add(arrives, SimEvent::Arrival(transit));
                 }
             }
             Err(error) => {
                 if error == SendError::Full {
                     self.show_full(from, to, &frame);
                     self.count(&frame, Fate::Full, self.state(to, from));
-                    self.happenings.add(room, Happening::Room { from, to, epoch });
+                    self.events.add(room, SimEvent::Writable { from, to, epoch });
                 }
                 let node = self.nodes.get_mut(&from).expect("it sends");
                 let life = node.life.as_mut().expect("as before");
@@ -248,16 +249,16 @@ impl<P: Program> World<P> {
         }
     }
 
-    fn arrive(&mut self, passage: Passage) {
-        if let Some(longer) = self.hold(&passage) {
-            self.happenings.add(self.now + longer, Happening::Arrival(passage));
+    fn arrive(&mut self, transit: FrameInFlight) {
+        if let Some(longer) = self.hold(&transit) {
+            self.events.add(self.now + longer, SimEvent::Arrival(transit));
             return;
         }
-        let Passage { from, to, frame, .. } = &passage;
+        let FrameInFlight { from, to, frame, .. } = &transit;
         let (from, to) = (*from, *to);
         let state = self.state(to, from);
-        let fate = self.fate(&passage);
-        self.show(&passage, fate);
+        let fate = self.fate(&transit);
+        self.show(&transit, fate);
         self.count(frame, fate, state);
         let words = [16, u64::from(from.0), fate as u64, state as u64];
         self.trace.add(self.now, to, words, || {
@@ -265,17 +266,17 @@ impl<P: Program> World<P> {
         });
         if fate.arrives() {
             let way = self.way(from, to);
-            way.newest = way.newest.max(passage.course.number);
+            way.newest = way.newest.max(transit.course.number);
             let frame = match &mut self.rewrite {
-                Some(rewrite) => rewrite(from, to, passage.frame),
-                None => passage.frame,
+                Some(rewrite) => rewrite(from, to, transit.frame),
+                None => transit.frame,
             };
             self.tell(to, Event::Frame { peer: from, frame });
         }
     }
 
-    fn fate(&mut self, passage: &Passage) -> Fate {
-        let &Passage { from, to, epoch, lives, course, .. } = passage;
+    fn fate(&mut self, transit: &FrameInFlight) -> Fate {
+        let &FrameInFlight { from, to, epoch, generations, course, .. } = transit;
         let now = [from, to].map(|id| self.life_of(id));
         let link = self.link(from, to);
         let (up, current) = (link.up, link.epoch == epoch);
@@ -292,9 +293,9 @@ impl<P: Program> World<P> {
             Fate::Arrived
         } else if up && course.ghost {
             Fate::Late
-        } else if now[1] != lives[1] {
+        } else if now[1] != generations[1] {
             Fate::ReceiverCrashed
-        } else if now[0] != lives[0] {
+        } else if now[0] != generations[0] {
             Fate::SenderCrashed
         } else {
             Fate::Cut

@@ -1,7 +1,7 @@
 //! A network and a time of its own, by seed: what a seed does once, it does again.
 //!
 //! A [`World`] has nodes, a link between each two of them, and a clock that stands still while anything is
-//! done. A node is an [`Endpoint`](crate::endpoint::Endpoint) and a [`Program`] over it. What the links do
+//! done. A node is an [`Endpoint`](crate::rpc::Endpoint) and a [`Program`] over it. What the links do
 //! to frames is a [`Network`]; what fails by itself is [`Chaos`]; a test can do the same by hand. One seed
 //! gives all of it.
 //!
@@ -34,7 +34,7 @@
 //! use std::{cell::Cell, rc::Rc, time::Duration};
 //!
 //! use lda_transport::NodeId;
-//! use lda_transport::endpoint::{Action, Config, Draft, Identity, Kind};
+//! use lda_transport::rpc::{Action, Config, MessageBuf, Identity, RequestKind};
 //! use lda_transport::sim::{Context, Network, Options, Program, World};
 //!
 //! /// Counts the pushes to it. Node 1 makes a hundred, to node 0.
@@ -44,20 +44,20 @@
 //!     fn start(&mut self, cx: &mut Context<'_>) {
 //!         let minute = Duration::from_secs(60);
 //!         for _ in 0..if cx.id() == NodeId(1) { 100 } else { 0 } {
-//!             cx.request(NodeId(0), Kind::Push, Draft::new(), minute).expect("so many may wait");
+//!             cx.request(NodeId(0), RequestKind::Push, MessageBuf::new(), minute).expect("so many may wait");
 //!         }
 //!     }
 //!
 //!     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
-//!         if let Action::Asked { ticket, .. } = action {
+//!         if let Action::Request { reply_to, .. } = action {
 //!             self.0.set(self.0.get() + 1);
-//!             cx.reply(ticket, Draft::new());
+//!             cx.reply(reply_to, MessageBuf::new());
 //!         }
 //!     }
 //! }
 //!
 //! let run = |seed| {
-//!     let network = Network { loss: 0.2, doubling: 0.2, reordering: 0.5, ..Network::default() };
+//!     let network = Network { loss: 0.2, duplication: 0.2, reordering: 0.5, ..Network::default() };
 //!     let mut world = World::new(&Options { seed, network, ..Options::default() });
 //!     let count = Rc::new(Cell::new(0));
 //!     for id in [NodeId(0), NodeId(1)] {
@@ -80,22 +80,22 @@
 mod chaos;
 mod coverage;
 mod engine;
-mod happenings;
+mod event_queue;
 mod network;
 mod observer;
 mod program;
 mod trace;
 mod world;
 
-pub use chaos::{Chaos, Spell};
+pub use chaos::{Chaos, FaultWindow};
 pub use coverage::{Coverage, Fate, State};
 pub use network::Network;
 pub use observer::{Message, Observer};
-pub use program::{Birth, Context, Program};
+pub use program::{Context, NodeStart, Program};
 pub use trace::{Line, Trace};
 pub use world::World;
 
-pub use crate::numbers::Numbers;
+pub use crate::split_mix::SplitMix64;
 
 /// What a world is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

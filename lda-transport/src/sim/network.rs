@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::Frame;
-use crate::numbers::Numbers;
+use crate::split_mix::SplitMix64;
 use crate::time::Time;
 use crate::transport::{NodeId, SendError};
 
@@ -24,22 +24,22 @@ pub struct Network {
     /// [`Full`](SendError::Full), and hears of room when half of them have left.
     pub queue_bytes: usize,
     /// Longest frame, in bytes.
-    pub longest_frame: usize,
+    pub max_frame_len: usize,
     /// Frames that are lost, without a word.
     pub loss: f64,
     /// Frames that arrive twice, the second one by a [detour](Self::detour).
-    pub doubling: f64,
+    pub duplication: f64,
     /// Frames that go by a detour, so that later ones overtake them.
     pub reordering: f64,
     /// How much longer a detour takes, at most; one in eight is ten times as long.
     pub detour: Duration,
     /// Frames that are not lost when their link is, and arrive late, if there is one again.
-    pub ghosts: f64,
+    pub late_delivery: f64,
     /// Frames that are not taken though there is room, as of a transport whose room is others' too.
     pub full: f64,
     /// How long it takes, at most, until a node hears that a link is cut or a peer has crashed. What it sends
     /// until then is taken, and lost.
-    pub notice: Duration,
+    pub detection_delay: Duration,
 }
 
 impl Default for Network {
@@ -50,33 +50,33 @@ impl Default for Network {
             jitter: Duration::ZERO,
             bandwidth: 1_000_000_000,
             queue_bytes: 1 << 20,
-            longest_frame: 1 << 30,
+            max_frame_len: 1 << 30,
             loss: 0.0,
-            doubling: 0.0,
+            duplication: 0.0,
             reordering: 0.0,
             detour: Duration::from_millis(1),
-            ghosts: 0.0,
+            late_delivery: 0.0,
             full: 0.0,
-            notice: Duration::ZERO,
+            detection_delay: Duration::ZERO,
         }
     }
 }
 
 /// A frame on its way.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct FrameInFlight {
     pub from: NodeId,
     pub to: NodeId,
     pub frame: Frame,
     /// The link's epoch and the lives of both ends, as its sender knows them.
     pub epoch: u64,
-    pub lives: [u64; 2],
-    pub course: Course,
+    pub generations: [u64; 2],
+    pub course: FrameFate,
 }
 
 /// What was drawn for a frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Course {
+pub(super) struct FrameFate {
     /// Of all frames on this way.
     pub number: u64,
     pub lost: bool,
@@ -87,7 +87,7 @@ pub(super) struct Course {
 }
 
 /// Course and arrival of a frame, and of its second copy.
-pub(super) type Taken = ((Course, Time), Option<(Course, Time)>);
+pub(super) type FrameFates = ((FrameFate, Time), Option<(FrameFate, Time)>);
 
 /// Both directions between two nodes. Places 0 and 1 are the smaller and the larger number.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub(super) struct Link {
     /// Changes when it comes up, and when it goes down.
     pub epoch: u64,
     /// Of both ends, when it came up.
-    pub lives: [u64; 2],
+    pub generations: [u64; 2],
     /// By the sender's place.
     pub ways: [Way; 2],
 }
@@ -107,7 +107,7 @@ pub(super) struct Link {
 impl Link {
     pub fn new(network: Network) -> Self {
         let ways = [Way::new(network), Way::new(network)];
-        Self { cut: false, serial: 0, up: false, epoch: 0, lives: [0; 2], ways }
+        Self { cut: false, serial: 0, up: false, epoch: 0, generations: [0; 2], ways }
     }
 }
 
@@ -164,18 +164,18 @@ impl Way {
         len: usize,
         now: Time,
         network: Option<Network>,
-        numbers: &mut Numbers,
-    ) -> Result<Taken, SendError> {
+        rng: &mut SplitMix64,
+    ) -> Result<FrameFates, SendError> {
         let network = network.unwrap_or(self.network);
-        if len > network.longest_frame {
-            return Err(SendError::TooLong { len, longest: network.longest_frame });
+        if len > network.max_frame_len {
+            return Err(SendError::TooLong { len, longest: network.max_frame_len });
         }
         while let Some(&(_, len)) = self.queue.front().filter(|first| first.0 <= now) {
             self.queue.pop_front();
             self.queued -= len;
         }
         let over = self.queued > 0 && self.queued + len > network.queue_bytes;
-        if over || numbers.chance(network.full) {
+        if over || rng.chance(network.full) {
             return Err(SendError::Full);
         }
         let nanos = (len as u128 * 1_000_000_000).div_ceil(u128::from(network.bandwidth.max(1)));
@@ -185,23 +185,23 @@ impl Way {
         self.queue.push_back((leaves, len));
         self.queued += len;
         self.sent += 1;
-        let mut arrives = leaves + network.latency + numbers.up_to(network.jitter);
-        let detour = |numbers: &mut Numbers| {
-            let times = if numbers.below(8) == 0 { 10 } else { 1 };
-            numbers.up_to(network.detour.saturating_mul(times))
+        let mut arrives = leaves + network.latency + rng.up_to(network.jitter);
+        let detour = |rng: &mut SplitMix64| {
+            let times = if rng.below(8) == 0 { 10 } else { 1 };
+            rng.up_to(network.detour.saturating_mul(times))
         };
-        if numbers.chance(network.reordering) {
-            arrives = arrives + detour(numbers);
+        if rng.chance(network.reordering) {
+            arrives = arrives + detour(rng);
         } else {
             arrives = arrives.max(self.arrives);
             self.arrives = arrives;
         }
-        let second = numbers.chance(network.doubling).then(|| arrives + detour(numbers));
-        let mut course = |copy| Course {
+        let second = rng.chance(network.duplication).then(|| arrives + detour(rng));
+        let mut course = |copy| FrameFate {
             number: self.sent,
-            lost: numbers.chance(network.loss),
+            lost: rng.chance(network.loss),
             silenced: self.silent,
-            ghost: numbers.chance(network.ghosts),
+            ghost: rng.chance(network.late_delivery),
             copy,
         };
         Ok(((course(false), arrives), second.map(|arrives| (course(true), arrives))))
@@ -237,9 +237,8 @@ mod tests {
 
     #[test]
     fn frames_leave_one_after_the_other() {
-        let (mut way, mut numbers) = (Way::new(slow()), Numbers::new(0));
-        let mut arrives =
-            |len, now| way.take(len, Time(now * SECOND), None, &mut numbers).unwrap().0.1;
+        let (mut way, mut rng) = (Way::new(slow()), SplitMix64::new(0));
+        let mut arrives = |len, now| way.take(len, Time(now * SECOND), None, &mut rng).unwrap().0.1;
         assert_eq!(arrives(50, 0), Time(6 * SECOND));
         assert_eq!(arrives(30, 2), Time(9 * SECOND));
         assert_eq!(arrives(10, 20), Time(22 * SECOND));
@@ -247,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_queue_is_full_until_half_of_it_has_left() {
-        let (mut way, mut numbers) = (Way::new(slow()), Numbers::new(0));
+        let (mut way, mut rng) = (Way::new(slow()), SplitMix64::new(0));
         let mut take = |len, now| {
-            let taken = way.take(len, Time(now * SECOND), None, &mut numbers).map(|_| ());
+            let taken = way.take(len, Time(now * SECOND), None, &mut rng).map(|_| ());
             (taken, way.room(Time(now * SECOND)))
         };
         assert_eq!(take(300, 0).0, Ok(()), "one alone may be longer");
@@ -268,9 +267,8 @@ mod tests {
         let network = Network { jitter: Duration::from_secs(9), ..slow() };
         for (reordering, expected) in [(0.0, false), (0.5, true)] {
             let network = Network { reordering, detour: Duration::from_secs(9), ..network };
-            let (mut way, mut numbers) = (Way::new(network), Numbers::new(0));
-            let mut arrives =
-                |now| way.take(1, Time(now * SECOND), None, &mut numbers).unwrap().0.1;
+            let (mut way, mut rng) = (Way::new(network), SplitMix64::new(0));
+            let mut arrives = |now| way.take(1, Time(now * SECOND), None, &mut rng).unwrap().0.1;
             let times: Vec<Time> = (0..100).map(&mut arrives).collect();
             assert_eq!(times.windows(2).any(|two| two[0] > two[1]), expected);
         }

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use super::coverage::Fate;
-use super::network::{Network, Passage};
+use super::network::{FrameInFlight, Network};
 use super::program::Program;
 use super::world::World;
-use crate::endpoint::{HEAD, Head, MessageKind};
+use crate::rpc::{HEAD, Head, MessageKind};
 use crate::transport::NodeId;
 
 /// A message of an endpoint, as it was sent.
@@ -45,8 +45,8 @@ impl<'a> Message<'a> {
         Some(Self { from, to, kind, sender, receiver, number, body, serial, copy })
     }
 
-    fn underway(passage: &'a Passage) -> Option<Self> {
-        let Passage { from, to, frame, course, .. } = passage;
+    fn underway(transit: &'a FrameInFlight) -> Option<Self> {
+        let FrameInFlight { from, to, frame, course, .. } = transit;
         Self::of(*from, *to, frame, course.number, course.copy)
     }
 }
@@ -88,15 +88,15 @@ impl<P: Program> World<P> {
     }
 
     /// Shows one that is about to arrive: how much longer it takes.
-    pub(super) fn hold(&mut self, passage: &Passage) -> Option<Duration> {
-        let receiver = self.nodes[&passage.to].life.as_ref().map(|life| &life.program);
-        self.observer.as_mut()?.holds(&Message::underway(passage)?, receiver)
+    pub(super) fn hold(&mut self, transit: &FrameInFlight) -> Option<Duration> {
+        let receiver = self.nodes[&transit.to].life.as_ref().map(|life| &life.program);
+        self.observer.as_mut()?.holds(&Message::underway(transit)?, receiver)
     }
 
     /// Shows what became of one.
-    pub(super) fn show(&mut self, passage: &Passage, fate: Fate) {
-        let receiver = self.nodes[&passage.to].life.as_ref().map(|life| &life.program);
-        if let Some((observer, message)) = self.observer.as_mut().zip(Message::underway(passage)) {
+    pub(super) fn show(&mut self, transit: &FrameInFlight, fate: Fate) {
+        let receiver = self.nodes[&transit.to].life.as_ref().map(|life| &life.program);
+        if let Some((observer, message)) = self.observer.as_mut().zip(Message::underway(transit)) {
             observer.passes(&message, fate, receiver);
         }
     }

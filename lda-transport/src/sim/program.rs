@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::happenings::{Happening, Happenings};
+use super::event_queue::{EventQueue, SimEvent};
 use super::trace::Trace;
-use crate::endpoint::{Action, Busy, Draft, Endpoint, Kind, RequestId, Ticket};
-use crate::numbers::Numbers;
+use crate::rpc::{Action, Endpoint, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind};
+use crate::split_mix::SplitMix64;
 use crate::time::Time;
 use crate::transport::NodeId;
 
@@ -47,7 +47,7 @@ impl<P: Program + ?Sized> Program for Box<P> {
 
 /// A node is about to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Birth {
+pub struct NodeStart {
     /// Which.
     pub id: NodeId,
     /// How many starts of all nodes there have been, with this one: an incarnation that will do.
@@ -64,8 +64,8 @@ pub struct Context<'a> {
     /// Which start of a node this is, of all.
     pub(super) life: u64,
     pub(super) endpoint: &'a mut Endpoint,
-    pub(super) numbers: &'a mut Numbers,
-    pub(super) happenings: &'a mut Happenings,
+    pub(super) rng: &'a mut SplitMix64,
+    pub(super) events: &'a mut EventQueue,
     pub(super) trace: &'a mut Trace,
 }
 
@@ -92,39 +92,39 @@ impl Context<'_> {
     }
 
     /// This node's random numbers. What others draw does not change them.
-    pub fn numbers(&mut self) -> &mut Numbers {
-        self.numbers
+    pub fn rng(&mut self) -> &mut SplitMix64 {
+        self.rng
     }
 
     /// Makes a request that ends within `patience`.
     ///
     /// # Errors
-    /// [`Busy`].
+    /// [`Overloaded`].
     pub fn request(
         &mut self,
         peer: NodeId,
-        kind: Kind,
-        draft: Draft,
+        kind: RequestKind,
+        message: MessageBuf,
         patience: Duration,
-    ) -> Result<RequestId, Busy> {
-        self.endpoint.request(peer, kind, draft, self.now + patience)
+    ) -> Result<RequestId, Overloaded> {
+        self.endpoint.request(peer, kind, message, self.now + patience)
     }
 
     /// Answers a request; whether somebody waited for it.
-    pub fn reply(&mut self, ticket: Ticket, draft: Draft) -> bool {
-        self.endpoint.reply(ticket, draft, self.now)
+    pub fn reply(&mut self, reply_to: ReplyHandle, message: MessageBuf) -> bool {
+        self.endpoint.reply(reply_to, message, self.now)
     }
 
     /// Says that a request was not done; whether somebody waited for it.
-    pub fn reject(&mut self, ticket: Ticket, draft: Draft) -> bool {
-        self.endpoint.reject(ticket, draft, self.now)
+    pub fn reject(&mut self, reply_to: ReplyHandle, message: MessageBuf) -> bool {
+        self.endpoint.reject(reply_to, message, self.now)
     }
 
     /// Has [`Program::timer`] called with `timer` after so long, once. Timers end with the program; one that is
     /// not wanted any more is the program's to ignore.
     pub fn set_timer(&mut self, after: Duration, timer: u64) {
         let (id, life) = (self.id, self.life);
-        self.happenings.add(self.now + after, Happening::Timer { id, life, timer });
+        self.events.add(self.now + after, SimEvent::Timer { id, life, timer });
     }
 
     /// Writes something into the [trace](super::World::trace), so that a replay that differs is told apart.

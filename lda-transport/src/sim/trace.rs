@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::endpoint::{Action, Left, Outcome};
-use crate::numbers::mixed;
+use crate::rpc::{Action, Outcome};
+use crate::split_mix::mixed;
 use crate::time::Time;
-use crate::transport::NodeId;
+use crate::transport::{DisconnectReason, NodeId};
 
 /// What has happened in a [`World`](super::World): a fingerprint of all of it, and the last lines in words.
 /// A fingerprint costs a few nanoseconds an event; a line some hundred, and so none are kept unless
@@ -90,30 +90,30 @@ impl Trace {
     /// What an endpoint tells its program.
     pub(super) fn action(&mut self, time: Time, node: NodeId, action: &Action) {
         let words = match action {
-            Action::Joined { peer, role, incarnation, reborn } => {
-                let role = u64::from(*role) << 1 | u64::from(*reborn);
+            Action::Joined { peer, role, incarnation, restarted } => {
+                let role = u64::from(*role) << 1 | u64::from(*restarted);
                 [2, u64::from(peer.0), role, *incarnation, 0]
             }
-            Action::Left { peer, why } => {
-                [3, u64::from(peer.0), u64::from(*why == Left::Silent), 0, 0]
+            Action::Left { peer, reason } => {
+                [3, u64::from(peer.0), u64::from(*reason == DisconnectReason::Silent), 0, 0]
             }
-            Action::Refused { peer, why } => {
-                [4, u64::from(peer.0), of_bytes(why.to_string().as_bytes()), 0, 0]
+            Action::Refused { peer, reason } => {
+                [4, u64::from(peer.0), of_bytes(reason.to_string().as_bytes()), 0, 0]
             }
-            Action::Asked { ticket, kind, body } => {
-                let peer = u64::from(ticket.peer.0) << 2 | *kind as u64;
-                [5, peer, ticket.incarnation, ticket.number, of_bytes(body)]
+            Action::Request { reply_to, kind, body } => {
+                let peer = u64::from(reply_to.peer.0) << 2 | *kind as u64;
+                [5, peer, reply_to.incarnation, reply_to.number, of_bytes(body)]
             }
-            Action::Ended { request, outcome } => {
+            Action::Completed { request, outcome } => {
                 let (end, body) = match outcome {
                     Outcome::Done(body) => (0, of_bytes(body)),
                     Outcome::Rejected(body) => (1, of_bytes(body)),
-                    Outcome::Unknown { why, sent } => (2 + u64::from(*sent), *why as u64),
+                    Outcome::Unknown { reason, sent } => (2 + u64::from(*sent), *reason as u64),
                 };
                 [6, u64::from(request.peer.0), request.number, end, body]
             }
             Action::Ready { peer } => [7, u64::from(peer.0), 0, 0, 0],
-            Action::Collected { operation, result } => {
+            Action::CollectiveDone { operation, result } => {
                 let bytes = match result {
                     Ok(got) => got.iter().fold(0, |hash, frame| stirred(hash, of_bytes(frame))),
                     Err(error) => of_bytes(error.to_string().as_bytes()),

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::Options;
 use super::chaos::Chaos;
 use super::coverage::Coverage;
-use super::happenings::Happenings;
+use super::event_queue::EventQueue;
 use super::network::{Link, Network, Way};
 use super::observer::Observer;
-use super::program::{Birth, Context, Program};
+use super::program::{Context, NodeStart, Program};
 use super::trace::Trace;
-use crate::endpoint::{Config, Endpoint};
 use crate::frame::Frame;
-use crate::numbers::{Numbers, mixed};
+use crate::rpc::{Config, Endpoint};
+use crate::split_mix::{SplitMix64, mixed};
 use crate::time::Time;
 use crate::transport::NodeId;
 
@@ -29,8 +29,8 @@ pub struct World<P> {
     pub(super) now: Time,
     /// What happens to frames, and when something fails: two streams, so that one change of a test does not
     /// change all.
-    pub(super) luck: Numbers,
-    pub(super) chances: Numbers,
+    pub(super) luck: SplitMix64,
+    pub(super) chances: SplitMix64,
     pub(super) chaos: Chaos,
     /// Changes with it.
     pub(super) chaos_serial: u64,
@@ -38,9 +38,9 @@ pub struct World<P> {
     pub(super) nodes: BTreeMap<NodeId, Node<P>>,
     /// By the smaller number and the larger.
     pub(super) links: BTreeMap<(NodeId, NodeId), Link>,
-    pub(super) happenings: Happenings,
+    pub(super) events: EventQueue,
     /// Starts of all nodes.
-    pub(super) births: u64,
+    pub(super) starts: u64,
     pub(super) trace: Trace,
     pub(super) coverage: Coverage,
     pub(super) faults: u64,
@@ -52,13 +52,13 @@ pub struct World<P> {
     seed: u64,
 }
 
-pub(super) type Make<P> = dyn FnMut(&Birth) -> (Config, P);
+pub(super) type Make<P> = dyn FnMut(&NodeStart) -> (Config, P);
 
 pub(super) type Rewrite = dyn FnMut(NodeId, NodeId, Frame) -> Frame;
 
 pub(super) struct Node<P> {
     pub make: Box<Make<P>>,
-    pub numbers: Numbers,
+    pub rng: SplitMix64,
     /// Which start of all its last one was.
     pub last: u64,
     pub life: Option<Life<P>>,
@@ -90,15 +90,15 @@ impl<P: Program> World<P> {
         let mut world = Self {
             // At the origin nothing has happened yet.
             now: Time(1),
-            luck: Numbers::new(mixed(seed ^ 1 << 32)),
-            chances: Numbers::new(mixed(seed ^ 2 << 32)),
+            luck: SplitMix64::new(mixed(seed ^ 1 << 32)),
+            chances: SplitMix64::new(mixed(seed ^ 2 << 32)),
             chaos: Chaos::default(),
             chaos_serial: 0,
             network,
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
-            happenings: Happenings::default(),
-            births: 0,
+            events: EventQueue::default(),
+            starts: 0,
             trace: Trace::new(keep),
             coverage: Coverage::default(),
             faults: 0,
@@ -117,13 +117,13 @@ impl<P: Program> World<P> {
     ///
     /// # Panics
     /// If there is one of this number.
-    pub fn add(&mut self, id: NodeId, make: impl FnMut(&Birth) -> (Config, P) + 'static) {
+    pub fn add(&mut self, id: NodeId, make: impl FnMut(&NodeStart) -> (Config, P) + 'static) {
         assert!(!self.nodes.contains_key(&id), "{id} is there already");
         for &peer in self.nodes.keys() {
             self.links.insert((id.min(peer), id.max(peer)), Link::new(self.network));
         }
-        let numbers = Numbers::new(mixed(mixed(self.seed) ^ u64::from(id.0)));
-        self.nodes.insert(id, Node { make: Box::new(make), numbers, last: 0, life: None });
+        let rng = SplitMix64::new(mixed(mixed(self.seed) ^ u64::from(id.0)));
+        self.nodes.insert(id, Node { make: Box::new(make), rng, last: 0, life: None });
         self.start(id);
     }
 
@@ -186,7 +186,7 @@ impl<P: Program> World<P> {
 
     /// Goes on until a time, which it then is.
     pub fn run_until(&mut self, time: Time) {
-        while self.happenings.next_time() <= time {
+        while self.events.next_time() <= time {
             self.step();
         }
         self.go_on(time);

@@ -82,7 +82,7 @@ impl<T: Transport> Counting<T> {
 }
 
 impl<T: Transport> Transport for Counting<T> {
-    inner_does!(id, capabilities, waker, spare, release, close);
+    inner_does!(id, capabilities, waker, take_buffer, release, close);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         let mut count = Count::default();
@@ -111,7 +111,7 @@ impl<T: Transport> Transport for Counting<T> {
             Some(Arrival::Frame { peer, frame }) => {
                 self.counts.note(*peer, |traffic| traffic.received.add(frame));
             }
-            Some(Arrival::Room { .. } | Arrival::Together { .. } | Arrival::Woken) | None => {}
+            Some(Arrival::Writable { .. } | Arrival::Together { .. } | Arrival::Woken) | None => {}
         }
         Ok(arrival)
     }

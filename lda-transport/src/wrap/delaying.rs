@@ -51,7 +51,7 @@ fn len(arrival: &Arrival) -> usize {
 }
 
 impl<T: Transport> Transport for Delaying<T> {
-    inner_does!(id, waker, spare, release);
+    inner_does!(id, waker, take_buffer, release);
 
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
-use crate::numbers::Numbers;
+use crate::split_mix::SplitMix64;
 use crate::transport::{
-    Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+    Arrival, Capabilities, DisconnectReason, NodeId, ReceiveError, SendError, Transport, Unsent,
+    Wait,
 };
 
 /// How often something goes wrong with a frame that comes, in thousandths.
@@ -29,7 +30,7 @@ pub struct Faults {
 pub struct Failing<T> {
     inner: T,
     faults: Faults,
-    numbers: Numbers,
+    numbers: SplitMix64,
     ready: VecDeque<Arrival>,
     /// Those that are cut off, until when.
     away: BTreeMap<NodeId, Instant>,
@@ -40,7 +41,7 @@ impl<T: Transport> Failing<T> {
     /// Around a transport.
     pub fn new(inner: T, faults: Faults, seed: u64) -> Self {
         let (ready, away, done) = Default::default();
-        Self { inner, faults, numbers: Numbers::new(seed), ready, away, done }
+        Self { inner, faults, numbers: SplitMix64::new(seed), ready, away, done }
     }
 
     /// How many frames have met with each fault so far; no time.
@@ -67,9 +68,9 @@ impl<T: Transport> Failing<T> {
             self.ready.push_back(Arrival::Frame { peer, frame: Frame::from(bytes) });
         } else if before(lost + doubled + changed + cut) {
             self.done.cut += 1;
-            let loss = Loss::Broken("cut off on purpose".to_owned());
+            let reason = DisconnectReason::Broken("cut off on purpose".to_owned());
             self.away.insert(peer, Instant::now() + away);
-            self.ready.push_back(Arrival::Down { peer, loss });
+            self.ready.push_back(Arrival::Down { peer, reason });
         } else {
             self.ready.push_back(Arrival::Frame { peer, frame });
         }
@@ -95,14 +96,14 @@ impl<T: Transport> Failing<T> {
             Arrival::Frame { .. } => {}
             // Of one that is thought away already.
             Arrival::Down { peer, .. } if self.away.remove(&peer).is_some() => {}
-            Arrival::Room { peer } if self.away.contains_key(&peer) => {}
+            Arrival::Writable { peer } if self.away.contains_key(&peer) => {}
             other => self.ready.push_back(other),
         }
     }
 }
 
 impl<T: Transport> Transport for Failing<T> {
-    inner_does!(id, waker, spare, release);
+    inner_does!(id, waker, take_buffer, release);
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { reconnects: true, ..self.inner.capabilities() }

@@ -3,7 +3,7 @@
 use tracing::{debug, info, trace, warn};
 
 use crate::frame::Frame;
-use crate::transport::{Arrival, Loss, NodeId, ReceiveError, Transport, Unsent, Wait};
+use crate::transport::{Arrival, DisconnectReason, NodeId, ReceiveError, Transport, Unsent, Wait};
 
 /// Says what goes and comes: frames at level trace, full queues at debug, peers that come and go at info, and those
 /// that are lost by an error at warn. Every event has the number of the node, and of the peer.
@@ -22,7 +22,7 @@ impl<T: Transport> Logging<T> {
 }
 
 impl<T: Transport> Transport for Logging<T> {
-    inner_does!(id, capabilities, waker, spare, release, close);
+    inner_does!(id, capabilities, waker, take_buffer, release, close);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         let (node, bytes) = (self.node, frame.len());
@@ -42,11 +42,11 @@ impl<T: Transport> Transport for Logging<T> {
             Ok(Some(Arrival::Frame { peer, frame })) => {
                 trace!(node, peer = peer.0, bytes = frame.len(), "received");
             }
-            Ok(Some(Arrival::Room { peer })) => debug!(node, peer = peer.0, "room again"),
-            Ok(Some(Arrival::Down { peer, loss: Loss::Closed })) => {
+            Ok(Some(Arrival::Writable { peer })) => debug!(node, peer = peer.0, "room again"),
+            Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Closed })) => {
                 info!(node, peer = peer.0, "closed");
             }
-            Ok(Some(Arrival::Down { peer, loss: Loss::Broken(why) })) => {
+            Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Broken(why) })) => {
                 warn!(node, peer = peer.0, %why, "lost");
             }
             Ok(Some(Arrival::Together { .. } | Arrival::Woken) | None) => {}

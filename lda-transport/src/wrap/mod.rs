@@ -53,9 +53,9 @@ macro_rules! inner_does {
             self.inner.waker()
         }
     };
-    (@ spare) => {
-        fn spare(&mut self) -> Vec<u8> {
-            self.inner.spare()
+    (@ take_buffer) => {
+        fn take_buffer(&mut self) -> Vec<u8> {
+            self.inner.take_buffer()
         }
     };
     (@ release) => {

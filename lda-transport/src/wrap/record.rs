@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Arrival, Capabilities, Loss, NodeId, ReceiveError, SendError};
+use crate::transport::{Arrival, Capabilities, DisconnectReason, NodeId, ReceiveError, SendError};
 
 const MAGIC: [u8; 8] = *b"lda-log\x01";
 
@@ -155,7 +155,7 @@ impl<R: Read> Log<R> {
             2 => {
                 let (to, len) = (self.peer()?, self.u64()?);
                 let [code] = array(&mut self.from)?;
-                let error = error(code, len, self.capabilities.longest_frame);
+                let error = error(code, len, self.capabilities.max_frame_len);
                 let error = error.ok_or_else(|| self.wrong(format!("error {code}")))?;
                 Happened::NotSent { to, len, error }
             }
@@ -164,12 +164,16 @@ impl<R: Read> Log<R> {
                 let peer = self.peer()?;
                 Happened::Arrived(Arrival::Frame { peer, frame: self.bytes()?.into() })
             }
-            5 => Happened::Arrived(Arrival::Room { peer: self.peer()? }),
+            5 => Happened::Arrived(Arrival::Writable { peer: self.peer()? }),
             6 => {
                 let peer = self.peer()?;
                 let words = self.words()?;
-                let loss = if words.is_empty() { Loss::Closed } else { Loss::Broken(words) };
-                Happened::Arrived(Arrival::Down { peer, loss })
+                let reason = if words.is_empty() {
+                    DisconnectReason::Closed
+                } else {
+                    DisconnectReason::Broken(words)
+                };
+                Happened::Arrived(Arrival::Down { peer, reason })
             }
             7 => Happened::Arrived(Arrival::Woken),
             8 => Happened::Nothing,
@@ -261,7 +265,7 @@ fn code(error: SendError) -> u8 {
 pub(super) fn write_head(to: &mut impl Write, node: NodeId, can: Capabilities) -> io::Result<()> {
     to.write_all(&MAGIC)?;
     to.write_all(&node.0.to_le_bytes())?;
-    to.write_all(&(can.longest_frame as u64).to_le_bytes())?;
+    to.write_all(&(can.max_frame_len as u64).to_le_bytes())?;
     to.write_all(&(can.queue_bytes as u64).to_le_bytes())?;
     let flags = [(can.reconnects, 1), (can.survives_loss, 2), (can.encrypted, 4)];
     to.write_all(&[flags.iter().filter(|flag| flag.0).map(|flag| flag.1).sum()])
@@ -290,9 +294,10 @@ pub(super) fn write(to: &mut impl Write, entry: &Entry) -> io::Result<()> {
         }
         Happened::Arrived(Arrival::Up { peer }) => put(3, Some(*peer), None),
         Happened::Arrived(Arrival::Frame { peer, frame }) => put(4, Some(*peer), Some(frame)),
-        Happened::Arrived(Arrival::Room { peer }) => put(5, Some(*peer), None),
-        Happened::Arrived(Arrival::Down { peer, loss }) => {
-            let words = if let Loss::Broken(words) = loss { words.as_str() } else { "" };
+        Happened::Arrived(Arrival::Writable { peer }) => put(5, Some(*peer), None),
+        Happened::Arrived(Arrival::Down { peer, reason }) => {
+            let words =
+                if let DisconnectReason::Broken(words) = reason { words.as_str() } else { "" };
             put(6, Some(*peer), Some(words.as_bytes()))
         }
         Happened::Arrived(Arrival::Woken) => put(7, None, None),

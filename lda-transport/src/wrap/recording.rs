@@ -76,8 +76,8 @@ fn again(arrival: &Arrival) -> Arrival {
     match arrival {
         Arrival::Up { peer } => Arrival::Up { peer: *peer },
         Arrival::Frame { peer, frame } => Arrival::Frame { peer: *peer, frame: frame.clone() },
-        Arrival::Room { peer } => Arrival::Room { peer: *peer },
-        Arrival::Down { peer, loss } => Arrival::Down { peer: *peer, loss: loss.clone() },
+        Arrival::Writable { peer } => Arrival::Writable { peer: *peer },
+        Arrival::Down { peer, reason } => Arrival::Down { peer: *peer, reason: reason.clone() },
         Arrival::Together { operation, result } => {
             Arrival::Together { operation: *operation, result: result.clone() }
         }
@@ -86,7 +86,7 @@ fn again(arrival: &Arrival) -> Arrival {
 }
 
 impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
-    inner_does!(id, capabilities, waker, spare, release);
+    inner_does!(id, capabilities, waker, take_buffer, release);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         // Shared for as long as it is written.

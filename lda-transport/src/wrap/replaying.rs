@@ -30,7 +30,7 @@ pub struct Replaying<R> {
     time: Time,
     paced: bool,
     closed: bool,
-    bell: Arc<Bell>,
+    bell: Arc<Notifier>,
     differences: Differences,
 }
 
@@ -53,9 +53,9 @@ impl Differences {
 }
 
 #[derive(Debug, Default)]
-struct Bell(AtomicBool);
+struct Notifier(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
         self.0.store(true, SeqCst);
     }

@@ -30,7 +30,7 @@ impl<T: Transport> Spinning<T> {
 }
 
 impl<T: Transport> Transport for Spinning<T> {
-    inner_does!(id, capabilities, waker, spare, release, close);
+    inner_does!(id, capabilities, waker, take_buffer, release, close);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
         self.inner.send(to, frame)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lda_transport::grpc::{ConnectError, Grpc, GrpcOptions, Peer, StartError, Tls, TlsError};
-use lda_transport::{Loss, NodeId, Transport};
+use lda_transport::{DisconnectReason, NodeId, Transport};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::common::*;
@@ -98,7 +98,7 @@ fn nodes_of_one_authority_connect() {
     assert!(first.capabilities().encrypted);
     check_traffic(&mut first, &mut second);
     second.close(PATIENCE);
-    assert_eq!(expect_down(&mut first, 1), Loss::Closed);
+    assert_eq!(expect_down(&mut first, 1), DisconnectReason::Closed);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn new_connections_use_reloaded_certificates() {
     second.reload_certificates().unwrap();
     // The next connection uses the new certificate, which is expired.
     first.close(PATIENCE);
-    assert_eq!(expect_down(&mut second, 0), Loss::Closed);
+    assert_eq!(expect_down(&mut second, 0), DisconnectReason::Closed);
     let mut options = secured(authority.tls("first", &["127.0.0.1"]));
     options.listen = Some(at.to_string());
     let mut first = start(0, options);

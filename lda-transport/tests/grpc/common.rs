@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lda_transport::grpc::{Grpc, GrpcOptions, Peer, Tls};
-use lda_transport::{Arrival, Frame, Loss, NodeId, Transport, Wait};
+use lda_transport::{Arrival, DisconnectReason, Frame, NodeId, Transport, Wait};
 
 /// Time limit of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,9 +53,9 @@ pub fn expect_frame(node: &mut Grpc, peer: u32, bytes: &[u8]) {
 }
 
 /// Expects the end of a peer and returns its reason.
-pub fn expect_down(node: &mut Grpc, peer: u32) -> Loss {
+pub fn expect_down(node: &mut Grpc, peer: u32) -> DisconnectReason {
     match next_arrival(node) {
-        Arrival::Down { peer: lost, loss } if lost == NodeId(peer) => loss,
+        Arrival::Down { peer: lost, reason } if lost == NodeId(peer) => reason,
         other => panic!("expected the end of node {peer}, received {other:?}"),
     }
 }
@@ -63,8 +63,8 @@ pub fn expect_down(node: &mut Grpc, peer: u32) -> Loss {
 /// Expects a broken connection and returns its description.
 pub fn expect_broken(node: &mut Grpc, peer: u32) -> String {
     match expect_down(node, peer) {
-        Loss::Broken(reason) => reason,
-        loss => panic!("{loss:?}"),
+        DisconnectReason::Broken(reason) => reason,
+        reason => panic!("{loss:?}"),
     }
 }
 

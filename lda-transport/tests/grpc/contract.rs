@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lda_transport::conformance::{self, Effort, Outcome, Subject};
 use lda_transport::grpc::{Grpc, GrpcOptions, Peer};
-use lda_transport::{Arrival, Frame, Loss, NodeId, SendError, Transport};
+use lda_transport::{Arrival, DisconnectReason, Frame, NodeId, SendError, Transport};
 
 use crate::certificates::Authority;
 use crate::common::*;
@@ -64,15 +64,15 @@ fn contract() {
 #[ignore = "20 GB: .ci/extended runs it"]
 fn contract_with_twenty_gigabytes() {
     let mut options = options();
-    options.longest_frame = 64 << 20;
-    let effort = Effort { bytes: 20_000_000_000, longest_frame: 64 << 20, ..Effort::default() };
+    options.max_frame_len = 64 << 20;
+    let effort = Effort { bytes: 20_000_000_000, max_frame_len: 64 << 20, ..Effort::default() };
     check_contract_with(options, &effort);
 }
 
 #[test]
 fn contract_with_queues_of_one_frame() {
     let mut options = options();
-    options.longest_frame = 5000;
+    options.max_frame_len = 5000;
     options.queue_frames = 1;
     options.queue_bytes = 1;
     options.inbox_bytes = 1;
@@ -93,7 +93,7 @@ fn either_side_can_restart() {
     let (mut first, mut second) = pair(options(), options());
     let at = address(&first);
     second.close(PATIENCE);
-    assert_eq!(expect_down(&mut first, 1), Loss::Closed);
+    assert_eq!(expect_down(&mut first, 1), DisconnectReason::Closed);
     let refused = first.send(NodeId(1), Frame::new()).unwrap_err().error;
     assert_eq!(refused, SendError::NotUp);
     let mut second = start(1, with_peer(options(), 0, at));
@@ -102,7 +102,7 @@ fn either_side_can_restart() {
     check_traffic(&mut first, &mut second);
 
     drop(first);
-    assert_eq!(expect_down(&mut second, 0), Loss::Closed);
+    assert_eq!(expect_down(&mut second, 0), DisconnectReason::Closed);
     wait_for("a refused connection", || second.connect_error(NodeId(0)));
     let mut options = options();
     options.listen = Some(at.to_string());
@@ -138,18 +138,18 @@ fn down_arrives_behind_a_full_queue() {
         drop(other);
         assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
         let mut taken = 0;
-        let loss = loop {
+        let reason = loop {
             match next_arrival(&mut stalled) {
                 Arrival::Frame { frame: found, .. } => {
                     assert_eq!(found, frame);
                     taken += 1;
                 }
-                Arrival::Down { peer, loss } if peer.0 == from => break loss,
+                Arrival::Down { peer, reason } if peer.0 == from => break reason,
                 other => panic!("{other:?}"),
             }
         };
         assert!(taken < sent, "a drop loses queued frames and duplicates none");
-        assert_eq!(loss, Loss::Closed);
+        assert_eq!(reason, DisconnectReason::Closed);
     }
 }
 
@@ -180,7 +180,7 @@ fn close_sends_queued_frames() {
             let found = next_arrival(&mut other);
             assert!(found == expected, "{found:?} for frame {number}");
         }
-        assert_eq!(expect_down(&mut other, from.0), Loss::Closed);
+        assert_eq!(expect_down(&mut other, from.0), DisconnectReason::Closed);
         sent.join().unwrap();
     }
 }
@@ -195,7 +195,7 @@ fn buffers_of_sent_frames_are_reused() {
     first.send(NodeId(1), bytes.into()).unwrap();
     expect_frame(&mut second, 0, &[8; 1000]);
     expect_frame(&mut second, 0, &[7; 100_000]);
-    let spare = first.spare();
+    let spare = first.take_buffer();
     assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
     assert_eq!(kept[..], [8; 1000], "the buffer of a shared frame is not reused");
 }
@@ -207,7 +207,7 @@ fn nodes_work_inside_another_runtime() {
         let (mut first, mut second) = pair(options(), options());
         check_traffic(&mut first, &mut second);
         first.close(PATIENCE);
-        assert_eq!(expect_down(&mut second, 0), Loss::Closed);
+        assert_eq!(expect_down(&mut second, 0), DisconnectReason::Closed);
     });
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lda_transport::{Loss, NodeId};
+use lda_transport::{DisconnectReason, NodeId};
 
 use crate::common::*;
 
@@ -106,8 +106,12 @@ fn a_cut_connection_is_reestablished() {
                 lda_transport::Arrival::Frame { peer: NodeId(1), frame } => {
                     received.push(u32::from_le_bytes(frame[..].try_into().unwrap()));
                 }
-                lda_transport::Arrival::Down { peer: NodeId(1), loss } => {
-                    assert_eq!(loss, Loss::Closed, "a cut looks like the exit of the program");
+                lda_transport::Arrival::Down { peer: NodeId(1), reason } => {
+                    assert_eq!(
+                        reason,
+                        DisconnectReason::Closed,
+                        "a cut looks like the exit of the program"
+                    );
                     break;
                 }
                 other => panic!("{other:?}"),

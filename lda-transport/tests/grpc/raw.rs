@@ -113,8 +113,8 @@ impl Raw {
 }
 
 pub fn hello(from: u32, to: u32) -> Hello {
-    let longest_frame = GrpcOptions::default().longest_frame as u64;
-    Hello { from: NodeId(from), to: NodeId(to), longest_frame }
+    let max_frame_len = GrpcOptions::default().max_frame_len as u64;
+    Hello { from: NodeId(from), to: NodeId(to), max_frame_len }
 }
 
 /// Encodes data as a message, with the shortest encoding of the length.

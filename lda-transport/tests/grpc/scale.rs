@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lda_transport::grpc::{Grpc, GrpcOptions, Peer};
-use lda_transport::{Arrival, Frame, Loss, NodeId, Transport, Wait};
+use lda_transport::{Arrival, DisconnectReason, Frame, NodeId, Transport, Wait};
 
 use crate::common::*;
 
@@ -69,10 +69,10 @@ fn a_thousand_peers() {
     assert_eq!(up, PEERS);
     let busy = each();
     for _ in 0..PEERS {
-        let Arrival::Down { loss, .. } = next(&mut node) else {
+        let Arrival::Down { reason, .. } = next(&mut node) else {
             panic!("more frames than were sent")
         };
-        assert_eq!(loss, Loss::Closed);
+        assert_eq!(reason, DisconnectReason::Closed);
     }
     let status = peers.wait().unwrap();
     assert!(status.success(), "the peers: {status}");

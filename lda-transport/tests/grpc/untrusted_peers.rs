@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use lda_transport::grpc::wire::{SERVICE, WireError};
 use lda_transport::grpc::{ConnectError, Grpc, StartError};
-use lda_transport::{Arrival, Loss, NodeId, Transport};
+use lda_transport::{Arrival, DisconnectReason, NodeId, Transport};
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
@@ -107,7 +107,7 @@ fn both_sides_report_a_wrong_address() {
 fn both_sides_report_different_frame_limits() {
     let first = start(0, options());
     let mut other = with_peer(options(), 0, address(&first));
-    other.longest_frame = 1000;
+    other.max_frame_len = 1000;
     let second = start(1, other);
     let expected = ConnectError::FrameLimitMismatch { ours: 1000, theirs: 16 << 20 };
     assert_eq!(wait_for("a connection error", || second.connect_error(NodeId(0))), expected);
@@ -127,7 +127,7 @@ fn peers_beyond_the_limit_are_rejected() {
     assert!(Raw::peer(at, 3, 0).is_err());
     assert_eq!(last(&node), ConnectError::TooManyPeers { limit: 2 });
     one.end();
-    assert_eq!(expect_down(&mut node, 1), Loss::Closed);
+    assert_eq!(expect_down(&mut node, 1), DisconnectReason::Closed);
     assert_eq!(one.next().unwrap(), None);
     let _three = wait_for("a free slot", || Raw::peer(at, 3, 0).ok());
     expect_up(&mut node, 3);
@@ -136,7 +136,7 @@ fn peers_beyond_the_limit_are_rejected() {
 #[test]
 fn a_frame_that_is_too_long_ends_only_its_connection() {
     with_others(|node, at| {
-        let longest = node.capabilities().longest_frame;
+        let longest = node.capabilities().max_frame_len;
         for bad in [message(&vec![0; longest + 1]), message(&vec![0; longest + 1000])] {
             let raw = Raw::peer(at, 2, 0).unwrap();
             expect_up(node, 2);
@@ -183,7 +183,7 @@ fn a_second_connection_replaces_the_first() {
         new.send(message(b"new"));
         expect_frame(node, 2, b"new");
         drop((old, new));
-        assert_eq!(expect_down(node, 2), Loss::Closed);
+        assert_eq!(expect_down(node, 2), DisconnectReason::Closed);
     });
 }
 
@@ -225,7 +225,7 @@ fn a_peer_that_reconnects_often_has_one_inbox() {
         }
     }
     last.unwrap().end();
-    assert_eq!(expect_down(&mut node, 1), Loss::Closed);
+    assert_eq!(expect_down(&mut node, 1), DisconnectReason::Closed);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_cancelled_call_is_an_orderly_end() {
         raw.send(message(b"x"));
         expect_frame(node, 2, b"x");
         raw.cancel();
-        assert_eq!(expect_down(node, 2), Loss::Closed);
+        assert_eq!(expect_down(node, 2), DisconnectReason::Closed);
     });
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    Collective, CollectiveError, Draft, Element, Group, OperationId, Outcome,
-};
 use lda_transport::mpi::{self, Options};
 use lda_transport::node::{Asked, Node, Silent};
+use lda_transport::rpc::{
+    Collective, CollectiveError, Element, Group, MessageBuf, OperationId, Outcome,
+};
 use lda_transport::{Arrival, Frame, NodeId, Transport, Wait};
 
 use super::frames::{PATIENCE, node};
@@ -143,7 +143,7 @@ pub fn hook() {
 /// A node whose answers say that it has come so far.
 fn answering() -> (Node, Vec<NodeId>) {
     node(|asked: Asked| {
-        let answer = asked.draft();
+        let answer = asked.message();
         asked.reply(answer);
     })
 }
@@ -194,7 +194,7 @@ pub fn left_behind() {
     // All that every rank has begun ends well, the others end when the first rank closes.
     if node.id() == NodeId(0) {
         for &peer in &all[1..] {
-            let outcome = node.call(peer, Draft::new(), PATIENCE).wait();
+            let outcome = node.call(peer, MessageBuf::new(), PATIENCE).wait();
             assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
         }
     } else {

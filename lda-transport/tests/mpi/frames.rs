@@ -4,9 +4,9 @@ use std::env;
 use std::time::Duration;
 
 use lda_transport::bootstrap;
-use lda_transport::endpoint::{Config, Draft, Identity, Kind, Outcome};
 use lda_transport::mpi::{self, Error, Mpi, Options};
 use lda_transport::node::{Asked, Node, Service};
+use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome, RequestKind};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 
 /// How often all lengths are sent.
@@ -76,7 +76,7 @@ pub fn lengths() {
             continue;
         }
         match node.receive(Wait::For(PATIENCE)).unwrap().expect("a frame or room") {
-            Arrival::Room { .. } => waits = false,
+            Arrival::Writable { .. } => waits = false,
             Arrival::Frame { frame: found, .. } => {
                 assert!(found == frame(came, lengths[came]), "frame {came}");
                 node.release(found);
@@ -160,17 +160,17 @@ pub fn leaving() {
 /// Every rank asks every other, with bodies of several lengths.
 pub fn requests() {
     let (node, all) = node(|asked: Asked| {
-        let mut answer = asked.draft();
+        let mut answer = asked.message();
         answer.extend_from_slice(&[asked.kind() as u8]);
         answer.extend_from_slice(asked.body());
         asked.reply(answer);
     });
     let mut open = Vec::new();
     for len in [0, 1, 5000, 2_000_000] {
-        for kind in [Kind::Pull, Kind::Push, Kind::Call] {
+        for kind in [RequestKind::Pull, RequestKind::Push, RequestKind::Call] {
             for &peer in all.iter().filter(|&&peer| peer != node.id()) {
                 let body = frame(len, len);
-                let pending = node.request(peer, kind, Draft::from(&body[..]), PATIENCE);
+                let pending = node.request(peer, kind, MessageBuf::from(&body[..]), PATIENCE);
                 open.push((kind, body, pending));
             }
         }
@@ -178,11 +178,11 @@ pub fn requests() {
     for (kind, body, pending) in open {
         let Outcome::Done(answer) = pending.wait() else { panic!("{kind:?}") };
         // What pushes give is an acknowledgement and no answer.
-        if kind != Kind::Push {
+        if kind != RequestKind::Push {
             assert!(answer[0] == kind as u8 && answer[1..] == body[..], "{kind:?}");
         }
     }
-    let group = lda_transport::endpoint::Group::new(1, all, node.id()).unwrap();
+    let group = lda_transport::rpc::Group::new(1, all, node.id()).unwrap();
     node.barrier(&group, PATIENCE).unwrap();
     node.close(PATIENCE).unwrap();
 }

@@ -16,7 +16,8 @@ use std::time::Duration;
 use lda_transport::conformance::Subject;
 use lda_transport::mpi::{self, Options};
 use lda_transport::{
-    Arrival, Capabilities, Frame, Loss, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
+    Arrival, Capabilities, DisconnectReason, Frame, NodeId, ReceiveError, SendError, Transport,
+    Unsent, Wait,
 };
 
 /// Where the driver is.
@@ -86,8 +87,10 @@ fn write_arrival(
         Ok(None) => (b'-', 0, &b""[..]),
         Ok(Some(Arrival::Up { peer })) => (b'u', peer.0, &b""[..]),
         Ok(Some(Arrival::Frame { peer, frame })) => (b'f', peer.0, &frame[..]),
-        Ok(Some(Arrival::Room { peer })) => (b'r', peer.0, &b""[..]),
-        Ok(Some(Arrival::Down { peer, loss: Loss::Closed })) => (b'd', peer.0, &b""[..]),
+        Ok(Some(Arrival::Writable { peer })) => (b'r', peer.0, &b""[..]),
+        Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Closed })) => {
+            (b'd', peer.0, &b""[..])
+        }
         Ok(Some(Arrival::Woken)) => (b'w', 0, &b""[..]),
         Err(ReceiveError::Closed) => (b'c', 0, &b""[..]),
         other => panic!("{other:?} has no letter"),
@@ -107,7 +110,7 @@ pub fn serve() {
     stream.set_nodelay(true).unwrap();
     let mut to = BufWriter::new(stream.try_clone().unwrap());
     let capabilities = node.capabilities();
-    for number in [u64::from(node.id().0), capabilities.longest_frame as u64] {
+    for number in [u64::from(node.id().0), capabilities.max_frame_len as u64] {
         put(&mut to, number).unwrap();
     }
     put(&mut to, capabilities.queue_bytes as u64).unwrap();
@@ -190,7 +193,7 @@ impl Transport for Remote {
     }
 
     fn send(&mut self, peer: NodeId, frame: Frame) -> Result<(), Unsent> {
-        let (len, longest) = (frame.len(), self.capabilities.longest_frame);
+        let (len, longest) = (frame.len(), self.capabilities.max_frame_len);
         self.to.order(|to| {
             to.write_all(b"s")?;
             put(to, u64::from(peer.0))?;
@@ -219,8 +222,8 @@ impl Transport for Remote {
             b'-' => return Ok(None),
             b'u' => Arrival::Up { peer },
             b'f' => Arrival::Frame { peer, frame: words.into() },
-            b'r' => Arrival::Room { peer },
-            b'd' => Arrival::Down { peer, loss: Loss::Closed },
+            b'r' => Arrival::Writable { peer },
+            b'd' => Arrival::Down { peer, reason: DisconnectReason::Closed },
             b'w' => Arrival::Woken,
             _ => return Err(ReceiveError::Closed),
         }))

@@ -12,7 +12,7 @@ use lda_dist::locality::{assign, near_tokens};
 use lda_dist::storage::Storage;
 use lda_examples::output::Output;
 use lda_transport::bootstrap::{kubernetes, system};
-use lda_transport::endpoint::Identity;
+use lda_transport::rpc::Identity;
 use lda_transport::{NodeId, Transport};
 
 use crate::commands::cluster::args::{Node, RoleName};

@@ -1,6 +1,6 @@
 //! Rows come to the master, slice by slice, after the last round of a run that keeps a model.
 
-use lda_transport::endpoint::{Kind, RequestId};
+use lda_transport::rpc::{RequestId, RequestKind};
 
 use super::super::control::Control;
 use super::super::gathered::Gathered;
@@ -29,7 +29,7 @@ impl Master {
         let server = self.setup.server(placement.server(slice.into()));
         let (topics, words) = (self.setup.job.topics(), self.setup.job.words());
         let control = Control::Rows { attempt: self.attempt, slice }.encode(topics, words);
-        self.outbox.send(port, server, Kind::Pull, &control, For::Rows);
+        self.outbox.send(port, server, RequestKind::Pull, &control, For::Rows);
         Ok(())
     }
 

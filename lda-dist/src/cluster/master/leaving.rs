@@ -1,6 +1,6 @@
 //! Nodes that have to end go between two epochs, and all of them after the last.
 
-use lda_transport::endpoint::Kind;
+use lda_transport::rpc::RequestKind;
 
 use super::super::control::Control;
 use super::super::{MASTER, Port};
@@ -40,7 +40,7 @@ impl Master {
                 self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
             for node in stopping {
                 self.here.remove(&node);
-                self.outbox.send(port, node, Kind::Push, &finish, For::Leave);
+                self.outbox.send(port, node, RequestKind::Push, &finish, For::Leave);
             }
         }
     }
@@ -48,8 +48,8 @@ impl Master {
     pub(super) fn finish(&mut self, port: &mut dyn Port) {
         self.phase = Phase::Finishing(self.num_others());
         let finish = self.finish_message(self.stopped.is_some());
-        self.tell_servers(&finish, Kind::Push, For::Finish, port);
-        self.tell_workers(&finish, Kind::Push, For::Finish, port);
+        self.tell_servers(&finish, RequestKind::Push, For::Finish, port);
+        self.tell_workers(&finish, RequestKind::Push, For::Finish, port);
     }
 
     pub(super) fn finish_message(&self, stopped: bool) -> Control {

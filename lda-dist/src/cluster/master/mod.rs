@@ -6,7 +6,7 @@ mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lda_transport::endpoint::{Action, Draft, Kind, RequestId, Ticket};
+use lda_transport::rpc::{Action, MessageBuf, ReplyHandle, RequestId, RequestKind};
 use lda_transport::{Frame, NodeId};
 
 use super::control::Control;
@@ -209,7 +209,7 @@ impl Master {
     /// What the endpoint says.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
-            Action::Joined { peer, reborn: true, .. } => {
+            Action::Joined { peer, restarted: true, .. } => {
                 self.here.remove(&peer);
                 // In another life.
                 self.stopping.remove(&peer);
@@ -225,8 +225,8 @@ impl Master {
                 self.outbox.ready(port, peer);
                 Ok(())
             }
-            Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
-            Action::Ended { request, outcome: how } => {
+            Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
+            Action::Completed { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
                 let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
                 match outcome(request, how)? {
@@ -242,12 +242,17 @@ impl Master {
         }
     }
 
-    fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
-        let (job, peer) = (&self.setup.job, ticket.peer);
+    fn asked(
+        &mut self,
+        reply_to: ReplyHandle,
+        body: &Frame,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let (job, peer) = (&self.setup.job, reply_to.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
         match Control::decode(job.topics(), job.words(), body) {
             Some(Control::Words { shard, lengths, word_stats }) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 if shard >= self.setup.options.shards {
                     return Err(nonsense(format!("words of shard {shard}")));
                 }
@@ -262,7 +267,7 @@ impl Master {
                 self.try_to_start(port)
             }
             Some(Control::Here { attempt }) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 if !(1..=self.num_others()).contains(&peer.0) {
                     return Err(nonsense("that it is here, as nobody knows whom".to_owned()));
                 }
@@ -272,12 +277,12 @@ impl Master {
                     let finish = self
                         .finish_message(self.stopped.is_some())
                         .encode(job.topics(), job.words());
-                    self.outbox.send(port, peer, Kind::Push, &finish, For::Told);
+                    self.outbox.send(port, peer, RequestKind::Push, &finish, For::Told);
                 }
                 self.try_to_start(port)
             }
             Some(Control::Again { attempt }) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 if attempt == self.attempt && self.here.contains(&peer) && !self.is_ending() {
                     self.phase = Phase::Gone;
                     self.clear_outbox(port);
@@ -286,7 +291,7 @@ impl Master {
                 self.try_to_start(port)
             }
             Some(Control::Done { round, kept, took }) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 let is_on =
                     matches!(self.phase, Phase::Working | Phase::Ending(_) | Phase::Beginning(_));
                 if !is_on || round.attempt != self.round.attempt {
@@ -312,7 +317,7 @@ impl Master {
                 Ok(())
             }
             Some(Control::Stop) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 if !(1..=self.num_others()).contains(&peer.0) {
                     return Err(nonsense("that it has to end, as nobody knows whom".to_owned()));
                 }
@@ -325,12 +330,12 @@ impl Master {
                 Ok(())
             }
             Some(Control::Failed(why)) => {
-                port.reply(ticket, Draft::new());
+                port.reply(reply_to, MessageBuf::new());
                 Err(Failed::Told { peer, why })
             }
             control => {
                 let failed = nonsense(format!("{control:?}"));
-                reject(port, ticket, Some(&failed));
+                reject(port, reply_to, Some(&failed));
                 Err(failed)
             }
         }
@@ -367,7 +372,7 @@ impl Master {
         self.round = Round::joining(self.kept, self.attempt);
         self.begun = self.round;
         self.phase = Phase::Starting(self.setup.options.servers);
-        self.tell_servers(&self.start_message(), Kind::Call, For::Start, port);
+        self.tell_servers(&self.start_message(), RequestKind::Call, For::Start, port);
         Ok(())
     }
 
@@ -394,7 +399,7 @@ impl Master {
                 *left -= 1;
                 if *left == 0 {
                     self.phase = Phase::Working;
-                    self.tell_workers(&self.start_message(), Kind::Push, For::Told, port);
+                    self.tell_workers(&self.start_message(), RequestKind::Push, For::Told, port);
                 }
             }
             (For::End, Phase::Ending(left)) => {
@@ -416,7 +421,7 @@ impl Master {
                     if let Some((round, gained)) = self.to_begin.pop_front() {
                         self.begun = round;
                         let begin = Control::Begin { round, kept: self.kept, gained };
-                        self.tell_workers(&begin, Kind::Push, For::Told, port);
+                        self.tell_workers(&begin, RequestKind::Push, For::Told, port);
                     }
                     self.go_on(port);
                 }
@@ -461,14 +466,26 @@ impl Master {
         Control::Start { attempt, epoch, lengths: self.lengths, words }
     }
 
-    fn tell_servers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {
+    fn tell_servers(
+        &mut self,
+        control: &Control,
+        kind: RequestKind,
+        what: For,
+        port: &mut dyn Port,
+    ) {
         let frame = self.frame(control);
         for server in 0..self.setup.options.servers {
             self.outbox.tell(port, self.setup.server(server), kind, &frame, what);
         }
     }
 
-    fn tell_workers(&mut self, control: &Control, kind: Kind, what: For, port: &mut dyn Port) {
+    fn tell_workers(
+        &mut self,
+        control: &Control,
+        kind: RequestKind,
+        what: For,
+        port: &mut dyn Port,
+    ) {
         let frame = self.frame(control);
         for worker in 0..self.setup.workers {
             self.outbox.tell(port, self.setup.worker(worker), kind, &frame, what);

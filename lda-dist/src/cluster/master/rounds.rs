@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lda_transport::endpoint::Kind;
+use lda_transport::rpc::RequestKind;
 
 use super::super::control::Control;
 use super::super::gathered::Gathered;
@@ -56,7 +56,7 @@ impl Master {
         if last && is_stopping && self.begun == self.round {
             self.phase = Phase::Keeping(self.setup.workers);
             let keep = Control::Keep { attempt, epoch };
-            self.tell_workers(&keep, Kind::Call, For::Keep, port);
+            self.tell_workers(&keep, RequestKind::Call, For::Keep, port);
             return Ok(());
         }
         self.round = self.round.next(rounds);
@@ -84,7 +84,7 @@ impl Master {
         };
         self.phase = Phase::Beginning(self.setup.options.servers);
         let begin = Control::Begin { round, kept: self.kept, gained };
-        self.tell_servers(&begin, Kind::Push, For::Begin, port);
+        self.tell_servers(&begin, RequestKind::Push, For::Begin, port);
     }
 
     /// Ends the first round that is on, if all workers are done with it.
@@ -101,7 +101,7 @@ impl Master {
         let wanted = self.wanted();
         self.tally.ask(wanted, &self.setup.job);
         let end = Control::End { round, wanted };
-        self.tell_servers(&end, Kind::Call, For::End, port);
+        self.tell_servers(&end, RequestKind::Call, For::End, port);
     }
 
     /// What is to be found of all rows when the round that is on has ended.
@@ -132,7 +132,7 @@ impl Master {
 mod tests {
     use lda_core::Corpus;
     use lda_transport::NodeId;
-    use lda_transport::endpoint::{Action, Busy, Draft, Outcome, RequestId, Ticket};
+    use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
 
     use super::*;
     use crate::cluster::{Assignment, Setup};
@@ -147,15 +147,20 @@ mod tests {
     struct Asked(Vec<RequestId>);
 
     impl Port for Asked {
-        fn ask(&mut self, peer: NodeId, _: Kind, _: Draft) -> Result<RequestId, Busy> {
+        fn ask(
+            &mut self,
+            peer: NodeId,
+            _: RequestKind,
+            _: MessageBuf,
+        ) -> Result<RequestId, Overloaded> {
             let request = RequestId { peer, number: 1 + self.0.len() as u64 };
             self.0.push(request);
             Ok(request)
         }
 
-        fn reply(&mut self, _: Ticket, _: Draft) {}
+        fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
-        fn reject(&mut self, _: Ticket, _: Draft) {}
+        fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
     }
 
     /// Of a run of one server and one worker, which are there.
@@ -189,14 +194,14 @@ mod tests {
     }
 
     fn told(peer: NodeId, control: &Control) -> Action {
-        let ticket = Ticket { peer, incarnation: 1, number: 1 };
-        Action::Asked { ticket, kind: Kind::Push, body: control.encode(3, 2).into() }
+        let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
+        Action::Request { reply_to, kind: RequestKind::Push, body: control.encode(3, 2).into() }
     }
 
     /// What was asked last is done.
     fn end(master: &mut Master, asked: &mut Asked, reply: &[u8]) -> Result<(), Failed> {
         let (request, outcome) = (*asked.0.last().unwrap(), Outcome::Done(reply.to_vec().into()));
-        master.act(Action::Ended { request, outcome }, asked)
+        master.act(Action::Completed { request, outcome }, asked)
     }
 
     /// Else a run would go on from topics that nobody has, and what there is would be taken away.
@@ -234,7 +239,7 @@ mod tests {
             master.round = Round { epoch: 2, number: 0, attempt: 1 };
             master.phase = Phase::Keeping(1);
             let keep = Control::Keep { attempt: 1, epoch: 2 };
-            master.tell_workers(&keep, Kind::Call, For::Keep, &mut asked);
+            master.tell_workers(&keep, RequestKind::Call, For::Keep, &mut asked);
             let ended = end(&mut master, &mut asked, reply);
             assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");
         }

@@ -4,7 +4,7 @@
 //! said: at most [`MOST`] bytes wait or are underway, and one slice of one shard more.
 
 use lda_core::counts::TopicIndex;
-use lda_transport::endpoint::Kind;
+use lda_transport::rpc::RequestKind;
 
 use super::{For, Worker};
 use crate::cluster::Port;
@@ -32,7 +32,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let mut body = Vec::new();
             self.shards[shard].join(&self.setup.job, placement, slice, self.round, &mut body);
             let server = self.setup.server(placement.server(slice.into()));
-            self.outbox.send(port, server, Kind::Push, &body, For::Join(self.round));
+            self.outbox.send(port, server, RequestKind::Push, &body, For::Join(self.round));
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) mod tests {
 
     use lda_core::Corpus;
     use lda_transport::NodeId;
-    use lda_transport::endpoint::{Action, Busy, Draft, Outcome, RequestId, Ticket};
+    use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
 
     use super::*;
     use crate::cluster::control::{Control, DONE};
@@ -63,7 +63,12 @@ pub(super) mod tests {
     }
 
     impl Port for Asked {
-        fn ask(&mut self, peer: NodeId, _: Kind, draft: Draft) -> Result<RequestId, Busy> {
+        fn ask(
+            &mut self,
+            peer: NodeId,
+            _: RequestKind,
+            draft: MessageBuf,
+        ) -> Result<RequestId, Overloaded> {
             self.count += 1;
             let request = RequestId { peer, number: self.count };
             if peer == MASTER {
@@ -76,9 +81,9 @@ pub(super) mod tests {
             Ok(request)
         }
 
-        fn reply(&mut self, _: Ticket, _: Draft) {}
+        fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
-        fn reject(&mut self, _: Ticket, _: Draft) {}
+        fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
     }
 
     /// One worker, four shards and five partitions, and what it is told at the beginning of an attempt.
@@ -114,12 +119,12 @@ pub(super) mod tests {
 
     /// The master says so.
     pub(in super::super) fn told(control: &Control) -> Action {
-        let ticket = Ticket { peer: MASTER, incarnation: 1, number: 1 };
-        Action::Asked { ticket, kind: Kind::Push, body: control.encode(20, 50).into() }
+        let reply_to = ReplyHandle { peer: MASTER, incarnation: 1, number: 1 };
+        Action::Request { reply_to, kind: RequestKind::Push, body: control.encode(20, 50).into() }
     }
 
     fn done(request: RequestId) -> Action {
-        Action::Ended { request, outcome: Outcome::Done(Vec::new().into()) }
+        Action::Completed { request, outcome: Outcome::Done(Vec::new().into()) }
     }
 
     /// A server may never answer what it was asked in an attempt before.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Action, Draft, Outcome, Ticket, Why};
+use lda_transport::rpc::{Action, FailureReason, MessageBuf, Outcome, ReplyHandle};
 
 use super::control::{Control, Took};
 use super::master_link::Link;
@@ -234,14 +234,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 self.outbox.ready(port, peer);
                 Ok(())
             }
-            Action::Asked { ticket, body, .. } => self.asked(ticket, &body, port),
-            Action::Ended { request, outcome } if request.peer == MASTER => {
+            Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
+            Action::Completed { request, outcome } if request.peer == MASTER => {
                 self.link.ended(request, outcome, port)
             }
-            Action::Ended { request, outcome: how } => {
+            Action::Completed { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
                 let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
-                let lost = matches!(how, Outcome::Unknown { why: Why::NewIncarnation, .. });
+                let lost =
+                    matches!(how, Outcome::Unknown { reason: FailureReason::NewIncarnation, .. });
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, reply, port),
                     None if lost => {
@@ -263,27 +264,32 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
-    fn asked(&mut self, ticket: Ticket, body: &Frame, port: &mut dyn Port) -> Result<(), Failed> {
-        let (job, peer) = (&self.setup.job, ticket.peer);
+    fn asked(
+        &mut self,
+        reply_to: ReplyHandle,
+        body: &Frame,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let (job, peer) = (&self.setup.job, reply_to.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         let control = match Control::decode(job.topics(), job.words(), body) {
             Some(control) if peer == MASTER => control,
             _ => {
                 let failed = nonsense("a message for somebody else");
-                reject(port, ticket, Some(&failed));
+                reject(port, reply_to, Some(&failed));
                 return if peer == MASTER { Err(failed) } else { Ok(()) };
             }
         };
         if let Control::Keep { attempt, epoch } = control {
             if attempt != self.attempt || epoch != self.round.epoch {
-                reject(port, ticket, None);
+                reject(port, reply_to, None);
                 return Ok(());
             }
             self.keep_now();
-            port.reply(ticket, Draft::from(&self.kept.to_le_bytes()[..]));
+            port.reply(reply_to, MessageBuf::from(&self.kept.to_le_bytes()[..]));
             return Ok(());
         }
-        port.reply(ticket, Draft::new());
+        port.reply(reply_to, MessageBuf::new());
         match control {
             // One that is over may come behind the word that it is.
             Control::Start { attempt, epoch, lengths, words }

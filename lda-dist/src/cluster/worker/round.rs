@@ -22,7 +22,7 @@
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::endpoint::{Kind, RequestId};
+use lda_transport::rpc::{RequestId, RequestKind};
 
 use super::super::control::{Control, Took};
 use super::super::{Failed, MASTER, Port};
@@ -306,9 +306,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.bytes.count_request(kind, bytes.len() as u64);
         let server = self.setup.server(placement.server(slice.into()));
         let how = match kind {
-            request::Kind::Sizes | request::Kind::Pull => Kind::Pull,
-            request::Kind::Push => Kind::Call,
-            request::Kind::Join | request::Kind::Gained => Kind::Push,
+            request::Kind::Sizes | request::Kind::Pull => RequestKind::Pull,
+            request::Kind::Push => RequestKind::Call,
+            request::Kind::Join | request::Kind::Gained => RequestKind::Push,
         };
         self.outbox.send(port, server, how, &bytes, what);
     }

@@ -37,11 +37,11 @@ pub struct Config {
     /// Requests to a peer that may wait to be sent.
     pub queue: usize,
     /// How often to greet a peer that does not answer.
-    pub greet_every: Duration,
+    pub hello_interval: Duration,
     /// How long to be silent at most.
-    pub beat_every: Duration,
+    pub heartbeat_interval: Duration,
     /// How long a peer may be silent.
-    pub silence: Duration,
+    pub silence_timeout: Duration,
     /// How long to wait for a reply before a request is sent again, longer each time; none where the
     /// transport loses nothing without saying so.
     pub retry: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct Config {
     /// shorter. A multiple of 8.
     pub piece: usize,
     /// Bytes of a member's content in a [`Collective`](super::Collective), at most.
-    pub longest_content: u64,
+    pub max_content_len: u64,
 }
 
 impl Config {
@@ -61,12 +61,12 @@ impl Config {
             window: Window { requests: 256, bytes: 64 << 20 },
             in_flight: 256 << 20,
             queue: 256,
-            greet_every: Duration::from_secs(1),
-            beat_every: Duration::from_secs(1),
-            silence: Duration::from_secs(5),
+            hello_interval: Duration::from_secs(1),
+            heartbeat_interval: Duration::from_secs(1),
+            silence_timeout: Duration::from_secs(5),
             retry: None,
             piece: 256 << 10,
-            longest_content: 1 << 30,
+            max_content_len: 1 << 30,
         }
     }
 
@@ -74,7 +74,7 @@ impl Config {
     pub(super) fn check(&self) {
         let Self { identity, window, in_flight, queue, piece, .. } = self;
         let bounds = [u64::from(window.requests), window.bytes, *in_flight, *queue as u64];
-        let times = [self.greet_every, self.beat_every, self.silence];
+        let times = [self.hello_interval, self.heartbeat_interval, self.silence_timeout];
         let times = times.iter().chain(&self.retry).all(|time| !time.is_zero());
         let bounds = bounds.iter().all(|&bound| bound > 0);
         assert!(identity.incarnation > 0 && bounds && times, "something is 0 in {self:?}");

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use lda_transport::endpoint::{Config, Identity, Kind, Window};
-use lda_transport::sim::{Chaos, Coverage, Network, Numbers, Options, Spell, World};
+use lda_transport::rpc::{Config, Identity, RequestKind, Window};
+use lda_transport::sim::{Chaos, Coverage, FaultWindow, Network, Options, SplitMix64, World};
 use lda_transport::{Frame, NodeId};
 
 use crate::log::Log;
 use crate::peer::Peer;
-use crate::planted::Bug;
+use crate::seeded_bugs::Bug;
 
 pub const MILLISECOND: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub struct History {
 impl Scenario {
     /// Without faults.
     pub fn calm(seed: u64) -> Self {
-        let network = Network { latency: MILLISECOND, longest_frame: 1500, ..Network::default() };
+        let network = Network { latency: MILLISECOND, max_frame_len: 1500, ..Network::default() };
         Self {
             options: Options { seed, network, ..Options::default() },
             nodes: 4,
@@ -82,18 +82,18 @@ impl Scenario {
     /// Three to six nodes; each fault in four of five seeds or so, and strangers in half of
     /// them.
     pub fn of(seed: u64) -> Self {
-        let mut numbers = Numbers::new(!seed);
+        let mut numbers = SplitMix64::new(!seed);
         let mut some = |share: f64| {
             let most = numbers.below(1000) as f64 / 1000.0 * share;
             if numbers.below(5) == 0 { 0.0 } else { most }
         };
         let mut network = Network {
             loss: some(0.15),
-            doubling: some(0.25),
+            duplication: some(0.25),
             reordering: some(0.6),
-            ghosts: some(1.0),
+            late_delivery: some(1.0),
             full: some(0.35),
-            longest_frame: 1500,
+            max_frame_len: 1500,
             ..Network::default()
         };
         let strange = some(1.0) > 0.4;
@@ -102,16 +102,16 @@ impl Scenario {
         network.latency = numbers.up_to(MILLISECOND * farthest);
         network.jitter = numbers.up_to(MILLISECOND * 2);
         network.detour = numbers.up_to(MILLISECOND * 120);
-        network.notice = numbers.up_to(MILLISECOND * 100);
+        network.detection_delay = numbers.up_to(MILLISECOND * 100);
         network.bandwidth = [1_000_000_000, 100_000, 30_000][numbers.below(3) as usize];
         network.queue_bytes = 400 + numbers.below(2000) as usize;
         let mut spell = |every: u32, lasting: u32| {
             let every = MILLISECOND * (20 + numbers.below(u64::from(every)) as u32);
-            let spell = Spell { every, lasting: MILLISECOND * lasting };
+            let spell = FaultWindow { every, lasting: MILLISECOND * lasting };
             (numbers.below(5) > 0, spell)
         };
         let [cuts, silences, crashes] = [spell(200, 600), spell(300, 900), spell(200, 900)];
-        let some = |(is, spell): (bool, Spell)| is.then_some(spell);
+        let some = |(is, spell): (bool, FaultWindow)| is.then_some(spell);
         let (silences, crashes) = (some(silences), some(crashes));
         // Something has to fail, or those that do not fit are refused, and no more is heard of them.
         let cuts = some(cuts).or(crashes.is_none().then_some(cuts.1));
@@ -139,12 +139,12 @@ impl Scenario {
             window: Window { requests: self.window, bytes: 900 },
             in_flight: 1200,
             queue: 8,
-            greet_every: MILLISECOND * 50,
-            beat_every: MILLISECOND * 100,
-            silence: MILLISECOND * 250,
+            hello_interval: MILLISECOND * 50,
+            heartbeat_interval: MILLISECOND * 100,
+            silence_timeout: MILLISECOND * 250,
             retry: lossy.then_some(MILLISECOND * 40),
             piece: 128,
-            longest_content: 4096,
+            max_content_len: 4096,
             ..Config::new(identity)
         }
     }
@@ -153,7 +153,7 @@ impl Scenario {
         let mut world = World::new(&self.options);
         for id in (0..self.nodes).map(NodeId) {
             let (scenario, log) = (self.clone(), log.clone());
-            let mut numbers = Numbers::new(self.options.seed ^ u64::from(id.0) << 40);
+            let mut numbers = SplitMix64::new(self.options.seed ^ u64::from(id.0) << 40);
             world.add(id, move |birth| {
                 let mut incarnation = birth.incarnation;
                 if scenario.bug == Some(Bug::Forgets) {
@@ -176,7 +176,7 @@ impl Scenario {
             });
         }
         let (bug, garbled) = (self.bug, self.garbled);
-        let (mut numbers, log) = (Numbers::new(self.options.seed ^ 3), log.clone());
+        let (mut numbers, log) = (SplitMix64::new(self.options.seed ^ 3), log.clone());
         let mut rewrite = bug.map(Bug::rewriting);
         if garbled > 0.0 || bug.is_some() {
             world.rewrite(move |from, to, frame| {
@@ -227,8 +227,8 @@ impl Scenario {
         // And now all ends well.
         let next = log.borrow().next();
         log.borrow_mut().healed = Some(next);
-        for (a, kind) in
-            (0..self.nodes).zip([Kind::Pull, Kind::Push, Kind::Call].into_iter().cycle())
+        for (a, kind) in (0..self.nodes)
+            .zip([RequestKind::Pull, RequestKind::Push, RequestKind::Call].into_iter().cycle())
         {
             for b in (0..self.nodes).filter(|&b| b != a) {
                 world.with(NodeId(a), |peer, cx| peer.ask(NodeId(b), kind, 100, SECOND * 30, cx));
@@ -268,15 +268,15 @@ impl Scenario {
             bandwidth: 100_000,
             queue_bytes: 2000,
             loss: 0.02,
-            doubling: 0.02,
+            duplication: 0.02,
             reordering: 0.05,
             detour: MILLISECOND * 20,
-            ghosts: 0.5,
+            late_delivery: 0.5,
             full: 0.02,
-            longest_frame: 1500,
-            notice: MILLISECOND * 20,
+            max_frame_len: 1500,
+            detection_delay: MILLISECOND * 20,
         };
-        let spell = |every| Some(Spell { every: SECOND * every, lasting: SECOND * 5 });
+        let spell = |every| Some(FaultWindow { every: SECOND * every, lasting: SECOND * 5 });
         let chaos = Chaos { cuts: spell(2), silences: spell(3), crashes: spell(1) };
         Self {
             options: Options { seed, network, chaos, keep: 0 },
@@ -299,7 +299,7 @@ impl Scenario {
 
     /// Ends refusals: who did not fit does now, and all come up again, when what is late has come.
     fn reconcile(&self, world: &mut World<Peer>, log: &Rc<RefCell<Log>>) {
-        world.change(|network| network.ghosts = 0.0);
+        world.change(|network| network.late_delivery = 0.0);
         world.run_for(SECOND * 2);
         let misfits: Vec<NodeId> = log.borrow().misfits.iter().copied().collect();
         misfits.into_iter().for_each(|id| world.restart(id));

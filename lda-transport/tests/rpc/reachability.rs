@@ -1,6 +1,6 @@
 //! Which messages can meet which fates.
 
-use lda_transport::endpoint::MessageKind;
+use lda_transport::rpc::MessageKind;
 use lda_transport::sim::{Coverage, Fate, State};
 
 /// Why no frame can be there; none where it can.
@@ -19,8 +19,8 @@ fn unreachable(message: MessageKind, fate: Fate, state: State) -> Option<&'stati
 
 pub fn nothing_came_where_nothing_can(coverage: &Coverage) {
     for (message, fate, state, count) in coverage.cells() {
-        if let Some(why) = unreachable(message, fate, state) {
-            assert_eq!(count, 0, "{message:?} {fate:?} {state:?}: {why}");
+        if let Some(reason) = unreachable(message, fate, state) {
+            assert_eq!(count, 0, "{message:?} {fate:?} {state:?}: {reason}");
         }
     }
 }

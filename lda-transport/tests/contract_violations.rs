@@ -96,7 +96,7 @@ impl Transport for Broken {
         self.empty_hoard();
         let arrival = self.inner.receive(wait)?;
         let hidden = match &arrival {
-            Some(Arrival::Room { .. }) => self.fault == Fault::KeepsRoom,
+            Some(Arrival::Writable { .. }) => self.fault == Fault::KeepsRoom,
             Some(Arrival::Woken) => self.fault == Fault::Sleeps,
             Some(Arrival::Down { .. }) => self.fault == Fault::HidesLoss,
             _ => false,
@@ -147,7 +147,7 @@ impl Nodes {
 impl Subject for Nodes {
     fn mesh(&mut self, nodes: u32) -> Vec<Box<dyn Transport>> {
         let mut options = Options::default();
-        (options.longest_frame, options.queue_bytes) = (1 << 20, 1 << 18);
+        (options.max_frame_len, options.queue_bytes) = (1 << 20, 1 << 18);
         self.hub = Some(Hub::new(&options));
         (0..nodes).map(|id| self.join(NodeId(id))).collect()
     }
@@ -161,7 +161,7 @@ impl Subject for Nodes {
 fn every_fault_is_found() {
     // A fault that keeps a check waiting costs so much.
     let patience = Duration::from_secs(2);
-    let effort = Effort { bytes: 8 << 20, longest_frame: 1 << 16, patience, ..Effort::default() };
+    let effort = Effort { bytes: 8 << 20, max_frame_len: 1 << 16, patience, ..Effort::default() };
     for (fault, found_by) in [
         (Fault::None, None),
         (Fault::Swaps, Some("order and integrity")),

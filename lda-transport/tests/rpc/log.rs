@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lda_transport::NodeId;
-use lda_transport::endpoint::{Kind, Outcome, Why};
+use lda_transport::rpc::{FailureReason, Outcome, RequestKind};
 
 /// Numbers of requests stand in their bodies, so that what is done can be told from what was asked.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub struct Log {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    kind: Kind,
+    kind: RequestKind,
     times: u32,
     /// Of the last time: which, and by which incarnation.
     execution: u64,
@@ -99,7 +99,7 @@ impl Log {
         self.entries.len() as u64
     }
 
-    pub fn made(&mut self, kind: Kind) {
+    pub fn made(&mut self, kind: RequestKind) {
         let (times, execution, incarnation, end) = (0, 0, 0, End::None);
         self.entries.push(Entry { kind, times, execution, incarnation, end });
     }
@@ -115,7 +115,7 @@ impl Log {
         let before = *entry;
         entry.times += 1;
         (entry.execution, entry.incarnation) = (execution, incarnation);
-        if before.kind == Kind::Pull {
+        if before.kind == RequestKind::Pull {
             return execution;
         }
         if before.times > 0 {
@@ -130,7 +130,7 @@ impl Log {
     pub fn ended(&mut self, serial: u64, request: &[u8], outcome: &Outcome) {
         let entry = &mut self.entries[serial as usize];
         let before = *entry;
-        let pull = before.kind == Kind::Pull;
+        let pull = before.kind == RequestKind::Pull;
         let (place, end, fault) = match outcome {
             Outcome::Done(body) => {
                 // A pull that is done again may be answered by the time before.
@@ -151,12 +151,12 @@ impl Log {
                     .or((!own && !busy).then_some("has the rejection of another request"));
                 (1, End::NotDone, fault)
             }
-            Outcome::Unknown { why: Why::ReplyTooLong, .. } => {
+            Outcome::Unknown { reason: FailureReason::ReplyTooLong, .. } => {
                 let told = !is_untold(serial) || before.times == 0;
                 (3, End::Unknown, told.then_some("was not done, or has a short reply"))
             }
-            Outcome::Unknown { why, sent } => {
-                let place = if *why == Why::NewIncarnation { 2 } else { 3 };
+            Outcome::Unknown { reason, sent } => {
+                let place = if *reason == FailureReason::NewIncarnation { 2 } else { 3 };
                 let fault =
                     (!pull && !sent && before.times > 0).then_some("was done, and not sent");
                 let well = self.healed.is_some_and(|healed| serial >= healed);
@@ -165,8 +165,10 @@ impl Log {
             }
         };
         entry.end = end;
-        self.untold +=
-            u64::from(matches!(outcome, Outcome::Unknown { why: Why::ReplyTooLong, .. }));
+        self.untold += u64::from(matches!(
+            outcome,
+            Outcome::Unknown { reason: FailureReason::ReplyTooLong, .. }
+        ));
         self.ends[place] += 1;
         if before.end != End::None {
             self.blame(format!("{serial}, {before:?}, ended twice: {outcome:?}"));

@@ -27,7 +27,7 @@
 //! are rejected; of at most so many the replies are kept. Of this node's own requests at most
 //! [`in_flight`](Config::in_flight) bytes are underway to all peers together, and who has waited longest goes
 //! first; more wait, at most [`queue`](Config::queue) for a peer, and after that a request is given back as
-//! [`Busy`] until the peer is [`Ready`](Action::Ready).
+//! [`Overloaded`] until the peer is [`Ready`](Action::Ready).
 //!
 //! # Cost
 //! 40 bytes a request and a reply. A request is kept, until it has ended, by sharing the frame that is sent;
@@ -38,23 +38,23 @@
 mod action;
 mod collective;
 mod config;
-mod draft;
 mod incoming;
+mod message_buf;
 mod outgoing;
 mod peer;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use action::{Action, Busy, Event, Left, Outcome, RequestId, Ticket, Why};
+pub use action::{Action, Event, FailureReason, Outcome, Overloaded, ReplyHandle, RequestId};
 pub use collective::{
     BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
 };
 pub use config::{Config, Identity, Window};
-pub use draft::Draft;
+pub use message_buf::MessageBuf;
 pub(crate) use peer::Session;
 pub(crate) use wire::{HEAD, Head};
-pub use wire::{Kind, MessageKind, Refusal};
+pub use wire::{MessageKind, Refusal, RequestKind};
 
 use crate::frame::Frame;
 use crate::time::Time;
@@ -76,7 +76,7 @@ pub struct Endpoint {
     fresh: VecDeque<Action>,
     collectives: Collectives,
     /// Pieces that are not answered, and whose senders have given up.
-    abandoned: Vec<Ticket>,
+    abandoned: Vec<ReplyHandle>,
     /// Whether requests end at once.
     closed: bool,
     /// Those that may have something to send, in turn.
@@ -125,9 +125,9 @@ impl Endpoint {
         self.spent.clear();
         match event {
             Event::Up { peer } => self.with(peer, now, |peer, cx| peer.up(cx)),
-            Event::Down { peer, loss } => self.with(peer, now, |peer, cx| peer.down(loss, cx)),
+            Event::Down { peer, reason } => self.with(peer, now, |peer, cx| peer.down(reason, cx)),
             Event::Frame { peer, frame } => self.with(peer, now, |peer, cx| peer.frame(&frame, cx)),
-            Event::Room { peer } => self.with(peer, now, |peer, _| peer.room()),
+            Event::Writable { peer } => self.with(peer, now, |peer, _| peer.room()),
             Event::Tick => {
                 while let Some(&(time, peer)) = self.timers.first().filter(|timer| timer.0 <= now) {
                     self.with(peer, now, |peer, cx| peer.tick(cx));
@@ -177,8 +177,8 @@ impl Endpoint {
     }
 
     /// Takes back what the transport did not take, before anything else is handled. What it was full for is
-    /// sent when there is [room](Event::Room); a request that is too long for it has ended, as
-    /// [`Why::TooLong`].
+    /// sent when there is [room](Event::Writable); a request that is too long for it has ended, as
+    /// [`FailureReason::TooLong`].
     pub fn unsent(&mut self, to: NodeId, frame: Frame, error: SendError, now: Time) {
         if self.peers.contains_key(&to) {
             self.with(to, now, |peer, cx| peer.unsent(frame, error, cx));
@@ -189,43 +189,58 @@ impl Endpoint {
     /// Asks a peer for something that changes nothing.
     ///
     /// # Errors
-    /// [`Busy`].
-    pub fn pull(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
-        self.request(peer, Kind::Pull, draft, deadline)
+    /// [`Overloaded`].
+    pub fn pull(
+        &mut self,
+        peer: NodeId,
+        message: MessageBuf,
+        deadline: Time,
+    ) -> Result<RequestId, Overloaded> {
+        self.request(peer, RequestKind::Pull, message, deadline)
     }
 
     /// Has a peer change something, at most once.
     ///
     /// # Errors
-    /// [`Busy`].
-    pub fn push(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
-        self.request(peer, Kind::Push, draft, deadline)
+    /// [`Overloaded`].
+    pub fn push(
+        &mut self,
+        peer: NodeId,
+        message: MessageBuf,
+        deadline: Time,
+    ) -> Result<RequestId, Overloaded> {
+        self.request(peer, RequestKind::Push, message, deadline)
     }
 
     /// Has a peer do something and tell what came of it, at most once.
     ///
     /// # Errors
-    /// [`Busy`].
-    pub fn call(&mut self, peer: NodeId, draft: Draft, deadline: Time) -> Result<RequestId, Busy> {
-        self.request(peer, Kind::Call, draft, deadline)
+    /// [`Overloaded`].
+    pub fn call(
+        &mut self,
+        peer: NodeId,
+        message: MessageBuf,
+        deadline: Time,
+    ) -> Result<RequestId, Overloaded> {
+        self.request(peer, RequestKind::Call, message, deadline)
     }
 
     /// Makes a request, which waits until the peer has joined.
     ///
     /// # Errors
-    /// [`Busy`].
+    /// [`Overloaded`].
     ///
     /// # Panics
-    /// If the kind is [`Kind::Part`], which endpoints make themselves.
+    /// If the kind is [`RequestKind::Part`], which endpoints make themselves.
     pub fn request(
         &mut self,
         peer: NodeId,
-        kind: Kind,
-        draft: Draft,
+        kind: RequestKind,
+        message: MessageBuf,
         deadline: Time,
-    ) -> Result<RequestId, Busy> {
-        assert!(kind != Kind::Part, "pieces of operations are made by `begin`");
-        let made = self.add(peer, kind, draft, deadline, self.config.queue);
+    ) -> Result<RequestId, Overloaded> {
+        assert!(kind != RequestKind::Part, "pieces of operations are made by `begin`");
+        let made = self.add(peer, kind, message, deadline, self.config.queue);
         self.sort(Time::ZERO);
         made
     }
@@ -233,34 +248,34 @@ impl Endpoint {
     fn add(
         &mut self,
         peer: NodeId,
-        kind: Kind,
-        draft: Draft,
+        kind: RequestKind,
+        message: MessageBuf,
         deadline: Time,
         most: usize,
-    ) -> Result<RequestId, Busy> {
+    ) -> Result<RequestId, Overloaded> {
         let closed = self.closed;
         let mut made = None;
         // A deadline that has passed is seen at the next tick.
         self.with(peer, Time::ZERO, |peer, cx| {
-            let added = peer.outgoing.add(kind, draft, deadline, most);
+            let added = peer.outgoing.add(kind, message, deadline, most);
             if let Ok(number) = added {
                 if closed {
-                    peer.give_up(number, Why::Closed, cx);
+                    peer.give_up(number, FailureReason::Closed, cx);
                 } else if peer.is_refused() {
-                    peer.give_up(number, Why::Refused, cx);
+                    peer.give_up(number, FailureReason::Refused, cx);
                 }
             }
             made = Some(added);
         });
         match made.expect("it was tried") {
             Ok(number) => Ok(RequestId { peer, number }),
-            Err(draft) => Err(Busy { peer, draft }),
+            Err(message) => Err(Overloaded { peer, message }),
         }
     }
 
     /// Ends a request of this node, if it has no end yet.
     pub fn cancel(&mut self, request: RequestId, now: Time) {
-        self.end(request, Why::Cancelled, now);
+        self.end(request, FailureReason::Cancelled, now);
         self.sort(now);
     }
 
@@ -270,7 +285,7 @@ impl Endpoint {
         self.collectives.close();
         let peers: Vec<NodeId> = self.peers.keys().copied().collect();
         for id in peers {
-            self.with(id, now, |peer, cx| peer.abandon(Why::Closed, cx));
+            self.with(id, now, |peer, cx| peer.abandon(FailureReason::Closed, cx));
         }
         self.sort(now);
     }
@@ -280,32 +295,38 @@ impl Endpoint {
         self.peers.values().all(Peer::is_idle)
     }
 
-    fn end(&mut self, request: RequestId, why: Why, now: Time) {
+    fn end(&mut self, request: RequestId, reason: FailureReason, now: Time) {
         if self.peers.contains_key(&request.peer) {
-            self.with(request.peer, now, |peer, cx| peer.give_up(request.number, why, cx));
+            self.with(request.peer, now, |peer, cx| peer.give_up(request.number, reason, cx));
         }
     }
 
     /// Answers a request of a peer. One that nobody waits for any more is forgotten; whether it was waited
     /// for.
-    pub fn reply(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
-        let awaited = self.answer(ticket, wire::Status::Done, draft, now);
+    pub fn reply(&mut self, reply_to: ReplyHandle, message: MessageBuf, now: Time) -> bool {
+        let awaited = self.answer(reply_to, wire::Status::Done, message, now);
         self.sort(now);
         awaited
     }
 
     /// Says that a request of a peer was not done.
-    pub fn reject(&mut self, ticket: Ticket, draft: Draft, now: Time) -> bool {
-        let awaited = self.answer(ticket, wire::Status::Rejected, draft, now);
+    pub fn reject(&mut self, reply_to: ReplyHandle, message: MessageBuf, now: Time) -> bool {
+        let awaited = self.answer(reply_to, wire::Status::Rejected, message, now);
         self.sort(now);
         awaited
     }
 
-    fn answer(&mut self, ticket: Ticket, status: wire::Status, draft: Draft, now: Time) -> bool {
+    fn answer(
+        &mut self,
+        reply_to: ReplyHandle,
+        status: wire::Status,
+        message: MessageBuf,
+        now: Time,
+    ) -> bool {
         let mut awaited = false;
-        if self.peers.contains_key(&ticket.peer) {
-            self.with(ticket.peer, now, |peer, cx| {
-                awaited = peer.answer(ticket, status, draft, cx)
+        if self.peers.contains_key(&reply_to.peer) {
+            self.with(reply_to.peer, now, |peer, cx| {
+                awaited = peer.answer(reply_to, status, message, cx)
             });
         }
         awaited
@@ -392,7 +413,7 @@ struct Context<'a> {
     now: Time,
     in_flight: &'a mut u64,
     actions: &'a mut VecDeque<Action>,
-    abandoned: &'a mut Vec<Ticket>,
+    abandoned: &'a mut Vec<ReplyHandle>,
     strays: &'a mut u64,
     /// Whether another has waited longer to make a request.
     waits: bool,

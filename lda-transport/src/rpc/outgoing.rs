@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::draft::Draft;
-use super::wire::{self, Head, Kind, Status};
-use super::{Outcome, Why, Window};
+use super::message_buf::MessageBuf;
+use super::wire::{self, Head, RequestKind, Status};
+use super::{FailureReason, Outcome, Window};
 use crate::frame::Frame;
 use crate::time::Time;
 
@@ -35,7 +35,7 @@ pub(super) struct Outgoing {
 
 #[derive(Debug)]
 struct Request {
-    kind: Kind,
+    kind: RequestKind,
     content: Content,
     deadline: Time,
     /// Whether it was ever sent, so that it may have been done.
@@ -47,7 +47,7 @@ struct Request {
 
 #[derive(Debug)]
 enum Content {
-    Draft(Draft),
+    MessageBuf(MessageBuf),
     /// As it is sent, and was.
     Frame(Frame),
 }
@@ -55,7 +55,7 @@ enum Content {
 impl Content {
     fn len(&self) -> u64 {
         match self {
-            Self::Draft(draft) => draft.len() as u64,
+            Self::MessageBuf(message) => message.len() as u64,
             Self::Frame(frame) => frame.len() as u64,
         }
     }
@@ -87,20 +87,26 @@ impl Outgoing {
     /// Takes a request; gives it back where too many wait.
     pub fn add(
         &mut self,
-        kind: Kind,
-        draft: Draft,
+        kind: RequestKind,
+        message: MessageBuf,
         deadline: Time,
         most: usize,
-    ) -> Result<u64, Draft> {
+    ) -> Result<u64, MessageBuf> {
         if self.waiting.len() >= most {
             self.refused = true;
-            return Err(draft);
+            return Err(message);
         }
         let id = self.next;
         self.next += 1;
         let (sent, underway, again) = (false, false, None);
-        let request =
-            Request { kind, content: Content::Draft(draft), deadline, sent, underway, again };
+        let request = Request {
+            kind,
+            content: Content::MessageBuf(message),
+            deadline,
+            sent,
+            underway,
+            again,
+        };
         self.timers.insert((request.timer(), id));
         self.requests.insert(id, request);
         self.waiting.push_back(id);
@@ -158,7 +164,9 @@ impl Outgoing {
         let head = Head { from, to, id, floor, ..wire::request(request.kind) };
         let frame = match &mut request.content {
             Content::Frame(frame) => frame.clone(),
-            Content::Draft(draft) => std::mem::take(draft).into_frame(&head, &mut self.spent),
+            Content::MessageBuf(message) => {
+                std::mem::take(message).into_frame(&head, &mut self.spent)
+            }
         };
         request.content = Content::Frame(frame.clone());
         (request.sent, request.underway) = (true, true);
@@ -188,14 +196,21 @@ impl Outgoing {
         Some(match status {
             Status::Done => Outcome::Done(body),
             Status::Rejected => Outcome::Rejected(body),
-            Status::Untold => Outcome::Unknown { why: Why::ReplyTooLong, sent: true },
+            Status::Oversized => {
+                Outcome::Unknown { reason: FailureReason::ReplyTooLong, sent: true }
+            }
         })
     }
 
     /// Ends a request from this side.
-    pub fn give_up(&mut self, id: u64, why: Why, in_flight: &mut u64) -> Option<Outcome> {
+    pub fn give_up(
+        &mut self,
+        id: u64,
+        reason: FailureReason,
+        in_flight: &mut u64,
+    ) -> Option<Outcome> {
         let sent = self.end(id, in_flight)?;
-        Some(Outcome::Unknown { why, sent })
+        Some(Outcome::Unknown { reason, sent })
     }
 
     /// Takes a request out; whether it was ever sent.
@@ -209,7 +224,7 @@ impl Outgoing {
         }
         self.spent.push(match request.content {
             Content::Frame(frame) => frame,
-            Content::Draft(draft) => draft.into_room(),
+            Content::MessageBuf(message) => message.into_room(),
         });
         Some(request.sent)
     }
@@ -226,7 +241,8 @@ impl Outgoing {
             let request = &self.requests[&id];
             if request.deadline <= now {
                 ended.extend(
-                    self.give_up(id, Why::Deadline, in_flight).map(|outcome| (id, outcome)),
+                    self.give_up(id, FailureReason::Deadline, in_flight)
+                        .map(|outcome| (id, outcome)),
                 );
             } else {
                 self.timers.remove(&(time, id));
@@ -272,8 +288,8 @@ impl Outgoing {
         let mut lost = Vec::new();
         for (&id, request) in sent {
             match (&request.content, request.kind) {
-                (Content::Frame(frame), Kind::Pull) => {
-                    request.content = Content::Draft(Draft::copy_of(frame));
+                (Content::Frame(frame), RequestKind::Pull) => {
+                    request.content = Content::MessageBuf(MessageBuf::copy_of(frame));
                     request.sent = false;
                 }
                 _ => lost.push(id),
@@ -281,15 +297,21 @@ impl Outgoing {
         }
         for id in lost {
             ended.extend(
-                self.give_up(id, Why::NewIncarnation, in_flight).map(|outcome| (id, outcome)),
+                self.give_up(id, FailureReason::NewIncarnation, in_flight)
+                    .map(|outcome| (id, outcome)),
             );
         }
     }
 
     /// Ends everything.
-    pub fn abandon(&mut self, why: Why, in_flight: &mut u64, ended: &mut Vec<(u64, Outcome)>) {
+    pub fn abandon(
+        &mut self,
+        reason: FailureReason,
+        in_flight: &mut u64,
+        ended: &mut Vec<(u64, Outcome)>,
+    ) {
         while let Some((&id, _)) = self.requests.first_key_value() {
-            ended.extend(self.give_up(id, why, in_flight).map(|outcome| (id, outcome)));
+            ended.extend(self.give_up(id, reason, in_flight).map(|outcome| (id, outcome)));
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::network::Passage;
+use super::network::FrameInFlight;
 use crate::time::Time;
 use crate::transport::NodeId;
 
 /// What happens at a time.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum SimEvent {
     /// A frame arrives, or would have.
-    Arrival(Passage),
+    Arrival(FrameInFlight),
     /// A sender that was told that there is no room hears that there is.
-    Room { from: NodeId, to: NodeId, epoch: u64 },
+    Writable { from: NodeId, to: NodeId, epoch: u64 },
     /// A node hears that it has lost another.
     Notice { at: NodeId, of: NodeId, epoch: u64 },
     /// A cut ends, unless there was another since.
@@ -27,12 +27,12 @@ pub(super) enum Happening {
     /// A program's.
     Timer { id: NodeId, life: u64, timer: u64 },
     /// Something fails.
-    Trouble { trouble: Trouble, serial: u64 },
+    Fault { fault: Fault, serial: u64 },
 }
 
 /// What fails by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum Fault {
     Cut,
     Silence,
     Crash,
@@ -40,7 +40,7 @@ pub(super) enum Trouble {
 
 /// A queue by time; of what has one time, what was added first.
 #[derive(Debug, Default)]
-pub(super) struct Happenings {
+pub(super) struct EventQueue {
     heap: BinaryHeap<Entry>,
     added: u64,
 }
@@ -49,14 +49,14 @@ pub(super) struct Happenings {
 struct Entry {
     time: Time,
     number: u64,
-    happening: Happening,
+    event: SimEvent,
 }
 
-impl Happenings {
-    pub fn add(&mut self, time: Time, happening: Happening) {
+impl EventQueue {
+    pub fn add(&mut self, time: Time, event: SimEvent) {
         // What never comes need not be waited for.
         if time < Time::NEVER {
-            self.heap.push(Entry { time, number: self.added, happening });
+            self.heap.push(Entry { time, number: self.added, event });
             self.added += 1;
         }
     }
@@ -65,8 +65,8 @@ impl Happenings {
         self.heap.peek().map_or(Time::NEVER, |entry| entry.time)
     }
 
-    pub fn pop(&mut self) -> Option<(Time, Happening)> {
-        self.heap.pop().map(|entry| (entry.time, entry.happening))
+    pub fn pop(&mut self) -> Option<(Time, SimEvent)> {
+        self.heap.pop().map(|entry| (entry.time, entry.event))
     }
 }
 

@@ -3,9 +3,9 @@
 
 mod log;
 mod peer;
-mod planted;
-mod reach;
+mod reachability;
 mod scenario;
+mod seeded_bugs;
 mod together;
 
 use std::ops::Range;
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lda_transport::sim::{Chaos, Coverage, Spell};
-use planted::Bug;
+use lda_transport::sim::{Chaos, Coverage, FaultWindow};
 use scenario::{History, MILLISECOND, SECOND, Scenario};
+use seeded_bugs::Bug;
 
 /// A history in which all was as promised; else what was not, and what came before it.
 fn history(scenario: &Scenario) -> History {
@@ -102,9 +102,9 @@ fn all_is_done_where_nothing_fails() {
     let mut scenario = Scenario { asking: SECOND * 6, gap: MILLISECOND * 16, ..Scenario::calm(1) };
     scenario.options.network.full = 0.02;
     let history = history(&scenario);
-    let [done, rejected, reborn, unknown] = history.ends;
+    let [done, rejected, restarted, unknown] = history.ends;
     assert!(done > 1000 && rejected > 50, "{done} {rejected}");
-    assert_eq!((reborn, unknown), (0, history.untold));
+    assert_eq!((restarted, unknown), (0, history.untold));
     assert!(history.gathered > 300, "{}", history.gathered);
     assert_eq!(history.strays, 0);
     assert_eq!(history.most_doing, 4, "the window is kept, and used");
@@ -114,13 +114,13 @@ fn all_is_done_where_nothing_fails() {
 fn cuts_alone_cost_nothing_but_time() {
     for seed in 0..20 {
         let mut scenario = Scenario { patience: 100, ..Scenario::calm(seed) };
-        scenario.options.network.notice = MILLISECOND * 20;
-        let spell = Spell { every: MILLISECOND * 30, lasting: MILLISECOND * 600 };
+        scenario.options.network.detection_delay = MILLISECOND * 20;
+        let spell = FaultWindow { every: MILLISECOND * 30, lasting: MILLISECOND * 600 };
         scenario.options.chaos = Chaos { cuts: Some(spell), ..Chaos::default() };
         let History { ends, untold, gathered, .. } = history(&scenario);
-        let [done, rejected, reborn, unknown] = ends;
+        let [done, rejected, restarted, unknown] = ends;
         assert!(done > 30 && rejected > 3 && gathered > 12, "{done} {rejected} {gathered}");
-        assert_eq!((reborn, unknown), (0, untold), "seed {seed}");
+        assert_eq!((restarted, unknown), (0, untold), "seed {seed}");
     }
 }
 
@@ -133,7 +133,7 @@ fn what_there_is_no_room_for_is_not_done_later() {
         let mut scenario = Scenario { window: 1, answers, gap: MILLISECOND * 40, ..calm };
         let network = &mut scenario.options.network;
         (network.latency, network.detour) = (MILLISECOND * 20, MILLISECOND * 100);
-        (network.loss, network.doubling) = (0.1, 0.3);
+        (network.loss, network.duplication) = (0.1, 0.3);
         busy += history(&scenario).busy;
     }
     assert!(busy > 100, "{busy}");
@@ -145,7 +145,7 @@ fn every_push_ends_as_promised_under_every_fault() {
     // Each kind of end has come.
     assert!(sum.ends.iter().all(|&sum| sum > 100), "{:?}", sum.ends);
     assert!(sum.busy > 100 && sum.gathered > 3000, "{} {}", sum.busy, sum.gathered);
-    reach::nothing_came_where_nothing_can(&sum.coverage);
+    reachability::nothing_came_where_nothing_can(&sum.coverage);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn ten_thousand_histories_reach_everything() {
          unknown: {:?}; done together: {}; at most {:?} until all had ended",
         sum.steps, sum.ends, sum.gathered, sum.slowest
     );
-    reach::nothing_came_where_nothing_can(&sum.coverage);
-    reach::everything_else_came(&sum.coverage, 10);
+    reachability::nothing_came_where_nothing_can(&sum.coverage);
+    reachability::everything_else_came(&sum.coverage, 10);
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn soak(asking: Duration) -> History {
     let history = history(&Scenario::soak(1, asking));
     let least = asking.as_secs();
     assert!(history.faults > 100 * least, "{}", history.faults);
-    let [done, rejected, reborn, unknown] = history.ends;
+    let [done, rejected, restarted, unknown] = history.ends;
     assert!(done > 20 * least && rejected > least, "{done} {rejected}");
-    assert!(reborn > least / 10 && unknown > least, "{reborn} {unknown}");
+    assert!(restarted > least / 10 && unknown > least, "{restarted} {unknown}");
     history
 }

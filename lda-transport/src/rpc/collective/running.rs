@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::operation::{Operation, Out};
 use super::part::{self, Part, Shape};
 use super::{BeginError, Collective, CollectiveError, Group, OperationId};
-use crate::endpoint::draft::Draft;
-use crate::endpoint::{Outcome, RequestId, Ticket, Why, Window};
 use crate::frame::Frame;
+use crate::rpc::message_buf::MessageBuf;
+use crate::rpc::{FailureReason, Outcome, ReplyHandle, RequestId, Window};
 use crate::time::Time;
 use crate::transport::NodeId;
 
@@ -19,21 +19,21 @@ const LONGEST_WORDS: usize = 500;
 
 /// What the endpoint is to do.
 #[derive(Debug)]
-pub(in crate::endpoint) enum Deed {
+pub(in crate::rpc) enum Deed {
     Request {
         operation: OperationId,
         to: NodeId,
-        draft: Draft,
+        message: MessageBuf,
         deadline: Time,
     },
     Answer {
-        ticket: Ticket,
+        reply_to: ReplyHandle,
         refusal: Option<String>,
     },
     /// To tell a member that a group is broken.
     Notify {
         to: NodeId,
-        draft: Draft,
+        message: MessageBuf,
     },
     Cancel(RequestId),
     Report {
@@ -43,8 +43,8 @@ pub(in crate::endpoint) enum Deed {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::endpoint) struct Collectives {
-    groups: BTreeMap<u64, Numbers>,
+pub(in crate::rpc) struct Collectives {
+    groups: BTreeMap<u64, SplitMix64>,
     running: BTreeMap<OperationId, Running>,
     timers: BTreeSet<(Time, OperationId)>,
     /// Of which operation a request is, if of one; it may have ended meanwhile.
@@ -58,7 +58,7 @@ pub(in crate::endpoint) struct Collectives {
 
 /// Operations of a group.
 #[derive(Debug, Default)]
-struct Numbers {
+struct SplitMix64 {
     next: u64,
     /// Why the first that has failed has.
     failure: Option<String>,
@@ -67,7 +67,7 @@ struct Numbers {
 #[derive(Debug)]
 struct Piece {
     /// None once answered.
-    ticket: Option<Ticket>,
+    reply_to: Option<ReplyHandle>,
     peer: NodeId,
     incarnation: u64,
     shape: Shape,
@@ -143,8 +143,8 @@ impl Collectives {
     ) -> Result<OperationId, BeginError> {
         let shape = shape_of(group, &collective, piece, longest)?;
         let numbers = self.groups.entry(group.id).or_default();
-        if let Some(why) = &numbers.failure {
-            return Err(BeginError::Broken { group: group.id, why: why.clone() });
+        if let Some(reason) = &numbers.failure {
+            return Err(BeginError::Broken { group: group.id, reason: reason.clone() });
         }
         let id = OperationId { group: group.id, number: numbers.next };
         numbers.next += 1;
@@ -167,28 +167,32 @@ impl Collectives {
     }
 
     /// Takes a piece that a peer has sent.
-    pub fn piece(&mut self, ticket: Ticket, body: &Frame, window: Window) {
+    pub fn piece(&mut self, reply_to: ReplyHandle, body: &Frame, window: Window) {
         if let Some((id, words)) = part::read_notice(body) {
-            self.answer(ticket, None);
-            let peer = ticket.peer;
+            self.answer(reply_to, None);
+            let peer = reply_to.peer;
             return self.break_group(id, CollectiveError::Rejected { peer, words });
         }
         let Some((id, shape, part)) = part::decode(body) else {
-            return self.answer(ticket, Some("bytes that are no piece of an operation".to_owned()));
+            return self
+                .answer(reply_to, Some("bytes that are no piece of an operation".to_owned()));
         };
-        let Ticket { peer, incarnation, .. } = ticket;
-        let mut piece = Piece { ticket: Some(ticket), peer, incarnation, shape, part };
+        let ReplyHandle { peer, incarnation, .. } = reply_to;
+        let mut piece = Piece { reply_to: Some(reply_to), peer, incarnation, shape, part };
         if self.running.contains_key(&id) {
             self.take(id, piece);
             return self.go_on(id);
         }
         match self.groups.get(&id.group) {
-            Some(Numbers { failure: Some(why), .. }) => {
-                self.answer(ticket, Some(format!("group {} is broken: {why}", id.group)));
+            Some(SplitMix64 { failure: Some(reason), .. }) => {
+                self.answer(reply_to, Some(format!("group {} is broken: {reason}", id.group)));
             }
-            Some(Numbers { next, .. }) if id.number < *next => {
+            Some(SplitMix64 { next, .. }) if id.number < *next => {
                 let OperationId { group, number } = id;
-                self.answer(ticket, Some(format!("operation {number} of group {group} has ended")));
+                self.answer(
+                    reply_to,
+                    Some(format!("operation {number} of group {group} has ended")),
+                );
             }
             _ => {
                 // An answer, as far as there is room: what waits for one keeps other requests of the peer waiting.
@@ -196,8 +200,8 @@ impl Collectives {
                 let bytes = held.bytes + piece.part.payload.len() as u64;
                 if held.pieces < window.requests && bytes <= window.bytes {
                     *held = Held { pieces: held.pieces + 1, bytes };
-                    piece.ticket = None;
-                    self.answer(ticket, None);
+                    piece.reply_to = None;
+                    self.answer(reply_to, None);
                 }
                 self.early.entry(id).or_default().push(piece);
             }
@@ -206,7 +210,7 @@ impl Collectives {
 
     /// A piece that came early is so no more.
     fn release(&mut self, piece: &Piece) {
-        if piece.ticket.is_none()
+        if piece.reply_to.is_none()
             && let Some(held) = self.held.get_mut(&piece.peer)
         {
             held.pieces -= 1;
@@ -216,10 +220,12 @@ impl Collectives {
 
     /// Takes a piece of an operation, which may have failed by the one before.
     fn take(&mut self, id: OperationId, piece: Piece) {
-        let Piece { ticket, peer, incarnation, shape, part } = piece;
+        let Piece { reply_to, peer, incarnation, shape, part } = piece;
         let Some(running) = self.running.get_mut(&id) else {
             let words = format!("operation {} has failed", id.number);
-            return ticket.into_iter().for_each(|ticket| self.answer(ticket, Some(words.clone())));
+            return reply_to
+                .into_iter()
+                .for_each(|reply_to| self.answer(reply_to, Some(words.clone())));
         };
         let mut out = Vec::new();
         let rank = running.rank_of(peer).ok_or("it is not in the group".to_owned());
@@ -242,17 +248,19 @@ impl Collectives {
         match taken {
             Ok(()) => {
                 running.queue(out);
-                ticket.into_iter().for_each(|ticket| self.answer(ticket, None));
+                reply_to.into_iter().for_each(|reply_to| self.answer(reply_to, None));
             }
             Err(words) => {
-                ticket.into_iter().for_each(|ticket| self.answer(ticket, Some(words.clone())));
+                reply_to
+                    .into_iter()
+                    .for_each(|reply_to| self.answer(reply_to, Some(words.clone())));
                 self.fail(id, CollectiveError::Mismatch { peer, words });
             }
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, refusal: Option<String>) {
-        self.deeds.push_back(Deed::Answer { ticket, refusal });
+    fn answer(&mut self, reply_to: ReplyHandle, refusal: Option<String>) {
+        self.deeds.push_back(Deed::Answer { reply_to, refusal });
     }
 
     /// Notes which request a piece has become; a notice is of no operation.
@@ -274,13 +282,15 @@ impl Collectives {
                 let words = String::from_utf8_lossy(&words).into_owned();
                 self.fail(id, CollectiveError::Rejected { peer, words });
             }
-            Outcome::Unknown { why: Why::Deadline, .. } => {
+            Outcome::Unknown { reason: FailureReason::Deadline, .. } => {
                 // Its own, which are the same: what else is missing is told too.
                 running.peers[rank].underway += 1;
                 let missing = running.missing();
                 self.fail(id, CollectiveError::Deadline { missing });
             }
-            Outcome::Unknown { why, .. } => self.fail(id, CollectiveError::Lost { peer, why }),
+            Outcome::Unknown { reason, .. } => {
+                self.fail(id, CollectiveError::Lost { peer, reason })
+            }
         }
         None
     }
@@ -294,8 +304,8 @@ impl Collectives {
                 && let Some(part) = peer.out.pop_front()
             {
                 peer.underway += 1;
-                let draft = part::encode(id, &shape, &part);
-                self.deeds.push_back(Deed::Request { operation: id, to, draft, deadline });
+                let message = part::encode(id, &shape, &part);
+                self.deeds.push_back(Deed::Request { operation: id, to, message, deadline });
             }
         }
         if running.operation.is_complete() && running.has_sent() {
@@ -323,8 +333,8 @@ impl Collectives {
         let own = running.own;
         for (rank, &to) in members.iter().enumerate() {
             if rank != own && Some(to) != told_by {
-                let draft = part::notice(id, &words);
-                self.deeds.push_back(Deed::Notify { to, draft });
+                let message = part::notice(id, &words);
+                self.deeds.push_back(Deed::Notify { to, message });
             }
         }
         self.break_group(id, error);
@@ -332,9 +342,9 @@ impl Collectives {
 
     /// Ends what runs of a group, and refuses what comes of it from now on.
     fn break_group(&mut self, id: OperationId, error: CollectiveError) {
-        let why = error.to_string();
+        let reason = error.to_string();
         let numbers = self.groups.entry(id.group).or_default();
-        let why = numbers.failure.get_or_insert(why).clone();
+        let reason = numbers.failure.get_or_insert(reason).clone();
         let all = OperationId { number: 0, ..id }..=OperationId { number: u64::MAX, ..id };
         let running: Vec<OperationId> =
             self.running.range(all.clone()).map(|(id, _)| *id).collect();
@@ -348,8 +358,8 @@ impl Collectives {
         for id in early {
             for piece in self.early.remove(&id).unwrap_or_default() {
                 self.release(&piece);
-                if let Some(ticket) = piece.ticket {
-                    self.answer(ticket, Some(format!("group {} is broken: {why}", id.group)));
+                if let Some(reply_to) = piece.reply_to {
+                    self.answer(reply_to, Some(format!("group {} is broken: {reason}", id.group)));
                 }
             }
         }
@@ -364,16 +374,16 @@ impl Collectives {
     }
 
     /// Forgets a piece whose sender does not wait for it any more.
-    pub fn forget(&mut self, ticket: Ticket) {
+    pub fn forget(&mut self, reply_to: ReplyHandle) {
         let mut found = false;
         self.early.retain(|_, pieces| {
             let before = pieces.len();
-            pieces.retain(|piece| piece.ticket != Some(ticket));
+            pieces.retain(|piece| piece.reply_to != Some(reply_to));
             found |= pieces.len() < before;
             !pieces.is_empty()
         });
         if found {
-            self.answer(ticket, None);
+            self.answer(reply_to, None);
         }
     }
 
@@ -395,16 +405,16 @@ impl Collectives {
             }
         }
         for id in lost {
-            self.fail(id, CollectiveError::Lost { peer, why: Why::NewIncarnation });
+            self.fail(id, CollectiveError::Lost { peer, reason: FailureReason::NewIncarnation });
         }
     }
 
     /// Ends those that have this member.
-    pub fn lose(&mut self, peer: NodeId, why: Why) {
+    pub fn lose(&mut self, peer: NodeId, reason: FailureReason) {
         let has = |running: &Running| running.rank_of(peer).is_some();
         let lost: Vec<OperationId> =
             self.running.iter().filter(|(_, running)| has(running)).map(|(id, _)| *id).collect();
-        lost.into_iter().for_each(|id| self.fail(id, CollectiveError::Lost { peer, why }));
+        lost.into_iter().for_each(|id| self.fail(id, CollectiveError::Lost { peer, reason }));
     }
 
     /// Ends all.

@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    BeginError, Collective, CollectiveError, Element, Group, OperationId,
-};
-use lda_transport::sim::{Context, Numbers};
+use lda_transport::rpc::{BeginError, Collective, CollectiveError, Element, Group, OperationId};
+use lda_transport::sim::{Context, SplitMix64};
 use lda_transport::{Frame, NodeId};
 
 /// Where a program is among the operations.
@@ -19,8 +17,8 @@ pub struct Together {
 }
 
 /// Numbers that only the operation has, and of the member `rank`.
-fn numbers(id: OperationId, rank: u32) -> Numbers {
-    let mut numbers = Numbers::new(id.group << 32 | id.number << 8 | u64::from(rank));
+fn numbers(id: OperationId, rank: u32) -> SplitMix64 {
+    let mut numbers = SplitMix64::new(id.group << 32 | id.number << 8 | u64::from(rank));
     numbers.draw();
     numbers
 }

@@ -22,8 +22,8 @@
 use std::fmt;
 
 use super::OperationId;
-use crate::endpoint::draft::Draft;
 use crate::frame::Frame;
+use crate::rpc::message_buf::MessageBuf;
 use crate::transport::NodeId;
 
 /// Bytes before a piece.
@@ -76,7 +76,7 @@ pub(super) fn fingerprint(members: &[NodeId]) -> u64 {
     })
 }
 
-pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> Draft {
+pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> MessageBuf {
     let mut tag = [0; TAG];
     let mut put =
         |place: usize, bytes: &[u8]| tag[place..place + bytes.len()].copy_from_slice(bytes);
@@ -89,18 +89,18 @@ pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> Draft {
     put(36, &part.index.to_le_bytes());
     put(40, &shape.piece.to_le_bytes());
     put(48, &shape.members.to_le_bytes());
-    let mut draft = Draft::new();
-    draft.reserve(TAG + part.payload.len());
-    draft.extend_from_slice(&tag);
-    draft.extend_from_slice(&part.payload);
-    draft
+    let mut message = MessageBuf::new();
+    message.reserve(TAG + part.payload.len());
+    message.extend_from_slice(&tag);
+    message.extend_from_slice(&part.payload);
+    message
 }
 
 /// Kind of a notice.
 const NOTICE: u8 = 5;
 
 /// Says that the group of an operation is broken: a tag of nothing else, and words.
-pub(super) fn notice(id: OperationId, words: &str) -> Draft {
+pub(super) fn notice(id: OperationId, words: &str) -> MessageBuf {
     let shape = Shape { kind: NOTICE, element: 0, root: 0, vector: 0, piece: 0, members: 0 };
     let payload = Frame::from(words.as_bytes().to_vec());
     encode(id, &shape, &Part { origin: 0, index: 0, straight: false, length: 0, payload })

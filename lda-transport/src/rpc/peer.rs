@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::draft::Draft;
 use super::incoming::{Incoming, Taken};
+use super::message_buf::MessageBuf;
 use super::outgoing::{Budget, Next, Outgoing};
-use super::wire::{self, Head, Hello, Kind, Message, Refusal, Status};
-use super::{Action, Config, Context, Identity, Left, Outcome, RequestId, Ticket, Why, Window};
+use super::wire::{self, Head, Hello, Message, Refusal, RequestKind, Status};
+use super::{
+    Action, Config, Context, FailureReason, Identity, Outcome, ReplyHandle, RequestId, Window,
+};
 use crate::frame::Frame;
 use crate::time::Time;
-use crate::transport::{Loss, NodeId, SendError};
+use crate::transport::{DisconnectReason, NodeId, SendError};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -23,7 +25,7 @@ pub(super) struct Peer {
     /// As it last said of itself.
     remote: Option<Remote>,
     /// Whether it has started anew since it had joined.
-    reborn: bool,
+    restarted: bool,
     pub outgoing: Outgoing,
     incoming: Incoming,
     /// What the transport gave back.
@@ -70,7 +72,7 @@ impl Peer {
             blocked: false,
             session: Session::Away,
             remote: None,
-            reborn: false,
+            restarted: false,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             returned: VecDeque::new(),
@@ -120,8 +122,8 @@ impl Peer {
         }
     }
 
-    pub fn down(&mut self, loss: Loss, cx: &mut Context<'_>) {
-        self.leave(Left::Lost(loss), cx);
+    pub fn down(&mut self, reason: DisconnectReason, cx: &mut Context<'_>) {
+        self.leave(reason, cx);
         self.up = false;
         self.session = Session::Away;
         self.blocked = false;
@@ -132,9 +134,9 @@ impl Peer {
 
     /// Forgets greetings and beats; requests are kept, to be sent again. So are replies, as long as the
     /// transport has the peer up: it may not know that it was thought away, and so not ask again.
-    fn leave(&mut self, why: Left, cx: &mut Context<'_>) {
+    fn leave(&mut self, reason: DisconnectReason, cx: &mut Context<'_>) {
         if self.is_joined() {
-            cx.actions.push_back(Action::Left { peer: self.id, why });
+            cx.actions.push_back(Action::Left { peer: self.id, reason });
         }
         self.control.clear();
         self.outgoing.interrupt(cx.in_flight);
@@ -160,10 +162,12 @@ impl Peer {
     fn too_long(&mut self, frame: &Frame, cx: &mut Context<'_>) {
         match wire::decode(frame) {
             Ok(Message::Request { id, .. }) => {
-                if let Some(outcome) = self.outgoing.give_up(id, Why::TooLong, cx.in_flight) {
+                if let Some(outcome) =
+                    self.outgoing.give_up(id, FailureReason::TooLong, cx.in_flight)
+                {
                     // The transport did not take it.
                     let unsent = |outcome| match outcome {
-                        Outcome::Unknown { why, .. } => Outcome::Unknown { why, sent: false },
+                        Outcome::Unknown { reason, .. } => Outcome::Unknown { reason, sent: false },
                         other => other,
                     };
                     self.ended(id, unsent(outcome), cx);
@@ -174,10 +178,10 @@ impl Peer {
                     Status::Rejected => {
                         (Status::Rejected, &b"for a reason longer than the transport takes"[..])
                     }
-                    Status::Done | Status::Untold => (Status::Untold, &[][..]),
+                    Status::Done | Status::Oversized => (Status::Oversized, &[][..]),
                 };
                 let head = Head { from, to, id, ..wire::reply(status) };
-                let reply = Draft::from(words).into_frame(&head, &mut self.incoming.spent);
+                let reply = MessageBuf::from(words).into_frame(&head, &mut self.incoming.spent);
                 self.replies.insert(id, reply);
             }
             _ => {}
@@ -272,7 +276,7 @@ impl Peer {
                     }
                 }
             }
-            Message::Beat { from, to } => {
+            Message::Heartbeat { from, to } => {
                 self.hears(from, to, cx);
             }
         }
@@ -301,18 +305,18 @@ impl Peer {
         if from < self.latest {
             // Late, of a node that is gone, and so heard by nobody; or of one whose clock was set back.
             *cx.strays += 1;
-            let why = Refusal::Violation(format!(
+            let reason = Refusal::Violation(format!(
                 "its incarnation {from} is smaller than {} before it: set its clock, or count its starts",
                 self.latest
             ));
-            return self.say_refusal(from, &why, cx);
+            return self.say_refusal(from, &reason, cx);
         }
         self.latest = from;
         match &self.refused {
-            Some((incarnation, why)) if self.is_refused() && *incarnation == from => {
+            Some((incarnation, reason)) if self.is_refused() && *incarnation == from => {
                 *cx.strays += 1;
-                let why = why.clone();
-                return self.say_refusal(from, &why, cx);
+                let reason = reason.clone();
+                return self.say_refusal(from, &reason, cx);
             }
             _ => {}
         }
@@ -345,10 +349,10 @@ impl Peer {
     /// Takes note of who the peer is now: somebody else than before.
     fn meet(&mut self, remote: Option<Remote>, cx: &mut Context<'_>) {
         if self.is_joined() {
-            self.leave(Left::Lost(Loss::Broken("it has started anew".to_owned())), cx);
+            self.leave(DisconnectReason::Broken("it has started anew".to_owned()), cx);
         }
         if self.remote.is_some() {
-            self.reborn = true;
+            self.restarted = true;
             let mut ended = Vec::new();
             self.outgoing.interrupt(cx.in_flight);
             self.outgoing.reincarnate(cx.in_flight, &mut ended);
@@ -365,28 +369,28 @@ impl Peer {
             let Some(remote) = self.remote else { return };
             self.session = Session::Joined;
             let Remote { incarnation, role, .. } = remote;
-            let reborn = std::mem::take(&mut self.reborn);
-            cx.actions.push_back(Action::Joined { peer: self.id, role, incarnation, reborn });
+            let restarted = std::mem::take(&mut self.restarted);
+            cx.actions.push_back(Action::Joined { peer: self.id, role, incarnation, restarted });
         }
     }
 
-    fn asked(&mut self, kind: Kind, id: u64, floor: u64, body: Frame, cx: &mut Context<'_>) {
+    fn asked(&mut self, kind: RequestKind, id: u64, floor: u64, body: Frame, cx: &mut Context<'_>) {
         // Nobody waits for those below.
         while self.replies.first_key_value().is_some_and(|(&number, _)| number < floor) {
             self.replies.pop_first();
         }
         let (peer, incarnation) = (self.id, self.known());
-        let parts = |number| cx.abandoned.push(Ticket { peer, incarnation, number });
+        let parts = |number| cx.abandoned.push(ReplyHandle { peer, incarnation, number });
         match self.incoming.take(kind, id, floor, cx.config.window, parts) {
             Taken::New => {
-                let ticket = Ticket { peer: self.id, incarnation: self.known(), number: id };
-                cx.actions.push_back(Action::Asked { ticket, kind, body });
+                let reply_to = ReplyHandle { peer: self.id, incarnation: self.known(), number: id };
+                cx.actions.push_back(Action::Request { reply_to, kind, body });
             }
             Taken::Replied(frame) => drop(self.replies.insert(id, frame)),
             Taken::Known => *cx.strays += 1,
-            Taken::Busy => {
+            Taken::Overloaded => {
                 let (from, to) = (cx.config.identity.incarnation, self.known());
-                let words = Draft::from(&b"too many requests are being done"[..]);
+                let words = MessageBuf::from(&b"too many requests are being done"[..]);
                 let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
                 let frame = words.into_frame(&head, &mut self.incoming.spent);
                 self.incoming.reject(kind, id, &frame);
@@ -401,35 +405,35 @@ impl Peer {
 
     pub fn answer(
         &mut self,
-        ticket: Ticket,
+        reply_to: ReplyHandle,
         status: Status,
-        draft: Draft,
+        message: MessageBuf,
         cx: &mut Context<'_>,
     ) -> bool {
-        if ticket.incarnation != self.known() {
+        if reply_to.incarnation != self.known() {
             return false;
         }
-        let (from, to) = (cx.config.identity.incarnation, ticket.incarnation);
-        let head = Head { from, to, id: ticket.number, ..wire::reply(status) };
-        let frame = draft.into_frame(&head, &mut self.incoming.spent);
-        let awaited = self.incoming.reply(ticket.number, &frame);
+        let (from, to) = (cx.config.identity.incarnation, reply_to.incarnation);
+        let head = Head { from, to, id: reply_to.number, ..wire::reply(status) };
+        let frame = message.into_frame(&head, &mut self.incoming.spent);
+        let awaited = self.incoming.reply(reply_to.number, &frame);
         // To one who is away it is sent when he asks again.
         if awaited && self.up {
-            self.replies.insert(ticket.number, frame);
+            self.replies.insert(reply_to.number, frame);
         }
         awaited
     }
 
-    pub fn give_up(&mut self, number: u64, why: Why, cx: &mut Context<'_>) {
-        if let Some(outcome) = self.outgoing.give_up(number, why, cx.in_flight) {
+    pub fn give_up(&mut self, number: u64, reason: FailureReason, cx: &mut Context<'_>) {
+        if let Some(outcome) = self.outgoing.give_up(number, reason, cx.in_flight) {
             self.ended(number, outcome, cx);
         }
     }
 
     /// Ends all requests to it.
-    pub fn abandon(&mut self, why: Why, cx: &mut Context<'_>) {
+    pub fn abandon(&mut self, reason: FailureReason, cx: &mut Context<'_>) {
         let mut ended = Vec::new();
-        self.outgoing.abandon(why, cx.in_flight, &mut ended);
+        self.outgoing.abandon(reason, cx.in_flight, &mut ended);
         self.all_ended(ended, cx);
     }
 
@@ -446,22 +450,22 @@ impl Peer {
         self.outgoing.is_empty() && (answered || !self.is_joined())
     }
 
-    fn refuse(&mut self, to: u64, why: Refusal, cx: &mut Context<'_>) {
+    fn refuse(&mut self, to: u64, reason: Refusal, cx: &mut Context<'_>) {
         if !self.is_refused() {
-            self.refused = Some((to, why.clone()));
-            self.end(why.clone(), cx);
-            self.say_refusal(to, &why, cx);
+            self.refused = Some((to, reason.clone()));
+            self.end(reason.clone(), cx);
+            self.say_refusal(to, &reason, cx);
         }
     }
 
-    fn say_refusal(&mut self, to: u64, why: &Refusal, cx: &Context<'_>) {
+    fn say_refusal(&mut self, to: u64, reason: &Refusal, cx: &Context<'_>) {
         // One that waits is as good.
         if self.control.is_empty() {
-            self.control.push_back(wire::refusal(cx.config.identity.incarnation, to, why));
+            self.control.push_back(wire::refusal(cx.config.identity.incarnation, to, reason));
         }
     }
 
-    fn end(&mut self, why: Refusal, cx: &mut Context<'_>) {
+    fn end(&mut self, reason: Refusal, cx: &mut Context<'_>) {
         if self.is_refused() {
             return;
         }
@@ -469,13 +473,13 @@ impl Peer {
         self.control.clear();
         self.replies.clear();
         self.session = Session::Refused;
-        cx.actions.push_back(Action::Refused { peer: self.id, why });
-        self.abandon(Why::Refused, cx);
+        cx.actions.push_back(Action::Refused { peer: self.id, reason });
+        self.abandon(FailureReason::Refused, cx);
     }
 
     fn ended(&self, number: u64, outcome: Outcome, cx: &mut Context<'_>) {
         let request = RequestId { peer: self.id, number };
-        cx.actions.push_back(Action::Ended { request, outcome });
+        cx.actions.push_back(Action::Completed { request, outcome });
     }
 
     fn all_ended(&self, ended: Vec<(u64, Outcome)>, cx: &mut Context<'_>) {
@@ -485,8 +489,10 @@ impl Peer {
     /// When something has to be done if nothing happens.
     pub fn next_timer(&self, config: &Config) -> Time {
         let session = match self.session {
-            Session::Greeting(greeted) => greeted + config.greet_every,
-            Session::Joined => (self.spoken + config.beat_every).min(self.heard + config.silence),
+            Session::Greeting(greeted) => greeted + config.hello_interval,
+            Session::Joined => {
+                (self.spoken + config.heartbeat_interval).min(self.heard + config.silence_timeout)
+            }
             Session::Away | Session::Refused => Time::NEVER,
         };
         session.min(self.outgoing.next_timer())
@@ -498,12 +504,12 @@ impl Peer {
         self.all_ended(ended, cx);
         let due = |from: Time, every: Duration| from + every <= cx.now;
         match self.session {
-            Session::Greeting(greeted) if due(greeted, cx.config.greet_every) => self.greet(cx),
-            Session::Joined if due(self.heard, cx.config.silence) => {
-                self.leave(Left::Silent, cx);
+            Session::Greeting(greeted) if due(greeted, cx.config.hello_interval) => self.greet(cx),
+            Session::Joined if due(self.heard, cx.config.silence_timeout) => {
+                self.leave(DisconnectReason::Silent, cx);
                 self.greet(cx);
             }
-            Session::Joined if due(self.spoken, cx.config.beat_every) => {
+            Session::Joined if due(self.spoken, cx.config.heartbeat_interval) => {
                 // Said once, though the transport may be slow to take it.
                 self.spoken = cx.now;
                 if self.control.is_empty() && self.returned.is_empty() {

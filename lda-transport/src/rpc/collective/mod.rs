@@ -28,7 +28,7 @@
 //! that runs of it ends, nothing of it begins any more, and the other members are told, who do the same. Go on in a
 //! group with another id.
 
-mod deeds;
+mod dispatch;
 mod operation;
 mod part;
 mod running;
@@ -41,7 +41,7 @@ use thiserror::Error;
 use crate::frame::Frame;
 use crate::transport::NodeId;
 
-use super::Why;
+use super::FailureReason;
 pub(crate) use running::check;
 pub(super) use running::{Collectives, Deed};
 
@@ -49,12 +49,12 @@ pub(super) use running::{Collectives, Deed};
 ///
 /// ```
 /// use lda_transport::NodeId;
-/// use lda_transport::endpoint::Group;
+/// use lda_transport::rpc::Group;
 ///
 /// let group = Group::new(1, vec![NodeId(4), NodeId(2)], NodeId(2))?;
 /// assert_eq!((group.rank(), group.rank_of(NodeId(3))), (1, None));
 /// assert!(Group::new(1, vec![NodeId(4), NodeId(4)], NodeId(4)).is_err());
-/// # Ok::<(), lda_transport::endpoint::GroupError>(())
+/// # Ok::<(), lda_transport::rpc::GroupError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -181,12 +181,12 @@ pub enum BeginError {
     #[error("content of a broadcast is the root's alone to give: this node has {}", if *.0 { "some" } else { "none" })]
     Content(bool),
     /// An operation of the group has failed.
-    #[error("group {group} is broken, go on in one with another id: {why}")]
+    #[error("group {group} is broken, go on in one with another id: {reason}")]
     Broken {
         /// Which.
         group: u64,
         /// How the first that failed did.
-        why: String,
+        reason: String,
     },
     /// Bytes that are not whole numbers.
     #[error("{bytes} bytes are not a vector of numbers of {element} bytes")]
@@ -220,12 +220,12 @@ pub enum CollectiveError {
         missing: Vec<NodeId>,
     },
     /// A member is not what it was, or cannot be reached.
-    #[error("{peer} is lost to it: {}", reason(*.why))]
+    #[error("{peer} is lost to it: {}", describe(*.reason))]
     Lost {
         /// Who.
         peer: NodeId,
         /// Why.
-        why: Why,
+        reason: FailureReason,
     },
     /// A member does something else.
     #[error("{peer} does not do the same: {words}")]
@@ -256,14 +256,14 @@ fn list(nodes: &[NodeId]) -> String {
     if names.is_empty() { String::new() } else { format!("; missing are {}", names.join(", ")) }
 }
 
-fn reason(why: Why) -> &'static str {
-    match why {
-        Why::Deadline => "it did not answer in time",
-        Why::NewIncarnation => "it has started anew",
-        Why::Refused => "one of the two refuses the other",
-        Why::TooLong => "the transport takes no frame so long: make pieces shorter",
-        Why::ReplyTooLong => "the transport takes no frame as long as its reply",
-        Why::Cancelled => "this node has given it up",
-        Why::Closed => "this node has closed",
+fn describe(reason: FailureReason) -> &'static str {
+    match reason {
+        FailureReason::Deadline => "it did not answer in time",
+        FailureReason::NewIncarnation => "it has started anew",
+        FailureReason::Refused => "one of the two refuses the other",
+        FailureReason::TooLong => "the transport takes no frame so long: make pieces shorter",
+        FailureReason::ReplyTooLong => "the transport takes no frame as long as its reply",
+        FailureReason::Cancelled => "this node has given it up",
+        FailureReason::Closed => "this node has closed",
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Window;
 use super::outgoing::SPAN;
-use super::wire::Kind;
+use super::wire::RequestKind;
 use crate::frame::Frame;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Incoming {
 
 #[derive(Debug)]
 enum State {
-    Running(Kind),
+    Running(RequestKind),
     Replied(Frame),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Taken {
     Known,
     /// Too much is running already, of which the peer has given up a part: it is not done, and what is
     /// [said](Incoming::reject) of it is the reply to its copies too.
-    Busy,
+    Overloaded,
     /// The peer goes beyond its window.
     Beyond,
 }
@@ -51,7 +51,7 @@ impl Incoming {
     /// told to `parts`.
     pub fn take(
         &mut self,
-        kind: Kind,
+        kind: RequestKind,
         id: u64,
         floor: u64,
         window: Window,
@@ -64,7 +64,7 @@ impl Incoming {
                 match state {
                     State::Running(kind) => {
                         self.abandoned.insert(id);
-                        if kind == Kind::Part {
+                        if kind == RequestKind::Part {
                             parts(id);
                         }
                     }
@@ -85,7 +85,7 @@ impl Incoming {
             return Taken::Beyond;
         }
         if self.running as u64 >= most {
-            return Taken::Busy;
+            return Taken::Overloaded;
         }
         self.requests.insert(id, State::Running(kind));
         self.running += 1;
@@ -97,9 +97,9 @@ impl Incoming {
     }
 
     /// Notes the reply to what is not done for want of room.
-    pub fn reject(&mut self, kind: Kind, id: u64, frame: &Frame) {
+    pub fn reject(&mut self, kind: RequestKind, id: u64, frame: &Frame) {
         // A copy would be done when there is room, and the peer would have heard that it was not.
-        if kind != Kind::Pull {
+        if kind != RequestKind::Pull {
             self.requests.insert(id, State::Replied(frame.clone()));
         }
     }
@@ -112,7 +112,7 @@ impl Incoming {
         }
         let Some(state @ State::Running(_)) = self.requests.get_mut(&id) else { return false };
         self.running -= 1;
-        if matches!(state, State::Running(Kind::Pull)) {
+        if matches!(state, State::Running(RequestKind::Pull)) {
             self.requests.remove(&id);
         } else {
             *state = State::Replied(frame.clone());
@@ -131,29 +131,30 @@ mod tests {
     fn what_is_given_up_runs_on_and_counts() {
         let mut incoming = Incoming::default();
         // Each is given up before it is answered: the floor follows.
-        let taken = |incoming: &mut Incoming, id| incoming.take(Kind::Pull, id, id, WINDOW, |_| {});
+        let taken =
+            |incoming: &mut Incoming, id| incoming.take(RequestKind::Pull, id, id, WINDOW, |_| {});
         for id in 0..8 {
             assert_eq!(taken(&mut incoming, id), Taken::New);
         }
-        assert_eq!(taken(&mut incoming, 8), Taken::Busy);
+        assert_eq!(taken(&mut incoming, 8), Taken::Overloaded);
         assert!(!incoming.reply(3, &Frame::new()), "nobody waits for it");
         assert_eq!(taken(&mut incoming, 9), Taken::New);
-        assert_eq!(taken(&mut incoming, 10), Taken::Busy);
+        assert_eq!(taken(&mut incoming, 10), Taken::Overloaded);
     }
 
     #[test]
     fn what_was_rejected_for_want_of_room_is_not_done_later() {
         let no = Frame::from(vec![1]);
         for (kind, expected) in [
-            (Kind::Push, Taken::Replied(no.clone())),
-            (Kind::Call, Taken::Replied(no.clone())),
-            (Kind::Pull, Taken::New),
+            (RequestKind::Push, Taken::Replied(no.clone())),
+            (RequestKind::Call, Taken::Replied(no.clone())),
+            (RequestKind::Pull, Taken::New),
         ] {
             let mut incoming = Incoming::default();
             for id in 0..8 {
-                assert_eq!(incoming.take(Kind::Call, id, id, WINDOW, |_| {}), Taken::New);
+                assert_eq!(incoming.take(RequestKind::Call, id, id, WINDOW, |_| {}), Taken::New);
             }
-            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), Taken::Busy);
+            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), Taken::Overloaded);
             incoming.reject(kind, 8, &no);
             incoming.reply(0, &Frame::new());
             assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), expected);
@@ -164,19 +165,19 @@ mod tests {
     fn what_changes_something_is_done_once() {
         let mut incoming = Incoming::default();
         let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
-        assert_eq!(take(Kind::Push, 5, 5), Taken::New);
-        assert_eq!(take(Kind::Push, 5, 5), Taken::Known);
-        assert_eq!(take(Kind::Pull, 6, 5), Taken::New);
-        assert_eq!(take(Kind::Call, 12, 5), Taken::New);
-        assert_eq!(take(Kind::Call, 13, 5), Taken::Beyond);
+        assert_eq!(take(RequestKind::Push, 5, 5), Taken::New);
+        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Known);
+        assert_eq!(take(RequestKind::Pull, 6, 5), Taken::New);
+        assert_eq!(take(RequestKind::Call, 12, 5), Taken::New);
+        assert_eq!(take(RequestKind::Call, 13, 5), Taken::Beyond);
         let reply = Frame::from(vec![1]);
         assert!(incoming.reply(5, &reply) && incoming.reply(6, &reply));
         assert!(!incoming.reply(5, &reply) && !incoming.reply(99, &reply));
         let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
-        assert_eq!(take(Kind::Push, 5, 5), Taken::Replied(reply.clone()));
-        assert_eq!(take(Kind::Pull, 6, 5), Taken::New, "asked again, it is told again");
-        assert_eq!(take(Kind::Call, 13, 6), Taken::New);
-        assert_eq!(take(Kind::Push, 5, 5), Taken::Known, "a copy that comes late");
+        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Replied(reply.clone()));
+        assert_eq!(take(RequestKind::Pull, 6, 5), Taken::New, "asked again, it is told again");
+        assert_eq!(take(RequestKind::Call, 13, 6), Taken::New);
+        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Known, "a copy that comes late");
         assert!(incoming.reply(12, &reply));
         assert_eq!(incoming.spent, [reply], "the peer has heard it");
     }

@@ -299,7 +299,7 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Element;
+    use crate::rpc::Element;
     use crate::transport::NodeId;
 
     const PIECE: usize = 16;

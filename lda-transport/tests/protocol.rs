@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lda_transport::endpoint::{
-    Action, Config, Draft, Endpoint, Event, Identity, Kind, Left, Outcome, Refusal, RequestId, Why,
-    Window,
+use lda_transport::rpc::{
+    Action, Config, Endpoint, Event, FailureReason, Identity, MessageBuf, Outcome, Refusal,
+    RequestId, RequestKind, Window,
 };
-use lda_transport::{Frame, Loss, NodeId, SendError, Time};
+use lda_transport::{DisconnectReason, Frame, NodeId, SendError, Time};
 
 const IDENTITY: Identity = Identity { incarnation: 1, role: 5, run: 7, configuration: 9 };
 const SECOND: Duration = Duration::from_secs(1);
@@ -68,31 +68,35 @@ impl Nodes {
     }
 
     fn request(&mut self, from: usize, to: usize, len: usize) -> RequestId {
-        let mut draft = Draft::new();
-        draft.resize(len, 1);
-        self.endpoints[from].push(id(to), draft, LATER).unwrap()
+        let mut message = MessageBuf::new();
+        message.resize(len, 1);
+        self.endpoints[from].push(id(to), message, LATER).unwrap()
     }
 }
 
 /// Two that have joined.
 fn pair() -> Nodes {
     let mut nodes = Nodes::new([config(1), config(2)]);
-    let joined =
-        |peer, incarnation| Action::Joined { peer: id(peer), role: 5, incarnation, reborn: false };
+    let joined = |peer, incarnation| Action::Joined {
+        peer: id(peer),
+        role: 5,
+        incarnation,
+        restarted: false,
+    };
     assert_eq!(nodes.run(), [(0, joined(1, 2)), (1, joined(0, 1))]);
     nodes
 }
 
 fn refusals(actions: &[(usize, Action)]) -> Vec<(usize, String)> {
     let refusal = |(place, action): &(usize, Action)| match action {
-        Action::Refused { why, .. } => Some((*place, why.to_string())),
+        Action::Refused { reason, .. } => Some((*place, reason.to_string())),
         _ => None,
     };
     actions.iter().filter_map(refusal).collect()
 }
 
 fn asked(actions: &[(usize, Action)]) -> usize {
-    actions.iter().filter(|(_, action)| matches!(action, Action::Asked { .. })).count()
+    actions.iter().filter(|(_, action)| matches!(action, Action::Request { .. })).count()
 }
 
 #[test]
@@ -103,8 +107,8 @@ fn who_does_not_fit_is_refused_on_both_sides() {
         let mut nodes = Nodes::new([config(1), second]);
         let request = nodes.request(0, 1, 10);
         let actions = nodes.run();
-        let outcome = Outcome::Unknown { why: Why::Refused, sent: false };
-        assert!(actions.contains(&(0, Action::Ended { request, outcome })), "{actions:?}");
+        let outcome = Outcome::Unknown { reason: FailureReason::Refused, sent: false };
+        assert!(actions.contains(&(0, Action::Completed { request, outcome })), "{actions:?}");
         assert!(nodes.endpoints.iter().all(|endpoint| endpoint.joined().next().is_none()));
         let refusals = refusals(&actions);
         assert_eq!(refusals.iter().map(|refusal| refusal.0).collect::<Vec<_>>(), [0, 1]);
@@ -132,8 +136,8 @@ fn another_version_is_refused() {
     bytes[48] = 99;
     bytes.truncate(60);
     nodes.frame(1, 0, Frame::from(bytes));
-    let why = Refusal::Version { ours: 1, theirs: 99 };
-    assert_eq!(nodes.endpoints[0].poll(), Some(Action::Refused { peer: id(1), why }));
+    let reason = Refusal::Version { ours: 1, theirs: 99 };
+    assert_eq!(nodes.endpoints[0].poll(), Some(Action::Refused { peer: id(1), reason }));
 }
 
 #[test]
@@ -150,9 +154,9 @@ fn bytes_that_are_no_message_end_one_peer_alone() {
         nodes.request(0, 1, 10);
         assert_eq!(asked(&nodes.run()), 1);
         // Up again, it has another chance.
-        let loss = Loss::Closed;
-        nodes.tell(0, Event::Down { peer: id(2), loss: loss.clone() });
-        nodes.tell(2, Event::Down { peer: id(0), loss });
+        let reason = DisconnectReason::Closed;
+        nodes.tell(0, Event::Down { peer: id(2), reason: reason.clone() });
+        nodes.tell(2, Event::Down { peer: id(0), reason });
         nodes.tell(0, Event::Up { peer: id(2) });
         nodes.tell(2, Event::Up { peer: id(0) });
         let joined = |(_, action): &(usize, Action)| matches!(action, Action::Joined { .. });
@@ -177,14 +181,14 @@ fn a_reply_to_nobody_is_not_heard() {
     let mut nodes = pair();
     // To a request that waits, and so was never sent: its number can be guessed.
     let first = nodes.request(0, 1, 10);
-    let [(1, Action::Asked { ticket, .. })] = &nodes.run()[..] else { panic!() };
-    nodes.endpoints[1].reply(*ticket, Draft::new(), nodes.now);
+    let [(1, Action::Request { reply_to, .. })] = &nodes.run()[..] else { panic!() };
+    nodes.endpoints[1].reply(*reply_to, MessageBuf::new(), nodes.now);
     let (_, reply) = nodes.endpoints[1].transmit(nodes.now).unwrap();
     nodes.frame(1, 0, reply.clone());
     let ended = nodes.run();
     assert_eq!(
         ended,
-        [(0, Action::Ended { request: first, outcome: Outcome::Done(Frame::new()) })]
+        [(0, Action::Completed { request: first, outcome: Outcome::Done(Frame::new()) })]
     );
     nodes.request(0, 1, 10);
     let mut guess = reply.to_vec();
@@ -206,22 +210,22 @@ fn a_greeting_of_an_incarnation_before_is_late() {
 #[test]
 fn a_new_incarnation_knows_nothing() {
     let mut nodes = pair();
-    let sent = [Kind::Pull, Kind::Push]
-        .map(|kind| nodes.endpoints[0].request(id(1), kind, Draft::new(), LATER).unwrap());
+    let sent = [RequestKind::Pull, RequestKind::Push]
+        .map(|kind| nodes.endpoints[0].request(id(1), kind, MessageBuf::new(), LATER).unwrap());
     let waits = nodes.request(0, 1, 10);
     assert_eq!(asked(&nodes.run()), 2);
     nodes.endpoints[1] = Endpoint::new(config(3));
     for (place, peer) in [(0, 1), (1, 0)] {
-        nodes.tell(place, Event::Down { peer: id(peer), loss: Loss::Closed });
+        nodes.tell(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
         nodes.tell(place, Event::Up { peer: id(peer) });
     }
     let actions = nodes.run();
-    let reborn = Action::Joined { peer: id(1), role: 5, incarnation: 3, reborn: true };
-    assert!(actions.contains(&(0, reborn)), "{actions:?}");
-    let outcome = Outcome::Unknown { why: Why::NewIncarnation, sent: true };
-    assert!(actions.contains(&(0, Action::Ended { request: sent[1], outcome })), "{actions:?}");
+    let restarted = Action::Joined { peer: id(1), role: 5, incarnation: 3, restarted: true };
+    assert!(actions.contains(&(0, restarted)), "{actions:?}");
+    let outcome = Outcome::Unknown { reason: FailureReason::NewIncarnation, sent: true };
+    assert!(actions.contains(&(0, Action::Completed { request: sent[1], outcome })), "{actions:?}");
     let mut asked = actions.iter().filter_map(|(_, action)| match action {
-        Action::Asked { ticket, .. } => Some(ticket.number),
+        Action::Request { reply_to, .. } => Some(reply_to.number),
         _ => None,
     });
     assert_eq!(
@@ -244,8 +248,8 @@ fn windows_are_kept() {
             assert!(asked(&actions) <= expected, "{len}: {actions:?}");
             all += asked(&actions);
             for (_, action) in actions {
-                if let Action::Asked { ticket, .. } = action {
-                    assert!(nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now));
+                if let Action::Request { reply_to, .. } = action {
+                    assert!(nodes.endpoints[1].reply(reply_to, MessageBuf::new(), nodes.now));
                 }
             }
             actions = nodes.run();
@@ -260,23 +264,23 @@ fn one_without_an_end_lets_few_pass() {
     let mut tickets = Vec::new();
     let mut passed = 0;
     for _ in 0..20 {
-        if nodes.endpoints[0].push(id(1), Draft::new(), LATER).is_err() {
+        if nodes.endpoints[0].push(id(1), MessageBuf::new(), LATER).is_err() {
             break;
         }
         for (_, action) in nodes.run() {
-            if let Action::Asked { ticket, .. } = action {
-                tickets.push(ticket);
+            if let Action::Request { reply_to, .. } = action {
+                tickets.push(reply_to);
             }
         }
         // All but the first are answered.
-        for ticket in tickets.drain(1..) {
-            assert!(nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now));
+        for reply_to in tickets.drain(1..) {
+            assert!(nodes.endpoints[1].reply(reply_to, MessageBuf::new(), nodes.now));
             passed += 1;
         }
         nodes.run();
     }
     assert_eq!(passed, 7, "a span of four windows, less the first");
-    assert!(nodes.endpoints[1].reply(tickets[0], Draft::new(), nodes.now));
+    assert!(nodes.endpoints[1].reply(tickets[0], MessageBuf::new(), nodes.now));
     assert!(asked(&nodes.run()) > 0);
 }
 
@@ -310,30 +314,30 @@ fn bytes_underway_to_all_have_a_bound() {
     nodes.request(0, 2, 700);
     let actions = nodes.run();
     assert_eq!(asked(&actions), 1);
-    let Some((1, Action::Asked { ticket, .. })) = actions.into_iter().next() else { panic!() };
-    nodes.endpoints[1].reply(ticket, Draft::new(), nodes.now);
+    let Some((1, Action::Request { reply_to, .. })) = actions.into_iter().next() else { panic!() };
+    nodes.endpoints[1].reply(reply_to, MessageBuf::new(), nodes.now);
     assert_eq!(asked(&nodes.run()), 1, "the other one's turn has come");
 }
 
 #[test]
 fn a_queue_is_full_and_has_room_again() {
     let mut endpoint = Endpoint::new(config(1));
-    let mut push = |body: &[u8]| endpoint.push(id(1), Draft::from(body), Time(50));
+    let mut push = |body: &[u8]| endpoint.push(id(1), MessageBuf::from(body), Time(50));
     let first = push(b"1").unwrap();
     push(b"2").unwrap();
     push(b"3").unwrap();
     let busy = push(b"4").unwrap_err();
-    assert_eq!((busy.peer, busy.draft.body()), (id(1), &b"4"[..]));
+    assert_eq!((busy.peer, busy.message.body()), (id(1), &b"4"[..]));
     endpoint.cancel(first, Time(2));
-    let cancelled = Outcome::Unknown { why: Why::Cancelled, sent: false };
-    assert_eq!(endpoint.poll(), Some(Action::Ended { request: first, outcome: cancelled }));
+    let cancelled = Outcome::Unknown { reason: FailureReason::Cancelled, sent: false };
+    assert_eq!(endpoint.poll(), Some(Action::Completed { request: first, outcome: cancelled }));
     assert_eq!(endpoint.poll(), None);
     // Nobody came; their deadline does.
     assert_eq!(endpoint.next_timer(), Time(50));
     endpoint.handle(Event::Tick, Time(50));
     let ends = std::iter::from_fn(|| endpoint.poll()).collect::<Vec<_>>();
-    let late = Outcome::Unknown { why: Why::Deadline, sent: false };
-    assert!(matches!(&ends[0], Action::Ended { outcome, .. } if *outcome == late), "{ends:?}");
+    let late = Outcome::Unknown { reason: FailureReason::Deadline, sent: false };
+    assert!(matches!(&ends[0], Action::Completed { outcome, .. } if *outcome == late), "{ends:?}");
     assert_eq!((ends.len(), &ends[2]), (3, &Action::Ready { peer: id(1) }));
     assert_eq!(endpoint.next_timer(), Time::NEVER);
 }
@@ -355,14 +359,14 @@ fn who_is_silent_has_left_and_may_come_again() {
         nodes.tell(0, Event::Tick);
         while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     }
-    let left = Action::Left { peer: id(1), why: Left::Silent };
+    let left = Action::Left { peer: id(1), reason: DisconnectReason::Silent };
     assert_eq!(nodes.endpoints[0].poll(), Some(left));
     nodes.tell(1, Event::Tick);
     nodes.now = nodes.now + SECOND;
     nodes.tell(0, Event::Tick);
     nodes.tell(1, Event::Tick);
     let actions = nodes.run();
-    let again = Action::Joined { peer: id(1), role: 5, incarnation: 2, reborn: false };
+    let again = Action::Joined { peer: id(1), role: 5, incarnation: 2, restarted: false };
     assert!(actions.contains(&(0, again)), "{actions:?}");
     // What was underway is sent again, and known.
     assert_eq!(asked(&actions), 0);
@@ -371,8 +375,8 @@ fn who_is_silent_has_left_and_may_come_again() {
 
 fn answer_all(nodes: &mut Nodes, actions: Vec<(usize, Action)>) {
     for (place, action) in actions {
-        if let Action::Asked { ticket, .. } = action {
-            nodes.endpoints[place].reply(ticket, Draft::new(), nodes.now);
+        if let Action::Request { reply_to, .. } = action {
+            nodes.endpoints[place].reply(reply_to, MessageBuf::new(), nodes.now);
         }
     }
 }
@@ -385,11 +389,11 @@ fn who_is_thought_silent_and_does_not_know_gets_its_reply() {
     // The first hears nothing for a while, of one who goes on and has heard everything.
     nodes.now = nodes.now + 6 * SECOND;
     nodes.tell(0, Event::Tick);
-    let left = Action::Left { peer: id(1), why: Left::Silent };
+    let left = Action::Left { peer: id(1), reason: DisconnectReason::Silent };
     assert_eq!(nodes.endpoints[0].poll(), Some(left));
     answer_all(&mut nodes, asked);
     let actions = nodes.run();
-    let done = Action::Ended { request, outcome: Outcome::Done(Frame::new()) };
+    let done = Action::Completed { request, outcome: Outcome::Done(Frame::new()) };
     assert!(actions.contains(&(1, done)), "{actions:?}");
 }
 
@@ -409,15 +413,15 @@ fn a_refusal_is_said_again() {
     assert!(refusals[1].1.contains("refuses this node: it belongs to run"), "{refusals:?}");
     // Requests to one that is refused end at once.
     let request = nodes.request(0, 1, 10);
-    let outcome = Outcome::Unknown { why: Why::Refused, sent: false };
-    assert_eq!(nodes.run(), [(0, Action::Ended { request, outcome })]);
+    let outcome = Outcome::Unknown { reason: FailureReason::Refused, sent: false };
+    assert_eq!(nodes.run(), [(0, Action::Completed { request, outcome })]);
 }
 
 #[test]
 fn a_clock_that_was_set_back_is_told() {
     let mut nodes = pair();
     for (place, peer) in [(0, 1), (1, 0)] {
-        nodes.tell(place, Event::Down { peer: id(peer), loss: Loss::Closed });
+        nodes.tell(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
     }
     nodes.endpoints[1] = Endpoint::new(config(1));
     nodes.tell(0, Event::Up { peer: id(1) });
@@ -435,8 +439,8 @@ fn what_is_too_long_for_the_transport_ends() {
     let request = nodes.request(0, 1, 500);
     let (to, frame) = nodes.endpoints[0].transmit(nodes.now).unwrap();
     nodes.endpoints[0].unsent(to, frame, too_long, nodes.now);
-    let outcome = Outcome::Unknown { why: Why::TooLong, sent: false };
-    assert_eq!(nodes.run(), [(0, Action::Ended { request, outcome })]);
+    let outcome = Outcome::Unknown { reason: FailureReason::TooLong, sent: false };
+    assert_eq!(nodes.run(), [(0, Action::Completed { request, outcome })]);
     let request = nodes.request(0, 1, 10);
     let asked = nodes.run();
     answer_all(&mut nodes, asked);
@@ -444,21 +448,22 @@ fn what_is_too_long_for_the_transport_ends() {
     nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
     let actions = nodes.run();
     // It was done, so that asking for it again is no good.
-    let outcome = Outcome::Unknown { why: Why::ReplyTooLong, sent: true };
-    assert_eq!(actions, [(0, Action::Ended { request, outcome })]);
+    let outcome = Outcome::Unknown { reason: FailureReason::ReplyTooLong, sent: true };
+    assert_eq!(actions, [(0, Action::Completed { request, outcome })]);
     // A rejection is one all the same.
     let request = nodes.request(0, 1, 10);
-    let [(1, Action::Asked { ticket, .. })] = &nodes.run()[..] else { panic!() };
-    nodes.endpoints[1].reject(*ticket, Draft::from(&[1; 500][..]), nodes.now);
+    let [(1, Action::Request { reply_to, .. })] = &nodes.run()[..] else { panic!() };
+    nodes.endpoints[1].reject(*reply_to, MessageBuf::from(&[1; 500][..]), nodes.now);
     let (to, frame) = nodes.endpoints[1].transmit(nodes.now).unwrap();
     nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
     let actions = nodes.run();
-    let [(0, Action::Ended { request: ended, outcome: Outcome::Rejected(why) })] = &actions[..]
+    let [(0, Action::Completed { request: ended, outcome: Outcome::Rejected(reason) })] =
+        &actions[..]
     else {
         panic!("{actions:?}")
     };
     assert_eq!(*ended, request);
-    assert!(why.starts_with(b"for a reason longer"), "{why:?}");
+    assert!(reason.starts_with(b"for a reason longer"), "{reason:?}");
 }
 
 #[test]
@@ -484,11 +489,11 @@ fn who_has_waited_longest_goes_first() {
         nodes.request(0, 1, 60);
         for (place, action) in nodes.run() {
             match action {
-                Action::Asked { ticket, .. } if place == 2 => {
-                    assert_eq!(ticket.number, large.number);
+                Action::Request { reply_to, .. } if place == 2 => {
+                    assert_eq!(reply_to.number, large.number);
                     return;
                 }
-                Action::Asked { .. } => asked.push((place, action)),
+                Action::Request { .. } => asked.push((place, action)),
                 _ => {}
             }
         }
@@ -524,7 +529,7 @@ fn replies_do_not_hold_up_requests() {
 #[test]
 fn a_reply_that_nobody_waits_for_is_not_sent() {
     let mut nodes = pair();
-    nodes.endpoints[0].pull(id(1), Draft::new(), Time(1000)).unwrap();
+    nodes.endpoints[0].pull(id(1), MessageBuf::new(), Time(1000)).unwrap();
     let asked = nodes.run();
     answer_all(&mut nodes, asked);
     // It waits to be sent, while the deadline passes and the next request says so.

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lda_transport::NodeId;
-use lda_transport::endpoint::{
-    Action, CollectiveError, Draft, Kind, Outcome, RequestId, Ticket, Why,
+use lda_transport::rpc::{
+    Action, CollectiveError, FailureReason, MessageBuf, Outcome, ReplyHandle, RequestId,
+    RequestKind,
 };
 use lda_transport::sim::{Context, Program};
 
@@ -17,7 +18,7 @@ use crate::together::Together;
 const MILLISECOND: Duration = Duration::from_millis(1);
 /// Operations in a row that miss their deadline before a program asks where the others are.
 const MISSED: u32 = 3;
-const KINDS: [Kind; 3] = [Kind::Pull, Kind::Push, Kind::Call];
+const KINDS: [RequestKind; 3] = [RequestKind::Pull, RequestKind::Push, RequestKind::Call];
 /// The timer by which it asks; others are answers.
 const ASK: u64 = 0;
 /// The timer by which it begins what is done together.
@@ -43,7 +44,7 @@ pub struct Peer {
     missed: u32,
     open: BTreeMap<RequestId, Vec<u8>>,
     /// Those to come, and whether it was done.
-    answers: BTreeMap<u64, (Ticket, bool, Vec<u8>)>,
+    answers: BTreeMap<u64, (ReplyHandle, bool, Vec<u8>)>,
     answered: u64,
     doing: BTreeMap<NodeId, usize>,
     /// Those that have joined, and as what they did last.
@@ -93,7 +94,7 @@ impl Peer {
     pub fn ask(
         &mut self,
         to: NodeId,
-        kind: Kind,
+        kind: RequestKind,
         len: usize,
         patience: Duration,
         cx: &mut Context<'_>,
@@ -102,17 +103,17 @@ impl Peer {
         let serial = log.next();
         let mut body = serial.to_le_bytes().to_vec();
         body.resize(8 + len, serial as u8);
-        if let Ok(request) = cx.request(to, kind, Draft::from(&body[..]), patience) {
+        if let Ok(request) = cx.request(to, kind, MessageBuf::from(&body[..]), patience) {
             log.made(kind);
             self.open.insert(request, body);
         }
     }
 
     fn ask_somebody(&mut self, cx: &mut Context<'_>) {
-        let to = NodeId(cx.numbers().below(u64::from(self.nodes)) as u32);
-        let kind = KINDS[cx.numbers().below(3) as usize];
-        let len = cx.numbers().below(200) as usize;
-        let patience = MILLISECOND * (100 + cx.numbers().below(2000) as u32) * self.patience;
+        let to = NodeId(cx.rng().below(u64::from(self.nodes)) as u32);
+        let kind = KINDS[cx.rng().below(3) as usize];
+        let len = cx.rng().below(200) as usize;
+        let patience = MILLISECOND * (100 + cx.rng().below(2000) as u32) * self.patience;
         if to != cx.id() {
             self.ask(to, kind, len, patience, cx);
         }
@@ -120,17 +121,17 @@ impl Peer {
     }
 
     fn ask_later(&mut self, cx: &mut Context<'_>) {
-        let gap = cx.numbers().up_to(self.gap);
+        let gap = cx.rng().up_to(self.gap);
         cx.set_timer(gap, ASK);
     }
 
-    fn asked(&mut self, ticket: Ticket, body: Vec<u8>, cx: &mut Context<'_>) {
+    fn asked(&mut self, reply_to: ReplyHandle, body: Vec<u8>, cx: &mut Context<'_>) {
         let mut log = self.log.borrow_mut();
-        let joined = self.joined.get(&ticket.peer);
-        if joined != Some(&(true, ticket.incarnation)) {
-            log.blame(format!("{ticket:?} has not joined {}", cx.id()));
+        let joined = self.joined.get(&reply_to.peer);
+        if joined != Some(&(true, reply_to.incarnation)) {
+            log.blame(format!("{reply_to:?} has not joined {}", cx.id()));
         }
-        let doing = self.doing.entry(ticket.peer).or_default();
+        let doing = self.doing.entry(reply_to.peer).or_default();
         *doing += 1;
         log.most_doing = log.most_doing.max(*doing);
         let serial = serial_of(&body);
@@ -144,8 +145,8 @@ impl Peer {
             reply.resize(TOO_LONG, 0);
         }
         self.answered += 1;
-        self.answers.insert(self.answered, (ticket, done, reply));
-        let time = self.times[cx.numbers().below(5) as usize];
+        self.answers.insert(self.answered, (reply_to, done, reply));
+        let time = self.times[cx.rng().below(5) as usize];
         let time = MILLISECOND * if log.asking { time } else { 1 };
         cx.set_timer(time, self.answered);
     }
@@ -155,10 +156,13 @@ impl Peer {
             let what = format!("{request:?} ended, which {} had not open: {outcome:?}", cx.id());
             return self.log.borrow_mut().blame(what);
         };
-        let reborn = matches!(outcome, Outcome::Unknown { why: Why::NewIncarnation, .. });
-        if self.resends && reborn {
-            let draft = Draft::from(&body[..]);
-            if let Ok(again) = cx.request(request.peer, Kind::Push, draft, MILLISECOND * 2000) {
+        let restarted =
+            matches!(outcome, Outcome::Unknown { reason: FailureReason::NewIncarnation, .. });
+        if self.resends && restarted {
+            let message = MessageBuf::from(&body[..]);
+            if let Ok(again) =
+                cx.request(request.peer, RequestKind::Push, message, MILLISECOND * 2000)
+            {
                 self.open.insert(again, body);
                 return;
             }
@@ -178,13 +182,13 @@ impl Program for Peer {
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
         match action {
-            Action::Asked { ticket, body, .. } => self.asked(ticket, body.to_vec(), cx),
-            Action::Ended { request, outcome } => self.ended(request, &outcome, cx),
-            Action::Joined { peer, incarnation, reborn, .. } => {
+            Action::Request { reply_to, body, .. } => self.asked(reply_to, body.to_vec(), cx),
+            Action::Completed { request, outcome } => self.ended(request, &outcome, cx),
+            Action::Joined { peer, incarnation, restarted, .. } => {
                 let before = self.joined.insert(peer, (true, incarnation));
-                if before
-                    .is_some_and(|(here, last)| here || !reborn && last != incarnation && last != 0)
-                {
+                if before.is_some_and(|(here, last)| {
+                    here || !restarted && last != incarnation && last != 0
+                }) {
                     let what = format!("{peer} joined {} as {incarnation}: {before:?}", cx.id());
                     self.log.borrow_mut().blame(what);
                 }
@@ -196,14 +200,14 @@ impl Program for Peer {
                     self.log.borrow_mut().blame(what);
                 }
             }
-            Action::Refused { peer, why } => {
+            Action::Refused { peer, reason } => {
                 self.joined.entry(peer).or_insert((false, 0)).0 = false;
                 let mut log = self.log.borrow_mut();
                 if log.peaceful {
-                    log.blame(format!("{} refuses {peer}: {why}", cx.id()));
+                    log.blame(format!("{} refuses {peer}: {reason}", cx.id()));
                 }
             }
-            Action::Collected { operation, result } => {
+            Action::CollectiveDone { operation, result } => {
                 let ended = self.together.ended(operation, &result, self.nodes, cx.id().0);
                 let mut log = self.log.borrow_mut();
                 let missed = matches!(result, Err(CollectiveError::Deadline { .. }));
@@ -216,7 +220,7 @@ impl Program for Peer {
                     Ok(got) => log.gathered(cx.id(), got),
                     Err(what) => log.blame(what),
                 }
-                let gap = cx.numbers().up_to(self.gap * 4);
+                let gap = cx.rng().up_to(self.gap * 4);
                 cx.set_timer(gap, GATHER);
             }
             _ => {}
@@ -244,13 +248,13 @@ impl Program for Peer {
             }
             return;
         }
-        let (ticket, done, reply) = self.answers.remove(&timer).expect("it was set once");
-        *self.doing.entry(ticket.peer).or_default() -= 1;
-        let draft = Draft::from(&reply[..]);
+        let (reply_to, done, reply) = self.answers.remove(&timer).expect("it was set once");
+        *self.doing.entry(reply_to.peer).or_default() -= 1;
+        let message = MessageBuf::from(&reply[..]);
         if done {
-            cx.reply(ticket, draft);
+            cx.reply(reply_to, message);
         } else {
-            cx.reject(ticket, draft);
+            cx.reject(reply_to, message);
         }
     }
 }

@@ -37,7 +37,7 @@ pub const VERSION: u8 = 1;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RequestKind {
     /// To be told something. It changes nothing, so that it may be done twice.
     Pull,
     /// To change something, once.
@@ -54,7 +54,7 @@ pub enum Status {
     Done,
     Rejected,
     /// Done, and what came of it is longer than the transport takes.
-    Untold,
+    Oversized,
 }
 
 /// Why a peer is not talked to.
@@ -105,22 +105,22 @@ pub enum MessageKind {
     Hello,
     /// That its sender does not talk to the receiver.
     Refusal,
-    /// A request, [`Kind::Pull`].
+    /// A request, [`RequestKind::Pull`].
     Pull,
-    /// A request, [`Kind::Push`].
+    /// A request, [`RequestKind::Push`].
     Push,
-    /// A request, [`Kind::Call`].
+    /// A request, [`RequestKind::Call`].
     Call,
-    /// A request, [`Kind::Part`].
+    /// A request, [`RequestKind::Part`].
     Part,
     /// A reply: it was done.
     Done,
     /// A reply: it was not.
     Rejected,
     /// A reply: it was done, and what came of it is longer than the transport takes.
-    Untold,
+    Oversized,
     /// That its sender is there.
-    Beat,
+    Heartbeat,
 }
 
 impl MessageKind {
@@ -134,8 +134,8 @@ impl MessageKind {
         Self::Part,
         Self::Done,
         Self::Rejected,
-        Self::Untold,
-        Self::Beat,
+        Self::Oversized,
+        Self::Heartbeat,
     ];
 
     /// What a frame's first bytes say that it is; none where it is no message. The rest may be wrong.
@@ -145,7 +145,7 @@ impl MessageKind {
             [2, ..] => Some(Self::Refusal),
             [3, kind @ 0..=3, ..] => Some(Self::ALL[2 + usize::from(*kind)]),
             [4, status @ 0..=2, ..] => Some(Self::ALL[6 + usize::from(*status)]),
-            [5, ..] => Some(Self::Beat),
+            [5, ..] => Some(Self::Heartbeat),
             _ => None,
         }
     }
@@ -161,9 +161,9 @@ pub struct DecodeError(pub(super) String);
 pub(super) enum Message {
     Hello { from: u64, to: u64, hello: Hello },
     Refusal { from: u64, to: u64, words: String },
-    Request { from: u64, to: u64, kind: Kind, id: u64, floor: u64, body: Frame },
+    Request { from: u64, to: u64, kind: RequestKind, id: u64, floor: u64, body: Frame },
     Reply { from: u64, to: u64, status: Status, id: u64, body: Frame },
-    Beat { from: u64, to: u64 },
+    Heartbeat { from: u64, to: u64 },
 }
 
 /// What a node says of itself.
@@ -209,7 +209,7 @@ impl Head {
     }
 }
 
-pub(super) fn request(kind: Kind) -> Head {
+pub(super) fn request(kind: RequestKind) -> Head {
     Head { kind: 3, detail: kind as u8, ..Head::default() }
 }
 
@@ -290,14 +290,15 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             Ok(Message::Refusal { from, to, words: String::from_utf8_lossy(words).into_owned() })
         }
         (3, 0..=3) => {
-            let kind = [Kind::Pull, Kind::Push, Kind::Call, Kind::Part][usize::from(detail)];
+            let kind = [RequestKind::Pull, RequestKind::Push, RequestKind::Call, RequestKind::Part]
+                [usize::from(detail)];
             Ok(Message::Request { from, to, kind, id, floor, body: frame.slice_from(HEAD) })
         }
         (4, 0..=2) => {
-            let status = [Status::Done, Status::Rejected, Status::Untold][usize::from(detail)];
+            let status = [Status::Done, Status::Rejected, Status::Oversized][usize::from(detail)];
             Ok(Message::Reply { from, to, status, id, body: frame.slice_from(HEAD) })
         }
-        (5, _) if frame.len() == HEAD => Ok(Message::Beat { from, to }),
+        (5, _) if frame.len() == HEAD => Ok(Message::Heartbeat { from, to }),
         _ => wrong(format!("a message of kind {kind}, {detail}, which there is not")),
     }
 }
@@ -322,11 +323,11 @@ mod tests {
             decoded(super::hello(&IDENTITY, WINDOW, 5)),
             Message::Hello { from: 7, to: 5, hello }
         );
-        assert_eq!(decoded(beat(1, 2)), Message::Beat { from: 1, to: 2 });
+        assert_eq!(decoded(beat(1, 2)), Message::Heartbeat { from: 1, to: 2 });
         let no = Refusal::Configuration { ours: 1, theirs: 2 };
         let words = no.to_string();
         assert_eq!(decoded(refusal(1, 2, &no)), Message::Refusal { from: 1, to: 2, words });
-        for kind in [Kind::Pull, Kind::Push, Kind::Call, Kind::Part] {
+        for kind in [RequestKind::Pull, RequestKind::Push, RequestKind::Call, RequestKind::Part] {
             let mut bytes = vec![0; HEAD];
             bytes.extend([1, 2, 3]);
             Head { from: 1, to: 2, id: 3, floor: 2, ..request(kind) }.write(&mut bytes);
@@ -335,7 +336,7 @@ mod tests {
             assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[2 + kind as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
-        for status in [Status::Done, Status::Rejected, Status::Untold] {
+        for status in [Status::Done, Status::Rejected, Status::Oversized] {
             let mut bytes = vec![0; HEAD];
             Head { from: 1, to: 2, id: 3, ..reply(status) }.write(&mut bytes);
             let expected = Message::Reply { from: 1, to: 2, status, id: 3, body: Frame::new() };
@@ -344,7 +345,10 @@ mod tests {
         }
         let kinds = [super::hello(&IDENTITY, WINDOW, 5), refusal(1, 2, &no), beat(1, 2)]
             .map(|frame| MessageKind::of(&frame));
-        assert_eq!(kinds, [MessageKind::Hello, MessageKind::Refusal, MessageKind::Beat].map(Some));
+        assert_eq!(
+            kinds,
+            [MessageKind::Hello, MessageKind::Refusal, MessageKind::Heartbeat].map(Some)
+        );
         assert!([&[][..], &[0], &[3], &[3, 4], &[4, 3], &[6]].map(MessageKind::of) == [None; 6]);
     }
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 /// that has to be secret or fair in every bit should be made of them.
 ///
 /// ```
-/// use lda_transport::sim::Numbers;
+/// use lda_transport::sim::SplitMix64;
 ///
-/// let (mut one, mut other) = (Numbers::new(7), Numbers::new(7));
+/// let (mut one, mut other) = (SplitMix64::new(7), SplitMix64::new(7));
 /// assert_eq!(one.draw(), other.draw());
 /// assert!((0..100).all(|_| one.below(6) < 6));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbers(u64);
+pub struct SplitMix64(u64);
 
-impl Numbers {
+impl SplitMix64 {
     /// Those of a seed; every seed is as good as another.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn they_are_those_of_the_paper() {
         // The first of seed 0, as the authors' program gives them.
-        let mut numbers = Numbers::new(0);
+        let mut numbers = SplitMix64::new(0);
         assert_eq!(
             [numbers.draw(), numbers.draw()],
             [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn chances_are_as_often_as_they_say() {
-        let mut numbers = Numbers::new(1);
+        let mut numbers = SplitMix64::new(1);
         for probability in [0.0, 0.001, 0.3, 1.0] {
             let times = (0..100_000).filter(|_| numbers.chance(probability)).count() as f64;
             let sigma = (1e5 * probability * (1.0 - probability)).sqrt();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn bounds_are_kept() {
-        let mut numbers = Numbers::new(2);
+        let mut numbers = SplitMix64::new(2);
         assert_eq!((numbers.below(0), numbers.below(1)), (0, 0));
         assert_eq!(numbers.up_to(Duration::ZERO), Duration::ZERO);
         let longest = Duration::from_nanos(2);

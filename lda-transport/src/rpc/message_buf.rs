@@ -14,16 +14,16 @@ const SHORT: usize = 256;
 /// has to be moved when it is sent.
 ///
 /// ```
-/// use lda_transport::endpoint::Draft;
+/// use lda_transport::rpc::MessageBuf;
 ///
-/// let mut draft = Draft::new();
+/// let mut draft = MessageBuf::new();
 /// draft.extend_from_slice(&[1, 2, 3]);
 /// assert_eq!(draft.body(), [1, 2, 3]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft(Vec<u8>);
+pub struct MessageBuf(Vec<u8>);
 
-impl Draft {
+impl MessageBuf {
     /// An empty one.
     pub fn new() -> Self {
         Self::in_room(Vec::new())
@@ -89,21 +89,21 @@ impl Draft {
     }
 }
 
-impl Default for Draft {
+impl Default for MessageBuf {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl From<&[u8]> for Draft {
+impl From<&[u8]> for MessageBuf {
     fn from(bytes: &[u8]) -> Self {
-        let mut draft = Self::new();
-        draft.extend_from_slice(bytes);
-        draft
+        let mut message = Self::new();
+        message.extend_from_slice(bytes);
+        message
     }
 }
 
-impl io::Write for Draft {
+impl io::Write for MessageBuf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -122,10 +122,10 @@ mod tests {
     fn a_message_keeps_no_more_room_than_it_is_worth() {
         let head = Head { from: 1, ..Head::default() };
         for (len, keeps) in [(0, false), (100_000, false), (300_000, true)] {
-            let mut draft = Draft::in_room(Vec::with_capacity(1 << 20));
-            draft.resize(len, 1);
-            let (place, mut spent) = (draft.body().as_ptr(), Vec::new());
-            let frame = draft.into_frame(&head, &mut spent);
+            let mut message = MessageBuf::in_room(Vec::with_capacity(1 << 20));
+            message.resize(len, 1);
+            let (place, mut spent) = (message.body().as_ptr(), Vec::new());
+            let frame = message.into_frame(&head, &mut spent);
             assert_eq!(&frame[HEAD..], vec![1; len]);
             assert_eq!(
                 (frame[HEAD..].as_ptr() == place, spent.len()),
@@ -138,7 +138,7 @@ mod tests {
             }
         }
         let mut spent = Vec::new();
-        Draft::in_room(Vec::with_capacity(1000)).into_frame(&head, &mut spent);
+        MessageBuf::in_room(Vec::with_capacity(1000)).into_frame(&head, &mut spent);
         assert!(spent.is_empty(), "it is not worth a copy");
     }
 }

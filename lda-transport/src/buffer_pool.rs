@@ -17,7 +17,7 @@ const KEPT: usize = 1 << 10;
 
 /// Vectors, of so many bytes together.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct BufferPool {
     most: usize,
     /// Of the vectors that are kept, and of those that are about to be.
     bytes: AtomicUsize,
@@ -25,7 +25,7 @@ pub(crate) struct Rooms {
     kept: Mutex<[Vec<Vec<u8>>; 2]>,
 }
 
-impl Rooms {
+impl BufferPool {
     /// Keeps at most so many bytes.
     pub fn new(most: usize) -> Self {
         Self { most, bytes: AtomicUsize::new(0), kept: Mutex::default() }
@@ -46,7 +46,7 @@ impl Rooms {
     }
 
     /// An empty one, for nobody knows how much: a long one, if there is any.
-    pub fn spare(&self) -> Vec<u8> {
+    pub fn take_buffer(&self) -> Vec<u8> {
         let room = self.pop(|[short, long]| long.pop().or_else(|| short.pop()));
         let mut room = room.unwrap_or_default();
         room.clear();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn rooms_come_again_up_to_a_bound() {
-        let rooms = Rooms::new(100 << 10);
+        let rooms = BufferPool::new(100 << 10);
         let long = vec![7; 80 << 10];
         let place = long.as_ptr();
         rooms.release(Frame::from(long));
@@ -130,35 +130,38 @@ mod tests {
         assert!(rooms.takes(20 << 10) && !rooms.takes(21 << 10));
         let long = rooms.copy(&[8; 70 << 10]);
         assert_eq!((long.as_ptr(), &long[..]), (place, &[8; 70 << 10][..]));
-        assert_eq!(rooms.spare().capacity(), 0);
+        assert_eq!(rooms.take_buffer().capacity(), 0);
         rooms.keep(long).unwrap();
-        let spare = rooms.spare();
+        let spare = rooms.take_buffer();
         assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
         assert_eq!(rooms.bytes.load(Relaxed), 0);
     }
 
     #[test]
     fn long_rooms_are_for_long_frames() {
-        let rooms = Rooms::new(1 << 20);
+        let rooms = BufferPool::new(1 << 20);
         for len in [100, LONG, 200] {
             rooms.keep(vec![1; len]).unwrap();
         }
         assert_eq!(rooms.copy(&[2; 150]).capacity(), 200, "the last that was kept");
         assert_eq!(rooms.copy(&[2; 150]).len(), 150, "and not in 100");
         assert!(rooms.copy(&[2; LONG + 1]).capacity() > LONG);
-        assert_eq!(rooms.spare().capacity(), 0, "those that were too short are freed");
+        assert_eq!(rooms.take_buffer().capacity(), 0, "those that were too short are freed");
         for len in [100, LONG] {
             rooms.keep(vec![1; len]).unwrap();
         }
-        assert_eq!([rooms.spare(), rooms.spare()].map(|room| room.capacity()), [LONG, 100]);
+        assert_eq!(
+            [rooms.take_buffer(), rooms.take_buffer()].map(|room| room.capacity()),
+            [LONG, 100]
+        );
     }
 
     #[test]
     fn what_somebody_has_is_not_kept() {
-        let rooms = Rooms::new(100);
+        let rooms = BufferPool::new(100);
         let shared = Frame::from(vec![1; 10]);
         rooms.release(shared.clone());
-        assert_eq!(rooms.spare().capacity(), 0);
+        assert_eq!(rooms.take_buffer().capacity(), 0);
         assert_eq!(shared[..], [1; 10]);
     }
 }

@@ -3,10 +3,10 @@
 use thiserror::Error;
 
 use super::collective::{CollectiveError, OperationId};
-use super::draft::Draft;
-use super::wire::{Kind, Refusal};
+use super::message_buf::MessageBuf;
+use super::wire::{Refusal, RequestKind};
 use crate::frame::Frame;
-use crate::transport::{Loss, NodeId};
+use crate::transport::{DisconnectReason, NodeId};
 
 /// What happens to a node.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub enum Event {
         /// Who.
         peer: NodeId,
         /// Why.
-        loss: Loss,
+        reason: DisconnectReason,
     },
     /// A frame has come.
     Frame {
@@ -31,7 +31,7 @@ pub enum Event {
         frame: Frame,
     },
     /// A peer that was full takes frames again.
-    Room {
+    Writable {
         /// Who.
         peer: NodeId,
     },
@@ -52,60 +52,50 @@ pub enum Action {
         /// Which start of it.
         incarnation: u64,
         /// Whether it has lost what the one before knew; not so at the first time.
-        reborn: bool,
+        restarted: bool,
     },
     /// A peer that had joined is away. Requests to it wait until it comes again.
     Left {
         /// Who.
         peer: NodeId,
         /// Why.
-        why: Left,
+        reason: DisconnectReason,
     },
     /// A peer does not fit. Requests to it have ended.
     Refused {
         /// Who.
         peer: NodeId,
         /// Why.
-        why: Refusal,
+        reason: Refusal,
     },
     /// A peer asks; [`reply`](super::Endpoint::reply) or [`reject`](super::Endpoint::reject).
-    Asked {
+    Request {
         /// For the reply.
-        ticket: Ticket,
+        reply_to: ReplyHandle,
         /// What kind of request it is.
-        kind: Kind,
+        kind: RequestKind,
         /// What it says.
         body: Frame,
     },
     /// A request of this node has ended.
-    Ended {
+    Completed {
         /// Which.
         request: RequestId,
         /// How.
         outcome: Outcome,
     },
     /// An operation that this node has [begun](super::Endpoint::begin) has ended here.
-    Collected {
+    CollectiveDone {
         /// Which.
         operation: OperationId,
         /// What this member gets: nothing at a barrier, one frame of a broadcast or a sum, one a member of a gathering.
         result: Result<Vec<Frame>, CollectiveError>,
     },
-    /// After [`Busy`]: there is room again for requests to this peer.
+    /// After [`Overloaded`]: there is room again for requests to this peer.
     Ready {
         /// Who.
         peer: NodeId,
     },
-}
-
-/// Why a peer has left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Left {
-    /// The transport has lost it.
-    Lost(Loss),
-    /// Nothing was heard of it for too long.
-    Silent,
 }
 
 /// How a request has ended.
@@ -119,7 +109,7 @@ pub enum Outcome {
     /// Nobody knows, or it was not sent.
     Unknown {
         /// Why nothing better is known.
-        why: Why,
+        reason: FailureReason,
         /// Whether it was ever sent to this incarnation of the peer: if not, it was not done.
         sent: bool,
     },
@@ -128,7 +118,7 @@ pub enum Outcome {
 /// Why nothing is known of a request's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum FailureReason {
     /// Its deadline came first.
     Deadline,
     /// The peer started anew.
@@ -156,7 +146,7 @@ pub struct RequestId {
 
 /// A request of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket {
+pub struct ReplyHandle {
     /// Of whom.
     pub peer: NodeId,
     /// Of which incarnation.
@@ -168,9 +158,9 @@ pub struct Ticket {
 /// Too many requests to a peer wait already.
 #[derive(Debug, Error)]
 #[error("{peer} has too many requests waiting: make this one again when it is ready")]
-pub struct Busy {
+pub struct Overloaded {
     /// To whom.
     pub peer: NodeId,
     /// What was to be sent.
-    pub draft: Draft,
+    pub message: MessageBuf,
 }
