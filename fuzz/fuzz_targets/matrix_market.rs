@@ -1,6 +1,6 @@
 #![no_main]
 
-use lda_core::corpus::read::matrix_market;
+use lda_core::corpus::Format;
 use lda_fuzz::{check, options};
 
 /// The fuzzer need not find the first line by itself each time.
@@ -16,5 +16,5 @@ libfuzzer_sys::fuzz_target!(|input: (bool, u8, &[u8])| {
     let mut options = options();
     options.transpose = transpose;
     let file = [BANNERS[usize::from(banner) % BANNERS.len()].as_bytes(), bytes].concat();
-    check(matrix_market::from_reader(&file[..], "fuzz", &options));
+    check(Format::MatrixMarket.read_from(&file[..], "fuzz", &options));
 });

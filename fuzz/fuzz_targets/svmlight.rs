@@ -1,6 +1,6 @@
 #![no_main]
 
-use lda_core::corpus::read::svmlight;
+use lda_core::corpus::Format;
 use lda_fuzz::{check, options};
 
 libfuzzer_sys::fuzz_target!(|input: (u8, Option<u32>, &[u8])| {
@@ -8,5 +8,5 @@ libfuzzer_sys::fuzz_target!(|input: (u8, Option<u32>, &[u8])| {
     let mut options = options();
     options.index_base = u32::from(base % 3);
     options.num_words = num_words;
-    check(svmlight::from_reader(bytes, "fuzz", &options));
+    check(Format::Svmlight.read_from(bytes, "fuzz", &options));
 });

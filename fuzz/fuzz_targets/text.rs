@@ -1,7 +1,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use lda_core::corpus::read::{StopWords, text};
+use lda_core::corpus::Format;
+use lda_core::corpus::read::StopWords;
 use lda_fuzz::{check, options};
 
 #[derive(Arbitrary, Debug)]
@@ -28,7 +29,7 @@ libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
     words.min_length = u32::from(input.min_length % 4);
     words.min_document_frequency = u32::from(input.min_document_frequency % 4);
     words.max_document_frequency = 1.0 - f64::from(input.max_document_frequency % 100) / 100.0;
-    let result = text::from_reader(input.bytes, "fuzz", &options);
+    let result = Format::Text.read_from(input.bytes, "fuzz", &options);
     if let (true, Ok((corpus, _))) = (input.keep_order, &result) {
         for d in 0..corpus.num_documents() {
             let mut tokens = corpus.tokens(d).expect("the order was kept").to_vec();

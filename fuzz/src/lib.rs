@@ -1,7 +1,6 @@
 //! What must hold of anything a reader lets through.
 
-use lda_core::corpus::read::uci;
-use lda_core::corpus::{Corpus, ReadError, ReadOptions, ReadReport, write_uci};
+use lda_core::corpus::{Corpus, Format, ReadError, ReadOptions, ReadReport, write_uci};
 
 /// Options under which a claim of many empty documents ends early, so that inputs stay fast.
 pub fn options() -> ReadOptions {
@@ -39,7 +38,7 @@ pub fn check(result: Result<(Corpus, ReadReport), ReadError>) {
     write_uci(&corpus, &mut written).expect("memory takes it");
     let mut options = ReadOptions::default();
     options.max_empty_documents = u64::MAX;
-    let (again, _) = uci::from_reader(&written[..], "written", &options).expect("just written");
+    let (again, _) = Format::Uci.read_from(&written[..], "written", &options).expect("just written");
     assert_eq!(again.fingerprint(), corpus.fingerprint());
 }
 

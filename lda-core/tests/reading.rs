@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lda_core::Corpus;
 #[cfg(feature = "text")]
-use lda_core::corpus::read::{StopWords, TextOptions, text};
-use lda_core::corpus::read::{ldac, matrix_market, svmlight, uci};
+use lda_core::corpus::read::{StopWords, TextOptions};
 use lda_core::corpus::{Date, Format, ReadError, ReadOptions, write_uci};
 use proptest::prelude::*;
 
@@ -68,7 +67,7 @@ proptest! {
         let corpus = Corpus::from_pairs(&rows).unwrap();
         let mut text = Vec::new();
         write_uci(&corpus, &mut text).unwrap();
-        let (again, report) = uci::from_reader(&text[..], "t", &ReadOptions::default()).unwrap();
+        let (again, report) = Format::Uci.read_from(&text[..], "t", &ReadOptions::default()).unwrap();
         prop_assert_eq!(&again, &corpus);
         prop_assert_eq!(again.fingerprint(), corpus.fingerprint());
         prop_assert_eq!(report.unsorted_pairs + report.repeated_pairs, 0);
@@ -82,7 +81,7 @@ proptest! {
         let text = lines(&rows, base, |_| "+1".to_owned());
         let mut options = ReadOptions::default();
         options.index_base = base;
-        let (again, _) = svmlight::from_reader(text.as_bytes(), "t", &options).unwrap();
+        let (again, _) = Format::Svmlight.read_from(text.as_bytes(), "t", &options).unwrap();
         prop_assert_eq!(again, corpus);
     }
 
@@ -91,7 +90,7 @@ proptest! {
         let corpus = Corpus::from_pairs(&rows).unwrap();
         let text = lines(&rows, 0, |row| row.len().to_string());
         let (again, _) =
-            ldac::from_reader(text.as_bytes(), "t", &ReadOptions::default()).unwrap();
+            Format::Ldac.read_from(text.as_bytes(), "t", &ReadOptions::default()).unwrap();
         prop_assert_eq!(&again, &corpus);
         let (found, report) =
             Corpus::read_from(text.as_bytes(), "t", &ReadOptions::default()).unwrap();
@@ -122,7 +121,7 @@ proptest! {
         }
         let mut options = ReadOptions::default();
         options.transpose = transpose;
-        let (again, _) = matrix_market::from_reader(text.as_bytes(), "t", &options).unwrap();
+        let (again, _) = Format::MatrixMarket.read_from(text.as_bytes(), "t", &options).unwrap();
         prop_assert_eq!(&again, &corpus);
     }
 
@@ -137,7 +136,7 @@ proptest! {
         let mut options = ReadOptions::default();
         options.text.stop_words = StopWords::None;
         options.text.min_length = 1;
-        let (again, _) = text::from_reader(lines.as_bytes(), "t", &options).unwrap();
+        let (again, _) = Format::Text.read_from(lines.as_bytes(), "t", &options).unwrap();
         prop_assert_eq!(again, corpus);
     }
 
@@ -145,10 +144,10 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let options = ReadOptions::default();
         let _ = Corpus::read_from(&bytes[..], "t", &options);
-        let _ = uci::from_reader(&bytes[..], "t", &options);
-        let _ = svmlight::from_reader(&bytes[..], "t", &options);
-        let _ = ldac::from_reader(&bytes[..], "t", &options);
-        let _ = matrix_market::from_reader(&bytes[..], "t", &options);
+        let _ = Format::Uci.read_from(&bytes[..], "t", &options);
+        let _ = Format::Svmlight.read_from(&bytes[..], "t", &options);
+        let _ = Format::Ldac.read_from(&bytes[..], "t", &options);
+        let _ = Format::MatrixMarket.read_from(&bytes[..], "t", &options);
     }
 }
 
@@ -210,7 +209,7 @@ fn vocabularies_and_dates_belong_to_their_corpus() {
         assert!(text.contains(path.to_str().expect("an ASCII path")), "{text}");
     }
     let path = folder.file("wrong", b"x\ny\n\xff\n");
-    let error = read().with_vocabulary(path).expect_err("no UTF-8").to_string();
+    let error = read().with_vocabulary(path).expect_err("not UTF-8").to_string();
     assert!(error.contains("wrong:3: invalid UTF-8"), "{error}");
     let path = folder.file("wrong", "1999\n");
     let error = read().with_dates(path).expect_err("one date").to_string();
@@ -268,7 +267,7 @@ fn a_directory_is_walked_in_order() {
     assert_eq!(read(&options).0, ["third"]);
 
     folder.file("sub/bad.md", b"fine\n\xff");
-    let error = Corpus::read_with(&folder.0, &options).expect_err("no UTF-8").to_string();
+    let error = Corpus::read_with(&folder.0, &options).expect_err("not UTF-8").to_string();
     assert!(error.contains("bad.md:2: invalid UTF-8"), "{error}");
     options.text.extensions = vec!["none".to_owned()];
     let error = Corpus::read_with(&folder.0, &options).expect_err("no such files");

@@ -6,8 +6,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lda_core::Corpus;
-use lda_core::corpus::read::{self, uci};
-use lda_core::corpus::{ReadError, ReadOptions, ReadReport, write_uci};
+use lda_core::corpus::read;
+use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport, write_uci};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 fn sample() -> (Corpus, Vec<u8>) {
@@ -29,7 +29,7 @@ fn zstd(text: &[u8]) -> Vec<u8> {
 }
 
 fn parse(bytes: &[u8]) -> Result<(Corpus, ReadReport), ReadError> {
-    uci::from_reader(bytes, "packed", &ReadOptions::default())
+    Format::Uci.read_from(bytes, "packed", &ReadOptions::default())
 }
 
 #[test]

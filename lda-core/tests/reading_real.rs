@@ -1,7 +1,7 @@
 //! Real corpora, where they are at hand: `LDA_CORPORA`, or the folder beside the repository.
 
 use lda_core::Corpus;
-use lda_core::corpus::{ReadError, ReadOptions, read, write_uci};
+use lda_core::corpus::{Format, ReadError, ReadOptions, write_uci};
 
 #[path = "common/real.rs"]
 mod real;
@@ -29,7 +29,7 @@ fn kos_is_as_published() {
 
     let mut written = Vec::new();
     write_uci(&corpus, &mut written).expect("memory takes it");
-    let again = read::uci::from_reader(&written[..], "written", &ReadOptions::default());
+    let again = Format::Uci.read_from(&written[..], "written", &ReadOptions::default());
     assert_eq!(again.expect("just written").0.fingerprint(), corpus.fingerprint());
 }
 

@@ -149,8 +149,8 @@ fn what_is_wrong_is_said() {
     scratch.write("strangers.txt", &strange);
     for (line, status, what) in [
         ("none.lda", 1, "none.lda: "),
-        ("foreign.lda", 1, "foreign.lda: it is no file of this library"),
-        ("cut.lda", 1, "copy it anew"),
+        ("foreign.lda", 1, "foreign.lda: it is not a file of this library"),
+        ("cut.lda", 1, "copy it again"),
         ("damaged.lda", 1, "word-names is damaged"),
         ("m.lda nowhere.txt", 1, "nowhere.txt"),
         ("m.lda strangers.txt", 1, "none of the corpus's 100 words is the model's"),

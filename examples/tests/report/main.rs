@@ -302,7 +302,7 @@ fn what_is_wrong_is_said_and_nothing_is_left() {
     let before = scratch.files();
     for (line, status, what) in [
         ("none.lda docword.x.txt --out p.html", 1, "none.lda: "),
-        ("foreign.lda docword.x.txt --out p.html", 1, "it is no file of this library"),
+        ("foreign.lda docword.x.txt --out p.html", 1, "it is not a file of this library"),
         ("m.lda nowhere.txt --out p.html", 1, "nowhere.txt"),
         ("m.lda docword.y.txt --out p.html", 1, "none of the corpus's 100 words is the model's"),
         ("m.lda plain.txt --out p.html", 1, "the model names its words and the corpus"),

@@ -147,9 +147,9 @@ fn what_is_no_model_is_not_served() {
     for map in ["", " --map"] {
         for (line, status, what) in [
             ("none.lda", 1, "none.lda: "),
-            ("foreign.lda", 1, "foreign.lda: it is no file of this library"),
-            ("empty.lda", 1, "it is no file of this library"),
-            ("cut.lda", 1, "copy it anew"),
+            ("foreign.lda", 1, "foreign.lda: it is not a file of this library"),
+            ("empty.lda", 1, "it is not a file of this library"),
+            ("cut.lda", 1, "copy it again"),
             ("damaged.lda", 1, "word-names is damaged"),
             ("newer.lda", 1, "use a newer one"),
             ("m.lda --stop-words none.txt", 1, "none.txt"),

@@ -107,10 +107,10 @@ fn a_broken_model_changes_nothing() {
     newer[17] ^= 0x40;
     let cut = &models[1][..models[1].len() / 2];
     let broken: [(&[u8], &str); 4] = [
-        (b"no model", "it is no file of this library"),
-        (cut, "copy it anew"),
+        (b"no model", "it is not a file of this library"),
+        (cut, "copy it again"),
         (&newer, "use a newer one"),
-        (b"", "it is no file of this library"),
+        (b"", "it is not a file of this library"),
     ];
     for (count, (content, what)) in broken.into_iter().enumerate() {
         scratch.replace("m.lda", content);

@@ -76,7 +76,7 @@ fn a_run_is_gone_on_with() {
     let output = scratch.train(&format!("{base} --resume kept --epochs 31"));
     let told = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("warning: ") && told.contains("no file of this library"), "{told}");
+    assert!(told.contains("warning: ") && told.contains("not a file of this library"), "{told}");
     assert!(told.contains("epoch-0000000030.snapshot after 30 epochs"), "{told}");
 }
 

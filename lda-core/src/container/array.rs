@@ -1,17 +1,17 @@
-//! Arrays that are held in memory, or lie in a mapped file.
+//! Arrays of numbers in memory or in a mapped file.
 
 use std::fmt;
 use std::ops::Deref;
 
 use super::number::Number;
 
-/// Numbers, wherever they are; reads as a slice.
+/// Numbers in memory or in a mapped file; dereferences to a slice.
 pub(crate) enum Array<T> {
-    /// In memory of our own.
-    Held(Vec<T>),
-    /// In a file.
+    /// On the heap.
+    Owned(Vec<T>),
+    /// In a mapped file. Only on little-endian machines, where memory and file hold the same bytes.
     #[cfg(all(feature = "mmap", target_endian = "little"))]
-    Mapped(super::map::MappedSection),
+    Mapped(super::mapped_bytes::MappedBytes),
 }
 
 impl<T: Number> Deref for Array<T> {
@@ -20,25 +20,25 @@ impl<T: Number> Deref for Array<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         match self {
-            Self::Held(values) => values,
+            Self::Owned(values) => values,
             #[cfg(all(feature = "mmap", target_endian = "little"))]
-            Self::Mapped(section) => T::cast(section),
+            Self::Mapped(bytes) => T::cast(bytes),
         }
     }
 }
 
 impl<T> From<Vec<T>> for Array<T> {
     fn from(values: Vec<T>) -> Self {
-        Self::Held(values)
+        Self::Owned(values)
     }
 }
 
 impl<T: Clone> Clone for Array<T> {
     fn clone(&self) -> Self {
         match self {
-            Self::Held(values) => Self::Held(values.clone()),
+            Self::Owned(values) => Self::Owned(values.clone()),
             #[cfg(all(feature = "mmap", target_endian = "little"))]
-            Self::Mapped(section) => Self::Mapped(section.clone()),
+            Self::Mapped(bytes) => Self::Mapped(bytes.clone()),
         }
     }
 }
@@ -56,19 +56,19 @@ impl<T: Number> fmt::Debug for Array<T> {
 }
 
 impl<T: Number> Array<T> {
-    /// The numbers, in memory.
+    /// The numbers on the heap, copied if they are mapped.
     pub fn into_vec(self) -> Vec<T> {
         match self {
-            Self::Held(values) => values,
+            Self::Owned(values) => values,
             #[cfg(all(feature = "mmap", target_endian = "little"))]
             Self::Mapped(_) => self.to_vec(),
         }
     }
 
-    /// Bytes of heap memory held; none where they are in a file.
+    /// Heap memory in bytes; 0 if the file is mapped.
     pub fn memory(&self) -> usize {
         match self {
-            Self::Held(values) => values.capacity() * T::SIZE,
+            Self::Owned(values) => values.capacity() * T::SIZE,
             #[cfg(all(feature = "mmap", target_endian = "little"))]
             Self::Mapped(_) => 0,
         }

@@ -1,4 +1,4 @@
-//! Files that are there as a whole or not at all.
+//! Atomic replacement of files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::error::FileError;
 
-/// Most temporaries of one process beside one another.
+/// Maximum number of temporary files of one process for the same target.
 const MAX_ATTEMPTS: u32 = 1000;
 
-/// Writes a file by `write` so that, whatever happens and whenever, either what was there before is
-/// at `path` or all of the new: to a temporary beside it, which is synced, renamed, and its directory
-/// synced.
+/// Replaces the file at `path` atomically by the output of `write`: at any time, also after a
+/// crash, `path` has either its previous content or all of the new one. Writes a temporary file in
+/// the same directory, syncs it, renames it, and syncs the directory.
 ///
-/// A process that is killed leaves its temporary, `.NAME.PID-N.partial`, which nobody reads.
+/// A process that is killed leaves its temporary file, `.NAME.PID-N.partial`, which no reader
+/// opens.
 ///
 /// ```
 /// use std::io::Write;
@@ -32,8 +33,8 @@ const MAX_ATTEMPTS: u32 = 1000;
 /// ```
 ///
 /// # Errors
-/// Those of the system and of `write`, with the path. Where only the last step failed, the sync of
-/// the directory, the new file is there already.
+/// I/O errors and those of `write`, with the path. If only the last step failed, the sync of the
+/// directory, the new file is already in place.
 pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FileError>,
@@ -51,14 +52,14 @@ pub fn replace(
     };
     fill()
         .inspect_err(|_| {
-            // The first error is the one to show.
+            // Report the first error, not that of the clean-up.
             let _ = fs::remove_file(&temporary);
         })
         .and_then(|()| Ok(sync_directory(&target)?))
         .map_err(named)
 }
 
-/// A link stays a link: what it leads to is replaced.
+/// Resolves a symbolic link, so that its target is replaced and the link stays a link.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::canonicalize(path),
@@ -66,7 +67,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A new file in the directory of `path`, from where a rename cannot cross file systems.
+/// Creates a file in the directory of `path`, so that the rename stays within one file system.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     for number in 0.. {
@@ -76,7 +77,7 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
         let temporary = path.with_file_name(hidden);
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((temporary, file)),
-            // Of another thread, or of a process of the same id that was killed.
+            // Another thread's, or left by a killed process that had the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_ATTEMPTS => {
             }
             Err(error) => return Err(error),
@@ -85,7 +86,7 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     unreachable!("the last attempt returns")
 }
 
-/// Makes a rename survive a loss of power, where directories can be synced.
+/// Makes a rename durable across a power failure, on systems where directories can be synced.
 fn sync_directory(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());

@@ -1,95 +1,95 @@
-//! Why a file cannot be used.
+//! Errors of reading and writing files.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::table::Kind;
+use super::kind::Kind;
 
-/// A file that cannot be read or written, and why.
+/// Error of reading or writing a file: a [problem](FileProblem) and the path.
 #[derive(Debug)]
 pub struct FileError {
     path: Option<PathBuf>,
     pub(super) problem: FileProblem,
 }
 
-/// What is wrong with a file.
+/// Reason why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileProblem {
-    /// The system refused.
-    #[error("{0}; check that it exists, may be used, and that there is room")]
+    /// I/O error.
+    #[error("{0}; check that the file exists, its permissions, and the free space")]
     Io(io::Error),
-    /// The first bytes are another format's.
-    #[error("it is no file of this library: it begins with {found:?}")]
+    /// The file begins with the bytes of another format.
+    #[error("it is not a file of this library: it begins with {found:?}")]
     Foreign {
-        /// Its first bytes, as text where they are.
+        /// Its first bytes, escaped as ASCII.
         found: String,
     },
-    /// A model where a snapshot is expected, or the reverse.
+    /// A file of another kind, as a snapshot where a model is expected.
     #[error("it is a {found} file: give a {expected} file")]
     Kind {
-        /// What the file says it is.
+        /// Kind in the file's header.
         found: String,
-        /// What was asked for.
+        /// Expected kind.
         expected: &'static str,
     },
-    /// Written by a later version.
+    /// Written by a newer version of the library.
     #[error(
-        "it has format version {version} and this program reads up to {known}: use a newer one"
+        "it has format version {version}, and this program reads up to {known}: use a newer program"
     )]
     Newer {
-        /// The file's.
+        /// Version of the file.
         version: u32,
-        /// The last that is known.
+        /// Newest version that can be read.
         known: u32,
     },
-    /// Cut off, or something was appended.
-    #[error("it has {found} bytes of {expected}: copy it anew, or go back to an earlier one")]
+    /// The file was truncated, or bytes were appended.
+    #[error("it has {found} bytes of {expected}: copy it again, or use an earlier file")]
     Length {
-        /// Bytes that the file says it has.
+        /// Length in the header, in bytes.
         expected: u64,
-        /// Bytes that it has.
+        /// Actual length, in bytes.
         found: u64,
     },
     /// A checksum differs.
-    #[error("{part} is damaged, its checksum differs: copy it anew, or go back to an earlier one")]
+    #[error("{part} is damaged, its checksum differs: copy the file again, or use an earlier one")]
     Damaged {
-        /// Which part: `header`, `table`, or the name of a section.
+        /// `header`, `table`, or the name of a section.
         part: String,
     },
-    /// The parts are whole, and contradict each other.
-    #[error("{part} makes no sense: {reason}; whoever wrote it has to be asked")]
+    /// All checksums match, but the content is inconsistent.
+    #[error("{part} is invalid: {reason}; the file was written by an incompatible program")]
     Malformed {
-        /// Which part: `header`, `table`, or the name of a section.
+        /// `header`, `table`, or the name of a section.
         part: String,
-        /// What is wrong with it.
+        /// The inconsistency.
         reason: String,
     },
-    /// A directory for a new run's snapshots holds some.
-    #[error("it holds snapshots of a run: take that one up, or name another directory")]
+    /// The directory for a new run's snapshots already has snapshots.
+    #[error("it has snapshots of another run: resume that run, or give another directory")]
     Occupied,
-    /// A section is not there.
-    #[error("section {name:?} is missing; whoever wrote it has to be asked")]
+    /// A required section is missing.
+    #[error("section {name:?} is missing; the file was written by an incompatible program")]
     Missing {
-        /// Its name.
+        /// Name of the section.
         name: String,
     },
 }
 
 impl FileError {
-    /// What is wrong.
+    /// The reason.
     pub fn problem(&self) -> &FileProblem {
         &self.problem
     }
 
-    /// Which file, where it has a name.
+    /// Path of the file, unless it was read from a stream.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The same, of the file at `path`.
+    /// Adds the path.
     pub(crate) fn at(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
     }
@@ -106,12 +106,12 @@ impl FileError {
         FileProblem::Kind { found: text(found), expected: expected.name() }.into()
     }
 
-    pub(super) fn foreign(head: &[u8]) -> Self {
+    pub(crate) fn foreign(head: &[u8]) -> Self {
         FileProblem::Foreign { found: text(&head[..head.len().min(8)]) }.into()
     }
 }
 
-/// Bytes as text: what is not ASCII is escaped, and zeros at the end are left out.
+/// Bytes as text: bytes that are not printable ASCII are escaped, zeros at the end are dropped.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     bytes[..end].escape_ascii().to_string()

@@ -1,32 +1,29 @@
-//! Files as memory: nothing is copied, and processes that map the same file share it.
+//! Reads the sections of a mapped file: nothing is copied, and processes that map the same file
+//! share its memory.
 
-use std::fs::File;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
 use super::array::Array;
 use super::error::FileError;
+use super::kind::Kind;
+use super::mapped_bytes::MappedBytes;
 use super::number::Number;
 use super::read::{Source, of_kind};
-use super::table::{HEADER, Kind, Section, Table, hash};
+use super::table::{HEADER, Section, Table, hash};
 
-/// A mapped file whose header and table were checked.
+/// A mapped file with a valid header and table.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub(crate) struct MappedReader {
     map: Arc<Mmap>,
     table: Table,
 }
 
-impl Mapped {
-    /// Maps a file of `kind`.
-    pub fn open(file: &File, kind: Kind) -> Result<Self, FileError> {
-        // Nothing can be mapped of an empty file, and some systems say so in their own words.
-        if file.metadata()?.len() == 0 {
-            return Err(FileError::foreign(&[]));
-        }
-        let map = map(file)?;
+impl MappedReader {
+    /// Checks the header and the table of a file of `kind`.
+    pub fn new(map: Mmap, kind: Kind) -> Result<Self, FileError> {
         let len = map.len() as u64;
         let header = &map[..map.len().min(HEADER)];
         let sections = Table::check_header(header, kind, len)?;
@@ -34,7 +31,7 @@ impl Mapped {
         Ok(Self { map: Arc::new(map), table })
     }
 
-    /// Compares the checksums of all sections: a pass over the file.
+    /// Compares the checksums of all sections, in one pass over the file.
     pub fn verify(&self) -> Result<(), FileError> {
         for section in &self.table.sections {
             if hash(&self.map[bytes_of(section)]) != section.hash {
@@ -45,7 +42,7 @@ impl Mapped {
     }
 }
 
-impl Source for Mapped {
+impl Source for MappedReader {
     fn has(&self, name: &str) -> bool {
         self.table.find(name).is_some()
     }
@@ -55,36 +52,13 @@ impl Source for Mapped {
     }
 
     fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError> {
-        let bytes = bytes_of(of_kind::<T>(&self.table, name)?);
-        Ok(Array::Mapped(MappedSection { map: Arc::clone(&self.map), bytes }))
+        let range = bytes_of(of_kind::<T>(&self.table, name)?);
+        Ok(Array::Mapped(MappedBytes::new(&self.map, range)))
     }
 }
 
-/// Within the file, as the table was checked to say.
+/// Bytes of a section. INVARIANT: they lie within the file, because [`Table::parse`] checked them
+/// against its length.
 fn bytes_of(section: &Section) -> Range<usize> {
     section.start as usize..(section.start + section.len) as usize
-}
-
-/// Bytes of a section; keeps the file mapped.
-#[derive(Clone)]
-pub(crate) struct MappedSection {
-    map: Arc<Mmap>,
-    bytes: Range<usize>,
-}
-
-impl Deref for MappedSection {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.map[self.bytes.clone()]
-    }
-}
-
-#[allow(unsafe_code)]
-fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the bytes must not change while they are mapped. This library never changes a file, it
-    // replaces it by a rename, and the mapped one then lives on without a name; that nobody else
-    // writes into it is asked of the caller where a file is mapped (`TopicModel::map`).
-    unsafe { Mmap::map(file) }
 }

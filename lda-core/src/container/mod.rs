@@ -1,10 +1,10 @@
-//! Files of this library: models, snapshots of runs and documents, in one container.
+//! The container format of this library's files: models, snapshots of runs and documents.
 //!
-//! A file is a header, a table of sections, and the sections, each an array of numbers of one kind.
+//! A file is a header, a table of sections, and the sections, each an array of numbers of one type.
 //! Numbers are little-endian on every machine; floating-point numbers are IEEE 754.
 //!
 //! ```text
-//! header                                       an entry of the table, one a section
+//! header                                       an entry of the table, one per section
 //!  byte                                         byte
 //!     0   8  89 'L' 'D' 'A' 0d 0a 1a 0a            0  16  name, ASCII, padded with zeros
 //!     8   8  kind, ASCII, padded with zeros       16   4  element: 1 u8, 2 u16, 3 u32, 4 u64,
@@ -19,24 +19,26 @@
 //!            the last byte of the last one (or of the table) is the last of the file
 //! ```
 //!
-//! The first bytes are those of PNG's idea: a transfer that alters line ends or strips the eighth bit
-//! destroys them. Sections begin at multiples of 64, so that a mapped file can be read as arrays.
+//! The first bytes follow PNG: a transfer that converts line ends or strips the eighth bit destroys
+//! them. Sections begin at multiples of 64, so that a mapped file can be read as arrays.
 //!
-//! A reader refuses a version above the one it knows. Within a version, sections and names of pairs
-//! may be added; a reader passes over those that it does not know. Nothing is ever given another
-//! meaning.
+//! A reader rejects a version above its own. Within a version, sections and names of pairs may be
+//! added; a reader ignores unknown ones. The meaning of an existing section or name never changes.
 //!
-//! Texts are (name, value) pairs of UTF-8 in a section of bytes, each string after its length in 4
-//! bytes, the number of pairs in 4 bytes before them.
+//! Text is stored as (name, value) pairs of UTF-8 in a section of bytes: the number of pairs in 4
+//! bytes, then each string after its length in 4 bytes.
 //!
-//! What the sections are: [`TopicModel`](crate::model::TopicModel),
+//! The sections of each kind are documented at [`TopicModel`](crate::model::TopicModel),
 //! [`Snapshot`](crate::train::Snapshot), [`Corpus::save`](crate::Corpus::save).
 
 mod array;
 mod atomic;
 mod error;
+mod kind;
 #[cfg(all(feature = "mmap", target_endian = "little"))]
-pub(crate) mod map;
+mod map;
+#[cfg(all(feature = "mmap", target_endian = "little"))]
+mod mapped_bytes;
 mod number;
 pub(crate) mod pairs;
 mod read;
@@ -45,7 +47,7 @@ mod table;
 mod tests;
 mod write;
 
-/// XXH64 of bytes, seed 0: tells whether they are those that were written.
+/// Checksum of `bytes`: XXH64 with seed 0.
 pub fn checksum(bytes: &[u8]) -> u64 {
     table::hash(bytes)
 }
@@ -53,7 +55,9 @@ pub fn checksum(bytes: &[u8]) -> u64 {
 pub(crate) use array::Array;
 pub use atomic::replace;
 pub use error::{FileError, FileProblem};
+pub(crate) use kind::Kind;
+#[cfg(all(feature = "mmap", target_endian = "little"))]
+pub(crate) use map::MappedReader;
 pub(crate) use number::Number;
 pub(crate) use read::{Reader, Source};
-pub(crate) use table::Kind;
 pub(crate) use write::Writer;

@@ -1,22 +1,25 @@
-//! Numbers as they stand in files.
+//! Encoding of numbers in files: little-endian.
 
-/// A number that sections are made of.
+/// Element type of a section.
 pub(crate) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
-    /// Its code in the table.
+    /// Code of the type in the table.
     const ELEMENT: u32;
-    /// Bytes of one.
+    /// Size in bytes.
     const SIZE: usize;
 
-    /// Appends it to `bytes`.
+    /// Appends the encoded number to `bytes`.
     fn put(self, bytes: &mut Vec<u8>);
 
-    /// Appends those that `bytes` hold, a multiple of [`SIZE`](Self::SIZE) of them, to `values`.
+    /// Decodes `bytes`, whose length is a multiple of [`SIZE`](Self::SIZE), and appends the numbers
+    /// to `values`.
     fn get(bytes: &[u8], values: &mut Vec<Self>);
 
-    /// The numbers that mapped bytes are; only where memory holds them as files do.
+    /// Reinterprets mapped bytes as numbers. Only on little-endian machines, where memory and file
+    /// hold the same bytes.
     ///
     /// # Panics
-    /// If the bytes do not begin at a multiple of their size, or are no whole number of them.
+    /// If the bytes are not aligned to [`SIZE`](Self::SIZE), or their length is not a multiple of
+    /// it.
     #[cfg(all(feature = "mmap", target_endian = "little"))]
     fn cast(bytes: &[u8]) -> &[Self];
 }
@@ -48,7 +51,7 @@ macro_rules! numbers {
 
 numbers!(u8 = 1, u16 = 2, u32 = 3, u64 = 4, f32 = 5, f64 = 6);
 
-/// Bytes of an element, by its code; `None` where there is no such code.
+/// Size in bytes of an element type, by its code; `None` for an unknown code.
 pub(super) fn size_of_element(element: u32) -> Option<u64> {
     match element {
         u8::ELEMENT => Some(1),

@@ -1,16 +1,16 @@
-//! Texts in files: pairs of a name and a value.
+//! Text in files: (name, value) pairs in one section of bytes.
 
 use std::str::FromStr;
 
 use super::error::FileError;
 
-/// Section that holds pairs.
+/// Name of the section that has the pairs.
 pub(crate) const ABOUT: &str = "about";
 
-/// Before the name of each option.
+/// Prefix of the names of options.
 pub(crate) const OPTION: &str = "option.";
 
-/// Bytes of pairs.
+/// Encodes pairs.
 pub(crate) fn to_bytes<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     let mut count = 0u32;
@@ -25,12 +25,13 @@ pub(crate) fn to_bytes<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) 
     bytes
 }
 
-/// The pairs that bytes hold.
+/// Decoded pairs, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pairs(pub Vec<(String, String)>);
 
 impl Pairs {
-    /// Reads them back. Memory follows the bytes that are there, not what they claim.
+    /// Decodes pairs. Memory is bounded by the length of `bytes`, not by the lengths stated in
+    /// them.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let mut rest = bytes;
         let mut number = || {
@@ -38,7 +39,7 @@ impl Pairs {
             rest = after;
             Some(u32::from_le_bytes(*number))
         };
-        let cut_off = || FileError::malformed(ABOUT, "it ends within a text");
+        let cut_off = || FileError::malformed(ABOUT, "it ends within a string");
         let count = number().ok_or_else(cut_off)?;
         let mut text = || {
             let (len, after) = rest.split_first_chunk::<4>()?;
@@ -48,19 +49,19 @@ impl Pairs {
         };
         let mut next = || {
             let text = text().ok_or_else(cut_off)?;
-            text.map_err(|_| FileError::malformed(ABOUT, "a text is no UTF-8"))
+            text.map_err(|_| FileError::malformed(ABOUT, "a string is not UTF-8"))
         };
         let mut pairs = Vec::new();
         for _ in 0..count {
             pairs.push((next()?, next()?));
         }
         if !rest.is_empty() {
-            return Err(FileError::malformed(ABOUT, "something follows its last text"));
+            return Err(FileError::malformed(ABOUT, "bytes follow its last string"));
         }
         Ok(Self(pairs))
     }
 
-    /// Those whose names begin with `prefix`, without it.
+    /// The pairs whose names begin with `prefix`, with the prefix removed.
     pub fn under(&self, prefix: &str) -> Self {
         let under = |(name, value): &(String, String)| {
             Some((name.strip_prefix(prefix)?.to_owned(), value.clone()))
@@ -68,12 +69,12 @@ impl Pairs {
         Self(self.0.iter().filter_map(under).collect())
     }
 
-    /// The value of a name, where it is there.
+    /// The value of `name`, or `None` if there is no such pair.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 
-    /// The value of a name, read by `parse`; `None` where it is not there.
+    /// The value of `name`, parsed by `parse`; `None` if there is no such pair.
     pub fn parsed<T>(
         &self,
         name: &str,
@@ -84,17 +85,17 @@ impl Pairs {
         parse(value).map(Some).ok_or_else(refused)
     }
 
-    /// The value of a name that must be there, as it reads itself.
+    /// The value of a required `name`, parsed by [`FromStr`].
     pub fn read<T: FromStr>(&self, name: &str) -> Result<T, FileError> {
         self.required(name, |value| value.parse().ok())
     }
 
-    /// The same; `None` where it is not there.
+    /// The value of `name`, parsed by [`FromStr`]; `None` if there is no such pair.
     pub fn read_if<T: FromStr>(&self, name: &str) -> Result<Option<T>, FileError> {
         self.parsed(name, |value| value.parse().ok())
     }
 
-    /// The value of a name that must be there.
+    /// The value of a required `name`, parsed by `parse`.
     pub fn required<T>(
         &self,
         name: &str,

@@ -1,35 +1,36 @@
-//! Reads files a section at a time.
+//! Reads files section by section.
 
 use std::io::{Read, Seek, SeekFrom};
 
 use super::array::Array;
 use super::error::{FileError, FileProblem};
+use super::kind::Kind;
 use super::number::Number;
-use super::table::{HEADER, Kind, Section, Table};
+use super::table::{HEADER, Section, Table};
 use crate::checksum::Xxh64;
 use crate::prior::Alpha;
 
-/// Bytes read at once; a multiple of every number's size.
+/// Bytes per read; a multiple of the size of every element type.
 const BLOCK: usize = 1 << 16;
 
-/// A file whose sections can be had, read or mapped.
+/// Access to the sections of a file, whether read or mapped.
 pub(crate) trait Source {
-    /// Whether there is such a section.
+    /// Whether there is a section `name`.
     fn has(&self, name: &str) -> bool;
 
-    /// Whether there is such a section, and of such numbers.
+    /// Whether there is a section `name` with elements of type `T`.
     fn has_of<T: Number>(&self, name: &str) -> bool;
 
-    /// A section.
+    /// The numbers of a section.
     fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError>;
 
-    /// A document-topic prior: one value, or one a topic.
+    /// A document-topic prior: one value, or one per topic.
     fn alpha(&mut self, name: &str) -> Result<Alpha, FileError> {
         let alphas = self.array::<f64>(name)?;
         Alpha::from_slice(&alphas).ok_or_else(|| FileError::malformed(name, "it is empty"))
     }
 
-    /// A section that must have `expected` numbers.
+    /// The numbers of a section, of which there must be `expected`.
     fn exactly<T: Number>(&mut self, name: &str, expected: u64) -> Result<Array<T>, FileError> {
         let array = self.array::<T>(name)?;
         if array.len() as u64 != expected {
@@ -40,8 +41,8 @@ pub(crate) trait Source {
     }
 }
 
-/// A file whose header and table were checked. Memory follows what is asked for, and no section is
-/// longer than the file.
+/// A file with a valid header and table. Memory grows only with the sections that are read, and no
+/// section is longer than the file.
 #[derive(Debug)]
 pub(crate) struct Reader<R> {
     inner: R,
@@ -49,7 +50,7 @@ pub(crate) struct Reader<R> {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads header and table.
+    /// Reads and checks header and table.
     pub fn open(mut inner: R, kind: Kind) -> Result<Self, FileError> {
         let len = inner.seek(SeekFrom::End(0))?;
         inner.rewind()?;
@@ -62,7 +63,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(Self { inner, table })
     }
 
-    /// A section, its checksum compared.
+    /// Reads a section and compares its checksum.
     pub fn numbers<T: Number>(&mut self, name: &str) -> Result<Vec<T>, FileError> {
         let section = of_kind::<T>(&self.table, name)?;
         self.inner.seek(SeekFrom::Start(section.start))?;
@@ -94,18 +95,18 @@ impl<R: Read + Seek> Source for Reader<R> {
     }
 
     fn array<T: Number>(&mut self, name: &str) -> Result<Array<T>, FileError> {
-        self.numbers(name).map(Array::Held)
+        self.numbers(name).map(Array::Owned)
     }
 }
 
-/// The section of that name, if it is of such numbers.
+/// The section `name`, if its elements are of type `T`.
 pub(super) fn of_kind<'a, T: Number>(
     table: &'a Table,
     name: &str,
 ) -> Result<&'a Section, FileError> {
     match table.find(name) {
         Some(section) if section.element == T::ELEMENT => Ok(section),
-        Some(_) => Err(FileError::malformed(name, "it holds numbers of another kind")),
+        Some(_) => Err(FileError::malformed(name, "its numbers are of another type")),
         None => Err(FileProblem::Missing { name: name.to_owned() }.into()),
     }
 }

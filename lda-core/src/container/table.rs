@@ -1,67 +1,38 @@
-//! Header and table: what sections there are, and where.
+//! Header and table of sections.
 
 use super::error::{FileError, FileProblem};
+use super::kind::Kind;
 use super::number::size_of_element;
 use crate::checksum::Xxh64;
 
 /// First bytes of every file.
 const MAGIC: [u8; 8] = *b"\x89LDA\r\n\x1a\n";
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub(super) const HEADER: usize = 64;
 /// Bytes of the header that its checksum covers.
 const HEADER_SUMMED: usize = 56;
-/// Bytes of an entry.
+/// Length of an entry of the table, in bytes.
 const ENTRY: usize = 48;
-/// Sections begin at multiples of this.
+/// Sections begin at multiples of this many bytes.
 pub(super) const ALIGNMENT: u64 = 64;
-/// Most sections.
+/// Maximum number of sections.
 const MAX_SECTIONS: usize = 256;
 
-/// What a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A trained model.
-    Model,
-    /// A run between two epochs.
-    Snapshot,
-    /// Documents.
-    Corpus,
-}
-
-impl Kind {
-    /// As it stands in the header and in errors.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Model => "model",
-            Self::Snapshot => "snapshot",
-            Self::Corpus => "corpus",
-        }
-    }
-
-    /// Last version of the format.
-    fn version(self) -> u32 {
-        1
-    }
-
-    fn code(self) -> [u8; 8] {
-        let mut code = [0; 8];
-        code[..self.name().len()].copy_from_slice(self.name().as_bytes());
-        code
-    }
-}
-
-/// Where a section lies.
+/// Entry of the table: a section's name, position and checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub name: String,
+    /// Code of the element type.
     pub element: u32,
+    /// First byte, counted from the start of the file.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
+    /// XXH64 of the bytes.
     pub hash: u64,
 }
 
-/// All sections, in their order.
+/// All sections, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
     pub sections: Vec<Section>,
@@ -83,12 +54,12 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Table {
-    /// Bytes of header and table of `sections` sections.
+    /// Length in bytes of header and table for `sections` sections.
     pub fn end(sections: usize) -> u64 {
         (HEADER + sections * ENTRY) as u64
     }
 
-    /// Header and table of a file of `kind` that has `len` bytes.
+    /// Encodes header and table of a file of `kind` with a length of `len` bytes.
     pub fn to_bytes(&self, kind: Kind, len: u64) -> Vec<u8> {
         let mut table = Vec::with_capacity(self.sections.len() * ENTRY);
         for section in &self.sections {
@@ -115,8 +86,8 @@ impl Table {
         bytes
     }
 
-    /// Checks the header of a file of `len` bytes; returns the number of its sections, whose table
-    /// lies within the file.
+    /// Checks the header of a file of `len` bytes. Returns the number of sections; their table lies
+    /// within the file.
     pub fn check_header(header: &[u8], kind: Kind, len: u64) -> Result<usize, FileError> {
         if header.len() < MAGIC.len() || header[..MAGIC.len()] != MAGIC {
             return Err(FileError::foreign(header));
@@ -124,7 +95,8 @@ impl Table {
         if header.len() < HEADER {
             return Err(FileProblem::Length { expected: HEADER as u64, found: len }.into());
         }
-        // Before the checksum: another version may compute it from other bytes.
+        // The version is checked before the checksum, because another version may compute the
+        // checksum from other bytes.
         let version = u32_at(header, 16);
         if version > kind.version() {
             return Err(FileProblem::Newer { version, known: kind.version() }.into());
@@ -149,18 +121,21 @@ impl Table {
             return Err(FileError::malformed("header", reason));
         }
         if Self::end(sections) > len {
-            return Err(FileError::malformed("header", "the table goes beyond the file"));
+            return Err(FileError::malformed("header", "the table extends beyond the file"));
         }
         Ok(sections)
     }
 
-    /// Reads the table after a header that was checked. Sections lie in the file, in order, and do
-    /// not overlap; names are distinct.
+    /// Decodes the table; the header must have been checked.
+    ///
+    /// INVARIANT of the result: sections lie within the file, in order, without overlap, and their
+    /// names are distinct. Readers slice a mapped file by it without further checks.
     pub fn parse(header: &[u8], table: &[u8], len: u64) -> Result<Self, FileError> {
         if hash(table) != u64_at(header, 32) {
             return Err(FileError::damaged("table"));
         }
         let mut sections: Vec<Section> = Vec::new();
+        // First byte that no section has claimed yet.
         let mut free = Self::end(table.len() / ENTRY);
         for entry in table.chunks_exact(ENTRY) {
             let name = &entry[..16];
@@ -168,16 +143,17 @@ impl Table {
             let name = name.escape_ascii().to_string();
             let (element, start, bytes) = (u32_at(entry, 16), u64_at(entry, 24), u64_at(entry, 32));
             let malformed = |what: &str| FileError::malformed("table", format!("{name:?} {what}"));
-            let size = size_of_element(element).ok_or_else(|| malformed("is of no known kind"))?;
+            let size =
+                size_of_element(element).ok_or_else(|| malformed("has an unknown element type"))?;
             if start < free || !start.is_multiple_of(ALIGNMENT) {
-                return Err(malformed("begins where it must not"));
+                return Err(malformed("has an invalid start"));
             }
             free = start.checked_add(bytes).ok_or_else(|| malformed("is too long"))?;
             if free > len || !bytes.is_multiple_of(size) {
-                return Err(malformed("ends where it must not"));
+                return Err(malformed("has an invalid end"));
             }
             if sections.iter().any(|section| section.name == name) {
-                return Err(malformed("is there twice"));
+                return Err(malformed("occurs twice"));
             }
             sections.push(Section { name, element, start, len: bytes, hash: u64_at(entry, 40) });
         }
@@ -187,7 +163,7 @@ impl Table {
         Ok(Self { sections })
     }
 
-    /// The section of that name.
+    /// The section `name`.
     pub fn find(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }

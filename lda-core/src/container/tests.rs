@@ -1,4 +1,4 @@
-//! The container, against the drawing of its bytes, and against damage.
+//! The container format, byte by byte, and its behaviour on damaged files.
 
 use std::io::{Cursor, Seek, Write};
 
@@ -34,11 +34,11 @@ fn problem(bytes: &[u8]) -> FileProblem {
         file.numbers::<u16>("nothing")?;
         file.numbers::<f64>("halves")
     };
-    read().expect_err("it is damaged").problem
+    read().expect_err("damaged").problem
 }
 
 #[test]
-fn bytes_are_as_drawn() {
+fn bytes_match_the_documented_layout() {
     let bytes = sample();
     // Header and table take 64 + 3 · 48 = 208 bytes; sections begin at 256, 320 and 320.
     assert_eq!(bytes.len(), 320 + 16);
@@ -67,7 +67,7 @@ fn bytes_are_as_drawn() {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn sections_round_trip() {
     let bytes = sample();
     let mut file = open(&bytes).unwrap();
     assert!(file.has("nothing") && !file.has("other"));
@@ -78,7 +78,7 @@ fn what_was_written_is_read() {
     let message = file.exactly::<u32>("words", 4).unwrap_err().to_string();
     assert!(message.contains("3 values, not 4"), "{message}");
     let message = file.numbers::<u64>("words").unwrap_err().to_string();
-    assert!(message.contains("another kind"), "{message}");
+    assert!(message.contains("another type"), "{message}");
     let message = file.numbers::<u64>("other").unwrap_err().to_string();
     assert!(message.contains("\"other\" is missing"), "{message}");
 }
@@ -94,7 +94,7 @@ fn long_sections_are_read_in_blocks() {
 }
 
 #[test]
-fn a_file_may_lie_behind_other_bytes() {
+fn a_file_may_follow_other_bytes() {
     let mut out = Cursor::new(Vec::new());
     out.write_all(b"before").unwrap();
     let mut file = Writer::new(&mut out, Kind::Model, 1).unwrap();
@@ -106,10 +106,10 @@ fn a_file_may_lie_behind_other_bytes() {
 }
 
 #[test]
-fn every_damage_is_seen() {
+fn every_damaged_bit_is_detected() {
     let bytes = sample();
     for at in 0..bytes.len() {
-        // Zeros between sections belong to nobody.
+        // Padding between sections is not covered by a checksum.
         let free = (208..256).contains(&at) || (268..320).contains(&at);
         for bit in 0..8 {
             let mut damaged = bytes.clone();
@@ -130,7 +130,7 @@ fn every_damage_is_seen() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_problem() {
     let bytes = sample();
     let change = |at: usize, to: &[u8]| {
         let mut bytes = bytes.clone();
@@ -162,16 +162,16 @@ fn what_is_wrong_is_named() {
     let snapshot = Reader::open(Cursor::new(&bytes), Kind::Snapshot).unwrap_err().to_string();
     assert!(snapshot.contains("a model file: give a snapshot file"), "{snapshot}");
 
-    // Whoever makes the checksums right can still not make a reader leave the file.
+    // A crafted file with matching checksums cannot make a reader leave the file.
     for (at, to, what) in [
         (16, &[0u8][..], "versions count from 1"),
-        (20, &[0, 1, 0, 0], "table goes beyond the file"),
+        (20, &[0, 1, 0, 0], "table extends beyond the file"),
         (20, &[0, 0, 0, 1], "above the limit"),
-        (64 + 16, &[9], "no known kind"),
-        (64 + 24, &[64], "begins where it must not"),
-        (64 + 24, &[1, 1], "begins where it must not"),
-        (64 + 32, &[13], "ends where it must not"),
-        (64 + 32, &[0, 2], "ends where it must not"),
+        (64 + 16, &[9], "unknown element type"),
+        (64 + 24, &[64], "invalid start"),
+        (64 + 24, &[1, 1], "invalid start"),
+        (64 + 32, &[13], "invalid end"),
+        (64 + 32, &[0, 2], "invalid end"),
         (64 + 32, &[0xff; 8], "too long"),
         (64 + 2 * 48 + 32, &[8], "end before the file does"),
         (64 + 2 * 48, b"words\0", "twice"),
@@ -199,12 +199,12 @@ fn pairs_are_checked() {
         assert!(Pairs::parse(&bytes[..len]).is_err(), "{len}");
     }
     assert!(Pairs::parse(&[&bytes[..], &[0]].concat()).is_err());
-    let no_text = [&1u32.to_le_bytes()[..], &[1, 0, 0, 0, 0xff, 0, 0, 0, 0]].concat();
-    assert!(Pairs::parse(&no_text).unwrap_err().to_string().contains("no UTF-8"));
+    let not_utf8 = [&1u32.to_le_bytes()[..], &[1, 0, 0, 0, 0xff, 0, 0, 0, 0]].concat();
+    assert!(Pairs::parse(&not_utf8).unwrap_err().to_string().contains("not UTF-8"));
 }
 
 #[test]
-fn a_failure_leaves_the_old_file_and_nothing_else() {
+fn a_failed_replacement_leaves_only_the_old_file() {
     let directory = std::env::temp_dir().join(format!("lda-replace-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join("file");
@@ -235,7 +235,7 @@ fn a_failure_leaves_the_old_file_and_nothing_else() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(mut bytes in prop::collection::vec(any::<u8>(), 0..400), begin: bool) {
+    fn arbitrary_bytes_are_rejected_without_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..400), begin: bool) {
         if begin && bytes.len() >= 24 {
             bytes[..16].copy_from_slice(b"\x89LDA\r\n\x1a\nmodel\0\0\0");
             bytes[16..24].copy_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0]);

@@ -1,29 +1,32 @@
-//! Writes files a section at a time; header and table last, when lengths and checksums are known.
+//! Writes files section by section. Header and table are written last, when lengths and checksums
+//! are known.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
+use super::kind::Kind;
 use super::number::Number;
-use super::table::{ALIGNMENT, Kind, Section, Table};
+use super::table::{ALIGNMENT, Section, Table};
 use crate::checksum::Xxh64;
 
-/// Bytes written at once.
+/// Bytes per write.
 const BLOCK: usize = 1 << 16;
 
-/// A file in the making. It is none before [`finish`](Self::finish).
+/// Writer of one file, which is invalid until [`finish`](Self::finish).
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     inner: W,
     kind: Kind,
-    /// Where the file begins in `inner`.
+    /// Position in `inner` where the file begins.
     base: u64,
+    /// Bytes written so far, counted from `base`.
     position: u64,
     table: Table,
-    /// Sections there is room for.
+    /// Number of entries reserved in the table.
     room: usize,
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Leaves room for a header and `sections` sections.
+    /// Reserves space for the header and a table of `sections` sections.
     pub fn new(mut inner: W, kind: Kind, sections: usize) -> io::Result<Self> {
         let base = inner.stream_position()?;
         let position = Table::end(sections);
@@ -33,7 +36,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(writer)
     }
 
-    /// Zeros up to `position`.
+    /// Writes zeros up to `position`.
     fn pad(&mut self, position: u64) -> io::Result<()> {
         const ZEROS: [u8; 512] = [0; 512];
         while self.position < position {
@@ -47,7 +50,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Appends a section.
     ///
     /// # Panics
-    /// If there is no room for another, or its name is empty, too long or not ASCII.
+    /// If the table is full, or the name is empty, longer than 16 bytes or not ASCII.
     pub fn section<T: Number>(
         &mut self,
         name: &str,
@@ -81,10 +84,10 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Writes header and table; leaves the position at the end.
+    /// Writes header and table; leaves the position of `inner` at the end of the file.
     ///
     /// # Panics
-    /// If there are fewer sections than room was left for.
+    /// If there are fewer sections than were reserved.
     pub fn finish(mut self) -> io::Result<W> {
         assert_eq!(self.table.sections.len(), self.room, "sections");
         self.inner.seek(SeekFrom::Start(self.base))?;

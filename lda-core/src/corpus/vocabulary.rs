@@ -125,7 +125,7 @@ impl Vocabulary {
     /// The text of such [parts](Self::parts) of a file, if they are some.
     pub(crate) fn check_parts<'a>(bytes: &'a [u8], ends: &[u32]) -> Result<&'a str, FileError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            FileError::malformed("word-names", format!("it is no text: {error}"))
+            FileError::malformed("word-names", format!("it is not UTF-8: {error}"))
         })?;
         let divide = ends.is_sorted()
             && ends.last().map_or(0, |&end| end as usize) == text.len()

@@ -17,10 +17,10 @@
 //! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
 //! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
 //! list without holes has that property by itself. Held against each other by `cargo bench -p
-//! lda-benches --bench rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in cache;
-//! up to 10 times where the row is not), and the table finds and swaps a topic two to three times
-//! faster in cache. A token scans once, finds its own topic in that very scan, and swaps only if
-//! its topic changed; so the list it is, at 4 bytes an entry where the table takes 6 or more.
+//! lda-benches --bench rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in
+//! cache; up to 10 times where the row is not), and the table finds and swaps a topic two to three
+//! times faster in cache. A token scans once, finds its own topic in that very scan, and swaps only
+//! if its topic changed; so the list it is, at 4 bytes an entry where the table takes 6 or more.
 //!
 //! Memory: sparse 4 (16-bit topics) or 8 bytes an entry of capacity min(K, tokens) + 1, rounded up
 //! to a chunk; dense 2 or 4 bytes a topic; 4 bytes a row for its place.
@@ -302,8 +302,8 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts, and no
-    /// more of them than its tokens, or than a flexible row holds as a list if it is one.
+    /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts, and
+    /// no more of them than its tokens, or than a flexible row holds as a list if it is one.
     pub fn write(&mut self, row: usize, entries: impl Iterator<Item = (u32, u32)>) {
         self.clear(row);
         match self.row_mut(row) {
@@ -337,7 +337,8 @@ impl<T: TopicIndex> Rows<T> {
     }
 
     /// Replaces row `row` by a list in the order of `entries`, (topic, count) pairs with distinct
-    /// topics and no zero counts; false, and nothing done, where the row cannot be one of that length.
+    /// topics and no zero counts; false, and nothing done, where the row cannot be one of that
+    /// length.
     #[must_use]
     pub fn write_list(&mut self, row: usize, entries: &[(u32, u32)]) -> bool {
         if self.is_flexible(row) {

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-/// Callback for one row: the id of its document or word, and its (topic, tokens) entries. Topics are
-/// distinct and counts are above 0.
+/// Callback for one row: the id of its document or word, and its (topic, tokens) entries. Topics
+/// are distinct and counts are above 0.
 pub type VisitRow<'a> = dyn FnMut(usize, &[(u32, u32)]) + 'a;
 
 /// Rows of C_d: the topics of each document's tokens.
@@ -21,9 +21,9 @@ pub trait DocumentCounts: Sync {
 
     /// Calls `visit(document, row)` for each document of the range, in ascending order.
     ///
-    /// Every document that has tokens is visited once; an empty one may be skipped. The order within
-    /// a row is free, but the last digits of a sum depend on it: a row whose order is a function of
-    /// the state, and not of its history, gives the same bits after a restart.
+    /// Every document that has tokens is visited once; an empty one may be skipped. The order
+    /// within a row is free, but the last digits of a sum depend on it: a row whose order is a
+    /// function of the state, and not of its history, gives the same bits after a restart.
     fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>);
 }
 

@@ -1,4 +1,4 @@
-//! Models in files.
+//! Writes and reads model files.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -15,15 +15,16 @@ use crate::container::{FileError, Kind, Reader, Source, Writer, replace};
 use crate::prior::check_beta;
 
 impl TopicModel {
-    /// Writes it at `path`, by a [replacement](replace) that leaves the old file or the new one.
+    /// Writes the model file at `path` [atomically](replace): a failure leaves the old file.
     ///
     /// # Errors
-    /// [`FileError`], those of the system.
+    /// [`FileError`] for I/O errors.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
     }
 
-    /// Writes it from the current position on; nothing is a model before all is written.
+    /// Writes the model file at the current position of `out`. The header is written last, so that
+    /// an incomplete file is invalid.
     ///
     /// # Errors
     /// Those of `out`.
@@ -71,6 +72,7 @@ impl TopicModel {
         file.finish()?.flush()
     }
 
+    /// Pairs of the section [`ABOUT`].
     fn about(&self) -> Vec<(String, String)> {
         let mut about = vec![
             ("topics".to_owned(), self.num_topics().to_string()),
@@ -88,60 +90,28 @@ impl TopicModel {
         about
     }
 
-    /// Reads the file at `path`: every checksum is compared and every entry checked.
+    /// Reads the model file at `path` into memory. Compares every checksum and checks every entry.
     ///
     /// # Errors
-    /// [`FileError`] names the file and what is wrong with it.
+    /// [`FileError`] names the file and the problem.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let open = || Self::read_from(BufReader::new(File::open(path)?));
         open().map_err(|error: FileError| error.at(path))
     }
 
-    /// Reads a model that is all of `from`. Memory is bounded by its length.
+    /// Reads a model file that spans all of `from`. Memory is bounded by its length.
     ///
     /// # Errors
-    /// [`FileError`] says what is wrong with it.
+    /// [`FileError`] names the problem.
     pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
         let model = read(&mut Reader::open(from, Kind::Model)?)?;
         model.check_entries()?;
         Ok(model)
     }
 
-    /// Opens the file at `path` where it lies: entries are read when they are needed, by the system,
-    /// and processes that map the same file share its memory.
-    ///
-    /// Header, words and topics are checked, the entries are not unless `verify`, for that reads the
-    /// whole file. **Verify a file that you do not trust**: an entry that makes no sense would
-    /// otherwise panic when it is met.
-    ///
-    /// The file must not be changed as long as the model lives. [`save`](Self::save) does not, it
-    /// replaces: the model goes on with the old file. Where mapping is not to be had (a build without
-    /// it, a big-endian machine), the file is read.
-    ///
-    /// # Errors
-    /// [`FileError`] names the file and what is wrong with it.
-    #[cfg(feature = "mmap")]
-    pub fn map(path: impl AsRef<Path>, verify: bool) -> Result<Self, FileError> {
-        if cfg!(target_endian = "big") {
-            return Self::load(path);
-        }
-        let path = path.as_ref();
-        let open = || {
-            let mut mapped = crate::container::map::Mapped::open(&File::open(path)?, Kind::Model)?;
-            if verify {
-                mapped.verify()?;
-            }
-            let model = read(&mut mapped)?;
-            if verify {
-                model.check_entries()?;
-            }
-            Ok(model)
-        };
-        open().map_err(|error: FileError| error.at(path))
-    }
-
-    fn check_entries(&self) -> Result<(), FileError> {
+    /// Checks that entries are valid and consistent with the totals.
+    pub(super) fn check_entries(&self) -> Result<(), FileError> {
         match &self.parameters {
             Parameters::Counts(counts) => counts.check(),
             Parameters::Weights(weights) => weights.check(),
@@ -149,8 +119,9 @@ impl TopicModel {
     }
 }
 
-/// All but the entries is checked.
-fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
+/// Reads a model and checks everything except the entries, which [`TopicModel::check_entries`]
+/// does.
+pub(super) fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
     let about = Pairs::parse(&file.array::<u8>(ABOUT)?)?;
     let topics = about.read::<u32>("topics")?;
     let words = about.read::<u32>("words")?;
@@ -166,7 +137,7 @@ fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
     };
     let pattern = Pattern { offsets, topics: topic_ids };
     pattern.check_offsets()?;
-    let entries = *pattern.offsets.last().expect("there is one more than words");
+    let entries = *pattern.offsets.last().expect("offsets has V + 1 elements");
     let parameters = match about.required("parameters", |kind| Some(kind.to_owned()))?.as_str() {
         "counts" => {
             let beta = about.read::<f64>("beta")?;

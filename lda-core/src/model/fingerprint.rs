@@ -5,10 +5,10 @@ use super::{Parameters, TopicModel};
 use crate::checksum::Xxh64;
 
 impl TopicModel {
-    /// A hash of all that answers follow from, φ, α and the names of words, and of nothing else: where
-    /// the model comes from is not in it, nor how it is held. The value is the same on every machine
-    /// and does not change between versions (XXH64 of little-endian numbers). One pass over the
-    /// entries.
+    /// A hash of all that answers follow from, φ, α and the names of words, and of nothing else:
+    /// where the model comes from is not in it, nor how it is held. The value is the same on every
+    /// machine and does not change between versions (XXH64 of little-endian numbers). One pass over
+    /// the entries.
     ///
     /// ```
     /// use lda_core::model::{TopicModel, Weights};

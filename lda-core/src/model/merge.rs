@@ -1,13 +1,13 @@
 //! Topics that are one and the same.
 //!
-//! With more topics than a corpus has, several come to say the same. They are found by the L1 distance
-//! of their words, Σ_w |φ_kw − φ_jw|, from 0 for equal topics to 2 for topics without a word in common,
-//! and merged by adding up their counts (ZenLDA §4.3).
+//! With more topics than a corpus has, several come to say the same. They are found by the L1
+//! distance of their words, Σ_w |φ_kw − φ_jw|, from 0 for equal topics to 2 for topics without a
+//! word in common, and merged by adding up their counts (ZenLDA §4.3).
 //!
-//! Not all K² pairs are looked at. For a distance below t, two topics must share mass: Σ_w min(φ_kw,
-//! φ_jw) > 1 − t/2. A topic without an entry for any of n words that hold more than t/2 + n/V of the
-//! other's mass shares less: what is left, and its floors there, 1/V at most each. So only topics that
-//! have entries for a few heavy words are looked at.
+//! Not all K² pairs are looked at. For a distance below t, two topics must share mass: Σ_w
+//! min(φ_kw, φ_jw) > 1 − t/2. A topic without an entry for any of n words that hold more than t/2 +
+//! n/V of the other's mass shares less: what is left, and its floors there, 1/V at most each. So
+//! only topics that have entries for a few heavy words are looked at.
 
 use std::collections::HashMap;
 
@@ -30,11 +30,11 @@ pub struct Merged {
 
 impl TopicModel {
     /// Clusters of topics, each of which is nearer than `threshold` to another of its cluster (L1
-    /// distance, 0 to 2); topics that are alone are left out. Clusters by their lowest topic, topics
-    /// ascending.
+    /// distance, 0 to 2); topics that are alone are left out. Clusters by their lowest topic,
+    /// topics ascending.
     ///
-    /// Costs, for each topic, the entries of its heaviest words and those of the topics found there;
-    /// in the current rayon pool.
+    /// Costs, for each topic, the entries of its heaviest words and those of the topics found
+    /// there; in the current rayon pool.
     ///
     /// ```
     /// use lda_core::model::{TopicModel, Weights};
@@ -137,9 +137,9 @@ impl TopicModel {
         topics
     }
 
-    /// The model with each cluster as one topic, in the place of its lowest; other topics stay in their
-    /// order. Counts and α are added up; φ of [`Weights`] is averaged, each topic weighing its α.
-    /// Vocabulary and provenance stay.
+    /// The model with each cluster as one topic, in the place of its lowest; other topics stay in
+    /// their order. Counts and α are added up; φ of [`Weights`] is averaged, each topic weighing
+    /// its α. Vocabulary and provenance stay.
     ///
     /// # Panics
     /// If a cluster names a topic that is not below K, or topics are named twice.

@@ -1,35 +1,40 @@
-//! What is left when training ends, and what a service keeps in memory: φ, priors, names.
+//! Trained topic models: φ, the priors and the names of words.
 //!
-//! φ comes in two forms. [`Counts`], what samplers leave behind: C_w and C_k, integers, from which
-//! training can go on. [`Weights`], real numbers: models of other programs, and of other methods. Both
-//! are sparse by word over a floor a topic, and both serve inference.
+//! φ has two representations. [`Counts`] are the integers C_w and C_k that samplers produce;
+//! training can continue from them. [`Weights`] are real numbers, for models of other programs and
+//! methods. Both are sparse by word over a floor per topic, and both serve inference.
 //!
-//! # The file
-//! Sections of a [model file](crate::container); those marked * only where there is something in them.
+//! # File format
+//! Sections of a [model file](crate::container); those marked * are present only if they have
+//! content.
 //!
-//! | section | element | what |
+//! | section | element | content |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (a token), `documents`, `tokens`, `corpus` and `pseudo-counts` (fingerprints, hexadecimal), as far as they are known; `note.NAME` for what a program added |
+//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (per token), `documents`, `tokens`, `corpus` and `pseudo-counts` (fingerprints, hexadecimal), as far as they are known; `note.NAME` for notes that a program added |
 //! | `alpha` | f64 | α, one or K |
-//! | `alpha-asked`* | f64 | α that the run was asked for, where it is another |
+//! | `alpha-asked`* | f64 | α in the run's options, if it differs from `alpha` |
 //! | `totals` | u64 | counts: C_k, K of them |
-//! | `floors` | f64 | weights: the least φ_kw of each topic, K of them |
+//! | `floors` | f64 | weights: the smallest φ_kw of each topic, K of them |
 //! | `offsets` | u64 | V + 1: word w's entries are `offsets[w]` to `offsets[w + 1]` |
 //! | `topics` | u16, u32 | topic of each entry, ascending in a word; u32 above 65,536 topics |
 //! | `counts` | u32 | counts: C_wk of each entry, none 0 |
-//! | `weights` | f32 | weights: φ_kw of each entry less the floor, none 0 |
-//! | `word-ends`* | u32 | V: word w's name ends before byte `word-ends[w]` of |
-//! | `word-names`* | u8 | UTF-8 |
+//! | `weights` | f32 | weights: φ_kw of each entry minus the floor, none 0 |
+//! | `word-ends`* | u32 | V: the name of word w ends before byte `word-ends[w]` of `word-names` |
+//! | `word-names`* | u8 | names of words, UTF-8, concatenated |
 //!
-//! 6 bytes a non-zero (8 above 65,536 topics), 8 bytes a word and topic, and the vocabulary.
+//! Size: 6 bytes per non-zero (8 above 65,536 topics), 8 bytes per word and per topic, and the
+//! vocabulary.
 //!
-//! [`TopicModel::load`] reads all of it, compares all checksums and checks every entry. With the
-//! feature `mmap`, `TopicModel::map` leaves the entries in the file: a model of any size opens in
-//! the time that its words and topics take, and processes share one copy.
+//! [`TopicModel::load`] reads the file into memory, compares all checksums and checks every entry.
+//! With the feature `mmap`, `TopicModel::map` uses the file in place, so that processes share one
+//! copy; it is `unsafe`, because the file must not change meanwhile. `TopicModel::map_unverified`
+//! opens a model of any size in the time that its words and topics take.
 
 mod counts;
 mod file;
 mod fingerprint;
+#[cfg(feature = "mmap")]
+mod map;
 mod merge;
 mod names;
 mod provenance;
@@ -54,9 +59,9 @@ use crate::counts::WordCounts;
 use crate::prior::Alpha;
 use names::Names;
 
-/// A trained model. See the [module](self).
+/// A trained model: φ with its priors, names of words and provenance. See the [module](self).
 ///
-/// Threads and sessions share one; nothing in it changes.
+/// Immutable; threads and inference sessions share one model.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -84,7 +89,7 @@ pub struct TopicModel {
     provenance: Provenance,
 }
 
-/// φ, in either form.
+/// φ in one of its representations.
 #[derive(Clone, Debug, PartialEq)]
 enum Parameters {
     Counts(Counts),
@@ -92,17 +97,17 @@ enum Parameters {
 }
 
 impl TopicModel {
-    /// Copies the counts that `view` shows.
+    /// Builds a model from a copy of the counts in `view`.
     pub fn from_counts(view: &impl WordCounts, alpha: Alpha, beta: f64) -> Self {
         Self::of(Parameters::Counts(Counts::from_view(view, beta)), alpha)
     }
 
-    /// A model of real numbers.
+    /// Builds a model from real numbers.
     pub fn from_weights(weights: Weights, alpha: Alpha) -> Self {
         Self::of(Parameters::Weights(weights), alpha)
     }
 
-    /// Of counts that are at hand.
+    /// Builds a model from counts, without a copy.
     pub(crate) fn of_counts(counts: Counts, alpha: Alpha) -> Self {
         Self::of(Parameters::Counts(counts), alpha)
     }
@@ -117,13 +122,13 @@ impl TopicModel {
         self
     }
 
-    /// Attaches where it comes from.
+    /// Attaches the provenance.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
     }
 
-    /// Topics K.
+    /// Number of topics K.
     pub fn num_topics(&self) -> usize {
         match &self.parameters {
             Parameters::Counts(counts) => counts.num_topics(),
@@ -139,23 +144,23 @@ impl TopicModel {
         }
     }
 
-    /// Document-topic prior.
+    /// Document-topic prior α.
     pub fn alpha(&self) -> &Alpha {
         &self.alpha
     }
 
-    /// Names of words, where the corpus had them. The first call of a mapped model makes the table
-    /// that finds words, O(V).
+    /// Names of words, if the corpus had them. For a mapped model the first call builds the lookup
+    /// table, O(V).
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
         self.names.get()
     }
 
-    /// Where it comes from, as far as that is known.
+    /// Provenance, as far as it is known.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// Counts, where it is made of them.
+    /// Counts, or `None` if φ is stored as weights.
     pub fn counts(&self) -> Option<&Counts> {
         match &self.parameters {
             Parameters::Counts(counts) => Some(counts),
@@ -163,7 +168,7 @@ impl TopicModel {
         }
     }
 
-    /// Weights, where it is made of them.
+    /// Weights, or `None` if φ is stored as counts.
     pub fn weights(&self) -> Option<&Weights> {
         match &self.parameters {
             Parameters::Weights(weights) => Some(weights),
@@ -171,7 +176,7 @@ impl TopicModel {
         }
     }
 
-    /// φ_kw, the probability of `word` in `topic`. A search among the word's topics.
+    /// φ_kw, the probability of `word` in `topic`: a binary search among the word's topics.
     ///
     /// # Panics
     /// If `topic` is not below K, or `word` not below V.
@@ -182,7 +187,7 @@ impl TopicModel {
         }
     }
 
-    /// The least φ_kw of a topic: that of words that have no entry for it.
+    /// The smallest φ_kw of a topic: that of words without an entry for it.
     ///
     /// # Panics
     /// If `topic` is not below K.
@@ -224,7 +229,7 @@ impl TopicModel {
         }
     }
 
-    /// The entries by word, for code that is compiled for each form.
+    /// The entries by word, for code that is compiled once per representation.
     pub(crate) fn rows(&self) -> AnyRows<'_> {
         let (pattern, values) = match &self.parameters {
             Parameters::Counts(counts) => (&counts.pattern, Values::Counts(&counts.counts)),
@@ -233,7 +238,7 @@ impl TopicModel {
         AnyRows::new(pattern, values)
     }
 
-    /// Bytes of heap memory held: next to none where the model is mapped.
+    /// Heap memory in bytes; close to 0 for a mapped model.
     pub fn memory(&self) -> usize {
         let parameters = match &self.parameters {
             Parameters::Counts(counts) => counts.memory(),

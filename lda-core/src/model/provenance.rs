@@ -24,8 +24,8 @@ pub struct Provenance {
     pub tokens: Option<u64>,
     /// [Fingerprint](crate::Corpus::fingerprint) of the corpus.
     pub corpus: Option<u64>,
-    /// [Fingerprint](crate::train::PseudoCounts::fingerprint) of the pseudo-counts that the run had beside
-    /// its corpus.
+    /// [Fingerprint](crate::train::PseudoCounts::fingerprint) of the pseudo-counts that the run had
+    /// beside its corpus.
     pub pseudo_counts: Option<u64>,
     /// What the program that trained it wants to be known, by name; names are distinct.
     pub notes: Vec<(String, String)>,

@@ -29,13 +29,13 @@ pub enum RemoveError {
 }
 
 impl TopicModel {
-    /// The model without `tokens`, (word, topic) of each: what it would have counted had they not been
-    /// there when it was taken. Exact: integers less integers. A document's tokens are
+    /// The model without `tokens`, (word, topic) of each: what it would have counted had they not
+    /// been there when it was taken. Exact: integers less integers. A document's tokens are
     /// [`Assignments::tokens`](crate::train::Assignments::tokens), as the run left them.
     ///
     /// Topics do not move by it; to let the others take notice, train on
-    /// ([`Trainer::with_init`](crate::train::Trainer::with_init) with the assignments that are left).
-    /// Log joint, documents and tokens of the provenance are those before.
+    /// ([`Trainer::with_init`](crate::train::Trainer::with_init) with the assignments that are
+    /// left). Log joint, documents and tokens of the provenance are those before.
     ///
     /// ```
     /// use lda_core::Corpus;

@@ -1,4 +1,4 @@
-//! Models in memory and in files.
+//! Tests of models in memory and in files.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -60,13 +60,21 @@ impl Drop for Scratch {
     }
 }
 
+/// The model at `path`, mapped with and without verification.
+#[cfg(feature = "mmap")]
+#[allow(unsafe_code)]
+fn mapped(path: &std::path::Path) -> [Result<TopicModel, crate::container::FileError>; 2] {
+    // SAFETY: the tests write scratch files only before they map them, or replace them by a rename.
+    unsafe { [TopicModel::map(path), TopicModel::map_unverified(path)] }
+}
+
 fn models() -> [TopicModel; 4] {
     // Above 65,536 topics ids are wider.
     [trained(3), trained(70_000), imported(), trained(3).with_vocabulary(None)]
 }
 
 #[test]
-fn files_give_back_what_was_saved() {
+fn saved_models_load_unchanged() {
     let scratch = Scratch::new("model-files");
     for model in models() {
         model.save(&scratch.0).unwrap();
@@ -74,8 +82,8 @@ fn files_give_back_what_was_saved() {
         assert_eq!(read, model);
         assert_eq!(bytes(&read), bytes(&model));
         #[cfg(feature = "mmap")]
-        for verify in [false, true] {
-            let mapped = TopicModel::map(&scratch.0, verify).unwrap();
+        for mapped in mapped(&scratch.0) {
+            let mapped = mapped.unwrap();
             assert_eq!(mapped.memory(), 0);
             assert_eq!(mapped, model);
             assert_eq!(bytes(&mapped), bytes(&model));
@@ -89,10 +97,10 @@ fn files_give_back_what_was_saved() {
 fn a_mapped_model_outlives_its_replacement() {
     let scratch = Scratch::new("model-replaced");
     trained(3).save(&scratch.0).unwrap();
-    let mapped = TopicModel::map(&scratch.0, false).unwrap();
+    let mapped_before = mapped(&scratch.0);
     imported().save(&scratch.0).unwrap();
-    assert_eq!(mapped, trained(3));
-    assert_eq!(TopicModel::map(&scratch.0, false).unwrap(), imported());
+    mapped_before.into_iter().for_each(|model| assert_eq!(model.unwrap(), trained(3)));
+    mapped(&scratch.0).into_iter().for_each(|model| assert_eq!(model.unwrap(), imported()));
 }
 
 #[test]
@@ -109,7 +117,7 @@ fn provenance_is_kept() {
 }
 
 #[test]
-fn a_prior_that_was_moved_is_kept_beside_the_one_asked_for() {
+fn an_updated_prior_is_stored_next_to_the_initial_one() {
     let corpus = Corpus::from_tokens([[0, 1, 2, 0], [2, 3, 2, 2]]).unwrap();
     let options = crate::train::TrainOptions::new(3).alpha_by_size(10.0);
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
@@ -122,7 +130,7 @@ fn a_prior_that_was_moved_is_kept_beside_the_one_asked_for() {
 }
 
 #[test]
-fn weights_are_shares_over_a_floor() {
+fn weights_are_probabilities_above_a_floor() {
     let rows = [vec![7.0, 2.0, 1.0, 1.0], vec![0.0, 0.0, 3.0, 1.0]];
     let weights = Weights::from_rows(&rows).unwrap();
     assert_eq!(weights.floors(), [1.0 / 11.0, 0.0]);
@@ -150,9 +158,9 @@ fn weights_are_shares_over_a_floor() {
     assert!(Weights::from_rows(&[[f64::MAX, f64::MAX]]).is_err());
 }
 
-/// Of 500 words each of 30 topics has 3; what the others have of it is smoothing, rounded in every way.
+/// Each of 30 topics has 3 of 500 words; the other weights are smoothing, rounded in several ways.
 #[test]
-fn smoothed_weights_are_held_as_sparsely_as_their_counts() {
+fn smoothed_weights_are_stored_as_sparsely_as_their_counts() {
     let counts = |topic: usize| {
         let mut row = vec![0.0; 500];
         (0..3).for_each(|i| row[(topic * 37 + i * 91) % 500] = (topic + 5 * i + 1) as f64);
@@ -173,7 +181,7 @@ fn smoothed_weights_are_held_as_sparsely_as_their_counts() {
 }
 
 #[test]
-fn every_damage_is_seen() {
+fn every_damaged_byte_is_detected() {
     for model in [trained(3), imported()] {
         let bytes = bytes(&model);
         for at in 0..bytes.len() {
@@ -186,7 +194,7 @@ fn every_damage_is_seen() {
     }
 }
 
-/// The file of a model, a section of which was replaced.
+/// The file of a model, with one section replaced.
 fn with_section<T: crate::container::Number>(
     model: &TopicModel,
     name: &str,
@@ -227,7 +235,7 @@ fn with_section<T: crate::container::Number>(
 }
 
 #[test]
-fn a_file_that_contradicts_itself_is_refused() {
+fn an_inconsistent_file_is_rejected() {
     let counts = trained(3);
     let refused = |model: &TopicModel, bytes: Vec<u8>, part: &str, what: &str| {
         let error = read(&bytes).expect_err(what);
@@ -236,12 +244,13 @@ fn a_file_that_contradicts_itself_is_refused() {
         };
         assert_eq!(found, part, "{what}: {error}");
         assert!(reason.contains(what), "{what}: {error}");
-        // Opened without a look at the entries it may pass, with one it may not.
+        // Without verification the file may open, with it it must not.
         #[cfg(feature = "mmap")]
         {
             let scratch = Scratch::new(&format!("model-hostile-{}", model.num_topics()));
             std::fs::write(&scratch.0, &bytes).unwrap();
-            assert!(TopicModel::map(&scratch.0, true).is_err());
+            let [verified, _] = mapped(&scratch.0);
+            assert!(verified.is_err());
         }
         let _ = model;
     };
@@ -260,8 +269,8 @@ fn a_file_that_contradicts_itself_is_refused() {
     let none = vec![0u32; entries as usize];
     refused(&counts, with_section(&counts, "counts", &none), "counts", "no token");
     refused(&counts, with_section(&counts, "totals", &[13u64, 0, 0]), "totals", "not the sum");
-    refused(&counts, with_section(&counts, "totals", &[13u32, 0, 0]), "totals", "another kind");
-    refused(&counts, with_section(&counts, "word-names", &[0xffu8]), "word-names", "no text");
+    refused(&counts, with_section(&counts, "totals", &[13u32, 0, 0]), "totals", "another type");
+    refused(&counts, with_section(&counts, "word-names", &[0xffu8]), "word-names", "not UTF-8");
     let ends = vec![1u32; words];
     refused(&counts, with_section(&counts, "word-ends", &ends), "word-ends", "divide");
     refused(&counts, with_section(&counts, "about", &[0u8, 0, 0, 0]), "about", "topics is missing");
@@ -273,23 +282,23 @@ fn a_file_that_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn another_file_is_named() {
+fn foreign_files_are_rejected() {
     let error = TopicModel::load("no-such.lda").unwrap_err();
     assert!(error.to_string().starts_with("no-such.lda: "), "{error}");
     let scratch = Scratch::new("model-foreign");
     std::fs::write(&scratch.0, "some text").unwrap();
     let error = TopicModel::load(&scratch.0).unwrap_err();
     assert!(
-        error.to_string().contains("no file of this library: it begins with \"some tex"),
+        error.to_string().contains("not a file of this library: it begins with \"some tex"),
         "{error}"
     );
     #[cfg(feature = "mmap")]
     {
-        assert!(TopicModel::map(&scratch.0, false).is_err());
+        assert!(mapped(&scratch.0).iter().all(Result::is_err));
         std::fs::write(&scratch.0, "").unwrap();
-        assert!(matches!(
-            TopicModel::map(&scratch.0, false).unwrap_err().problem(),
-            FileProblem::Foreign { .. }
-        ));
+        for mapped in mapped(&scratch.0) {
+            let error = mapped.unwrap_err();
+            assert!(matches!(error.problem(), FileProblem::Foreign { .. }), "{error}");
+        }
     }
 }

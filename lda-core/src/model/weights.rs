@@ -60,8 +60,9 @@ pub struct Weights {
 
 impl Weights {
     /// φ_kw ∝ `rows[k][w]`: weights of any scale, one row a topic. The least of a row becomes its
-    /// floor, so that a smoothed model, whose topics give most words the same, is held as sparsely as
-    /// it is. What is above its floor by less than a millionth of it, as by rounding, is at the floor.
+    /// floor, so that a smoothed model, whose topics give most words the same, is held as sparsely
+    /// as it is. What is above its floor by less than a millionth of it, as by rounding, is at the
+    /// floor.
     ///
     /// ```
     /// use lda_core::model::Weights;

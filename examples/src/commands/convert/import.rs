@@ -74,7 +74,7 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
     }
     let model = match program {
         // The file is somebody's, and may be anything.
-        Program::Lda => TopicModel::map(path, true)?,
+        Program::Lda => TopicModel::load(path)?,
         Program::Mallet => mallet::load_state(path).map_err(foreign)?,
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,
         Program::Numpy => {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::container::FileError;
-use lda_core::corpus::read::text;
+use lda_core::corpus::Format;
 use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     let note = |text: &str| args.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
     // The file is somebody's, and may be anything.
-    let model = TopicModel::map(&args.model, true)?;
+    let model = TopicModel::load(&args.model)?;
     note(&format!(
         "{}: {} topics, {} words",
         args.model.display(),
@@ -179,7 +179,8 @@ fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsErr
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }
     let options = reading::read_options(&args.reading).map_err(ReadingError::from)?;
-    let (corpus, _) =
-        text::from_reader(&bytes[..], "standard input", &options).map_err(ReadingError::from)?;
+    let (corpus, _) = Format::Text
+        .read_from(&bytes[..], "standard input", &options)
+        .map_err(ReadingError::from)?;
     Ok(Documents::Some(Box::new(corpus)))
 }

@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
     // The file is somebody's, and may be anything.
-    let model = TopicModel::map(&args.model, true)?;
+    let model = TopicModel::load(&args.model)?;
     let method = args.method.method();
     let inference =
         Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;

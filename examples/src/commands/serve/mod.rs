@@ -45,6 +45,7 @@ mod args;
 mod body;
 mod clients;
 mod log;
+mod mapped_model;
 mod metrics;
 mod model;
 mod problem;

@@ -15,6 +15,7 @@ use lda_core::model::TopicModel;
 use thiserror::Error;
 
 use crate::commands::serve::args::Args;
+use crate::commands::serve::mapped_model;
 use crate::commands::serve::topics::LeadingWords;
 
 /// Errors of opening a model.
@@ -57,7 +58,7 @@ impl Opening {
     pub fn open(&self) -> Result<Ready, OpenError> {
         // The file is untrusted input, so that a mapped one is checked too.
         let model = match self.map {
-            true => TopicModel::map(&self.path, true)?,
+            true => mapped_model::open(&self.path)?,
             false => TopicModel::load(&self.path)?,
         };
         let fingerprint = format!("{:016x}", model.fingerprint());

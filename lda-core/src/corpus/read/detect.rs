@@ -1,122 +1,98 @@
-//! Which format is it?
+//! Detection of the format of a file.
 //!
-//! An extension that belongs to one format decides, then the content of the first lines:
+//! A file name that belongs to one format decides; otherwise the first lines do:
 //!
 //! - `%%MatrixMarket` starts a MatrixMarket file;
 //! - lines of `index:number` pairs, after at most one other word, are SVMlight or LDA-C; LDA-C
 //!   if that word is, on every line, the number of pairs. An SVMlight file can look the same (all
-//!   labels 1, documents of one word each): name the format then;
+//!   labels 1, documents of one word each): set the format explicitly in that case;
 //! - three lines of one number each start a UCI file;
 //! - anything else that is UTF-8 is text.
 
 use std::path::Path;
 
 use super::Format;
+use super::format::FORMATS;
 
-/// Lines that are looked at.
+/// Maximum number of lines in a sample.
 const LINES: usize = 100;
 
-/// The format of a file that starts with `sample`, all of it if `whole`; `None` where it is none
-/// of ours.
-pub(super) fn detect(sample: &[u8], whole: bool, path: &Path) -> Option<Format> {
-    by_name(path).or_else(|| by_content(sample, whole))
+/// The beginning of a file.
+pub(super) struct Sample<'a> {
+    /// First bytes.
+    pub bytes: &'a [u8],
+    /// First lines that are not blank, without a last one that may be incomplete.
+    pub lines: Vec<&'a [u8]>,
+    /// Whether `bytes` is all of the file.
+    whole: bool,
+}
+
+impl<'a> Sample<'a> {
+    pub(super) fn new(bytes: &'a [u8], whole: bool) -> Self {
+        let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').take(LINES + 1).collect();
+        // The last line may continue beyond the sample.
+        if lines.len() > LINES || !whole && lines.len() > 1 {
+            lines.pop();
+        }
+        lines.retain(|line| !line.trim_ascii().is_empty());
+        Self { bytes, lines, whole }
+    }
+
+    /// Whether the bytes are UTF-8 without NUL.
+    pub(super) fn is_text(&self) -> bool {
+        if self.bytes.contains(&0) {
+            return false;
+        }
+        match std::str::from_utf8(self.bytes) {
+            Ok(_) => true,
+            // A character may be cut off by the end of the sample.
+            Err(error) => error.error_len().is_none() && !self.whole,
+        }
+    }
+}
+
+/// Whether `text` is an integer in digits, with or without a minus sign.
+pub(super) fn is_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// The format of a file at `path` that starts with `sample`; `None` if it is unknown.
+pub(super) fn detect(sample: &Sample<'_>, path: &Path) -> Option<Format> {
+    by_name(path).or_else(|| by_content(sample))
 }
 
 fn by_name(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let plain = [".gz", ".zst", ".zstd"].iter().find_map(|packed| name.strip_suffix(packed));
     let name = plain.unwrap_or(&name);
-    if name.starts_with("docword.") {
-        return Some(Format::Uci);
+    let prefixed = FORMATS.into_iter().find(|row| row.prefixes.iter().any(|p| name.starts_with(p)));
+    if let Some(row) = prefixed {
+        return Some(row.format);
     }
-    match name.rsplit_once('.')?.1 {
-        "mtx" | "mm" => Some(Format::MatrixMarket),
-        "svm" | "svmlight" | "libsvm" => Some(Format::Svmlight),
-        "ldac" | "lda-c" => Some(Format::Ldac),
-        _ => None,
-    }
+    let extension = name.rsplit_once('.')?.1;
+    let row = FORMATS.into_iter().find(|row| row.extensions.contains(&extension));
+    row.map(|row| row.format)
 }
 
-fn by_content(sample: &[u8], whole: bool) -> Option<Format> {
-    const BANNER: &[u8] = b"%%MatrixMarket";
-    if sample.get(..BANNER.len()).is_some_and(|start| start.eq_ignore_ascii_case(BANNER)) {
-        return Some(Format::MatrixMarket);
-    }
-    let mut lines: Vec<&[u8]> = sample.split(|&byte| byte == b'\n').take(LINES + 1).collect();
-    // The last line may go on behind the sample.
-    if lines.len() > LINES || !whole && lines.len() > 1 {
-        lines.pop();
-    }
-    lines.retain(|line| !line.trim_ascii().is_empty());
-    // Pairs first: an LDA-C file may start with three empty documents, a line `0` each.
-    if let Some(format) = by_pairs(&lines) {
-        return Some(format);
-    }
-    if lines.len() >= 3 && lines[..3].iter().all(|line| is_number(line.trim_ascii())) {
-        return Some(Format::Uci);
-    }
-    is_text(sample, whole).then_some(Format::Text)
-}
-
-fn is_number(text: &[u8]) -> bool {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
-}
-
-fn by_pairs(lines: &[&[u8]]) -> Option<Format> {
-    let (mut any, mut counted) = (false, true);
-    for line in lines {
-        let mut parts = line.split(|&byte| byte == b'#');
-        let content = parts.next().unwrap_or_default().trim_ascii();
-        let commented = parts.next().is_some();
-        if content.is_empty() {
-            counted &= !commented;
-            continue;
-        }
-        let mut words = content.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let first = words.next().unwrap_or_default();
-        let mut pairs = u64::from(is_pair(first));
-        for word in words {
-            if !is_pair(word) && !word.starts_with(b"qid:") {
-                return None;
-            }
-            pairs += 1;
-        }
-        any |= pairs > 0;
-        counted &= !commented && pairs.to_string().as_bytes() == first;
-    }
-    any.then_some(if counted { Format::Ldac } else { Format::Svmlight })
-}
-
-/// `index:number`, where the number is only glanced at: what is wrong in it the reader says.
-fn is_pair(word: &[u8]) -> bool {
-    let Some(colon) = word.iter().position(|&byte| byte == b':') else { return false };
-    let (index, value) = (&word[..colon], &word[colon + 1..]);
-    let numeric = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-    is_number(index) && value.first().is_some_and(numeric) && value.iter().all(numeric)
-}
-
-fn is_text(sample: &[u8], whole: bool) -> bool {
-    if sample.contains(&0) {
-        return false;
-    }
-    match std::str::from_utf8(sample) {
-        Ok(_) => true,
-        // A character cut off by the end of the sample.
-        Err(error) => error.error_len().is_none() && !whole,
-    }
+fn by_content(sample: &Sample<'_>) -> Option<Format> {
+    FORMATS.into_iter().find(|row| (row.sniff)(sample)).map(|row| row.format)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn detect_bytes(bytes: &[u8], whole: bool) -> Option<Format> {
+        detect(&Sample::new(bytes, whole), Path::new("x"))
+    }
+
     fn of(content: &str) -> Option<Format> {
-        detect(content.as_bytes(), true, Path::new("file.txt"))
+        detect(&Sample::new(content.as_bytes(), true), Path::new("file.txt"))
     }
 
     #[test]
-    fn content_tells() {
+    fn content_determines_the_format() {
         use Format::{Ldac, MatrixMarket, Svmlight, Text, Uci};
         for (content, format) in [
             ("3\n4\n1\n1 1 1\n", Uci),
@@ -140,19 +116,19 @@ mod tests {
             assert_eq!(of(content), Some(format), "{content:?}");
         }
         assert_eq!(of("a\0b"), None);
-        assert_eq!(detect(b"ab\xff", true, Path::new("x")), None);
-        assert_eq!(detect(b"ab\xc3", false, Path::new("x")), Some(Text));
-        assert_eq!(detect(b"ab\xc3", true, Path::new("x")), None);
+        assert_eq!(detect_bytes(b"ab\xff", true), None);
+        assert_eq!(detect_bytes(b"ab\xc3", false), Some(Text));
+        assert_eq!(detect_bytes(b"ab\xc3", true), None);
     }
 
     #[test]
-    fn a_line_cut_off_by_the_sample_is_not_judged() {
-        assert_eq!(detect(b"2 0:1 5:2\n3 1:1", false, Path::new("x")), Some(Format::Ldac));
-        assert_eq!(detect(b"2 0:1 5:2\n3 1:1", true, Path::new("x")), Some(Format::Svmlight));
+    fn a_line_cut_off_by_the_sample_is_ignored() {
+        assert_eq!(detect_bytes(b"2 0:1 5:2\n3 1:1", false), Some(Format::Ldac));
+        assert_eq!(detect_bytes(b"2 0:1 5:2\n3 1:1", true), Some(Format::Svmlight));
     }
 
     #[test]
-    fn names_tell_more() {
+    fn file_names_determine_the_format() {
         for (name, format) in [
             ("a/docword.kos.txt.gz", Some(Format::Uci)),
             ("a.MTX", Some(Format::MatrixMarket)),

@@ -1,9 +1,9 @@
-//! `id id count`, the line that UCI and MatrixMarket share.
+//! Lines `id id count`, for UCI and MatrixMarket.
 
 use super::error::ReadError;
 use super::scan::Scanner;
 
-/// Ids from 1 to a limit that the file states.
+/// A range of ids, from 1 to a limit stated by the file.
 pub(super) struct Ids {
     what: &'static str,
     last: u64,
@@ -15,7 +15,7 @@ impl Ids {
         Self { what, last, stated_by }
     }
 
-    /// Whether an id is in range; 0 wraps to the largest number.
+    /// Whether an id is in range. One comparison covers both ends: 0 wraps to the largest number.
     #[inline]
     fn contain(&self, id: u64) -> bool {
         id.wrapping_sub(1) < self.last
@@ -36,17 +36,17 @@ impl Ids {
     }
 }
 
-/// How counts are written.
+/// Notation of counts.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Values {
     Digits,
-    /// As real numbers whose value is whole.
+    /// Real numbers with an integer value.
     Real,
-    /// Not at all: each is 1.
+    /// No counts in the file: each is 1.
     Absent,
 }
 
-/// Lines of two ids and a count.
+/// Parser of lines with two ids and a count.
 pub(super) struct Entries {
     pub(super) first: Ids,
     pub(super) second: Ids,
@@ -54,7 +54,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// The next line, which is there: two ids, counted from 0, and the count.
+    /// Parses the next line, which must exist: two ids, converted to count from 0, and the count.
     #[inline]
     pub(super) fn read(&self, input: &mut Scanner<'_>) -> Result<(u32, u32, u32), ReadError> {
         if let Some(([first, second, count], len)) = input.plain_triple()
@@ -68,7 +68,7 @@ impl Entries {
         self.read_any(input)
     }
 
-    /// A line that is odd, or wrong: here it is told what.
+    /// Parses a line of any valid notation, and finds the error in an invalid one.
     #[cold]
     #[inline(never)]
     fn read_any(&self, input: &mut Scanner<'_>) -> Result<(u32, u32, u32), ReadError> {

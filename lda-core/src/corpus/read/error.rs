@@ -1,4 +1,4 @@
-//! What may be wrong with a file, and what to do about it.
+//! Errors of reading a corpus, each with a remedy.
 
 use std::fmt;
 use std::io;
@@ -10,14 +10,13 @@ use super::{Compression, Format};
 use crate::corpus::assembly::Excess;
 use crate::corpus::{BuildError, DateError};
 
-/// A place in a file: displayed as `path:line`, or `path` where no single line is to blame.
+/// A position in a file: displayed as `path:line`, or as `path` if no single line is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, or the name that the caller gave a stream.
+    /// Path of the file, or the caller's name for a stream.
     pub path: PathBuf,
-    /// Line from 1; 0 where no single line is to blame. Lines of a compressed file are counted
-    /// in what it unpacks to.
+    /// Line, counted from 1 in the decompressed file; 0 if no single line is at fault.
     pub line: u64,
 }
 
@@ -34,7 +33,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a number is no count.
+/// Reason why a number is not a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CountProblem {
@@ -59,7 +58,7 @@ impl fmt::Display for CountProblem {
     }
 }
 
-/// A file that is not read. Every message names the place and a remedy.
+/// Error of reading a corpus. Every message names the position and a remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -68,21 +67,21 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A compressed file ends too early.
+    /// A compressed file is truncated.
     #[error(
-        "{path}: the {compression} data end too early; the file was cut off, copy it again",
+        "{path}: the {compression} data are truncated; copy the file again",
         path = path.display()
     )]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// How it is compressed.
+        /// Its compression.
         compression: Compression,
     },
-    /// A compressed file does not unpack, or a checksum differs.
+    /// A compressed file cannot be decompressed, or its checksum differs.
     #[error(
         "{path}: the {compression} data are damaged ({source}); copy the file again",
         path = path.display()
@@ -90,191 +89,191 @@ pub enum ReadError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// How it is compressed.
+        /// Its compression.
         compression: Compression,
-        /// What the decoder said.
+        /// Error of the decoder.
         source: io::Error,
     },
-    /// A compression, or format, that this build leaves out.
+    /// A compression or a format that is not compiled in.
     #[error("{path}: {what} is not part of this build; enable feature `{feature}` of lda-core",
         path = path.display())]
     NotBuilt {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
-        /// The cargo feature that adds it.
+        /// Cargo feature that enables it.
         feature: &'static str,
     },
-    /// The format could not be told.
+    /// The format could not be detected.
     #[error(
-        "{path}: neither name nor content tell the format, and it is no text; \
-         name one of {formats} as `format`",
+        "{path}: cannot detect the format from name or content, and the file is not text; \
+         set `format` to one of {formats}",
         path = path.display(), formats = Format::NAMES
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
     },
-    /// Something else than the format wants.
+    /// A line that does not match the format.
     #[error("{at}: expected {expected}, found {found}; correct the line")]
     Syntax {
-        /// Where.
+        /// Position.
         at: Place,
-        /// What the format wants here.
+        /// Expected element.
         expected: &'static str,
-        /// What is there, shortened.
+        /// Actual text, shortened.
         found: String,
     },
-    /// An id beyond the range that the file, or an option, states.
+    /// An id outside the range that is stated by the file or an option.
     #[error("{at}: {what} {found} is not in {first}..={last}; correct the id, or {stated_by}")]
     OutOfRange {
-        /// Where.
+        /// Position.
         at: Place,
-        /// Which id.
+        /// Kind of id.
         what: &'static str,
-        /// The id; 2^64 - 1 stands for anything above.
+        /// The id, saturated at 2^64 - 1.
         found: u64,
         /// The smallest id allowed.
         first: u64,
         /// The largest id allowed.
         last: u64,
-        /// What states the range.
+        /// Source of the range, as part of the remedy.
         stated_by: &'static str,
     },
-    /// Index 0 in a file whose indices should start at 1.
+    /// Index 0 in a file whose indices start at 1.
     #[error(
         "{at}: index 0, but indices start at 1; \
          if this file counts from 0, set the option `index_base` to 0"
     )]
     IndexZero {
-        /// Where.
+        /// Position.
         at: Place,
     },
-    /// A count that is none.
+    /// An invalid count.
     #[error("{at}: the count {found} {problem}; counts are whole numbers from 0 to 2^32 - 1")]
     Count {
-        /// Where.
+        /// Position.
         at: Place,
-        /// What is there, shortened.
+        /// Actual text, shortened.
         found: String,
-        /// What is wrong with it.
+        /// Reason.
         problem: CountProblem,
     },
-    /// The counts of one word in one document sum to more than 32 bits hold.
+    /// The counts of one word in one document add up to more than 2^32 - 1.
     #[error(
-        "{at}: the counts of word id {word} (from 0) in one document sum above 2^32 - 1; \
+        "{at}: the counts of word id {word} (from 0) in one document add up to more than 2^32 - 1; \
         remove the repeats"
     )]
     CountOverflow {
-        /// Where the document ends, as far as it is known.
+        /// End of the document, as far as it is known.
         at: Place,
         /// The word, from 0.
         word: u32,
     },
-    /// A header that states something else than follows.
+    /// A header whose numbers differ from the content.
     #[error(
         "{at}: {stated} {what} are stated, but {found} follow; \
-        the file was cut off or its header is wrong"
+        the file is truncated or its header is wrong"
     )]
     Header {
-        /// Where the disagreement shows.
+        /// Line where the difference was found.
         at: Place,
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
-        /// As the header has it.
+        /// Number in the header.
         stated: u64,
-        /// As counted; at the first too many, it is one above `stated`.
+        /// Number found so far: `stated` + 1 if there are too many.
         found: u64,
     },
     /// A corpus without tokens.
-    #[error("{path}: there is no token in it; there is nothing to train on, give another file",
+    #[error("{path}: the corpus has no tokens, so there is nothing to train on; give another file",
         path = path.display())]
     NoTokens {
         /// The file.
         path: PathBuf,
     },
-    /// Bytes that are no UTF-8.
+    /// Bytes that are not UTF-8.
     #[error("{at}: invalid UTF-8 ({found}); convert the file to UTF-8")]
     Utf8 {
-        /// Where.
+        /// Position.
         at: Place,
-        /// The first bytes that are wrong.
+        /// First invalid bytes.
         found: String,
     },
-    /// A vocabulary or a list of dates that does not fit the corpus.
+    /// A vocabulary or a list of dates with another length than the corpus needs.
     #[error("{path}: {found} {what}, but the corpus has {expected}; give the file of this corpus",
         path = path.display())]
     Length {
         /// The file.
         path: PathBuf,
-        /// What its lines are.
+        /// Content of its lines.
         what: &'static str,
-        /// Lines in the file.
+        /// Number of lines in the file.
         found: u64,
-        /// Lines the corpus needs.
+        /// Number of lines that the corpus needs.
         expected: u64,
     },
-    /// A line that is no date.
+    /// An invalid date.
     #[error("{at}: {source}")]
     Date {
-        /// Where.
+        /// Position.
         at: Place,
-        /// What is wrong with it.
+        /// Reason.
         source: DateError,
     },
-    /// More than a corpus holds.
-    #[error("{at}: more {what} than a corpus holds; split the file")]
+    /// A limit of [`Corpus`](crate::Corpus) is exceeded.
+    #[error("{at}: more {what} than a corpus can hold; split the file")]
     TooLarge {
-        /// Where.
+        /// Position.
         at: Place,
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
     },
-    /// More documents without tokens than the options allow: most likely a wrong id or header,
-    /// and each would cost memory.
+    /// More documents without tokens than the options allow. Each costs memory, and the likely
+    /// cause is a wrong id or header.
     #[error(
         "{at}: more than {limit} documents without tokens; correct the document ids or the \
          header, or raise the option `max_empty_documents`"
     )]
     EmptyDocuments {
-        /// Where.
+        /// Position.
         at: Place,
-        /// The option's value.
+        /// Value of `max_empty_documents`.
         limit: u64,
     },
-    /// A line, or a run without any space, longer than is held in memory.
+    /// A line, or a run without spaces, that exceeds the buffer.
     #[error("{at}: more than {limit} bytes without a {delimiter}; is this the right file?")]
     TooLong {
-        /// Where.
+        /// Position.
         at: Place,
-        /// Bytes allowed.
+        /// Limit in bytes.
         limit: usize,
-        /// What was expected before that.
+        /// Delimiter that was expected before the limit.
         delimiter: &'static str,
     },
-    /// An option that does not go with the file, or has no meaning.
+    /// An option that is invalid or not supported by the format.
     #[error("option `{name}` = {value}: {remedy}")]
     Option {
-        /// The option's name.
+        /// Name of the option.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What to give instead.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// The allocator refused.
+    /// An allocation failed.
     #[error("{at}: out of memory; free some, or split the file")]
     OutOfMemory {
-        /// How far reading came.
+        /// Line reached.
         at: Place,
     },
-    /// A corpus that cannot be put together.
+    /// The corpus cannot be built.
     #[error("{at}: {source}")]
     Build {
-        /// Where.
+        /// Position.
         at: Place,
-        /// What is wrong.
+        /// Reason.
         source: BuildError,
     },
 }

@@ -1,59 +1,34 @@
-//! LDA-C: a line `N index:count index:count ...` a document, N the number of its pairs, indices
-//! from 0.
+//! LDA-C: one line `N index:count index:count ...` per document, where N is the number of pairs;
+//! indices from 0.
 //!
-//! Nothing states the number of words: it is one above the largest index, or the option
+//! The file does not state the number of words: it is one above the largest index, or the option
 //! [`num_words`](ReadOptions::num_words).
 //!
-//! Legal: indices in any order, that repeat (counts are summed), counts of 0, `0` for an empty
-//! document. Empty lines are no documents. Refused: another number of pairs than N.
-
-use std::io::Read;
-use std::path::Path;
+//! Accepted: indices in any order, repeated indices (counts are summed), counts of 0, `0` for an
+//! empty document. Empty lines are not documents. Rejected: a number of pairs other than N.
 
 use super::error::{Place, ReadError};
-use super::pairs::Indices;
+use super::format::{CorpusFormat, SupportedOptions};
+use super::pairs::{self, Indices, Labels};
 use super::scan::Scanner;
-use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
-use crate::corpus::Corpus;
+use super::{Format, Parsed, ReadOptions};
 use crate::corpus::assembly::Assembly;
 
-/// Reads a file.
-///
-/// # Errors
-/// [`ReadError`], as in [`Corpus::read_with_report`].
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::file(path.as_ref())?, Format::Ldac, options)
-}
+/// Row in the table of formats.
+pub(super) static FORMAT: CorpusFormat = CorpusFormat {
+    format: Format::Ldac,
+    name: "ldac",
+    extensions: &["ldac", "lda-c"],
+    prefixes: &[],
+    sniff: |sample| pairs::sniff(sample) == Some(Labels::NumPairs),
+    options: SupportedOptions { keep_order: false, num_words: true, transpose: false },
+    parse,
+    read_directory: None,
+};
 
-/// Reads a stream, which may be compressed; errors call it `name`.
-///
-/// # Errors
-/// As [`read`].
-///
-/// ```
-/// use lda_core::corpus::ReadOptions;
-/// use lda_core::corpus::read::ldac;
-///
-/// let file = "2 0:1 5:2\n0\n1 3:1\n";
-/// let (corpus, _) = ldac::from_reader(file.as_bytes(), "ap.dat", &ReadOptions::default())?;
-/// assert_eq!(corpus.document(0).words, [0, 5]);
-/// assert!(corpus.document(1).is_empty());
-/// # Ok::<(), lda_core::corpus::ReadError>(())
-/// ```
-pub fn from_reader(
-    reader: impl Read,
-    name: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::stream(reader, name.as_ref()), Format::Ldac, options)
-}
-
-pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let indices = Indices::new(0, options.num_words, false);
-    // A document takes a byte at least, so empty ones need no limit of their own.
+    // A document takes at least one byte, so empty ones need no separate limit.
     let mut assembly = Assembly::new(input.extent().clone(), u64::MAX);
     while input.content()? {
         let line = input.line();
@@ -82,10 +57,12 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadReport;
     use super::*;
+    use crate::corpus::Corpus;
 
     fn parse(text: &str) -> Result<(Corpus, ReadReport), ReadError> {
-        from_reader(text.as_bytes(), "ap.dat", &ReadOptions::default())
+        Format::Ldac.read_from(text.as_bytes(), "ap.dat", &ReadOptions::default())
     }
 
     #[test]
@@ -113,14 +90,15 @@ mod tests {
             ("1 4294967295:1\n", "index 4294967295 is not in 0..=4294967294"),
             ("2 0:4294967295 0:1\n", "ap.dat:1: the counts of word id 0"),
             ("1 0 1\n", "expected a colon after the index"),
-            ("", "there is no token in it"),
-            ("0\n0\n", "there is no token in it"),
+            ("", "the corpus has no tokens"),
+            ("0\n0\n", "the corpus has no tokens"),
         ] {
             let message = parse(text).expect_err(text).to_string();
             assert!(message.contains(expected), "{text:?}: {message}");
         }
         let three = ReadOptions { num_words: Some(3), ..ReadOptions::default() };
-        let error = from_reader(&b"1 3:1\n"[..], "ap.dat", &three).unwrap_err().to_string();
+        let error =
+            Format::Ldac.read_from(&b"1 3:1\n"[..], "ap.dat", &three).unwrap_err().to_string();
         assert!(error.contains("index 3 is not in 0..=2"), "{error}");
     }
 }

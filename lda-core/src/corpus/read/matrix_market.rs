@@ -1,60 +1,41 @@
-//! MatrixMarket: `matrix coordinate` of counts.
+//! MatrixMarket: `matrix coordinate` files with counts.
 //!
 //! A first line `%%MatrixMarket matrix coordinate FIELD general`, comment lines that start with
-//! `%`, a line `rows columns entries`, then a line `row column value` an entry, from 1. FIELD is
-//! `integer`, `unsigned-integer`, `real` (values must be whole: `3`, `3.0`, `3e0`) or `pattern`
-//! (no values: each entry counts 1). Rows are documents and columns words, or the reverse with
-//! the option [`transpose`](ReadOptions::transpose).
+//! `%`, a line `rows columns entries`, then one line `row column value` per entry, numbered from 1.
+//! FIELD is `integer`, `unsigned-integer`, `real` (values must be integers: `3`, `3.0`, `3e0`) or
+//! `pattern` (no values: each entry counts 1). Rows are documents and columns are words, or the
+//! reverse with the option [`transpose`](ReadOptions::transpose).
 //!
-//! Legal: entries in any order, that repeat (counts are summed), values of 0. Refused: arrays,
-//! complex values, symmetries; indices out of range; another number of entries than stated.
+//! Accepted: entries in any order, repeated entries (counts are summed), values of 0. Rejected:
+//! arrays, complex values, symmetries; indices out of range; a number of entries other than stated.
 
-use std::io::Read;
-use std::path::Path;
-
+use super::detect::Sample;
 use super::entries::{Entries, Ids, Values};
 use super::error::ReadError;
+use super::format::{CorpusFormat, SupportedOptions};
 use super::scan::Scanner;
-use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
-use crate::corpus::Corpus;
+use super::{Format, Parsed, ReadOptions};
 use crate::corpus::assembly::Assembly;
 
-/// Reads a file.
-///
-/// # Errors
-/// [`ReadError`], as in [`Corpus::read_with_report`].
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::file(path.as_ref())?, Format::MatrixMarket, options)
+/// Row in the table of formats.
+pub(super) static FORMAT: CorpusFormat = CorpusFormat {
+    format: Format::MatrixMarket,
+    name: "matrix-market",
+    extensions: &["mtx", "mm"],
+    prefixes: &[],
+    sniff: sniff,
+    options: SupportedOptions { keep_order: false, num_words: false, transpose: true },
+    parse,
+    read_directory: None,
+};
+
+/// Whether the file begins with the banner.
+fn sniff(sample: &Sample<'_>) -> bool {
+    const BANNER: &[u8] = b"%%MatrixMarket";
+    sample.bytes.get(..BANNER.len()).is_some_and(|start| start.eq_ignore_ascii_case(BANNER))
 }
 
-/// Reads a stream, which may be compressed; errors call it `name`.
-///
-/// # Errors
-/// As [`read`].
-///
-/// ```
-/// use lda_core::corpus::ReadOptions;
-/// use lda_core::corpus::read::matrix_market;
-///
-/// let file = "%%MatrixMarket matrix coordinate real general\n2 4 2\n1 4 1.0\n2 2 3e0\n";
-/// let options = ReadOptions::default();
-/// let (corpus, _) = matrix_market::from_reader(file.as_bytes(), "a.mtx", &options)?;
-/// assert_eq!((corpus.num_documents(), corpus.num_words()), (2, 4));
-/// assert_eq!(corpus.document(1).counts, [3]);
-/// # Ok::<(), lda_core::corpus::ReadError>(())
-/// ```
-pub fn from_reader(
-    reader: impl Read,
-    name: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::stream(reader, name.as_ref()), Format::MatrixMarket, options)
-}
-
-pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let values = banner(input)?;
     while input.content()? && input.peek()? == b'%' {
         input.skip_line()?;
@@ -156,12 +137,14 @@ fn sizes(input: &mut Scanner<'_>) -> Result<[u64; 3], ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadReport;
     use super::*;
+    use crate::corpus::Corpus;
 
     const HEAD: &str = "%%MatrixMarket matrix coordinate integer general\n";
 
     fn parse_with(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
-        from_reader(text.as_bytes(), "a.mtx", options)
+        Format::MatrixMarket.read_from(text.as_bytes(), "a.mtx", options)
     }
 
     fn parse(text: &str) -> Result<(Corpus, ReadReport), ReadError> {
@@ -214,9 +197,9 @@ mod tests {
             ("1 3 1\n1 1 1.5\n", "the count `1.5` is not whole"),
             ("1 3 1\n1 1 4294967296\n", "the count `4294967296` is above"),
             ("1 3 1\n1 1\n", "the count the end of the line is not a number"),
-            ("4294967295 3 1\n1 1 1\n", "more rows or columns than a corpus holds"),
+            ("4294967295 3 1\n1 1 1\n", "more rows or columns than a corpus can hold"),
             ("4294967294 3 1\n1 1 1\n", "more than 16777216 documents without tokens"),
-            ("1 3 0\n", "there is no token in it"),
+            ("1 3 0\n", "the corpus has no tokens"),
         ] {
             let message = parse(&format!("{HEAD}{body}")).expect_err(body).to_string();
             assert!(message.contains(expected), "{body:?}: {message}");

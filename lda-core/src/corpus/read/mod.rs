@@ -1,10 +1,10 @@
-//! Corpora from files.
+//! Readers of corpus files.
 //!
-//! One module a format; each says what is legal and what is refused. [`Corpus::read`] tells the
-//! format by content and name; compression is recognised by content. Whatever is legal but odd
-//! is set right and counted in a [`ReadReport`]; whatever is not legal is a [`ReadError`] that
-//! names file, line and remedy. No header is believed: room is made for what the size of the
-//! input allows.
+//! There is one module per format, which documents what is accepted and what is rejected.
+//! [`Corpus::read`] detects the format from name and content, and compression from content. Valid
+//! but irregular input is normalised and counted in a [`ReadReport`]; invalid input is a
+//! [`ReadError`] that names file, line and remedy. Headers are not trusted: memory is reserved only
+//! as far as the size of the input allows.
 //!
 //! Files are streamed through a block of 128 KiB. Peak memory stays within 1.3 times the finished
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
@@ -13,6 +13,7 @@
 mod detect;
 mod entries;
 mod error;
+mod format;
 pub mod ldac;
 pub mod matrix_market;
 mod number;
@@ -35,7 +36,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use error::{CountProblem, Place, ReadError};
-pub use options::{Compression, Format, ReadOptions, ReadReport, StopWords, TextOptions};
+pub use format::Format;
+pub use options::{Compression, ReadOptions, ReadReport, StopWords, TextOptions};
 pub(crate) use source::Source;
 #[cfg(feature = "text")]
 pub use tokenizer::Tokenizer;
@@ -43,12 +45,14 @@ pub use words::read_vocabulary;
 
 use super::Corpus;
 use super::assembly::Repairs;
+use detect::Sample;
+use format::{CorpusFormat, FORMATS};
 use scan::Scanner;
 
-/// Bytes to come and their name.
+/// A stream to read and its name.
 pub(in crate::corpus) struct Input<'a> {
     reader: Box<dyn Read + 'a>,
-    /// Bytes to come, where it is known.
+    /// Length in bytes, if known.
     size: Option<u64>,
     path: PathBuf,
 }
@@ -58,7 +62,7 @@ impl<'a> Input<'a> {
         let fail = |source| ReadError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
-        // A pipe or device has no size.
+        // The length of a pipe or device is unknown.
         let size = metadata.is_file().then_some(metadata.len());
         Ok(Self { reader: Box::new(file), size, path: path.to_owned() })
     }
@@ -68,7 +72,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What a format's parser gives.
+/// Result of a format's parser.
 struct Parsed {
     corpus: Corpus,
     repairs: Repairs,
@@ -80,7 +84,7 @@ impl Parsed {
         Self { corpus, repairs, dropped_tokens: 0 }
     }
 
-    /// Sets the number of words that the file, or an option, states.
+    /// Sets the number of words to the one stated by the file or by an option.
     fn stating_words(mut self, num_words: u32) -> Self {
         self.corpus.num_words = num_words;
         self.corpus.width_is_open = false;
@@ -88,7 +92,7 @@ impl Parsed {
     }
 }
 
-/// How much was read.
+/// Amount of data read.
 struct Volume {
     compression: Compression,
     bytes: u64,
@@ -120,25 +124,28 @@ impl Corpus {
         Ok(Self::read_with_report(path, options)?.0)
     }
 
-    /// Reads a corpus, and says what was in the file and what was set right.
+    /// Reads a corpus, and reports the content of the file and the irregularities normalised.
     ///
     /// # Errors
-    /// [`ReadError`] for a file that is not there, that is damaged, or that breaks the rules of
-    /// its format; for a corpus without tokens; for options that do not go with the format.
+    /// [`ReadError`] for a file that is missing, damaged or invalid in its format, for a corpus
+    /// without tokens, and for options that the format does not support.
     pub fn read_with_report(
         path: impl AsRef<Path>,
         options: &ReadOptions,
     ) -> Result<(Self, ReadReport), ReadError> {
         let path = path.as_ref();
-        let text = options.format.is_none_or(|format| format == Format::Text);
-        if text && path.is_dir() {
-            return read_directory(path, options);
+        if path.is_dir() {
+            let possible = |row: &&&CorpusFormat| options.format.is_none_or(|f| f == row.format);
+            let mut rows = FORMATS.iter().filter(possible);
+            if let Some(read_directory) = rows.find_map(|row| row.read_directory) {
+                return read_directory(path, options);
+            }
         }
         detect_and_parse(Input::file(path)?, options)
     }
 
-    /// Reads a corpus from a stream, which may be compressed. Errors call it `name`, and the
-    /// format is told by it as it is by the name of a file.
+    /// Reads a corpus from a stream, which may be compressed. Errors refer to it as `name`, which
+    /// also serves to detect the format, like the name of a file.
     ///
     /// # Errors
     /// As [`read_with_report`](Self::read_with_report).
@@ -161,19 +168,6 @@ impl Corpus {
     }
 }
 
-#[cfg(feature = "text")]
-use text::read_directory;
-
-#[cfg(not(feature = "text"))]
-fn read_directory(path: &Path, _: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
-    Err(without_text(path))
-}
-
-#[cfg(not(feature = "text"))]
-fn without_text(path: &Path) -> ReadError {
-    ReadError::NotBuilt { path: path.to_owned(), what: "plain text", feature: "text" }
-}
-
 fn detect_and_parse(
     input: Input<'_>,
     options: &ReadOptions,
@@ -181,36 +175,22 @@ fn detect_and_parse(
     let mut input = Scanner::new(input)?;
     let format = options
         .format
-        .or_else(|| detect::detect(input.rest(), input.is_whole(), input.path()))
+        .or_else(|| {
+            let sample = Sample::new(input.rest(), input.is_whole());
+            detect::detect(&sample, input.path())
+        })
         .ok_or_else(|| ReadError::UnknownFormat { path: input.path().to_owned() })?;
     parse(&mut input, format, options)
 }
 
 /// Reads a corpus whose format is known.
-fn from_input(
-    input: Input<'_>,
-    format: Format,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    parse(&mut Scanner::new(input)?, format, options)
-}
-
 fn parse(
     input: &mut Scanner<'_>,
     format: Format,
     options: &ReadOptions,
 ) -> Result<(Corpus, ReadReport), ReadError> {
     options.check(format)?;
-    let parsed = match format {
-        Format::Uci => uci::parse(input, options),
-        Format::Svmlight => svmlight::parse(input, options),
-        Format::Ldac => ldac::parse(input, options),
-        Format::MatrixMarket => matrix_market::parse(input, options),
-        #[cfg(feature = "text")]
-        Format::Text => text::parse(input, options),
-        #[cfg(not(feature = "text"))]
-        Format::Text => Err(without_text(input.path())),
-    }?;
+    let parsed = (format.description().parse)(input, options)?;
     let volume = Volume {
         compression: input.compression(),
         bytes: input.bytes(),

@@ -1,78 +1,23 @@
-//! How to read, and what was read.
+//! Options of readers, and the report of a read.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::ReadError;
+use super::{Format, ReadError};
 
-/// A file format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Format {
-    /// UCI bag-of-words, see [`uci`](super::uci).
-    Uci,
-    /// SVMlight, libsvm, see [`svmlight`](super::svmlight).
-    Svmlight,
-    /// LDA-C, see [`ldac`](super::ldac).
-    Ldac,
-    /// MatrixMarket coordinates, see [`matrix_market`](super::matrix_market).
-    MatrixMarket,
-    /// Plain text, a document a line or a file, see [`text`](super::text).
-    Text,
-}
-
-impl Format {
-    const ALL: [Self; 5] = [Self::Uci, Self::Svmlight, Self::Ldac, Self::MatrixMarket, Self::Text];
-
-    pub(super) const NAMES: &'static str = "uci, svmlight, ldac, matrix-market, text";
-
-    /// The name, as options and reports write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uci => "uci",
-            Self::Svmlight => "svmlight",
-            Self::Ldac => "ldac",
-            Self::MatrixMarket => "matrix-market",
-            Self::Text => "text",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = ReadError;
-
-    fn from_str(name: &str) -> Result<Self, ReadError> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            ReadError::Option {
-                name: "format",
-                value: name.to_owned(),
-                remedy: "give one of uci, svmlight, ldac, matrix-market, text",
-            }
-        })
-    }
-}
-
-/// How a file is packed; found by its first bytes.
+/// Compression of a file, detected by its first bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     #[default]
     None,
-    /// gzip, one member or several.
+    /// gzip with one or several members.
     Gzip,
-    /// Zstandard, one frame or several.
+    /// Zstandard with one or several frames.
     Zstd,
 }
 
@@ -86,7 +31,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// How to read a corpus. The defaults read what the formats' documents describe.
+/// Options for reading a corpus. The defaults follow the specifications of the formats.
 ///
 /// ```
 /// use lda_core::corpus::{Format, ReadOptions};
@@ -99,22 +44,22 @@ impl fmt::Display for Compression {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// The format; `None` (default): told from content and name.
+    /// The format; `None` (default): detected from name and content.
     pub format: Option<Format>,
-    /// SVMlight: the index of the first word; 1 by default, some programs write from 0.
+    /// SVMlight: index of the first word. Default 1; some programs write indices from 0.
     pub index_base: u32,
-    /// SVMlight and LDA-C, which do not state it: the number of words V. `None` (default): one
-    /// above the largest id that occurs.
+    /// SVMlight and LDA-C: number of words V, which these formats do not state. `None` (default):
+    /// one above the largest id that occurs.
     pub num_words: Option<u32>,
-    /// MatrixMarket: columns are documents, rows are words; false by default.
+    /// MatrixMarket: columns are documents and rows are words. Default false.
     pub transpose: bool,
-    /// Text: keep the order of the tokens, at 4 bytes a token; false by default.
+    /// Text: keep the order of the tokens, at 4 bytes per token. Default false.
     pub keep_order: bool,
-    /// Most documents without a token before a UCI or MatrixMarket file is refused; default
-    /// 2^24. These formats number their documents, so that a few bytes can claim any number of
-    /// them, at 4 bytes each.
+    /// UCI and MatrixMarket: maximum number of documents without tokens. Default 2^24. These
+    /// formats number their documents, so that a few bytes can claim any number of documents, which
+    /// cost 4 bytes each.
     pub max_empty_documents: u64,
-    /// Text: what is a word.
+    /// Text: tokenization.
     pub text: TextOptions,
 }
 
@@ -133,20 +78,20 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// Refuses options that say something the format has no place for, rather than ignore them.
+    /// Rejects options that the format does not support, instead of ignoring them.
     pub(super) fn check(&self, format: Format) -> Result<(), ReadError> {
-        use Format::{Ldac, MatrixMarket, Svmlight, Text};
+        let supported = format.description().options;
         let refuse = |name, value: String, remedy| Err(ReadError::Option { name, value, remedy });
-        if self.keep_order && format != Text {
+        if self.keep_order && !supported.keep_order {
             let remedy = "only text has an order of tokens; leave it out";
             return refuse("keep_order", "true".into(), remedy);
         }
-        if self.transpose && format != MatrixMarket {
+        if self.transpose && !supported.transpose {
             let remedy = "only MatrixMarket is transposed; leave it out";
             return refuse("transpose", "true".into(), remedy);
         }
         match self.num_words {
-            Some(n) if !matches!(format, Svmlight | Ldac) => {
+            Some(n) if !supported.num_words => {
                 let remedy = "the format states the number of words itself; leave it out";
                 refuse("num_words", n.to_string(), remedy)
             }
@@ -155,35 +100,35 @@ impl ReadOptions {
     }
 }
 
-/// What is a word of plain text.
+/// Tokenization of plain text.
 ///
-/// A text is cut at the word boundaries of Unicode (UAX #29) and pieces without a letter or digit
-/// are left out; then, in this order: identifiers are split, letters made lower-case, numbers,
-/// words too short or too long and stop words dropped; at the end, words in too few or too many
-/// documents.
+/// Text is split at the word boundaries of Unicode (UAX #29), and pieces without a letter or digit
+/// are dropped. Then, in this order: identifiers are split; letters are converted to lower case;
+/// numbers, words that are too short or too long, and stop words are dropped. At the end, words in
+/// too few or too many documents are dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Split words at underscores and other punctuation and where the case changes, as source
-    /// code wants: `readHTTPHeader` is read, http, header. False by default.
+    /// Split words at underscores, other punctuation and changes of case, for source code:
+    /// `readHTTPHeader` becomes read, http, header. Default false.
     pub split_identifiers: bool,
-    /// Make letters lower-case; true by default.
+    /// Convert letters to lower case. Default true.
     pub lowercase: bool,
-    /// Keep words without any letter; false by default.
+    /// Keep words without letters. Default false.
     pub numbers: bool,
-    /// Fewest characters of a word; 2 by default.
+    /// Minimum length of a word in characters. Default 2.
     pub min_length: u32,
-    /// Most characters of a word; 64 by default.
+    /// Maximum length of a word in characters. Default 64.
     pub max_length: u32,
-    /// Words that are dropped; English ones by default.
+    /// Words to drop. Default: an English list.
     pub stop_words: StopWords,
-    /// Fewest documents that a word must be in; 1 by default.
+    /// Minimum number of documents that have the word. Default 1.
     pub min_document_frequency: u32,
-    /// Largest share of the documents, above 0 and up to 1 (default), that a word may be in.
+    /// Maximum share of documents that have the word, above 0 and at most 1 (default).
     pub max_document_frequency: f64,
-    /// Extensions, without the dot, of the files of a directory that are read; all if empty
-    /// (default). Files and directories whose name starts with a dot are always left out.
+    /// Extensions, without the dot, of the files in a directory to read; empty (default): all.
+    /// Files and directories whose name starts with a dot are always skipped.
     pub extensions: Vec<String>,
 }
 
@@ -217,60 +162,60 @@ impl TextOptions {
     }
 }
 
-/// Words that carry no topic.
+/// Stop words: frequent words that carry no topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum StopWords {
-    /// Articles, pronouns, prepositions, auxiliaries and their like in English.
+    /// English articles, pronouns, prepositions, auxiliaries and similar words.
     #[default]
     English,
-    /// None.
+    /// No stop words.
     None,
-    /// These; compared after letters are made lower-case.
+    /// A list, compared after conversion to lower case.
     List(Vec<String>),
-    /// A file with a word a line, which may be compressed; compared after letters are made
-    /// lower-case.
+    /// A file with one word per line, which may be compressed; compared after conversion to lower
+    /// case.
     File(PathBuf),
 }
 
-/// What a file held, and what was set right in it.
+/// Content of a file, and the irregularities that were normalised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadReport {
-    /// The format.
+    /// Format of the file.
     pub format: Format,
-    /// How it was packed.
+    /// Compression of the file.
     pub compression: Compression,
-    /// Bytes of text, unpacked.
+    /// Bytes after decompression.
     pub bytes: u64,
-    /// Bytes fetched from the input.
+    /// Bytes read from the input, before decompression.
     pub packed_bytes: u64,
-    /// Documents, the empty ones included.
+    /// Number of documents, including empty ones.
     pub documents: u64,
-    /// Size of the vocabulary.
+    /// Vocabulary size V.
     pub words: u64,
-    /// Distinct (document, word) pairs.
+    /// Number of distinct (document, word) pairs.
     pub pairs: u64,
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Documents without a token; kept.
+    /// Documents without tokens, which are kept.
     pub empty_documents: u64,
-    /// Words that never occur; kept.
+    /// Words that never occur, which are kept.
     pub unused_words: u64,
-    /// Pairs whose word is smaller than the one before in the same document; sorted.
+    /// Pairs whose word id is smaller than the previous one in the document, which are sorted.
     pub unsorted_pairs: u64,
-    /// Pairs that repeat an earlier one of their document; merged.
+    /// Pairs that repeat a word of their document, which are merged.
     pub repeated_pairs: u64,
-    /// Pairs of count 0; dropped.
+    /// Pairs with count 0, which are dropped.
     pub zero_counts: u64,
-    /// Text: tokens that are not in the corpus because the options drop them.
+    /// Text: tokens that the options dropped.
     pub dropped_tokens: u64,
-    /// Times that a smaller document id followed a larger one; sorted.
+    /// Number of times that a smaller document id followed a larger one; documents are sorted.
     pub out_of_order_documents: u64,
 }
 
-/// One line for a person.
+/// One line of text: the totals, then the irregularities.
 impl fmt::Display for ReadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { format, compression, documents, words, tokens, .. } = self;
@@ -299,18 +244,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_parse_back() {
-        for format in Format::ALL {
-            assert_eq!(format.name().parse::<Format>().unwrap(), format);
-            let quoted = format!("\"{format}\"");
-            assert_eq!(serde_json::to_string(&format).unwrap(), quoted);
-            assert!(Format::NAMES.contains(format.name()));
-        }
-        let error = "word2vec".parse::<Format>().unwrap_err().to_string();
-        assert!(error.contains("`format` = word2vec: give one of uci"), "{error}");
-    }
-
-    #[test]
     fn options_survive_serde() {
         let mut options = ReadOptions::default();
         options.text.stop_words = StopWords::List(vec!["foo".into()]);
@@ -322,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn options_without_a_place_are_refused() {
+    fn unsupported_options_are_rejected() {
         let mut options = ReadOptions { keep_order: true, ..ReadOptions::default() };
         assert!(options.check(Format::Text).is_ok());
         assert!(options.check(Format::Uci).is_err());

@@ -1,13 +1,14 @@
-//! `index:count`, the pair that SVMlight and LDA-C share.
+//! Pairs `index:count`, for SVMlight and LDA-C.
 
+use super::detect::{Sample, is_number};
 use super::error::ReadError;
 use super::scan::Scanner;
 use crate::corpus::MAX_WORD;
 
-/// How indices are counted, and how far.
+/// Parser of pairs with indices in a range.
 pub(super) struct Indices {
     base: u64,
-    /// The first index that is too large.
+    /// First index beyond the range.
     end: u64,
     stated_by: &'static str,
     /// Counts may be written as real numbers.
@@ -23,7 +24,7 @@ impl Indices {
         Self { base: u64::from(base), end: u64::from(base) + u64::from(num_words), stated_by, real }
     }
 
-    /// The next pair, its word counted from 0.
+    /// Parses the next pair; the word is converted to count from 0.
     #[inline]
     pub(super) fn read(&self, input: &mut Scanner<'_>) -> Result<(u32, u32), ReadError> {
         let index = input.number("an index, a colon and a count")?;
@@ -45,4 +46,48 @@ impl Indices {
         let last = end.saturating_sub(1);
         ReadError::OutOfRange { at, what: "index", found, first, last, stated_by }
     }
+}
+
+/// Meaning of the first word of each line of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// The number of pairs that follow, on every line: LDA-C.
+    NumPairs,
+    /// Something else, or missing: SVMlight.
+    Any,
+}
+
+/// Whether the lines are `index:number` pairs after at most one other word; `None` if they are not.
+pub(super) fn sniff(sample: &Sample<'_>) -> Option<Labels> {
+    let (mut any, mut counted) = (false, true);
+    for line in &sample.lines {
+        let mut parts = line.split(|&byte| byte == b'#');
+        let content = parts.next().unwrap_or_default().trim_ascii();
+        let commented = parts.next().is_some();
+        if content.is_empty() {
+            counted &= !commented;
+            continue;
+        }
+        let mut words = content.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default();
+        let mut pairs = u64::from(is_pair(first));
+        for word in words {
+            if !is_pair(word) && !word.starts_with(b"qid:") {
+                return None;
+            }
+            pairs += 1;
+        }
+        any |= pairs > 0;
+        counted &= !commented && pairs.to_string().as_bytes() == first;
+    }
+    any.then_some(if counted { Labels::NumPairs } else { Labels::Any })
+}
+
+/// Whether `word` looks like `index:number`. The number is checked only roughly, so that an invalid
+/// one is reported by the parser, with its line.
+fn is_pair(word: &[u8]) -> bool {
+    let Some(colon) = word.iter().position(|&byte| byte == b':') else { return false };
+    let (index, value) = (&word[..colon], &word[colon + 1..]);
+    let numeric = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+    is_number(index) && value.first().is_some_and(numeric) && value.iter().all(numeric)
 }

@@ -1,8 +1,8 @@
-//! Bytes to numbers, fast: the part all formats share.
+//! Fast scanner of numbers and words, shared by all formats.
 //!
-//! A [`Scanner`] holds a block of 128 KiB and a position in it. Whatever is asked for is first
-//! made to lie in the block as a whole (the rest of the block moves to its front, the next bytes
-//! follow), so nothing is copied out and no line becomes a string.
+//! A [`Scanner`] has a block of 128 KiB and a position in it. Before an element is parsed, it is
+//! made to lie completely in the block (the rest of the block moves to its front, and the next
+//! bytes are read behind it). So nothing is copied out, and no line becomes a string.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use super::source::Source;
 use super::{Compression, Input};
 use crate::corpus::assembly::{Excess, Extent};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 1 << 17;
-/// Bytes that are in the block before a number is parsed.
+/// Bytes that must be in the block before a number is parsed.
 const LOOKAHEAD: usize = 64;
-/// Zero bytes behind the block's contents, so that a word of 8 bytes can be loaded anywhere.
+/// Zero bytes after the block's content, so that 8 bytes can be loaded at any position.
 const PADDING: usize = 8;
-/// Longest text of one number.
+/// Maximum length of one number, in bytes.
 const MAX_NUMBER: usize = 1024;
-/// Most bytes held when a line, or a run without spaces, must be seen whole.
+/// Maximum size of the block, if a line or a run without spaces must lie in it completely.
 const MAX_RUN: usize = 1 << 24;
 
 pub(super) struct Scanner<'a> {
@@ -32,26 +32,26 @@ pub(super) struct Scanner<'a> {
     buffer: Vec<u8>,
     position: usize,
     end: usize,
-    /// The file ends at `end`.
+    /// Whether the file ends at `end`.
     exhausted: bool,
     line: u64,
-    /// Unpacked bytes fetched.
+    /// Decompressed bytes read so far.
     bytes: u64,
 }
 
-/// A piece of a line, as [`Scanner::piece`] cuts it.
+/// A piece of a line, from [`Scanner::piece`].
 pub(super) struct Piece<'a> {
     pub(super) text: &'a [u8],
-    /// The line ends here.
+    /// Whether the line ends after this piece.
     pub(super) ends_line: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// # Errors
-    /// [`ReadError::Io`]; [`ReadError::NotBuilt`] where a decoder is left out.
+    /// [`ReadError::Io`]; [`ReadError::NotBuilt`] if a decoder is not compiled in.
     pub(super) fn new(input: Input<'a>) -> Result<Self, ReadError> {
         let Input { reader, size, path } = input;
-        // A block for each of many small files would cost more than reading them.
+        // A full block for each of many small files would cost more than reading them.
         let block =
             size.map_or(BLOCK, |size| (4 * size.min(BLOCK as u64) as usize).clamp(1 << 12, BLOCK));
         let source = Source::new(reader, size).map_err(|source| match source.kind() {
@@ -76,7 +76,7 @@ impl<'a> Scanner<'a> {
         };
         scanner.fill()?;
         if scanner.rest().starts_with(b"\xef\xbb\xbf") {
-            // A byte order mark.
+            // Skip the byte order mark.
             scanner.position = 3;
         }
         Ok(scanner)
@@ -98,12 +98,13 @@ impl<'a> Scanner<'a> {
         self.bytes
     }
 
-    /// How many items of at least `least` bytes the input may hold: an upper bound where its size
-    /// is known, what text usually packs to where it is compressed, little where nothing is known.
+    /// Estimate of the number of items of at least `least` bytes in the input: an upper bound for a
+    /// plain file, the usual density for a compressed file, and a small number if the size is
+    /// unknown.
     pub(super) fn plausible(&self, least: u64) -> u64 {
         match (self.extent.total(), self.compression) {
             (Some(total), Compression::None) => total / least + 1,
-            // The densest of the corpora at hand has 0.34 pairs a packed byte.
+            // The densest corpus that was measured has 0.34 pairs per compressed byte.
             (Some(total), _) => total.saturating_mul(2).min(1 << 24) + total / 2,
             (None, _) => 4096,
         }
@@ -113,13 +114,13 @@ impl<'a> Scanner<'a> {
         Place::line(&self.path, self.line)
     }
 
-    /// A result of the assembly, placed here.
+    /// Adds the current position to an error of the assembly.
     #[inline]
     pub(super) fn placed<T>(&self, result: Result<T, Excess>) -> Result<T, ReadError> {
         result.map_err(|excess| ReadError::from_excess(excess, self.place()))
     }
 
-    /// A result of the assembly, placed at an earlier line.
+    /// Adds an earlier line to an error of the assembly.
     #[inline]
     pub(super) fn placed_at<T>(
         &self,
@@ -129,18 +130,18 @@ impl<'a> Scanner<'a> {
         result.map_err(|excess| ReadError::from_excess(excess, Place::line(&self.path, line)))
     }
 
-    /// The line of the next byte, from 1.
+    /// Line of the next byte, counted from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The bytes in the block.
+    /// The unread bytes in the block.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
         &self.buffer[self.position..self.end]
     }
 
-    /// Fills the block, as far as the input goes.
+    /// Moves the unread bytes to the front and fills the block, up to the end of the input.
     #[cold]
     #[inline(never)]
     fn fill(&mut self) -> Result<(), ReadError> {
@@ -176,7 +177,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Makes the next bytes lie in the block.
+    /// Ensures that the next [`LOOKAHEAD`] bytes, or all that remain, are in the block.
     #[inline]
     fn look_ahead(&mut self) -> Result<(), ReadError> {
         if self.end - self.position < LOOKAHEAD && !self.exhausted { self.fill() } else { Ok(()) }
@@ -191,7 +192,7 @@ impl<'a> Scanner<'a> {
         Ok(self.buffer[self.position])
     }
 
-    /// Whether the block holds the input to its end.
+    /// Whether the block extends to the end of the input.
     pub(super) fn is_whole(&self) -> bool {
         self.exhausted
     }
@@ -201,7 +202,7 @@ impl<'a> Scanner<'a> {
         self.position == self.end && self.exhausted
     }
 
-    /// Skips spaces within the line; whether there was one.
+    /// Skips spaces within the line; returns whether there were any.
     #[inline]
     pub(super) fn blanks(&mut self) -> Result<bool, ReadError> {
         let mut any = false;
@@ -212,7 +213,7 @@ impl<'a> Scanner<'a> {
         Ok(any)
     }
 
-    /// Skips spaces and empty lines; whether anything is left.
+    /// Skips spaces and empty lines; returns whether more input follows.
     #[inline]
     pub(super) fn content(&mut self) -> Result<bool, ReadError> {
         loop {
@@ -228,7 +229,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether the line, spaces apart, ends here; if so, goes to the next.
+    /// Skips spaces; returns whether the line ends, and if so moves to the next line.
     #[inline]
     pub(super) fn line_ended(&mut self) -> Result<bool, ReadError> {
         self.blanks()?;
@@ -243,13 +244,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes to the next line, which must follow.
+    /// Moves to the next line; anything but spaces before it is an error.
     #[inline]
     pub(super) fn end_line(&mut self) -> Result<(), ReadError> {
         if self.line_ended()? { Ok(()) } else { Err(self.syntax("the end of the line")) }
     }
 
-    /// Goes to the next line, whatever is before it.
+    /// Skips the rest of the line.
     pub(super) fn skip_line(&mut self) -> Result<(), ReadError> {
         loop {
             match self.rest().iter().position(|&byte| byte == b'\n') {
@@ -267,7 +268,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips one byte that must be there.
+    /// Skips one required byte.
     pub(super) fn byte(&mut self, byte: u8, expected: &'static str) -> Result<(), ReadError> {
         if self.peek()? != byte {
             return Err(self.syntax(expected));
@@ -276,7 +277,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A whole number without sign, after spaces; 2^64 - 1 stands for anything above.
+    /// Parses an unsigned integer after optional spaces; saturates at 2^64 - 1.
     #[inline]
     pub(super) fn number(&mut self, expected: &'static str) -> Result<u64, ReadError> {
         self.blanks()?;
@@ -289,11 +290,12 @@ impl<'a> Scanner<'a> {
         if len < 8 { Ok(value) } else { self.more_digits(value) }
     }
 
-    /// A whole line of three numbers of at most 7 digits, one space between them and nothing
-    /// else, and its length; `None` where the line is not so plain. Takes no step forward.
+    /// Parses a line of exactly three numbers of at most 7 digits with single spaces between them.
+    /// Returns the numbers and the length of the line, or `None` for any other line. Does not move
+    /// the position.
     ///
-    /// PERF: nearly all lines of a UCI or MatrixMarket file are. One bounds check and no call
-    /// that might fill the block.
+    /// PERF: nearly all lines of a UCI or MatrixMarket file have this form, which takes one bounds
+    /// check and no call that might fill the block.
     #[inline]
     pub(super) fn plain_triple(&self) -> Option<([u64; 3], usize)> {
         const LONGEST: usize = 8 * 3;
@@ -311,7 +313,7 @@ impl<'a> Scanner<'a> {
         Some((triple, at))
     }
 
-    /// Takes the step over a line of `plain_triple`.
+    /// Moves past a line parsed by [`plain_triple`](Self::plain_triple).
     #[inline]
     pub(super) fn skip_plain_line(&mut self, len: usize) {
         self.position += len;
@@ -336,14 +338,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A count, after spaces: a real number whose value is an integer, if `real`, else digits
-    /// only.
+    /// Parses a count after optional spaces: digits, or if `real` a real number with an integer
+    /// value.
     #[inline]
     pub(super) fn count(&mut self, real: bool) -> Result<u32, ReadError> {
         self.blanks()?;
         self.look_ahead()?;
         let (value, len) = self.eight_digits();
-        // Any byte up to the space ends the number, the zero behind the end included.
+        // Any byte up to the space ends the number, including the zero padding at the end.
         if (1..8).contains(&len) && self.buffer[self.position + len] <= b' ' {
             self.position += len;
             return Ok(value as u32);
@@ -372,8 +374,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The bytes up to the next space, line end or `#`, which stay where they are; the first
-    /// `most` of them where there are more.
+    /// The bytes up to the next space, line end or `#`, but at most `most`. Does not move the
+    /// position.
     pub(super) fn token(&mut self, most: usize) -> Result<&[u8], ReadError> {
         if self.end - self.position < most && !self.exhausted {
             self.fill()?;
@@ -384,7 +386,7 @@ impl<'a> Scanner<'a> {
         Ok(&rest[..len.unwrap_or(rest.len())])
     }
 
-    /// Skips bytes that `token` gave.
+    /// Skips bytes returned by [`token`](Self::token).
     pub(super) fn skip(&mut self, bytes: usize) {
         self.position += bytes.min(self.end - self.position);
     }
@@ -395,7 +397,7 @@ impl<'a> Scanner<'a> {
         ReadError::Syntax { at: self.place(), expected, found: self.found() }
     }
 
-    /// What is at the position, for a message.
+    /// Text at the position, for an error message.
     pub(super) fn found(&self) -> String {
         let rest = self.rest();
         let len = rest.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(rest.len());
@@ -406,8 +408,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next piece of text: a whole line if it fits the block, else as much of one as ends
-    /// with a space, the space left out. `None` at the end. The line number is that of the piece.
+    /// The next piece of text: a whole line if it fits into the block, otherwise the part of it up
+    /// to the last space. `None` at the end. The line number is that of the piece.
     pub(super) fn piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
         loop {
             let rest = self.rest();

@@ -1,9 +1,9 @@
-//! Bytes of a file, unpacked where they are compressed.
+//! Decompression of input streams.
 //!
-//! The first bytes tell: gzip starts with `1f 8b`, a zstd frame with `28 b5 2f fd`, a skippable
-//! zstd frame with `5x 2a 4d 18`. Names are not looked at. Both decoders are pure Rust; a gzip
-//! file may have several members and a zstd file several frames, checksums are verified, and a
-//! file that was cut off is an error.
+//! Compression is detected by the first bytes: gzip starts with `1f 8b`, a zstd frame with `28 b5
+//! 2f fd`, a skippable zstd frame with `5x 2a 4d 18`. File names are ignored. Both decoders are
+//! pure Rust; a gzip file may have several members and a zstd file several frames, checksums are
+//! verified, and a truncated file is an error.
 
 #[cfg(any(feature = "gzip", feature = "zstd"))]
 use std::io::BufReader;
@@ -12,11 +12,11 @@ use std::io::{self, Cursor, Read};
 use super::Compression;
 use crate::corpus::assembly::Extent;
 
-/// Compressed bytes fetched at once.
+/// Compressed bytes per read.
 #[cfg(any(feature = "gzip", feature = "zstd"))]
 const PACKED_BLOCK: usize = 1 << 16;
 
-/// Counts what is read, before it is unpacked.
+/// Reader that counts the bytes read, before decompression.
 struct Counted<R> {
     inner: R,
     extent: Extent,
@@ -30,19 +30,19 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A reader of plain bytes, and how they were packed.
+/// Reader of decompressed bytes.
 pub(crate) struct Source<'a> {
     pub(crate) reader: Box<dyn Read + 'a>,
     pub(super) compression: Compression,
-    /// Of the packed bytes.
+    /// Progress in compressed bytes.
     pub(super) extent: Extent,
 }
 
 impl<'a> Source<'a> {
-    /// `size` is the number of bytes to come, where it is known.
+    /// Detects the compression of `reader`, whose length in bytes is `size` if known.
     ///
     /// # Errors
-    /// Those of `reader`; `Unsupported` where the build leaves the decoder out.
+    /// Those of `reader`; `Unsupported` if the decoder is not compiled in.
     pub(crate) fn new<R: Read + 'a>(reader: R, size: Option<u64>) -> io::Result<Self> {
         let extent = Extent::of(size);
         let mut counted = Counted { inner: reader, extent: extent.clone() };
@@ -99,7 +99,7 @@ mod frames {
 
     use crate::checksum::Xxh64;
 
-    /// Frames one after another, skippable ones skipped.
+    /// Decoder of a sequence of frames; skippable frames are skipped.
     pub(super) struct Frames<R> {
         packed: R,
         decoder: FrameDecoder,
@@ -112,7 +112,7 @@ mod frames {
             Self { packed, decoder: FrameDecoder::new(), checksum: Xxh64::new(), inside: false }
         }
 
-        /// Whether there is another frame.
+        /// Starts the next frame; returns whether there is one.
         fn enter(&mut self) -> io::Result<bool> {
             if self.packed.fill_buf()?.is_empty() {
                 return Ok(false);
@@ -138,7 +138,7 @@ mod frames {
 
         fn leave(&mut self) -> io::Result<()> {
             self.inside = false;
-            // A frame stores the lower half, if it stores any.
+            // A frame stores the lower half of the checksum, if it has one.
             let differs = |stored| stored != self.checksum.digest() as u32;
             if self.decoder.get_checksum_from_data().is_some_and(differs) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "checksum differs"));
@@ -171,7 +171,7 @@ mod frames {
         }
     }
 
-    /// Tells data that end too early from data that are wrong.
+    /// Converts an error, so that truncated data (`UnexpectedEof`) differ from invalid data.
     fn explain(error: FrameDecoderError) -> io::Error {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(inner) = cause {

@@ -1,65 +1,38 @@
-//! SVMlight and libsvm: a line `label index:count index:count ... # comment` a document.
+//! SVMlight and libsvm: one line `label index:count index:count ... # comment` per document.
 //!
-//! The label and a `qid:` are passed over; a document may have no label. Counts may be written as
-//! real numbers whose value is whole (`3`, `3.0`, `3e0`). The option
-//! [`index_base`](ReadOptions::index_base) says what the first index is: 1, as both programs have
-//! it, unless told otherwise. Nothing states the number of words: it is one above the largest
-//! index, or the option [`num_words`](ReadOptions::num_words).
+//! The label and a `qid:` are ignored; the label may be missing. Counts may be real numbers with an
+//! integer value (`3`, `3.0`, `3e0`). The option [`index_base`](ReadOptions::index_base) is the
+//! first index: 1 by default, as in both programs. The file does not state the number of words: it
+//! is one above the largest index, or the option [`num_words`](ReadOptions::num_words).
 //!
-//! Legal: indices in any order, that repeat (counts are summed), counts of 0, lines with a label
-//! only (empty documents). Empty lines and lines with a comment only are no documents.
-
-use std::io::Read;
-use std::path::Path;
+//! Accepted: indices in any order, repeated indices (counts are summed), counts of 0, lines with
+//! only a label (empty documents). Empty lines and lines with only a comment are not documents.
 
 use super::error::ReadError;
-use super::pairs::Indices;
+use super::format::{CorpusFormat, SupportedOptions};
+use super::pairs::{self, Indices, Labels};
 use super::scan::Scanner;
-use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
-use crate::corpus::Corpus;
+use super::{Format, Parsed, ReadOptions};
 use crate::corpus::assembly::Assembly;
 
-/// Longest label.
+/// Maximum length of a label, in bytes, plus 1.
 const MAX_LABEL: usize = 1024;
 
-/// Reads a file.
-///
-/// # Errors
-/// [`ReadError`], as in [`Corpus::read_with_report`].
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::file(path.as_ref())?, Format::Svmlight, options)
-}
+/// Row in the table of formats.
+pub(super) static FORMAT: CorpusFormat = CorpusFormat {
+    format: Format::Svmlight,
+    name: "svmlight",
+    extensions: &["svm", "svmlight", "libsvm"],
+    prefixes: &[],
+    sniff: |sample| pairs::sniff(sample) == Some(Labels::Any),
+    options: SupportedOptions { keep_order: false, num_words: true, transpose: false },
+    parse,
+    read_directory: None,
+};
 
-/// Reads a stream, which may be compressed; errors call it `name`.
-///
-/// # Errors
-/// As [`read`].
-///
-/// ```
-/// use lda_core::corpus::ReadOptions;
-/// use lda_core::corpus::read::svmlight;
-///
-/// let file = "+1 qid:3 1:2 7:1.0 # good\n-1 2:3e0\n";
-/// let options = ReadOptions::default();
-/// let (corpus, _) = svmlight::from_reader(file.as_bytes(), "a.svm", &options)?;
-/// assert_eq!(corpus.document(0).words, [0, 6]);
-/// assert_eq!(corpus.document(1).counts, [3]);
-/// # Ok::<(), lda_core::corpus::ReadError>(())
-/// ```
-pub fn from_reader(
-    reader: impl Read,
-    name: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::stream(reader, name.as_ref()), Format::Svmlight, options)
-}
-
-pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let indices = Indices::new(options.index_base, options.num_words, true);
-    // A document takes a byte at least, so empty ones need no limit of their own.
+    // A document takes at least one byte, so empty ones need no separate limit.
     let mut assembly = Assembly::new(input.extent().clone(), u64::MAX);
     while input.content()? {
         if input.peek()? == b'#' {
@@ -84,7 +57,7 @@ pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Pa
     })
 }
 
-/// Passes over the label, if the line has one, and the query id.
+/// Skips the label, if the line has one, and the query id.
 fn label(input: &mut Scanner<'_>) -> Result<(), ReadError> {
     let first = input.token(MAX_LABEL)?;
     if first.len() == MAX_LABEL {
@@ -120,10 +93,12 @@ fn line_ended(input: &mut Scanner<'_>) -> Result<bool, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadReport;
     use super::*;
+    use crate::corpus::Corpus;
 
     fn parse_with(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
-        from_reader(text.as_bytes(), "a.svm", options)
+        Format::Svmlight.read_from(text.as_bytes(), "a.svm", options)
     }
 
     fn parse(text: &str) -> Result<(Corpus, ReadReport), ReadError> {
@@ -192,9 +167,9 @@ mod tests {
             ("1 1:1 -2:1\n", "found `-2:1`"),
             ("1 qid:x 1:1\n", "expected a whole number after `qid:`"),
             ("1 1:4294967295 1:1\n", "a.svm:1: the counts of word id 0"),
-            ("", "there is no token in it"),
-            ("1\n-1\n", "there is no token in it"),
-            ("1 1:0\n", "there is no token in it"),
+            ("", "the corpus has no tokens"),
+            ("1\n-1\n", "the corpus has no tokens"),
+            ("1 1:0\n", "the corpus has no tokens"),
         ] {
             let message = error(text);
             assert!(message.contains(expected), "{text:?}: {message}");

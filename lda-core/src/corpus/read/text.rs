@@ -1,99 +1,70 @@
-//! Plain text: a file with a document a line, or a directory with a document a file.
+//! Plain text: a file with one document per line, or a directory with one document per file.
 //!
-//! What is a word, and which words are dropped, say [`TextOptions`]. Ids are
-//! given by order of first arrival among the words that are kept. An empty line is an empty
-//! document, so that documents keep the numbers of their lines. Of a directory the files are read
-//! by order of their names, then its directories in the same way; links to directories and names
-//! that start with a dot are left out. Each file may be compressed.
+//! [`TextOptions`] define words and which of them are dropped. Ids are assigned in order of first
+//! occurrence among the words that are kept. An empty line is an empty document, so that document
+//! numbers match line numbers. In a directory, files are read in order of their names, then its
+//! directories in the same way; links to directories and names that start with a dot are skipped.
+//! Each file may be compressed.
 //!
-//! Memory: pairs and vocabulary; the words that document frequencies drop are held until the end,
-//! since nobody knows before.
+//! Memory: pairs and vocabulary. Words that are dropped by document frequency take memory until the
+//! end, because the frequencies are not known before.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::{Place, ReadError};
+use super::format::{CorpusFormat, SupportedOptions};
 use super::options::TextOptions;
 use super::scan::{Piece, Scanner, utf8};
 use super::tokenizer::Tokenizer;
-use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, Volume, from_input};
+use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, Volume};
 use crate::corpus::assembly::Extent;
 use crate::corpus::{BuildError, Corpus, CorpusBuilder};
 
-/// Reads a file with a document a line, or a directory with a document a file.
-///
-/// # Errors
-/// [`ReadError`], as in [`Corpus::read_with_report`].
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    if path.as_ref().is_dir() {
-        return read_directory(path.as_ref(), options);
-    }
-    from_input(Input::file(path.as_ref())?, Format::Text, options)
-}
+/// Row in the table of formats.
+pub(super) static FORMAT: CorpusFormat = CorpusFormat {
+    format: Format::Text,
+    name: "text",
+    extensions: &[],
+    prefixes: &[],
+    sniff: |sample| sample.is_text(),
+    options: SupportedOptions { keep_order: true, num_words: false, transpose: false },
+    parse,
+    read_directory: Some(read_directory),
+};
 
-/// Reads a stream with a document a line, which may be compressed; errors call it `name`.
-///
-/// # Errors
-/// As [`read`].
-///
-/// ```
-/// use lda_core::corpus::ReadOptions;
-/// use lda_core::corpus::read::text;
-///
-/// let file = "The topics of a text.\n\nText after text\n";
-/// let (corpus, _) = text::from_reader(file.as_bytes(), "notes", &ReadOptions::default())?;
-/// let words: Vec<_> = corpus.vocabulary().unwrap().iter().collect();
-/// assert_eq!(words, ["topics", "text"]);
-/// assert_eq!(corpus.document(2).counts, [2]);
-/// # Ok::<(), lda_core::corpus::ReadError>(())
-/// ```
-pub fn from_reader(
-    reader: impl Read,
-    name: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::stream(reader, name.as_ref()), Format::Text, options)
-}
-
-pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
-    let mut gatherer = Gatherer::new(input.extent().clone(), options)?;
+fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+    let mut collector = TextCollector::new(input.extent().clone(), options)?;
     let mut open = false;
-    while let Some(ends_line) = gatherer.piece(input)? {
+    while let Some(ends_line) = collector.piece(input)? {
         open = !ends_line;
         if ends_line {
-            gatherer.end_document(input.place())?;
+            collector.end_document(input.place())?;
             input.count_line();
         }
     }
     if open {
-        gatherer.end_document(input.place())?;
+        collector.end_document(input.place())?;
     }
-    gatherer.finish(input.path(), options)
+    collector.finish(input.path(), options)
 }
 
-pub(super) fn read_directory(
-    path: &Path,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
+fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
     options.check(Format::Text)?;
-    let mut gatherer = Gatherer::new(Extent::default(), options)?;
+    let mut collector = TextCollector::new(Extent::default(), options)?;
     let mut volume = Volume { compression: Compression::None, bytes: 0, packed_bytes: 0 };
     walk(path, &options.text.extensions, |file| {
         let mut input = Scanner::new(Input::file(file)?)?;
-        while let Some(ends_line) = gatherer.piece(&mut input)? {
+        while let Some(ends_line) = collector.piece(&mut input)? {
             if ends_line {
                 input.count_line();
             }
         }
         volume.bytes += input.bytes();
         volume.packed_bytes += input.extent().consumed();
-        gatherer.end_document(Place::line(file, 0))
+        collector.end_document(Place::line(file, 0))
     })?;
-    let parsed = gatherer.finish(path, options)?;
+    let parsed = collector.finish(path, options)?;
     super::report(parsed, volume, Format::Text, path)
 }
 
@@ -103,7 +74,7 @@ fn walk(
     extensions: &[String],
     mut visit: impl FnMut(&Path) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
-    // Paths to go, the next one last.
+    // Directories still to visit, the next one last.
     let mut stack = vec![path.to_owned()];
     while let Some(path) = stack.pop() {
         let io = |source| ReadError::Io { path: path.clone(), source };
@@ -136,14 +107,14 @@ fn is_wanted(path: &Path, extensions: &[String]) -> bool {
     extensions.is_empty() || extension.is_some_and(|known| extensions.iter().any(|e| e == known))
 }
 
-/// Words on their way into a corpus.
-struct Gatherer {
+/// Builder of a corpus from text.
+struct TextCollector {
     builder: CorpusBuilder,
     tokenizer: Tokenizer,
     dropped_tokens: u64,
 }
 
-impl Gatherer {
+impl TextCollector {
     fn new(extent: Extent, options: &ReadOptions) -> Result<Self, ReadError> {
         let builder = CorpusBuilder::with_extent(extent, u64::MAX);
         Ok(Self {
@@ -153,8 +124,8 @@ impl Gatherer {
         })
     }
 
-    /// Adds the words of the next piece of a line; whether the line ends with it. `None` at the
-    /// end of the input.
+    /// Adds the words of the next piece of a line, and returns whether the line ends after it.
+    /// `None` at the end of the input.
     fn piece(&mut self, input: &mut Scanner<'_>) -> Result<Option<bool>, ReadError> {
         let at = input.place();
         let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
@@ -206,7 +177,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
-        from_reader(text.as_bytes(), "text", options)
+        Format::Text.read_from(text.as_bytes(), "text", options)
     }
 
     fn documents(text: &str, options: &ReadOptions) -> Vec<Vec<String>> {
@@ -282,8 +253,9 @@ mod tests {
     #[test]
     fn refusals() {
         let error = parse(" \n...\n", &plain()).unwrap_err().to_string();
-        assert!(error.contains("there is no token in it"), "{error}");
-        let invalid = from_reader(&b"fine\nnot \xe4 fine\n"[..], "text", &plain()).unwrap_err();
+        assert!(error.contains("the corpus has no tokens"), "{error}");
+        let invalid =
+            Format::Text.read_from(&b"fine\nnot \xe4 fine\n"[..], "text", &plain()).unwrap_err();
         assert_eq!(
             invalid.to_string(),
             "text:2: invalid UTF-8 (`\\xe4`); convert the file to UTF-8"

@@ -9,9 +9,9 @@ use super::{Input, ReadError};
 
 /// Cuts text into words and decides on each, as [`TextOptions`] say.
 ///
-/// What the readers of [plain text](super::text) do with a line: a service that has a model and gets
-/// documents one at a time cuts them by the same rules, without a corpus around them. A word costs a
-/// look into the stop words.
+/// What the readers of [plain text](super::text) do with a line: a service that has a model and
+/// gets documents one at a time cuts them by the same rules, without a corpus around them. A word
+/// costs a look into the stop words.
 ///
 /// ```
 /// use lda_core::corpus::read::{TextOptions, Tokenizer};
@@ -33,8 +33,8 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Gets the stop words ready. Options about how many documents a word is in, and about files, say
-    /// nothing here.
+    /// Gets the stop words ready. Options about how many documents a word is in, and about files,
+    /// say nothing here.
     ///
     /// # Errors
     /// [`ReadError`] of the file of stop words, where there is one.
@@ -51,8 +51,8 @@ impl Tokenizer {
         Ok(Self { options: options.clone(), stop_words, word: String::new() })
     }
 
-    /// Calls `visit` with each word that is kept, as a vocabulary has it, and with `None` for each that
-    /// is not.
+    /// Calls `visit` with each word that is kept, as a vocabulary has it, and with `None` for each
+    /// that is not.
     pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
         for word in text.unicode_words() {
             if self.options.split_identifiers {

@@ -1,60 +1,42 @@
 //! UCI bag-of-words: `docword.NAME.txt`.
 //!
 //! Three lines with the number of documents D, of words W and of pairs NNZ; then NNZ lines
-//! `document word count`, ids from 1. Words are named by a second file, a word a line.
+//! `document word count`, ids from 1. A second file names the words, one per line.
 //!
-//! Legal: documents and words in any order, pairs that repeat (their counts are summed), ids that
-//! never occur, counts of 0, any spaces and empty lines. Refused: ids out of range, another
-//! number of pairs than NNZ.
+//! Accepted: documents and words in any order, repeated pairs (their counts are summed), ids that
+//! never occur, counts of 0, any spaces and empty lines. Rejected: ids out of range, a number of
+//! pairs other than NNZ.
 
-use std::io::Read;
-use std::path::Path;
-
+use super::detect::{Sample, is_number};
 use super::entries::{Entries, Ids, Values};
 use super::error::ReadError;
+use super::format::{CorpusFormat, SupportedOptions};
 use super::scan::Scanner;
-use super::{Format, Input, Parsed, ReadOptions, ReadReport, from_input};
-use crate::corpus::Corpus;
+use super::{Format, Parsed, ReadOptions};
 use crate::corpus::assembly::Assembly;
 
-/// Reads a file.
-///
-/// # Errors
-/// [`ReadError`], as in [`Corpus::read_with_report`].
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::file(path.as_ref())?, Format::Uci, options)
-}
+/// Row in the table of formats.
+pub(super) static FORMAT: CorpusFormat = CorpusFormat {
+    format: Format::Uci,
+    name: "uci",
+    extensions: &[],
+    prefixes: &["docword."],
+    sniff: sniff,
+    options: SupportedOptions { keep_order: false, num_words: false, transpose: false },
+    parse,
+    read_directory: None,
+};
 
-/// Reads a stream, which may be compressed; errors call it `name`.
-///
-/// # Errors
-/// As [`read`].
-///
-/// ```
-/// use lda_core::corpus::ReadOptions;
-/// use lda_core::corpus::read::uci;
-///
-/// let file = "2\n4\n3\n1 4 1\n1 2 5\n2 2 1\n";
-/// let (corpus, report) = uci::from_reader(file.as_bytes(), "docword", &ReadOptions::default())?;
-/// assert_eq!(corpus.document(0).words, [1, 3]);
-/// assert_eq!((report.unsorted_pairs, report.unused_words), (1, 2));
-/// # Ok::<(), lda_core::corpus::ReadError>(())
-/// ```
-pub fn from_reader(
-    reader: impl Read,
-    name: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(Corpus, ReadReport), ReadError> {
-    from_input(Input::stream(reader, name.as_ref()), Format::Uci, options)
+/// Whether the file begins with three numbers, one per line.
+fn sniff(sample: &Sample<'_>) -> bool {
+    let lines = &sample.lines;
+    lines.len() >= 3 && lines[..3].iter().all(|line| is_number(line.trim_ascii()))
 }
 
 /// Length of the shortest line of a pair, `1 1 1`.
 const LEAST_LINE: u64 = 6;
 
-pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
+fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let num_documents = header(input, "the number of documents", u32::MAX - 1)?;
     let num_words = header(input, "the number of words", u32::MAX)?;
     let num_pairs = header(input, "the number of pairs (NNZ)", u64::MAX)?;
@@ -103,10 +85,12 @@ fn wrong_nnz(input: &Scanner<'_>, stated: u64, found: u64) -> ReadError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadReport;
     use super::*;
+    use crate::corpus::Corpus;
 
     fn parse(text: &str) -> Result<(Corpus, ReadReport), ReadError> {
-        from_reader(text.as_bytes(), "docword", &ReadOptions::default())
+        Format::Uci.read_from(text.as_bytes(), "docword", &ReadOptions::default())
     }
 
     fn error(text: &str) -> String {
@@ -114,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn legal_oddities_are_kept_and_counted() {
+    fn irregular_input_is_accepted_and_counted() {
         let text = "\n 5\r\n4 \n\n7\n2 3 1\n\n2\t1  2\r\n4 4 0\n2 3 4\n1 2 1\n2 1 1\n  4 4 9";
         let (corpus, report) = parse(text).unwrap();
         let rows: Vec<Vec<_>> = corpus.documents().map(|row| row.iter().collect()).collect();
@@ -129,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_out_of_range_are_refused() {
+    fn ids_out_of_range_are_rejected() {
         let text = error("2\n3\n1\n1 4 1\n");
         assert!(text.starts_with("docword:4: word id 4 is not in 1..=3; "), "{text}");
         let text = error("2\n3\n1\n3 1 1\n");
@@ -144,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_header_is_refused() {
+    fn a_wrong_header_is_rejected() {
         let text = error("1\n3\n3\n1 1 1\n1 2 1\n");
         assert!(text.contains("docword:6: 3 pairs (NNZ) are stated, but 2 follow"), "{text}");
         let text = error("1\n3\n1\n1 1 1\n1 2 1\n");
@@ -158,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_are_none_are_refused() {
+    fn invalid_counts_are_rejected() {
         for (count, problem) in [
             ("-1", "is negative"),
             ("1.5", "is not whole"),
@@ -173,13 +157,13 @@ mod tests {
             assert!(text.contains(problem), "{count}: {text}");
         }
         assert!(parse("1\n3\n1\n1 1 4294967295\n").is_ok());
-        assert!(error("1\n3\n2\n1 1 4294967295\n1 1 1\n").contains("sum above 2^32 - 1"));
+        assert!(error("1\n3\n2\n1 1 4294967295\n1 1 1\n").contains("add up to more than 2^32 - 1"));
         assert!(error("1\n3\n1\n1 1 1 1\n").contains("expected the end of the line, found `1`"));
         assert!(error("1\n3\n1\n1,1,1\n").contains("expected a space after the id"));
     }
 
     #[test]
-    fn a_corpus_without_tokens_is_refused() {
+    fn a_corpus_without_tokens_is_rejected() {
         for text in ["2\n3\n0\n", "0\n0\n0\n", "1\n1\n1\n1 1 0\n"] {
             assert!(matches!(parse(text), Err(ReadError::NoTokens { .. })), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! The files beside a corpus: a word a line, a date a line.
+//! Side files of a corpus: the vocabulary with one word per line, and one date per line.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,8 +8,8 @@ use super::error::{Place, ReadError};
 use super::scan::Scanner;
 use crate::corpus::{BuildError, Corpus, Date, Vocabulary};
 
-/// Reads a vocabulary: line i, from 1, is the word of id i - 1. The stream may be compressed;
-/// errors call it `name`. A word may come twice; empty lines at the end are not words.
+/// Reads a vocabulary: line i, counted from 1, is the word with id i - 1. The stream may be
+/// compressed; errors refer to it as `name`. Words may repeat; empty lines at the end are ignored.
 ///
 /// # Errors
 /// [`ReadError`] for invalid UTF-8, a line above 128 KiB, a stream that fails.
@@ -17,7 +17,7 @@ pub fn read_vocabulary(reader: impl Read, name: impl AsRef<Path>) -> Result<Voca
     vocabulary(Input::stream(reader, name.as_ref()), 0)
 }
 
-/// Reads words. The empty lines at the end are words only where `expected` needs them.
+/// Reads words. Empty lines at the end are words only as far as needed to reach `expected`.
 pub(super) fn vocabulary(input: Input<'_>, expected: usize) -> Result<Vocabulary, ReadError> {
     let mut input = Scanner::new(input)?;
     let mut vocabulary = Vocabulary::new();
@@ -63,7 +63,7 @@ fn dates(input: Input<'_>) -> Result<Vec<Date>, ReadError> {
             }
             // A blank line before a date is a document without one.
             (_, Some(earlier)) => {
-                let source = "".parse::<Date>().expect_err("an empty text is no date");
+                let source = "".parse::<Date>().expect_err("an empty string is not a date");
                 return Err(ReadError::Date { at: earlier, source });
             }
             (_, None) => at,
@@ -76,12 +76,12 @@ fn dates(input: Input<'_>) -> Result<Vec<Date>, ReadError> {
 }
 
 impl Corpus {
-    /// Names the words by a file with a word a line, which may be compressed.
+    /// Sets the vocabulary from a file with one word per line, which may be compressed.
     ///
     /// # Errors
-    /// [`ReadError::Length`] where the file has another number of lines than the corpus has
-    /// words (a file that states no number of words, as SVMlight, takes more lines); invalid
-    /// UTF-8; a file that is not there.
+    /// [`ReadError::Length`] if the number of lines differs from the number of words (a corpus from
+    /// a format that does not state the number of words, like SVMlight, accepts more lines); errors
+    /// for invalid UTF-8 and for a missing file.
     pub fn with_vocabulary(mut self, path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let vocabulary = vocabulary(Input::file(path)?, self.num_words())?;
@@ -96,11 +96,11 @@ impl Corpus {
         Ok(self)
     }
 
-    /// Dates the documents by a file with a [`Date`] a line, which may be compressed.
+    /// Sets the dates of documents from a file with one [`Date`] per line, which may be compressed.
     ///
     /// # Errors
-    /// [`ReadError::Length`] where the file has another number of lines than the corpus has
-    /// documents; [`ReadError::Date`] for a line that is none; a file that is not there.
+    /// [`ReadError::Length`] if the number of lines differs from the number of documents;
+    /// [`ReadError::Date`] for an invalid line; errors for a missing file.
     pub fn with_dates(mut self, path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let dates = dates(Input::file(path)?)?;

@@ -1,0 +1,187 @@
+//! The table of corpus formats.
+//!
+//! A new format takes three edits: a module with a parser and a [`CorpusFormat`], a variant of
+//! [`Format`] with a row in [`FORMATS`], and its tests.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::detect::Sample;
+use super::error::ReadError;
+use super::scan::Scanner;
+use super::{Input, Parsed, ReadOptions, ReadReport, ldac, matrix_market, svmlight, uci};
+use crate::corpus::Corpus;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Format {
+    /// UCI bag-of-words, see [`uci`](super::uci).
+    Uci,
+    /// SVMlight and libsvm, see [`svmlight`](super::svmlight).
+    Svmlight,
+    /// LDA-C, see [`ldac`](super::ldac).
+    Ldac,
+    /// MatrixMarket coordinates, see [`matrix_market`](super::matrix_market).
+    MatrixMarket,
+    /// Plain text, one document per line or per file, see [`text`](super::text).
+    Text,
+}
+
+/// Description of a format: how it is recognised and read.
+pub(super) struct CorpusFormat {
+    pub format: Format,
+    /// Name in options and reports; the same as serde writes for the variant.
+    pub name: &'static str,
+    /// File extensions that belong to this format alone: lower-case, without the dot.
+    pub extensions: &'static [&'static str],
+    /// Beginnings of file names that belong to this format alone: lower-case.
+    pub prefixes: &'static [&'static str],
+    /// Whether the beginning of a file looks like this format, and like none of an earlier row.
+    pub sniff: fn(&Sample<'_>) -> bool,
+    /// Options that the format supports.
+    pub options: SupportedOptions,
+    /// Parses one file.
+    pub parse: fn(&mut Scanner<'_>, &ReadOptions) -> Result<Parsed, ReadError>,
+    /// Reads a directory, if the format has a meaning for one.
+    pub read_directory: Option<ReadDirectory>,
+}
+
+/// Reader of a directory.
+pub(super) type ReadDirectory = fn(&Path, &ReadOptions) -> Result<(Corpus, ReadReport), ReadError>;
+
+/// Options of [`ReadOptions`] that only some formats support.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SupportedOptions {
+    pub keep_order: bool,
+    pub num_words: bool,
+    pub transpose: bool,
+}
+
+/// All formats, in the order in which their `sniff` functions are tried.
+///
+/// INVARIANT: LDA-C and SVMlight come before UCI, because an LDA-C file may begin like a UCI
+/// header, with three empty documents of one line `0` each. Text is last: it accepts any UTF-8.
+pub(super) static FORMATS: [&CorpusFormat; 5] =
+    [&matrix_market::FORMAT, &ldac::FORMAT, &svmlight::FORMAT, &uci::FORMAT, &TEXT];
+
+#[cfg(feature = "text")]
+use super::text::FORMAT as TEXT;
+
+/// Plain text is recognised by every build, so that the error can name the missing feature.
+#[cfg(not(feature = "text"))]
+static TEXT: CorpusFormat = CorpusFormat {
+    format: Format::Text,
+    name: "text",
+    extensions: &[],
+    prefixes: &[],
+    sniff: |sample| sample.is_text(),
+    options: SupportedOptions { keep_order: true, num_words: false, transpose: false },
+    parse: |input, _| Err(text_not_built(input.path())),
+    read_directory: Some(|path, _| Err(text_not_built(path))),
+};
+
+#[cfg(not(feature = "text"))]
+fn text_not_built(path: &Path) -> ReadError {
+    ReadError::NotBuilt { path: path.to_owned(), what: "plain text", feature: "text" }
+}
+
+impl Format {
+    /// Names of all formats, for error messages.
+    pub(super) const NAMES: &'static str = "uci, svmlight, ldac, matrix-market, text";
+
+    /// The row of the table.
+    pub(super) fn description(self) -> &'static CorpusFormat {
+        let mut rows = FORMATS.into_iter();
+        rows.find(|row| row.format == self).expect("every format has a row")
+    }
+
+    /// The name, as in options and reports.
+    pub fn name(self) -> &'static str {
+        self.description().name
+    }
+
+    /// Reads a file in this format, or a directory if the format is [`Text`](Self::Text).
+    /// [`ReadOptions::format`] is ignored.
+    ///
+    /// # Errors
+    /// [`ReadError`], as in [`Corpus::read_with_report`].
+    pub fn read(
+        self,
+        path: impl AsRef<Path>,
+        options: &ReadOptions,
+    ) -> Result<(Corpus, ReadReport), ReadError> {
+        let path = path.as_ref();
+        match self.description().read_directory {
+            Some(read_directory) if path.is_dir() => read_directory(path, options),
+            _ => super::parse(&mut Scanner::new(Input::file(path)?)?, self, options),
+        }
+    }
+
+    /// Reads a stream in this format, which may be compressed. Errors refer to it as `name`.
+    /// [`ReadOptions::format`] is ignored.
+    ///
+    /// # Errors
+    /// [`ReadError`], as in [`Corpus::read_with_report`].
+    ///
+    /// ```
+    /// use lda_core::corpus::{Format, ReadOptions};
+    ///
+    /// let file = "2\n4\n3\n1 4 1\n1 2 5\n2 2 1\n";
+    /// let options = ReadOptions::default();
+    /// let (corpus, report) = Format::Uci.read_from(file.as_bytes(), "docword", &options)?;
+    /// assert_eq!(corpus.document(0).words, [1, 3]);
+    /// assert_eq!((report.unsorted_pairs, report.unused_words), (1, 2));
+    /// # Ok::<(), lda_core::corpus::ReadError>(())
+    /// ```
+    pub fn read_from(
+        self,
+        reader: impl Read,
+        name: impl AsRef<Path>,
+        options: &ReadOptions,
+    ) -> Result<(Corpus, ReadReport), ReadError> {
+        super::parse(&mut Scanner::new(Input::stream(reader, name.as_ref()))?, self, options)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = ReadError;
+
+    fn from_str(name: &str) -> Result<Self, ReadError> {
+        let row = FORMATS.into_iter().find(|row| row.name == name);
+        row.map(|row| row.format).ok_or_else(|| ReadError::Option {
+            name: "format",
+            value: name.to_owned(),
+            remedy: "give one of uci, svmlight, ldac, matrix-market, text",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_back() {
+        for row in FORMATS {
+            let format = row.format;
+            assert_eq!(format.name().parse::<Format>().unwrap(), format);
+            let quoted = format!("\"{format}\"");
+            assert_eq!(serde_json::to_string(&format).unwrap(), quoted);
+            assert!(Format::NAMES.contains(format.name()));
+        }
+        let error = "word2vec".parse::<Format>().unwrap_err().to_string();
+        assert!(error.contains("`format` = word2vec: give one of uci"), "{error}");
+    }
+}
