@@ -89,14 +89,14 @@ fn what_is_wrong_with_a_state_is_said() {
     let head = "#doc source pos typeindex type topic\n#alpha : 0.5 0.5\n#beta : 0.1\n";
     let refused = |text: &str| mallet::read_state(text.as_bytes()).unwrap_err().to_string();
     for (text, said) in [
-        ("".to_owned(), "no state of MALLET"),
+        ("".to_owned(), "not a MALLET state"),
         ("0 NA 0 0 a 1\n".to_owned(), "line 1: it is no state"),
         (head.replace("#alpha : 0.5 0.5", "#alpha : "), "line 2: expected \"#alpha :\""),
         (head.replace("0.5 0.5", "0.5 x"), "line 2: expected"),
         (head.replace("0.5 0.5", "0.5 -1"), "line 2: "),
         (head.replace("#beta : 0.1", "#beta : 0.1 0.2"), "line 3: expected one number"),
         (head.to_owned(), "has no tokens"),
-        (format!("{head}0 NA 0 0 a 2\n"), "line 4: topic \"2\" is none of 2"),
+        (format!("{head}0 NA 0 0 a 2\n"), "line 4: topic \"2\" is not an integer below 2"),
         (format!("{head}0 NA 0 0 a 1\n0 a 1\n"), "line 5: expected: doc source"),
         (format!("{head}0 NA 0 0 a \u{fffd}\n"), "line 4: topic"),
     ] {

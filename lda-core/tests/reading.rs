@@ -216,7 +216,7 @@ fn vocabularies_and_dates_belong_to_their_corpus() {
     assert!(error.contains("1 dates, but the corpus has 2"), "{error}");
     let path = folder.file("wrong", "1999\nsoon\n");
     let error = read().with_dates(path).expect_err("no date").to_string();
-    assert!(error.contains("wrong:2: `soon` is no date"), "{error}");
+    assert!(error.contains("wrong:2: `soon` is not a date"), "{error}");
 }
 
 #[test]

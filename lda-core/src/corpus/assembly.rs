@@ -1,21 +1,21 @@
-//! From pairs, in whatever order they come, to compressed rows.
+//! Assembly of pairs, in any order, into compressed sparse rows.
 //!
-//! Pairs are appended to the arrays that the finished corpus keeps. Documents that come one after
-//! another cost nothing more; a document whose words do not ascend is sorted, and its repeats
-//! merged, when it ends. When a document id comes back, each pair from then on remembers its
-//! document (4 bytes a pair), and `finish` sorts all of them *in place*, by cycles, so that the
-//! arrays never exist twice.
+//! Pairs are appended to the arrays of the finished corpus. Consecutive documents need nothing
+//! else; a document whose words do not ascend is sorted, and its repeats are merged, when it ends.
+//! When a document id recurs, the document of each pair is stored from then on (4 bytes per pair),
+//! and `finish` sorts all pairs *in place*, along the cycles of the permutation, so that the arrays
+//! never exist twice.
 //!
-//! Memory: the arrays grow to what the input promises. A reader knows how much of its input is
-//! behind it, so after some pairs it can tell how many there will be; where nothing is known the
-//! arrays grow by half.
+//! Memory: the arrays grow to the size that the input predicts. A reader knows which share of its
+//! input it has read, so after some pairs it can extrapolate their number; without that, the arrays
+//! grow by half.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Corpus, MAX_DOCUMENTS, MAX_PAIRS, MAX_TOKENS};
 
-/// How far reading has come. Cheap to share: the reader counts, the assembly asks.
+/// Progress of reading, shared between the reader, which updates it, and the assembly.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extent {
     consumed: Arc<AtomicU64>,
@@ -28,7 +28,7 @@ impl Extent {
     }
 
     pub(super) fn advance(&self, bytes: usize) {
-        // One thread reads; the type is atomic only so that a builder may be sent to another.
+        // Only one thread writes; the type is atomic only so that a builder is `Send`.
         let consumed = self.consumed.load(Ordering::Relaxed) + bytes as u64;
         self.consumed.store(consumed, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ impl Extent {
         self.total
     }
 
-    /// What `len` will be at the end, if the rest of the input is like the part that was read.
+    /// Extrapolates `len` to the end of the input, assuming that the rest is like the part read.
     fn extrapolate(&self, len: usize) -> Option<usize> {
         let (consumed, total) = (self.consumed(), self.total?);
         if consumed == 0 || consumed > total {
@@ -51,15 +51,15 @@ impl Extent {
         Some(usize::try_from(expected + expected / 64 + 64).unwrap_or(usize::MAX))
     }
 
-    /// The capacity to give an array that is full at `len` items.
+    /// New capacity of an array that is full with `len` items.
     pub(super) fn capacity_after(&self, len: usize) -> usize {
-        // Never more than twice what was really read, whatever the input promises.
+        // Never more than twice what has been read, so that a header cannot cause an allocation.
         let expected = self.extrapolate(len).unwrap_or(len + len / 2);
         expected.clamp(len + len / 8 + 64, 2 * len + 1024)
     }
 }
 
-/// Adds one item to an array whose growth follows the extent of the input.
+/// Appends an item to an array that grows with the extent of the input.
 pub(super) fn push(array: &mut Vec<u32>, item: u32, extent: &Extent) -> Result<(), Excess> {
     if array.len() == array.capacity() {
         let more = extent.capacity_after(array.len()) - array.len();
@@ -69,14 +69,14 @@ pub(super) fn push(array: &mut Vec<u32>, item: u32, extent: &Extent) -> Result<(
     Ok(())
 }
 
-/// Gives back what an array did not use, unless it is too little to be worth a copy.
+/// Frees unused capacity, unless it is too little to be worth a copy.
 pub(super) fn shrink<T>(array: &mut Vec<T>) {
     if array.capacity() - array.len() > array.len() / 32 {
         array.shrink_to_fit();
     }
 }
 
-/// More than a corpus can hold.
+/// A limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
     Documents,
@@ -85,14 +85,14 @@ pub(super) enum Excess {
     EmptyDocuments {
         limit: u64,
     },
-    /// The repeats of one word in one document sum to more than 32 bits hold.
+    /// The counts of one word in one document add up to more than 2^32 - 1.
     Count {
         word: u32,
     },
     Memory,
 }
 
-/// What was set right on the way.
+/// Irregularities of the input that were normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repairs {
     pub(super) unsorted_pairs: u64,
@@ -108,17 +108,17 @@ pub(super) struct Assembly {
     offsets: Vec<u32>,
     words: Vec<u32>,
     counts: Vec<u32>,
-    /// The document of each pair, once one came back.
+    /// The document of each pair; present once a document id has recurred.
     documents: Option<Vec<u32>>,
-    /// The document that pairs go to; kept by `push_at` alone.
+    /// The current document; used only by `push_at`.
     current: u32,
     /// First pair of the unfinished document.
     start: usize,
-    /// The smallest word that may follow without breaking the order.
+    /// The smallest word that keeps the order ascending.
     next: u64,
     ascending: bool,
     tokens: u64,
-    /// One above the largest word of a pair with no token; the others are in `words`.
+    /// One above the largest word of a dropped pair; kept pairs are in `words`.
     width: u32,
     declared: Option<usize>,
     max_empty: u64,
@@ -148,8 +148,8 @@ impl Assembly {
         }
     }
 
-    /// Announces `pairs` in `documents`, as a header does. At most `plausible` of either is
-    /// believed now; the rest is made room for when it comes.
+    /// Reserves memory for the `documents` and `pairs` that a header states, but for at most
+    /// `plausible` of each: a wrong header must not cause a huge allocation.
     pub(super) fn announce(
         &mut self,
         documents: u64,
@@ -163,7 +163,7 @@ impl Assembly {
         self.offsets.try_reserve_exact(believed(documents)).map_err(|_| Excess::Memory)
     }
 
-    /// Documents finished so far.
+    /// Number of documents finished so far.
     pub(super) fn num_documents(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -234,7 +234,7 @@ impl Assembly {
     }
 
     fn finish_before(&mut self, document: u32) -> Result<(), Excess> {
-        // All but the current document are empty. Said before they are made.
+        // All skipped documents are empty. Check the limit before they are allocated.
         let skipped = u64::from(document - self.current - 1);
         if self.repairs.empty_documents + skipped > self.max_empty {
             return Err(Excess::EmptyDocuments { limit: self.max_empty });
@@ -246,7 +246,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Ends the document that pairs were pushed to.
+    /// Ends the current document.
     #[inline]
     pub(super) fn end_document(&mut self) -> Result<(), Excess> {
         if !self.ascending {
@@ -280,12 +280,13 @@ impl Assembly {
         Ok(())
     }
 
-    /// Sorts and merges the pairs of one document, which then lie at `to`, at or before where
-    /// they were. Returns their end.
+    /// Sorts and merges the pairs of one document and moves them to `to`, which is at or before
+    /// their start. Returns their new end.
     fn normalise(&mut self, pairs: std::ops::Range<usize>, to: usize) -> Result<usize, Excess> {
         self.scratch.clear();
         self.scratch.try_reserve_exact(pairs.len()).map_err(|_| Excess::Memory)?;
         for i in pairs {
+            // Word above count in one integer: sorting integers sorts by word.
             self.scratch.push(u64::from(self.words[i]) << 32 | u64::from(self.counts[i]));
         }
         self.scratch.sort_unstable();
@@ -302,14 +303,14 @@ impl Assembly {
                 end += 1;
             }
         }
-        // Scratch of one giant document should not outlive it.
+        // Free the scratch of a giant document.
         if self.scratch.capacity() > 1 << 16 {
             self.scratch = Vec::new();
         }
         Ok(end)
     }
 
-    /// Writes down the document of each pair so far: from now on they come in any order.
+    /// Switches to any order: stores the document of each pair from now on.
     #[cold]
     fn scatter(&mut self) -> Result<(), Excess> {
         let mut documents = Vec::new();
@@ -325,14 +326,14 @@ impl Assembly {
         Ok(())
     }
 
-    /// Ends a corpus of rows: documents are those that were ended.
+    /// Finishes a corpus whose documents were all ended by [`end_document`](Self::end_document).
     pub(super) fn finish(self) -> Result<(Corpus, Repairs), Excess> {
         let documents = self.num_documents() as u32;
         self.finish_at(documents)
     }
 
-    /// Ends a corpus of `num_documents`, which is above every document that was pushed to.
-    /// The corpus is as wide as its largest word.
+    /// Finishes a corpus of `num_documents`, which is above every document id pushed. The number of
+    /// words is the largest word plus one.
     pub(super) fn finish_at(mut self, num_documents: u32) -> Result<(Corpus, Repairs), Excess> {
         if num_documents as usize > MAX_DOCUMENTS {
             return Err(Excess::Documents);
@@ -367,7 +368,8 @@ impl Assembly {
         Ok((corpus, self.repairs))
     }
 
-    /// Brings scattered pairs home: a bucket a document, filled by following cycles.
+    /// Groups scattered pairs by document, in place: one bucket per document, filled along the
+    /// cycles of the permutation.
     fn gather(&mut self, mut documents: Vec<u32>, num_documents: usize) -> Result<(), Excess> {
         let least_empty = num_documents.saturating_sub(documents.len()) as u64;
         if least_empty > self.max_empty {
@@ -385,6 +387,8 @@ impl Assembly {
             offsets[d + 1] += offsets[d];
         }
         heads.extend_from_slice(&offsets[..num_documents]);
+        // INVARIANT: pairs before `heads[d]` in bucket d are in place. Each swap puts one more pair
+        // in place, so the loops take one swap per pair.
         for d in 0..num_documents {
             while heads[d] < offsets[d + 1] {
                 let here = heads[d] as usize;
@@ -402,7 +406,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Sorts and merges each bucket, closing the gaps that merging leaves.
+    /// Sorts and merges the pairs of each bucket, and closes the gaps that merging leaves.
     fn merge_buckets(&mut self, offsets: &mut [u32]) -> Result<(), Excess> {
         let (mut begin, mut end) = (0, 0);
         for d in 0..offsets.len() - 1 {

@@ -1,4 +1,4 @@
-//! Corpora from documents in memory.
+//! Building a corpus from documents in memory.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,25 +8,25 @@ use thiserror::Error;
 use super::assembly::{Assembly, Excess, Extent, Repairs, push, shrink};
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary, VocabularyFull};
 
-/// Documents that make no corpus.
+/// Error of building a corpus.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A word id at or above the number of words.
     #[error(
         "document {document}: word id {word} is not below the number of words, {limit}; \
-         raise `num_words`, or leave it out to have it found"
+         raise `num_words`, or omit it"
     )]
     WordOutOfRange {
         /// Index of the document, from 0.
         document: usize,
         /// The id.
         word: u32,
-        /// Ids must be below this.
+        /// Number of words.
         limit: u32,
     },
-    /// Ids and strings in one corpus: a string's id is given by order of arrival, so an id from
-    /// elsewhere would name an arbitrary word.
+    /// Ids and strings in one corpus: strings get ids in order of first occurrence, so an external
+    /// id would refer to an arbitrary word.
     #[error(
         "document {document}: word ids and strings do not mix; \
          look the ids up in one vocabulary, or push strings only"
@@ -35,9 +35,9 @@ pub enum BuildError {
         /// Index of the document, from 0.
         document: usize,
     },
-    /// A count, summed over the repeats of a word in one document, beyond 32 bits.
+    /// The counts of a word in one document add up to more than 2^32 - 1.
     #[error(
-        "document {document}: the counts of word {word} sum to more than 2^32 - 1; \
+        "document {document}: the counts of word {word} add up to more than 2^32 - 1; \
          split the document"
     )]
     CountOverflow {
@@ -46,44 +46,44 @@ pub enum BuildError {
         /// The word id.
         word: u32,
     },
-    /// The original order was asked for, and a document came as pairs, which have none.
+    /// The original order is to be kept, but a document was given as pairs.
     #[error(
         "document {document}: (word, count) pairs have no order to keep; \
-         push tokens, or do not ask for `keep_order`"
+         push tokens, or omit `keep_order`"
     )]
     OrderOfPairs {
         /// Index of the document, from 0.
         document: usize,
     },
-    /// As many dates as documents are needed, or none.
+    /// The number of dates is neither 0 nor the number of documents.
     #[error("{dates} dates for {documents} documents; date every document, or none")]
     Dates {
-        /// Dates given.
+        /// Number of dates.
         dates: usize,
-        /// Documents given.
+        /// Number of documents.
         documents: usize,
     },
-    /// More words than a vocabulary names, or fewer.
-    #[error("a vocabulary of {words} words for a corpus of {num_words}; give one line a word")]
+    /// The length of the vocabulary differs from the number of words.
+    #[error("a vocabulary of {words} words for a corpus of {num_words}; give one line per word")]
     VocabularyLength {
         /// Words in the vocabulary.
         words: usize,
         /// Words of the corpus.
         num_words: usize,
     },
-    /// No token at all.
-    #[error("no document has a token; there is nothing to train on")]
+    /// The corpus has no tokens.
+    #[error("no document has a token, so there is nothing to train on")]
     NoTokens,
-    /// Beyond the limits of a corpus.
-    #[error("more {what} than a corpus holds; split it")]
+    /// A limit of [`Corpus`] is exceeded.
+    #[error("more {what} than a corpus can hold; split it")]
     TooLarge {
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
     },
     /// The vocabulary is full.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyFull),
-    /// The allocator refused.
+    /// An allocation failed.
     #[error("out of memory for the documents; split them, or free some")]
     OutOfMemory,
 }
@@ -102,23 +102,24 @@ impl BuildError {
     }
 }
 
-/// Where word ids come from.
+/// Source of word ids.
 #[derive(Clone, Debug)]
 enum Words {
-    /// No word was pushed yet.
+    /// No word has been pushed yet.
     Unsettled,
+    /// Ids of the caller.
     Ids,
-    /// Strings get ids as they come.
+    /// Strings get ids in order of first occurrence.
     Strings(Vocabulary),
-    /// Strings and ids are those of a given vocabulary; other strings are dropped.
+    /// Strings and ids refer to a given vocabulary; unknown strings are dropped.
     Given(Vocabulary),
 }
 
-/// Gathers documents into a [`Corpus`].
+/// Builder of a [`Corpus`].
 ///
 /// A document is a sequence of word ids, of (word id, count) pairs in any order, or of strings.
-/// Repeats are merged, an empty document is kept, a pair of count 0 is dropped. Cost: 8 bytes a
-/// pair and a sort a document.
+/// Repeats are merged, empty documents are kept, and pairs with count 0 are dropped. Cost: 8 bytes
+/// per pair, and one sort per document.
 ///
 /// ```
 /// use lda_core::corpus::CorpusBuilder;
@@ -143,7 +144,7 @@ pub struct CorpusBuilder {
     extent: Extent,
 }
 
-/// Sizes, not contents.
+/// Prints sizes instead of contents.
 impl fmt::Debug for CorpusBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CorpusBuilder")
@@ -162,7 +163,7 @@ impl Default for CorpusBuilder {
 }
 
 impl CorpusBuilder {
-    /// A builder without documents.
+    /// Creates an empty builder.
     pub fn new() -> Self {
         Self::with_extent(Extent::default(), u64::MAX)
     }
@@ -180,16 +181,16 @@ impl CorpusBuilder {
         }
     }
 
-    /// Fixes the number of words V; ids at or above it are refused. Without it, V is one above
-    /// the largest id.
+    /// Fixes the number of words V; ids at or above it are rejected. By default V is the
+    /// largest id plus one.
     #[must_use]
     pub fn num_words(mut self, num_words: u32) -> Self {
         self.num_words = Some(num_words);
         self
     }
 
-    /// Fixes the vocabulary: ids are its ids, and strings that are not in it are dropped (see
-    /// [`dropped_tokens`](Self::dropped_tokens)), as a corpus needs whose model exists already.
+    /// Fixes the vocabulary: ids refer to it, and strings that are not in it are dropped (see
+    /// [`dropped_tokens`](Self::dropped_tokens)). Use it for documents of an existing model.
     #[must_use]
     pub fn vocabulary(mut self, vocabulary: Vocabulary) -> Self {
         // A vocabulary has at most u32::MAX words.
@@ -198,28 +199,28 @@ impl CorpusBuilder {
         self
     }
 
-    /// Keeps the order of the tokens, for 4 bytes a token; documents of pairs are then refused.
+    /// Keeps the order of the tokens, at 4 bytes per token; documents of pairs are then rejected.
     #[must_use]
     pub fn keep_order(mut self) -> Self {
         self.sequence = Some(Sequence { tokens: Vec::new(), starts: vec![0] });
         self
     }
 
-    /// Documents pushed so far.
+    /// Number of documents pushed so far.
     pub fn num_documents(&self) -> usize {
         self.assembly.num_documents()
     }
 
-    /// Tokens dropped so far because the given vocabulary lacks them.
+    /// Number of tokens dropped so far because the given vocabulary does not have them.
     pub fn dropped_tokens(&self) -> u64 {
         self.dropped_tokens
     }
 
-    /// Adds a document of word ids, one a token.
+    /// Adds a document of word ids, one per token.
     ///
     /// # Errors
     /// [`BuildError::WordOutOfRange`], [`BuildError::IdsAndStrings`], [`BuildError::TooLarge`].
-    /// After an error the builder still holds a part of the document: give it up.
+    /// After an error the builder has a part of the document and should be dropped.
     pub fn push_tokens<I>(&mut self, tokens: I) -> Result<(), BuildError>
     where
         I: IntoIterator<Item: Borrow<u32>>,
@@ -236,7 +237,7 @@ impl CorpusBuilder {
     /// Adds a document of (word id, count) pairs.
     ///
     /// # Errors
-    /// As [`push_tokens`](Self::push_tokens); [`BuildError::OrderOfPairs`] besides.
+    /// As [`push_tokens`](Self::push_tokens), and [`BuildError::OrderOfPairs`].
     pub fn push_pairs<I>(&mut self, pairs: I) -> Result<(), BuildError>
     where
         I: IntoIterator<Item: Borrow<(u32, u32)>>,
@@ -256,8 +257,8 @@ impl CorpusBuilder {
         self.end_document()
     }
 
-    /// Adds a document of strings, one a token. Ids are given by order of first arrival, unless
-    /// the [`vocabulary`](Self::vocabulary) is fixed.
+    /// Adds a document of strings, one per token. Strings get ids in order of first occurrence,
+    /// unless the [`vocabulary`](Self::vocabulary) is fixed.
     ///
     /// # Errors
     /// As [`push_tokens`](Self::push_tokens).
@@ -329,22 +330,22 @@ impl CorpusBuilder {
         documents.into_iter().try_for_each(|document| self.push_words(document))
     }
 
-    /// Dates the next document that has no date yet: call it once a document, in order.
+    /// Sets the date of the next document that has none. Call it once per document, in order.
     pub fn push_date(&mut self, date: Date) {
         self.dates.push(date);
     }
 
-    /// The corpus.
+    /// Builds the corpus.
     ///
     /// # Errors
-    /// [`BuildError::NoTokens`] where no document has one, and [`BuildError::Dates`] where some
-    /// documents are dated and others are not.
+    /// [`BuildError::NoTokens`] if no document has tokens, and [`BuildError::Dates`] if only some
+    /// documents have dates.
     pub fn build(self) -> Result<Corpus, BuildError> {
         let corpus = self.build_any()?.0;
         if corpus.num_tokens() == 0 { Err(BuildError::NoTokens) } else { Ok(corpus) }
     }
 
-    /// The corpus, even one without tokens, and what was set right in it.
+    /// Builds the corpus, which may have no tokens, and returns the irregularities normalised.
     pub(super) fn build_any(self) -> Result<(Corpus, Repairs), BuildError> {
         let documents = self.num_documents();
         if !self.dates.is_empty() && self.dates.len() != documents {
@@ -387,7 +388,7 @@ impl CorpusBuilder {
         Err(BuildError::WordOutOfRange { document: self.num_documents(), word, limit })
     }
 
-    /// Turns the tokens in scratch into pairs.
+    /// Adds the tokens in `scratch` as a document.
     fn push_scratch(&mut self) -> Result<(), BuildError> {
         let document = self.num_documents();
         let fail = |excess| BuildError::from_excess(excess, document);
@@ -417,7 +418,7 @@ impl CorpusBuilder {
 }
 
 impl Corpus {
-    /// A corpus of word ids, one a token; V is one above the largest.
+    /// Builds a corpus of word ids, one per token; V is the largest id plus one.
     ///
     /// # Errors
     /// [`BuildError::NoTokens`], [`BuildError::WordOutOfRange`], [`BuildError::TooLarge`].
@@ -438,7 +439,7 @@ impl Corpus {
         builder.build()
     }
 
-    /// A corpus of (word id, count) pairs; V is one above the largest id.
+    /// Builds a corpus of (word id, count) pairs; V is the largest id plus one.
     ///
     /// # Errors
     /// As [`from_tokens`](Self::from_tokens).
@@ -451,7 +452,7 @@ impl Corpus {
         builder.build()
     }
 
-    /// A corpus of strings, one a token, and their vocabulary.
+    /// Builds a corpus of strings, one per token, and their vocabulary.
     ///
     /// # Errors
     /// As [`from_tokens`](Self::from_tokens).
@@ -464,12 +465,11 @@ impl Corpus {
         builder.build()
     }
 
-    /// Names the words.
+    /// Sets the vocabulary.
     ///
     /// # Errors
-    /// [`BuildError::VocabularyLength`] where the vocabulary has another number of words. A
-    /// corpus whose number of words was never stated, only found as one above the largest id,
-    /// takes a longer one, and is then as wide.
+    /// [`BuildError::VocabularyLength`] if its length differs from the number of words. If the
+    /// number of words was never stated, a longer vocabulary is accepted and extends it.
     pub fn set_vocabulary(&mut self, vocabulary: Vocabulary) -> Result<(), BuildError> {
         let (words, num_words) = (vocabulary.len(), self.num_words());
         if words < num_words || words > num_words && !self.width_is_open {
@@ -481,15 +481,15 @@ impl Corpus {
         Ok(())
     }
 
-    /// Takes the names of the words, which are numbers alone from now on: parts of a corpus need not each have them.
+    /// Removes and returns the vocabulary, so that parts of a corpus need not each have a copy.
     pub fn take_vocabulary(&mut self) -> Option<Vocabulary> {
         self.vocabulary.take()
     }
 
-    /// Dates the documents, one each.
+    /// Sets the dates, one per document.
     ///
     /// # Errors
-    /// [`BuildError::Dates`] where their number differs.
+    /// [`BuildError::Dates`] if their number differs from the number of documents.
     pub fn set_dates(&mut self, dates: Vec<Date>) -> Result<(), BuildError> {
         if dates.len() != self.num_documents() {
             let documents = self.num_documents();

@@ -23,13 +23,13 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Date(
-    /// `year << 9 | month << 5 | day`; month and day are 0 where only the year is known.
+    /// `year << 9 | month << 5 | day`; month and day are 0 if only the year is known.
     u32,
 );
 
-/// A date that is neither `YYYY` nor `YYYY-MM-DD` of the calendar.
+/// Error of parsing a [`Date`]: the text is neither `YYYY` nor a valid `YYYY-MM-DD`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{found}` is no date: write YYYY or YYYY-MM-DD")]
+#[error("`{found}` is not a date: write YYYY or YYYY-MM-DD")]
 pub struct DateError {
     found: String,
 }
@@ -40,7 +40,7 @@ impl Date {
         (year <= 9999).then_some(Self(year << 9))
     }
 
-    /// A day of the proleptic Gregorian calendar; `None` where there is no such day.
+    /// A day of the proleptic Gregorian calendar; `None` if it does not exist.
     pub fn from_day(year: u32, month: u32, day: u32) -> Option<Self> {
         let leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
         let days = match month {
@@ -53,12 +53,12 @@ impl Date {
         exists.then_some(Self(year << 9 | month << 5 | day))
     }
 
-    /// As it stands in files.
+    /// Encoding in corpus files.
     pub(super) fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// A date of a file; `None` where there is no such day.
+    /// Decodes [`to_bits`](Self::to_bits); `None` if the date does not exist.
     pub(super) fn from_bits(bits: u32) -> Option<Self> {
         match (bits >> 9, bits >> 5 & 15, bits & 31) {
             (year, 0, 0) => Self::from_year(year),
@@ -71,12 +71,12 @@ impl Date {
         self.0 >> 9
     }
 
-    /// The month, 1 to 12, where it is known.
+    /// The month, 1 to 12, if known.
     pub fn month(self) -> Option<u32> {
         Some(self.0 >> 5 & 15).filter(|&month| month > 0)
     }
 
-    /// The day of the month, from 1, where it is known.
+    /// The day of the month, from 1, if known.
     pub fn day(self) -> Option<u32> {
         Some(self.0 & 31).filter(|&day| day > 0)
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_that_are_not_are_refused() {
+    fn nonexistent_days_are_rejected() {
         for text in ["", "87", "19870", "1987-2-26", "1987-02-30", "1900-02-29", "1987-13-01"] {
             assert!(text.parse::<Date>().is_err(), "{text}");
         }

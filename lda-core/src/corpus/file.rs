@@ -1,18 +1,19 @@
-//! Documents in files of this library: as they lie in memory, with checksums.
+//! Corpus files: the arrays of a corpus in a container with checksums.
 //!
-//! Sections of a [file](crate::container), in this order; those marked * only where there is something in them.
+//! Sections of a [file](crate::container), in this order; those marked * are present only if they
+//! have content.
 //!
-//! | section | element | what |
+//! | section | element | content |
 //! |---|---|---|
 //! | `about` | u8 | pairs: `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
-//! | `offsets` | u32 | D + 1: pairs of document d are entries `offsets[d]` to `offsets[d + 1]` of |
-//! | `words` | u32 | word of each pair, ascending in a document, |
-//! | `counts` | u8, u16, u32 | and its tokens, none 0; the narrowest that holds all |
-//! | `dates`* | u32 | of each document: year · 512 + month · 32 + day; month and day are 0 where only the year is known |
-//! | `starts`* | u64 | D + 1: document d's tokens in their order are entries `starts[d]` to `starts[d + 1]` of |
-//! | `tokens`* | u32 | words |
-//! | `word-ends`* | u32 | where each word's name ends in |
-//! | `word-names`* | u8 | names, one after the other, UTF-8 |
+//! | `offsets` | u32 | D + 1: the pairs of document d are entries `offsets[d]` to `offsets[d + 1]` of `words` and `counts` |
+//! | `words` | u32 | word of each pair, ascending in a document |
+//! | `counts` | u8, u16, u32 | count of each pair, none 0; the narrowest type that fits all |
+//! | `dates`* | u32 | date of each document: year · 512 + month · 32 + day; month and day are 0 if only the year is known |
+//! | `starts`* | u64 | D + 1: the tokens of document d in their order are entries `starts[d]` to `starts[d + 1]` of `tokens` |
+//! | `tokens`* | u32 | word ids |
+//! | `word-ends`* | u32 | V: the name of word w ends before byte `word-ends[w]` of `word-names` |
+//! | `word-names`* | u8 | names of words, UTF-8, concatenated |
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -23,11 +24,11 @@ use crate::container::pairs::{self, ABOUT, Pairs};
 use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace};
 
 impl Corpus {
-    /// Writes it at `path`, with names, dates and order, by a [replacement](replace) that leaves the old file or the
-    /// new one.
+    /// Writes the corpus with vocabulary, dates and order at `path`, [atomically](replace): a
+    /// failure leaves the old file.
     ///
     /// # Errors
-    /// [`FileError`], those of the system.
+    /// [`FileError`] for I/O errors.
     ///
     /// ```no_run
     /// use lda_core::Corpus;
@@ -40,7 +41,8 @@ impl Corpus {
         replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
     }
 
-    /// Writes it from the current position on; nothing is a corpus before all is written.
+    /// Writes the corpus at the current position of `out`. The header is written last, so that an
+    /// incomplete file is invalid.
     ///
     /// # Errors
     /// Those of `out`.
@@ -80,20 +82,21 @@ impl Corpus {
         file.finish()?.flush()
     }
 
-    /// Reads what [`save`](Self::save) wrote: every checksum is compared and every entry checked.
+    /// Reads a file written by [`save`](Self::save). Compares every checksum and checks every
+    /// entry.
     ///
     /// # Errors
-    /// [`FileError`] names the file and what is wrong with it.
+    /// [`FileError`] names the file and the problem.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let open = || Self::load_from(BufReader::new(File::open(path)?));
         open().map_err(|error: FileError| error.at(path))
     }
 
-    /// Reads a corpus that is all of `from`. Memory is bounded by its length.
+    /// Reads a corpus file that spans all of `from`. Memory is bounded by its length.
     ///
     /// # Errors
-    /// [`FileError`] says what is wrong with it.
+    /// [`FileError`] names the problem.
     ///
     /// ```
     /// use std::io::Cursor;
@@ -180,7 +183,7 @@ fn widened<T: Number + Into<u32>>(counts: Vec<T>) -> Vec<u32> {
     counts.into_iter().map(Into::into).collect()
 }
 
-/// Checks numbers that begin at 0 and do not descend; returns the last.
+/// Checks that numbers begin at 0 and do not descend; returns the last.
 fn ascending(name: &str, mut ends: impl Iterator<Item = u64>) -> Result<u64, FileError> {
     let mut last = (ends.next() == Some(0)).then_some(0);
     for end in ends {
@@ -189,7 +192,7 @@ fn ascending(name: &str, mut ends: impl Iterator<Item = u64>) -> Result<u64, Fil
     last.ok_or_else(|| FileError::malformed(name, "they do not ascend from 0"))
 }
 
-/// Checks that a document's tokens in their order are those of its pairs.
+/// Checks that the ordered tokens of each document match its pairs.
 fn check_order(corpus: &Corpus, sequence: &Sequence) -> Result<(), FileError> {
     let mut sorted = Vec::new();
     for (d, ends) in sequence.starts.windows(2).enumerate() {
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_corpus_has_comes_back() {
+    fn every_part_of_a_corpus_round_trips() {
         let corpus = whole();
         let again = Corpus::load_from(Cursor::new(written(&corpus))).unwrap();
         assert!(again == corpus);
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_as_narrow_as_they_may_be() {
+    fn counts_use_the_narrowest_type() {
         for (count, bytes) in [(255, 1), (256, 2), (65_535, 2), (65_536, 4)] {
             let corpus = Corpus::from_pairs([[(0, count), (1, 1)]]).unwrap();
             let file = written(&corpus);
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn inconsistent_files_are_rejected() {
         let corpus = whole();
         type Change = fn(&mut Vec<u32>);
         let changes: [(&str, Change, &str); 13] = [
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_or_damaged_is_refused() {
+    fn truncated_and_damaged_files_are_rejected() {
         let bytes = written(&whole());
         for end in 0..bytes.len() {
             assert!(Corpus::load_from(Cursor::new(&bytes[..end])).is_err(), "{end}");
@@ -340,7 +343,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_corpus_comes_back(
+        fn any_corpus_round_trips(
             documents in prop::collection::vec(
                 prop::collection::vec((0..40u32, 1..70_000u32), 0..6), 1..8,
             ),
@@ -352,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_is_noticed(at in 0..2000usize, by in 1..=255u8) {
+        fn a_changed_byte_is_detected(at in 0..2000usize, by in 1..=255u8) {
             let mut bytes = written(&whole());
             let at = at % bytes.len();
             bytes[at] ^= by;

@@ -1,19 +1,19 @@
-//! Tokens of documents, fixed after building.
+//! Corpora: immutable documents as bags of words.
 //!
-//! A [`Corpus`] is a compressed-sparse-row matrix: for each document the distinct words it holds,
-//! ascending, and how often. Word ids are dense, `0..num_words()`; a [`Vocabulary`] gives them
-//! names. Besides, a document may carry a [`Date`], and the original order of its tokens.
+//! A [`Corpus`] is a compressed-sparse-row matrix: for each document its distinct words, ascending,
+//! and their counts. Word ids are dense, `0..num_words()`; a [`Vocabulary`] names them. Optionally
+//! a document has a [`Date`] and the original order of its tokens.
 //!
-//! There are two ways to one: [`Corpus::read`] a file, or hand documents to a [`CorpusBuilder`]. One that is
-//! there can be [saved](Corpus::save) whole, and is loaded many times faster than any format of text is read.
+//! A corpus comes from a file ([`Corpus::read`]) or from a [`CorpusBuilder`]. It can be
+//! [saved](Corpus::save) in binary form, which loads many times faster than any text format.
 //!
 //! | part | bytes |
 //! |---|---|
-//! | pairs | 8 a (word, count) pair |
-//! | documents | 4 a document |
-//! | vocabulary | the words and 9 to 14 a word |
-//! | dates | 4 a document |
-//! | original order | 4 a token, 8 a document |
+//! | pairs | 8 per (word, count) pair |
+//! | documents | 4 per document |
+//! | vocabulary | the words, plus 9 to 14 per word |
+//! | dates | 4 per document |
+//! | original order | 4 per token, 8 per document |
 //!
 //! Limits: 2^32 tokens, 2^32 - 1 pairs, 2^32 - 2 documents, word ids below 2^32 - 1.
 
@@ -35,31 +35,31 @@ pub use read::{Format, ReadError, ReadOptions, ReadReport};
 pub use vocabulary::{Vocabulary, VocabularyFull};
 pub use write::write_uci;
 
-/// Most tokens a corpus holds: an index of a token fits 32 bits.
+/// Maximum number of tokens of a corpus, so that the index of a token fits 32 bits.
 pub const MAX_TOKENS: u64 = 1 << 32;
-/// Most pairs a corpus holds.
+/// Maximum number of pairs of a corpus.
 const MAX_PAIRS: usize = u32::MAX as usize;
-/// Most documents a corpus holds.
+/// Maximum number of documents of a corpus.
 const MAX_DOCUMENTS: usize = u32::MAX as usize - 1;
 /// Largest word id, so that the number of words fits 32 bits.
 const MAX_WORD: u32 = u32::MAX - 1;
 
-/// One document: the words it holds, ascending, and the tokens of each.
+/// One document: its distinct words and their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     /// Distinct word ids, strictly ascending.
     pub words: &'a [u32],
-    /// Tokens of each word, at least 1; as long as `words`.
+    /// Number of tokens of each word, at least 1; as long as `words`.
     pub counts: &'a [u32],
 }
 
 impl<'a> Document<'a> {
-    /// Tokens in the document: a sum over its pairs.
+    /// Number of tokens: a sum over the pairs.
     pub fn len(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// Whether the document holds no token.
+    /// Whether the document has no tokens.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -70,11 +70,12 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The tokens of each document as they stood in the text.
+/// Tokens of each document in their original order.
 #[derive(Clone, PartialEq, Eq)]
 struct Sequence {
     tokens: Vec<u32>,
-    /// `starts[d]..starts[d + 1]` are document d's tokens. 64 bits, because 2^32 must be sayable.
+    /// `starts[d]..starts[d + 1]` are document d's tokens. u64, because 2^32 itself must be
+    /// representable.
     starts: Vec<u64>,
 }
 
@@ -122,17 +123,16 @@ pub struct Corpus {
     counts: Vec<u32>,
     num_words: u32,
     num_tokens: u64,
-    /// Nothing stated the number of words, it is one above the largest id: a longer vocabulary
-    /// may still come.
+    /// Whether `num_words` is only the largest id plus one, so that a longer vocabulary may be set.
     width_is_open: bool,
     vocabulary: Option<Vocabulary>,
-    /// As long as there are documents.
+    /// One per document.
     dates: Option<Vec<Date>>,
     sequence: Option<Sequence>,
 }
 
 impl Corpus {
-    /// Number of documents D, empty ones included.
+    /// Number of documents D, including empty ones.
     pub fn num_documents(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -166,7 +166,7 @@ impl Corpus {
         (0..self.num_documents()).map(|d| self.document(d))
     }
 
-    /// Tokens of document `d`: a sum over its pairs.
+    /// Number of tokens of document `d`: a sum over its pairs.
     ///
     /// # Panics
     /// If `d` is not below [`num_documents`](Self::num_documents).
@@ -174,7 +174,7 @@ impl Corpus {
         self.document(d).len()
     }
 
-    /// Tokens of each word, `num_words()` of them; 0 for a word that never occurs. O(pairs + V).
+    /// Number of tokens of each word; 0 for a word that never occurs. O(pairs + V).
     pub fn word_frequencies(&self) -> Vec<u64> {
         let mut frequencies = vec![0; self.num_words()];
         for (&word, &count) in self.words.iter().zip(&self.counts) {
@@ -183,7 +183,7 @@ impl Corpus {
         frequencies
     }
 
-    /// Documents that hold each word, `num_words()` of them. O(pairs + V).
+    /// Number of documents that have each word. O(pairs + V).
     pub fn document_frequencies(&self) -> Vec<u32> {
         let mut frequencies = vec![0; self.num_words()];
         for &word in &self.words {
@@ -192,17 +192,17 @@ impl Corpus {
         frequencies
     }
 
-    /// Names of the words, where they are known; `num_words()` long.
+    /// Names of the words, if known; `num_words()` long.
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
         self.vocabulary.as_ref()
     }
 
-    /// Dates of the documents, where they are known; `num_documents()` long.
+    /// Dates of the documents, if known; `num_documents()` long.
     pub fn dates(&self) -> Option<&[Date]> {
         self.dates.as_deref()
     }
 
-    /// The tokens of document `d` in their original order, where it was kept.
+    /// Tokens of document `d` in their original order, if it was kept.
     ///
     /// # Panics
     /// If the order was kept and `d` is not below [`num_documents`](Self::num_documents).
@@ -211,11 +211,11 @@ impl Corpus {
         Some(&sequence.tokens[sequence.starts[d] as usize..sequence.starts[d + 1] as usize])
     }
 
-    /// A hash of the documents and the number of words, but not of vocabulary, dates or order: it
-    /// tells whether a snapshot belongs to this corpus. The value is the same on every machine
+    /// Hash of the documents and the number of words, but not of vocabulary, dates or order. It is
+    /// used to check that a snapshot belongs to this corpus. The value is the same on every machine
     /// and does not change between versions. One pass over the pairs.
     ///
-    /// It is made to notice mistakes; who wants to can make two corpora that share it.
+    /// It detects mistakes, and is not collision-resistant against an adversary.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = mix(0x6c64_615f_636f_7270, self.num_documents() as u64);
         hash = mix(hash, u64::from(self.num_words));
@@ -228,7 +228,7 @@ impl Corpus {
         hash
     }
 
-    /// Bytes of heap memory held.
+    /// Heap memory in bytes.
     pub fn memory(&self) -> usize {
         let pairs = 4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity());
         let vocabulary = self.vocabulary.as_ref().map_or(0, Vocabulary::memory);
@@ -240,8 +240,8 @@ impl Corpus {
         pairs + vocabulary + dates + sequence
     }
 
-    /// Drops the tokens of the words for which `keep` does not hold, and numbers the others anew,
-    /// in the same order; in place. Documents stay, be they empty.
+    /// Drops the words for which `keep` is false with their tokens, and renumbers the others in the
+    /// same order, in place. Documents stay, even if they become empty.
     #[cfg(feature = "text")]
     fn retain_words(&mut self, keep: impl Fn(u32) -> bool) {
         const DROPPED: u32 = u32::MAX;
@@ -282,8 +282,9 @@ impl Corpus {
         }
     }
 
-    /// Words that never occur. Memory stays in proportion to the pairs, however wide the corpus.
+    /// Number of words that never occur. Memory is O(pairs), also for a huge vocabulary.
     fn unused_words(&self) -> u64 {
+        // A bitmap of all words would exceed the pairs: sort the words instead.
         let wide = self.num_words() / 64 > self.num_pairs() / 8;
         let used = if wide {
             let mut used: Vec<u32> = self.words.clone();
@@ -307,7 +308,7 @@ fn mix(hash: u64, item: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// The same documents over as many words, with the same vocabulary, dates and order.
+/// Corpora are equal if documents, number of words, vocabulary, dates and order are.
 impl PartialEq for Corpus {
     fn eq(&self, other: &Self) -> bool {
         self.num_words == other.num_words
@@ -322,7 +323,7 @@ impl PartialEq for Corpus {
 
 impl Eq for Corpus {}
 
-/// Sizes, not contents.
+/// Prints sizes instead of contents.
 impl fmt::Debug for Corpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Corpus")

@@ -1,10 +1,10 @@
-//! Parts of a corpus, and more words for it.
+//! Subsets of a corpus, and extension of its vocabulary.
 
 use crate::corpus::{Corpus, Date, Sequence, Vocabulary, VocabularyFull};
 
 impl Corpus {
-    /// The documents `kept`, in this order, with their dates and the order of their tokens; all words
-    /// stay, under their ids.
+    /// Returns the documents `kept`, in this order, with their dates and token order. The
+    /// vocabulary and word ids are unchanged.
     ///
     /// ```
     /// use lda_core::Corpus;
@@ -17,8 +17,8 @@ impl Corpus {
     /// ```
     ///
     /// # Panics
-    /// If one is not below [`num_documents`](Self::num_documents), or if so many are named more than
-    /// once that pairs are too many for a corpus.
+    /// If an index is not below [`num_documents`](Self::num_documents), or if repeated documents
+    /// exceed the maximum number of pairs.
     pub fn select(&self, kept: impl IntoIterator<Item = usize>) -> Self {
         let kept: Vec<usize> = kept.into_iter().collect();
         let mut part = self.emptied();
@@ -40,7 +40,8 @@ impl Corpus {
         part
     }
 
-    /// All documents without the tokens of words that `kept` denies; these words stay, under their ids.
+    /// Returns all documents without the tokens of words for which `kept` is false. The vocabulary
+    /// and word ids are unchanged.
     pub fn select_words(&self, kept: impl Fn(u32) -> bool) -> Self {
         let mut part = self.emptied();
         for document in self.documents() {
@@ -60,14 +61,14 @@ impl Corpus {
         part
     }
 
-    /// Adds the words of `vocabulary` that the corpus lacks, behind its own; no document has them. Says
-    /// how many they were. A corpus whose words have no names is left as it is, which says 0.
+    /// Appends the words of `vocabulary` that the corpus does not have, and returns their number.
+    /// No document has them. A corpus without a vocabulary is unchanged, and 0 is returned.
     ///
-    /// A run on new documents that goes on from a model wants the model's words too, or they are lost
-    /// ([`train::pseudo`](crate::train::pseudo)).
+    /// Needed when training continues from a model on new documents: otherwise words that occur
+    /// only in the model are lost ([`train::pseudo`](crate::train::pseudo)).
     ///
     /// # Errors
-    /// [`VocabularyFull`]; the corpus is then as it was.
+    /// [`VocabularyFull`]; the corpus is then unchanged.
     pub fn add_words(&mut self, vocabulary: &Vocabulary) -> Result<usize, VocabularyFull> {
         let Some(own) = &self.vocabulary else { return Ok(0) };
         let mut all = own.clone();
@@ -80,7 +81,7 @@ impl Corpus {
         Ok(added)
     }
 
-    /// The same words, no documents.
+    /// A corpus with the same words and no documents.
     fn emptied(&self) -> Self {
         Self {
             offsets: vec![0],
@@ -96,8 +97,7 @@ impl Corpus {
     }
 
     fn end_document(&mut self) {
-        self.offsets
-            .push(u32::try_from(self.words.len()).expect("no more pairs than a corpus holds"));
+        self.offsets.push(u32::try_from(self.words.len()).expect("at most MAX_PAIRS pairs"));
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn words_leave_with_their_tokens() {
+    fn dropped_words_lose_their_tokens() {
         let corpus = ordered();
         let part = corpus.select_words(|word| word != 1);
         assert_eq!(part.word_frequencies(), [2, 0, 2]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_added_behind() {
+    fn new_words_are_appended() {
         let mut corpus = ordered();
         let other = Corpus::from_words([["c", "x", "a", "y"]]).unwrap();
         assert_eq!(corpus.add_words(other.vocabulary().unwrap()), Ok(2));

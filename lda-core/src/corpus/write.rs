@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use super::Corpus;
 
-/// Writes the UCI bag-of-words format: D, W and NNZ on a line each, then a line
-/// `document word count` a pair, ids from 1. [`Corpus::read`] gives the same corpus back, but
-/// for vocabulary, dates and order, which the format does not hold.
+/// Writes the UCI bag-of-words format: D, W and NNZ on a line each, then one line
+/// `document word count` per pair, ids from 1. [`Corpus::read`] reads the same corpus, without
+/// vocabulary, dates and order, which the format cannot represent.
 ///
 /// # Errors
 /// Those of `writer`.

@@ -1,13 +1,13 @@
-//! MALLET's state: the topic of every token.
+//! MALLET state files: the topic of every token.
 //!
 //! ```text
 //! #doc source pos typeindex type topic
-//! #alpha : 0.5 0.25 …                    one a topic
+//! #alpha : 0.5 0.25 …                    one per topic
 //! #beta : 0.01
 //! 0 file:/a.txt 0 17 tree 3
 //! ```
 //!
-//! Words are numbered as they are first seen; MALLET's own numbers leave gaps.
+//! Words get ids in order of first occurrence, because MALLET's own numbers have gaps.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,17 +21,17 @@ use crate::corpus::Vocabulary;
 use crate::model::{CountsBuilder, Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 
-/// Reads the state at `path`.
+/// Reads the state file at `path`.
 ///
 /// # Errors
-/// [`InteropError`] names the file, the line and what is wrong.
+/// [`InteropError`] names the file, the line and the problem.
 pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
     let path = path.as_ref();
     let open = || read_state(File::open(path)?);
     open().map_err(|error| error.at(path))
 }
 
-/// Reads a state.
+/// Reads a state file from a stream, which may be compressed.
 ///
 /// ```
 /// use lda_core::interop::mallet::read_state;
@@ -46,13 +46,12 @@ pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
 /// ```
 ///
 /// # Errors
-/// [`InteropError`] says in which line what is wrong.
+/// [`InteropError`] names the line and the problem.
 pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
     let first = lines.next()?.unwrap_or_default();
     if !first.starts_with("#doc ") {
-        let reason =
-            "it is no state of MALLET, which begins with #doc: give what --output-state wrote";
+        let reason = "it is not a MALLET state, which begins with #doc: give a file written by --output-state";
         return Err(lines.wrong(reason.to_owned()));
     }
     let alpha: Vec<f64> = header(&mut lines, "#alpha :")?;
@@ -64,7 +63,7 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
     alpha.check(topics).map_err(|error| lines.wrong(error.to_string()))?;
     let beta = match header(&mut lines, "#beta :")?[..] {
         [beta] => beta,
-        _ => return Err(lines.wrong("expected one number behind #beta :".to_owned())),
+        _ => return Err(lines.wrong("expected one number after #beta :".to_owned())),
     };
     let mut vocabulary = Vocabulary::new();
     let mut counts: HashMap<(u32, u32), u32> = HashMap::new();
@@ -74,18 +73,17 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
         let number = lines.number() + 1;
         let wrong = |reason: String| InteropError::Line { line: number, reason };
         let Some(line) = lines.next()? else { break };
-        // A source may have blanks; what is behind it has none.
+        // Split from the right, because only the source may contain blanks.
         let mut fields = line.rsplitn(4, ' ');
         let (topic, word, index) = (fields.next(), fields.next(), fields.next());
         let (Some(topic), Some(word), Some(_), Some(before)) = (topic, word, index, fields.next())
         else {
             return Err(wrong("expected: doc source pos typeindex type topic".to_owned()));
         };
-        let topic: u32 = topic
-            .parse()
-            .ok()
-            .filter(|&topic| (topic as usize) < topics)
-            .ok_or_else(|| wrong(format!("topic {topic:?} is none of {topics}, from 0")))?;
+        let topic: u32 =
+            topic.parse().ok().filter(|&topic| (topic as usize) < topics).ok_or_else(|| {
+                wrong(format!("topic {topic:?} is not an integer below {topics}"))
+            })?;
         let word = vocabulary.intern(word).map_err(|error| wrong(error.to_string()))?;
         let count = counts.entry((word, topic)).or_default();
         *count = count.checked_add(1).ok_or_else(|| wrong("too many tokens".to_owned()))?;
@@ -119,7 +117,7 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
         .with_provenance(provenance))
 }
 
-/// The numbers behind `name`.
+/// Numbers after `name` in the next line.
 fn header(lines: &mut Lines<'_>, name: &str) -> Result<Vec<f64>, InteropError> {
     let numbers = |text: &str| text.split_whitespace().map(|number| number.parse().ok()).collect();
     let found: Option<Option<Vec<f64>>> =

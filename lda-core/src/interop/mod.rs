@@ -1,16 +1,19 @@
-//! Models of other programs.
+//! Import of models from other programs, and export to NumPy.
 //!
-//! # Coming from MALLET
+//! # From MALLET
 //! `mallet train-topics --output-state STATE.gz` writes the topic of every token.
-//! [`mallet::load_state`] counts them: a model that infers, shows its topics, and can be trained on with
-//! more documents ([`train::pseudo`](crate::train::pseudo)). MALLET's α (one a topic) and β come along.
+//! [`mallet::load_state`] counts them: a model that infers, shows its topics, and can be trained on
+//! with more documents ([`train::pseudo`](crate::train::pseudo)). MALLET's α (one per topic) and β
+//! are imported.
 //!
-//! # Coming from WarpLDA
-//! `warplda --dumpmodel` leaves `PREFIX.model`, and its `format` the words in `PREFIX.vocab`, one a line.
-//! [`warplda::load_model`] reads the first; give it the names as a vocabulary.
+//! # From WarpLDA
+//! `warplda --dumpmodel` writes `PREFIX.model`, and its `format` program writes the words to
+//! `PREFIX.vocab`, one per line. [`warplda::load_model`] reads the model; attach the words with
+//! [`TopicModel::with_vocabulary`](crate::model::TopicModel::with_vocabulary).
 //!
-//! # Coming from gensim, scikit-learn, or anything that has NumPy
-//! Save the topics as an array, topics × words; rows need not add up to 1, so that counts, λ or φ will do:
+//! # From gensim, scikit-learn, or any program with NumPy
+//! Save the topics as an array, topics × words. Rows need not add up to 1, so counts, λ or φ will
+//! do:
 //!
 //! ```python
 //! numpy.save("topics.npy", lda.get_topics())               # gensim
@@ -18,17 +21,18 @@
 //! numpy.save("topics.npy", [m.get_topic_word_dist(k) for k in range(m.k)])      # tomotopy
 //! ```
 //!
-//! [`npy::load_topics`] makes [`Weights`](crate::model::Weights) of it, which serve inference; names of
-//! words and α are given by the caller. To go on training from them, say how many tokens a topic they stand
-//! for ([`Weight::TokensPerTopic`](crate::train::Weight::TokensPerTopic)).
+//! [`npy::load_topics`] reads it as [`Weights`](crate::model::Weights), which serve inference; the
+//! caller supplies the vocabulary and α. To continue training from them, state the number of tokens
+//! per topic that they represent
+//! ([`Weight::TokensPerTopic`](crate::train::Weight::TokensPerTopic)).
 //!
-//! # Going there
-//! [`npy::write_header`] begins an array of any shape. The program `convert` of this repository's examples
-//! writes a model as arrays for NumPy and SciPy, as counts for gensim, as Matrix Market and CSV, and, with
-//! documents, as what pyLDAvis takes.
+//! # Export
+//! [`npy::write_header`] writes the header of an array of any shape. The program `convert` in this
+//! repository's examples writes a model as arrays for NumPy and SciPy, as counts for gensim, as
+//! Matrix Market and CSV, and, together with documents, as input of pyLDAvis.
 //!
-//! Files packed by gzip or zstd are unpacked. Whatever is in a file, reading it takes memory in
-//! proportion to its unpacked length and to the number of topics, which has a [limit](MAX_TOPICS).
+//! Files compressed with gzip or zstd are decompressed. For any content, memory is bounded by the
+//! decompressed length and the number of topics, which has a [limit](MAX_TOPICS).
 
 mod lines;
 pub mod mallet;
@@ -39,33 +43,35 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Most topics of a model that is read: far above what has ever been trained, and little memory.
+/// Maximum number of topics of an imported model. It bounds memory, and is far above any model that
+/// has been trained.
 pub const MAX_TOPICS: u32 = 1 << 24;
 
-/// A model of another program cannot be read.
+/// Error of importing a model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InteropError {
-    /// The system's word.
+    /// I/O error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// A line that is not as it should be.
+    /// An invalid line.
     #[error("line {line}: {reason}")]
     Line {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// What is wrong, and what was expected.
+        /// The problem and the expected content.
         reason: String,
     },
-    /// What all of it comes to cannot be a model.
+    /// The content is not a valid model.
     #[error("{0}")]
     Content(String),
-    /// One of the above, in this file.
+    /// An error with the path of the file.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
+        #[source]
         error: Box<InteropError>,
     },
 }

@@ -1,4 +1,4 @@
-//! NumPy's arrays in files (NEP 1), as far as topics need them: matrices of numbers.
+//! NumPy array files (NEP 1), limited to matrices of numbers.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -9,12 +9,12 @@ use crate::corpus::read::Source;
 use crate::model::Weights;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Bytes of a head at most; NumPy's own have about a hundred.
+/// Maximum length of a header in bytes; NumPy writes about a hundred.
 const LONGEST_HEAD: u32 = 1 << 16;
 
-/// Writes the head of an array of `shape`, as in `[rows, columns]`, or `[]` for a single number, of
-/// numbers of kind `descr`, as in `<f8` (64-bit floats, little-endian); the numbers follow, row by row. It
-/// is padded to a multiple of 64 bytes.
+/// Writes the header of an array. `shape` is for example `[rows, columns]`, or `[]` for a single
+/// number; `descr` is the type, for example `<f8` for little-endian 64-bit floats. The caller then
+/// writes the numbers, row by row. The header is padded to a multiple of 64 bytes.
 ///
 /// # Errors
 /// Those of `out`.
@@ -25,7 +25,7 @@ pub fn write_header(
 ) -> io::Result<()> {
     // Magic, version and the length of what follows.
     let before = 10;
-    // As Python writes tuples: one of one has a comma.
+    // Python's notation of tuples: one with a single element has a comma.
     let shape: String = match shape {
         [size] => format!("({size},)"),
         sizes => {
@@ -44,18 +44,18 @@ pub fn write_header(
     out.write_all(header.as_bytes())
 }
 
-/// Reads topics × words at `path`.
+/// Reads a topics × words array at `path`.
 ///
 /// # Errors
-/// [`InteropError`] names the file and what is wrong.
+/// [`InteropError`] names the file and the problem.
 pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, InteropError> {
     let path = path.as_ref();
     let open = || read_topics(File::open(path)?);
     open().map_err(|error| error.at(path))
 }
 
-/// Reads topics × words: numbers from 0 on, in any of NumPy's kinds of floats and integers but halves;
-/// each row is divided by its sum.
+/// Reads a topics × words array of non-negative numbers, in any of NumPy's float and integer types
+/// except half precision. Each row is divided by its sum.
 ///
 /// ```
 /// use lda_core::interop::npy::{read_topics, write_header};
@@ -74,7 +74,7 @@ pub fn load_topics(path: impl AsRef<Path>) -> Result<Weights, InteropError> {
 /// ```
 ///
 /// # Errors
-/// [`InteropError`] says what is wrong.
+/// [`InteropError`] names the problem.
 pub fn read_topics(reader: impl Read) -> Result<Weights, InteropError> {
     let content = |reason: String| InteropError::Content(reason);
     let matrix = read_matrix(reader)?;
@@ -91,7 +91,7 @@ struct Matrix {
     rows: Vec<Vec<f64>>,
 }
 
-/// What a head says.
+/// Content of a header.
 #[derive(Debug, PartialEq)]
 struct Head {
     kind: Kind,
@@ -100,7 +100,7 @@ struct Head {
     columns: usize,
 }
 
-/// A number: its bytes, and how they are read.
+/// Type of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Kind {
     letter: u8,
@@ -141,11 +141,11 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
     let content = |reason: &str| InteropError::Content(reason.to_owned());
     let source = Source::new(reader, None)?;
     let mut reader = BufReader::new(source.reader);
-    let short = "it ends too early: it was cut off, or is no array";
+    let short = "it is truncated, or not an array";
     let mut start = [0; 8];
     reader.read_exact(&mut start).map_err(|error| ends_early(error, short))?;
     if !start.starts_with(MAGIC) {
-        return Err(content("it is no NumPy array: give what numpy.save wrote"));
+        return Err(content("it is not a NumPy array: give a file written by numpy.save"));
     }
     let len = if start[6] == 1 {
         let mut len = [0; 2];
@@ -157,21 +157,21 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
         u32::from_le_bytes(len)
     };
     if len > LONGEST_HEAD {
-        return Err(content("its head is too long to be one"));
+        return Err(content("its header is too long"));
     }
     let mut head = vec![0; len as usize];
     reader.read_exact(&mut head).map_err(|error| ends_early(error, short))?;
     let head = std::str::from_utf8(&head).ok().map(parse_head);
-    let head = head.unwrap_or_else(|| Err("its head is no text".to_owned()));
+    let head = head.unwrap_or_else(|| Err("its header is not UTF-8".to_owned()));
     let Head { kind, fortran_order, rows, columns } = head.map_err(InteropError::Content)?;
-    // As they lie in the file: lines of `inner` numbers.
+    // In file order: `outer` lines of `inner` numbers.
     let (outer, inner) = if fortran_order { (columns, rows) } else { (rows, columns) };
     let bytes = inner.checked_mul(kind.bytes).ok_or_else(|| content("its shape is too large"))?;
     let mut lines: Vec<Vec<f64>> = Vec::new();
     let mut line = Vec::new();
     for _ in 0..outer {
         line.clear();
-        // Grows as bytes come, whatever the head has promised.
+        // `line` grows with the bytes that are read, not with the size in the header.
         let read = reader.by_ref().take(bytes as u64).read_to_end(&mut line)?;
         if read < bytes {
             return Err(content(short));
@@ -179,7 +179,7 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
         lines.push(line.chunks_exact(kind.bytes).map(|number| kind.read(number)).collect());
     }
     if reader.read(&mut [0])? > 0 {
-        return Err(content("there is more in it than its head says"));
+        return Err(content("it has more data than its header states"));
     }
     if fortran_order {
         let rows = (0..rows).map(|row| lines.iter().map(|column| column[row]).collect());
@@ -195,7 +195,7 @@ fn ends_early(error: io::Error, short: &str) -> InteropError {
     }
 }
 
-/// A dictionary of three entries, as Python writes it.
+/// Parses the header, a Python dictionary with three entries.
 fn parse_head(head: &str) -> Result<Head, String> {
     let after = |name: &str| {
         let at = head.find(&format!("'{name}'"))?;
@@ -203,12 +203,12 @@ fn parse_head(head: &str) -> Result<Head, String> {
         Some(rest.trim_start())
     };
     let descr = after("descr").and_then(|rest| rest.strip_prefix('\'')?.split('\'').next());
-    let descr = descr.ok_or("its head has no simple kind of number")?;
+    let descr = descr.ok_or("its header has no simple number type")?;
     let kind = Kind::parse(descr)
         .ok_or_else(|| format!("its numbers are {descr:?}: save it as float32 or float64"))?;
-    let order = after("fortran_order").ok_or("its head does not say how rows lie")?;
+    let order = after("fortran_order").ok_or("its header has no fortran_order")?;
     let shape = after("shape").and_then(|rest| rest.strip_prefix('(')?.split(')').next());
-    let shape = shape.ok_or("its head has no shape")?;
+    let shape = shape.ok_or("its header has no shape")?;
     let sizes: Option<Vec<usize>> = shape
         .split(',')
         .map(str::trim)
@@ -276,16 +276,16 @@ mod tests {
     fn what_is_wrong_is_said() {
         let good = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2), }";
         let wrong = |bytes: &[u8]| read_topics(bytes).unwrap_err().to_string();
-        assert!(wrong(b"").contains("cut off"));
-        assert!(wrong(b"PK\x03\x04 and so on").contains("no NumPy array"));
-        assert!(wrong(&file(good, &[1])).contains("cut off"));
+        assert!(wrong(b"").contains("truncated"));
+        assert!(wrong(b"PK\x03\x04 and so on").contains("not a NumPy array"));
+        assert!(wrong(&file(good, &[1])).contains("truncated"));
         assert!(wrong(&file(good, &[1, 2, 3])).contains("more in it"));
         assert!(wrong(&file(&good.replace("|u1", "<f2"), &[0; 4])).contains("float32"));
         assert!(wrong(&file(&good.replace("|u1", "|O"), &[0; 4])).contains("float32"));
         assert!(wrong(&file(&good.replace("(1, 2)", "(2,)"), &[1, 2])).contains("topics × words"));
         assert!(wrong(&file(&good.replace("(1, 2)", "(0, 2)"), &[])).contains("topics × words"));
         let huge = good.replace("(1, 2)", "(9999999999999, 9999999999999)");
-        assert!(wrong(&file(&huge, &[1, 2])).contains("cut off"));
+        assert!(wrong(&file(&huge, &[1, 2])).contains("truncated"));
         let sum = wrong(&file(good, &[0, 0]));
         assert!(sum.contains("topic 0"), "{sum}");
         let negative = wrong(&file(&good.replace("|u1", "|i1"), &[1, 255]));

@@ -1,8 +1,8 @@
-//! WarpLDA's model (thu-ml/warplda): counts of every word.
+//! WarpLDA model files (thu-ml/warplda): topic counts of every word.
 //!
 //! ```text
 //! V K α β                        α of each topic
-//! n<tab>topic:count topic:count …       a line a word, n pairs
+//! n<tab>topic:count topic:count …       one line per word, n pairs
 //! ```
 
 use std::fs::File;
@@ -14,18 +14,18 @@ use super::{InteropError, MAX_TOPICS};
 use crate::model::{CountsBuilder, Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 
-/// Reads the model at `path`. Names of words are in another file: see
+/// Reads the model file at `path`. The names of words are in another file; attach them with
 /// [`TopicModel::with_vocabulary`].
 ///
 /// # Errors
-/// [`InteropError`] names the file, the line and what is wrong.
+/// [`InteropError`] names the file, the line and the problem.
 pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
     let path = path.as_ref();
     let open = || read_model(File::open(path)?);
     open().map_err(|error| error.at(path))
 }
 
-/// Reads a model.
+/// Reads a model file from a stream, which may be compressed.
 ///
 /// ```
 /// use lda_core::interop::warplda::read_model;
@@ -37,7 +37,7 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
 /// ```
 ///
 /// # Errors
-/// [`InteropError`] says in which line what is wrong.
+/// [`InteropError`] names the line and the problem.
 pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
     let fields: Vec<f64> = lines

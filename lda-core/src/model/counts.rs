@@ -1,4 +1,4 @@
-//! φ as samplers leave it: counts.
+//! φ as counts, the result of sampling.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use super::rows::{Builder, Entries, Pattern, TopicArray, Topics};
 use crate::container::{Array, FileError};
 use crate::counts::{VisitRow, WordCounts};
 
-/// C_w by word, sparse, and C_k; φ_kw = (C_wk + β) / (C_k + Vβ).
+/// C_w, sparse by word, and C_k; φ_kw = (C_wk + β) / (C_k + Vβ).
 ///
-/// Memory: 6 bytes a non-zero of C_w (8 above 65,536 topics), 8 bytes a word and a topic.
+/// Memory: 6 bytes per non-zero of C_w (8 above 65,536 topics), 8 bytes per word and per topic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
     pub(super) pattern: Pattern,
@@ -41,7 +41,7 @@ impl Counts {
         Self { pattern, counts: counts.into(), totals: totals.into(), beta }
     }
 
-    /// Topics K.
+    /// Number of topics K.
     pub fn num_topics(&self) -> usize {
         self.totals.len()
     }
@@ -51,17 +51,17 @@ impl Counts {
         self.pattern.num_words()
     }
 
-    /// Topic-word prior.
+    /// Topic-word prior β.
     pub fn beta(&self) -> f64 {
         self.beta
     }
 
-    /// Tokens of each topic, C_k.
+    /// Number of tokens of each topic, C_k.
     pub fn totals(&self) -> &[u64] {
         &self.totals
     }
 
-    /// Non-zeros of C_w: topics, ascending, and tokens.
+    /// Non-zeros of C_w for `word`: topics, ascending, and numbers of tokens.
     ///
     /// # Panics
     /// If `word` is not below [`num_words`](Self::num_words).
@@ -71,7 +71,7 @@ impl Counts {
         Entries { topics: self.pattern.topics(word), values }
     }
 
-    /// Non-zeros of C_w, over all words.
+    /// Number of non-zeros of C_w.
     pub fn num_entries(&self) -> usize {
         self.counts.len()
     }
@@ -86,7 +86,7 @@ impl Counts {
         self.phi_of(topic, count)
     }
 
-    /// φ_kw where C_wk is `count`.
+    /// φ_kw for C_wk = `count`.
     pub(super) fn phi_of(&self, topic: usize, count: u32) -> f64 {
         (f64::from(count) + self.beta) / self.denominator(topic)
     }
@@ -100,14 +100,14 @@ impl Counts {
         self.totals[topic] as f64 + self.beta * self.num_words() as f64
     }
 
-    /// Whether the entries are counts, and add up to the totals.
+    /// Checks that the entries are valid counts and add up to the totals.
     pub(super) fn check(&self) -> Result<(), FileError> {
         self.pattern.check_topics(self.num_topics())?;
         let mut totals = vec![0u64; self.num_topics()];
         for word in 0..self.num_words() {
             for (topic, count) in self.word(word).iter() {
                 if count == 0 {
-                    let reason = format!("word {word} has no token of topic {topic}");
+                    let reason = format!("word {word} has a count of 0 for topic {topic}");
                     return Err(FileError::malformed("counts", reason));
                 }
                 totals[topic as usize] += u64::from(count);
@@ -116,7 +116,8 @@ impl Counts {
         match totals.iter().zip(&*self.totals).position(|(sum, total)| sum != total) {
             None => Ok(()),
             Some(topic) => {
-                let reason = format!("topic {topic} has {}, not the sum", self.totals[topic]);
+                let reason =
+                    format!("topic {topic} has {}, not the sum of its counts", self.totals[topic]);
                 Err(FileError::malformed("totals", reason))
             }
         }
@@ -127,7 +128,7 @@ impl Counts {
     }
 }
 
-/// Counts as they come, by word.
+/// Builder of [`Counts`], word by word.
 pub(crate) struct CountsBuilder {
     offsets: Vec<u64>,
     topics: Builder,
@@ -136,13 +137,13 @@ pub(crate) struct CountsBuilder {
 }
 
 impl CountsBuilder {
-    /// Of `topics` topics.
+    /// A builder for `topics` topics.
     pub fn new(topics: usize) -> Self {
         let (offsets, totals) = (vec![0], vec![0; topics]);
         Self { offsets, topics: TopicArray::with_capacity(topics, 0), counts: Vec::new(), totals }
     }
 
-    /// Adds an entry of the current word; topics ascend.
+    /// Adds an entry of the current word. Topics must ascend; a count of 0 is skipped.
     pub fn push(&mut self, topic: u32, count: u32) {
         if count > 0 {
             self.topics.push(topic);
@@ -151,12 +152,12 @@ impl CountsBuilder {
         }
     }
 
-    /// Goes on to the next word.
+    /// Moves to the next word.
     pub fn end_word(&mut self) {
         self.offsets.push(self.counts.len() as u64);
     }
 
-    /// The counts.
+    /// Finishes the counts.
     pub fn finish(self, beta: f64) -> Counts {
         let pattern = Pattern { offsets: self.offsets.into(), topics: self.topics.finish() };
         Counts { pattern, counts: self.counts.into(), totals: self.totals.into(), beta }

@@ -1,14 +1,13 @@
-//! Telling models apart by one number.
+//! Fingerprint of a model.
 
 use super::rows::Entries;
 use super::{Parameters, TopicModel};
 use crate::checksum::Xxh64;
 
 impl TopicModel {
-    /// A hash of all that answers follow from, φ, α and the names of words, and of nothing else:
-    /// where the model comes from is not in it, nor how it is held. The value is the same on every
-    /// machine and does not change between versions (XXH64 of little-endian numbers). One pass over
-    /// the entries.
+    /// Hash of everything that inference depends on: φ, α and the names of words. Provenance and
+    /// the form of storage are not included. The value is the same on every machine and does not
+    /// change between versions (XXH64 of little-endian numbers). One pass over the entries.
     ///
     /// ```
     /// use lda_core::model::{TopicModel, Weights};
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_counts_but_where_it_comes_from() {
+    fn fingerprint_depends_on_everything_but_provenance() {
         let weights = |rows: &[[f64; 3]]| {
             TopicModel::from_weights(Weights::from_rows(rows).unwrap(), 0.1.into())
         };
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_it() {
+    fn fingerprint_survives_saving() {
         let model = trained(0.1);
         let mut file = std::io::Cursor::new(Vec::new());
         model.write_to(&mut file).unwrap();

@@ -1,13 +1,14 @@
-//! Topics that are one and the same.
+//! Detection and merging of duplicate topics.
 //!
-//! With more topics than a corpus has, several come to say the same. They are found by the L1
-//! distance of their words, Σ_w |φ_kw − φ_jw|, from 0 for equal topics to 2 for topics without a
-//! word in common, and merged by adding up their counts (ZenLDA §4.3).
+//! If a model has more topics than the corpus supports, several become duplicates. They are
+//! detected by the L1 distance of their word distributions, Σ_w |φ_kw − φ_jw|, which is 0 for equal
+//! topics and 2 for topics without common words, and merged by adding their counts (ZenLDA §4.3).
 //!
-//! Not all K² pairs are looked at. For a distance below t, two topics must share mass: Σ_w
-//! min(φ_kw, φ_jw) > 1 − t/2. A topic without an entry for any of n words that hold more than t/2 +
-//! n/V of the other's mass shares less: what is left, and its floors there, 1/V at most each. So
-//! only topics that have entries for a few heavy words are looked at.
+//! Most of the K² pairs are skipped. For a distance below t, two topics must share mass: Σ_w
+//! min(φ_kw, φ_jw) > 1 − t/2. Take n words that hold more than t/2 + n/V of the mass of one topic.
+//! A topic without an entry for any of them shares less than that: the remaining mass, and its
+//! floors at these words, at most 1/V each. So only topics that have entries for a few heavy words
+//! are compared.
 
 use std::collections::HashMap;
 
@@ -19,22 +20,22 @@ use super::weights::Weights;
 use super::{Parameters, TopicModel};
 use crate::prior::Alpha;
 
-/// A model with fewer topics, and where the old ones went.
+/// Result of a merge: a model with fewer topics, and the mapping of the old ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
-    /// The model.
+    /// The merged model.
     pub model: TopicModel,
-    /// Old topic → new topic.
+    /// New topic of each old topic.
     pub topics: Vec<u32>,
 }
 
 impl TopicModel {
-    /// Clusters of topics, each of which is nearer than `threshold` to another of its cluster (L1
-    /// distance, 0 to 2); topics that are alone are left out. Clusters by their lowest topic,
-    /// topics ascending.
+    /// Clusters of duplicate topics: each topic is nearer than `threshold` (L1 distance, 0 to 2) to
+    /// another topic of its cluster. Topics without duplicates are not listed. Clusters are ordered
+    /// by their lowest topic, topics are ascending.
     ///
-    /// Costs, for each topic, the entries of its heaviest words and those of the topics found
-    /// there; in the current rayon pool.
+    /// For each topic, the cost is the entries of its heaviest words plus those of the topics found
+    /// there. Runs in the current rayon pool.
     ///
     /// ```
     /// use lda_core::model::{TopicModel, Weights};
@@ -53,7 +54,7 @@ impl TopicModel {
             .into_par_iter()
             .map(|k| self.near(k, &topics, threshold))
             .collect();
-        // The lowest topic of each cluster, found by walking up.
+        // Union-find: each topic points to a lower one of its cluster, the lowest to itself.
         let mut lowest: Vec<usize> = (0..self.num_topics()).collect();
         let root = |lowest: &[usize], mut k: usize| {
             while lowest[k] != k {
@@ -75,7 +76,7 @@ impl TopicModel {
         clusters
     }
 
-    /// Topics above `k` nearer than `threshold` to it.
+    /// Topics above `k` whose distance to it is below `threshold`.
     fn near(&self, k: usize, topics: &[Vec<(u32, f64)>], threshold: f64) -> Vec<u32> {
         let mut heavy = topics[k].clone();
         heavy.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -85,7 +86,8 @@ impl TopicModel {
         for (n, &(word, phi)) in (1..).zip(&heavy) {
             candidates.extend(self.topics(word as usize).iter().filter(|&j| j as usize > k));
             mass += phi;
-            // A topic without an entry for these n words has its floor there, 1/V at most.
+            // A topic without an entry for these n words has its floor there, at most 1/V each. The
+            // remaining mass of `k` and these floors are too little to be near.
             covered = mass > threshold / 2.0 + f64::from(n) / self.num_words() as f64;
             if covered {
                 break;
@@ -95,7 +97,7 @@ impl TopicModel {
             candidates.sort_unstable();
             candidates.dedup();
         } else {
-            // A topic that is mostly floor may be near any other.
+            // Most of the mass of `k` is floor, so that it may be near any topic.
             candidates = (k as u32 + 1..self.num_topics() as u32).collect();
         }
         let near =
@@ -137,12 +139,12 @@ impl TopicModel {
         topics
     }
 
-    /// The model with each cluster as one topic, in the place of its lowest; other topics stay in
-    /// their order. Counts and α are added up; φ of [`Weights`] is averaged, each topic weighing
-    /// its α. Vocabulary and provenance stay.
+    /// Merges each cluster into one topic, which takes the place of its lowest; the order of topics
+    /// is kept. Counts and α are added; φ of [`Weights`] is averaged with weights α. Vocabulary and
+    /// provenance are kept.
     ///
     /// # Panics
-    /// If a cluster names a topic that is not below K, or topics are named twice.
+    /// If a topic of a cluster is not below K or occurs twice.
     pub fn merge(&self, clusters: &[Vec<u32>]) -> Merged {
         let topics = self.num_topics();
         let mut leader: Vec<usize> = (0..topics).collect();
@@ -151,7 +153,7 @@ impl TopicModel {
             let Some(&lowest) = cluster.iter().min() else { continue };
             for &topic in cluster {
                 let again = std::mem::replace(&mut named[topic as usize], true);
-                assert!(!again, "topic {topic} is named twice");
+                assert!(!again, "topic {topic} occurs twice");
                 leader[topic as usize] = lowest as usize;
             }
         }
@@ -180,7 +182,7 @@ impl TopicModel {
     }
 }
 
-/// Entries by word, those of topics that became one added up.
+/// Entries by word, with those of merged topics added.
 fn merge_rows<V: Copy + Default>(
     words: usize,
     topics: usize,
@@ -320,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "topic 1 is named twice")]
-    fn a_topic_goes_to_one_place() {
+    #[should_panic(expected = "topic 1 occurs twice")]
+    fn a_topic_in_two_clusters_is_rejected() {
         trained(3).merge(&[vec![0, 1], vec![1, 2]]);
     }
 }

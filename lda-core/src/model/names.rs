@@ -1,18 +1,18 @@
-//! Names of words, which a mapped model finds only when it is asked.
+//! Names of words, built lazily for a mapped model.
 
 use std::sync::OnceLock;
 
 use crate::container::{Array, FileError};
 use crate::corpus::Vocabulary;
 
-/// A vocabulary, or what it can be made of.
+/// A vocabulary, or the sections to build it from at the first use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     vocabulary: OnceLock<Vocabulary>,
     stored: Option<Stored>,
 }
 
-/// As it stands in a file; checked.
+/// Sections of a file, already validated.
 #[derive(Clone, Debug)]
 struct Stored {
     ends: Array<u32>,
@@ -21,16 +21,16 @@ struct Stored {
 
 impl From<Option<Vocabulary>> for Names {
     fn from(vocabulary: Option<Vocabulary>) -> Self {
-        let held = OnceLock::new();
+        let cell = OnceLock::new();
         if let Some(vocabulary) = vocabulary {
-            held.get_or_init(|| vocabulary);
+            cell.get_or_init(|| vocabulary);
         }
-        Self { vocabulary: held, stored: None }
+        Self { vocabulary: cell, stored: None }
     }
 }
 
 impl Names {
-    /// Checks that `bytes` are text and `ends` divide it.
+    /// Checks that `bytes` are UTF-8 and that `ends` are character boundaries.
     pub fn stored(ends: Array<u32>, bytes: Array<u8>) -> Result<Self, FileError> {
         Vocabulary::check_parts(&bytes, &ends)?;
         Ok(Self { vocabulary: OnceLock::new(), stored: Some(Stored { ends, bytes }) })
@@ -40,7 +40,7 @@ impl Names {
         match &self.stored {
             None => self.vocabulary.get(),
             Some(Stored { ends, bytes }) => Some(self.vocabulary.get_or_init(|| {
-                let text = std::str::from_utf8(bytes).expect("it was checked");
+                let text = std::str::from_utf8(bytes).expect("validated by `stored`");
                 Vocabulary::from_parts(text, ends)
             })),
         }

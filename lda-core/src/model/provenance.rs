@@ -1,14 +1,14 @@
-//! Where a model comes from.
+//! Provenance of a model.
 
 use crate::container::FileError;
 use crate::container::pairs::{OPTION, Pairs};
 use crate::prior::Alpha;
 use crate::train::Resolved;
 
-/// Before the name of each note.
+/// Prefix of the names of notes.
 const NOTE: &str = "note.";
 
-/// Where a model comes from, as far as that is known; kept in its file.
+/// Origin of a model: the run, its corpus and notes, as far as known. Stored in the model file.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Provenance {
@@ -16,18 +16,18 @@ pub struct Provenance {
     pub options: Option<Resolved>,
     /// Epochs of the run.
     pub epochs: Option<u32>,
-    /// Log joint a token, when it was last computed.
+    /// Log joint per token at the last evaluation.
     pub log_joint: Option<f64>,
-    /// Documents of the corpus.
+    /// Number of documents of the corpus.
     pub documents: Option<u64>,
-    /// Tokens of the corpus.
+    /// Number of tokens of the corpus.
     pub tokens: Option<u64>,
     /// [Fingerprint](crate::Corpus::fingerprint) of the corpus.
     pub corpus: Option<u64>,
     /// [Fingerprint](crate::train::PseudoCounts::fingerprint) of the pseudo-counts that the run had
     /// beside its corpus.
     pub pseudo_counts: Option<u64>,
-    /// What the program that trained it wants to be known, by name; names are distinct.
+    /// (name, text) notes of the program that made the model; names are distinct.
     pub notes: Vec<(String, String)>,
 }
 

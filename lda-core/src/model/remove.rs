@@ -1,41 +1,41 @@
-//! Tokens taken out of a model: a document that must be forgotten, a word that should not be there.
+//! Removal of tokens from a model, for example of a deleted document or of an unwanted word.
 
 use thiserror::Error;
 
 use super::{Counts, CountsBuilder, Parameters, TopicModel};
 
-/// Tokens cannot be taken out.
+/// Error of removing tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RemoveError {
-    /// The model is made of weights.
-    #[error("the model has weights and no counts: there is nothing to take tokens out of")]
+    /// The model has weights instead of counts.
+    #[error("the model has weights and no counts, so that tokens cannot be removed")]
     NoCounts,
-    /// More tokens than the model has counted.
+    /// More tokens than the model counts.
     #[error(
-        "{asked} tokens of word {word} and topic {topic} are to be taken out, and the model counts \
-         {counted}: they are of another run, or were taken out before"
+        "cannot remove {asked} tokens of word {word} and topic {topic}, the model counts {counted}: \
+         they belong to another run, or were removed before"
     )]
     NotThere {
         /// The word.
         word: u32,
         /// The topic.
         topic: u32,
-        /// Tokens to take out.
+        /// Tokens to remove.
         asked: u32,
-        /// Tokens counted.
+        /// Tokens in the model.
         counted: u32,
     },
 }
 
 impl TopicModel {
-    /// The model without `tokens`, (word, topic) of each: what it would have counted had they not
-    /// been there when it was taken. Exact: integers less integers. A document's tokens are
-    /// [`Assignments::tokens`](crate::train::Assignments::tokens), as the run left them.
+    /// Removes `tokens`, each a (word, topic). The result has the counts of all other tokens,
+    /// exactly: integers minus integers. [`Assignments::tokens`](crate::train::Assignments::tokens)
+    /// are the tokens of a document at the end of the run.
     ///
-    /// Topics do not move by it; to let the others take notice, train on
-    /// ([`Trainer::with_init`](crate::train::Trainer::with_init) with the assignments that are
-    /// left). Log joint, documents and tokens of the provenance are those before.
+    /// The topics of other tokens do not change; to update them, continue training
+    /// ([`Trainer::with_init`](crate::train::Trainer::with_init) with the remaining
+    /// assignments). Log joint, documents and tokens of the provenance are unchanged.
     ///
     /// ```
     /// use lda_core::Corpus;
@@ -49,7 +49,7 @@ impl TopicModel {
     /// ```
     ///
     /// # Errors
-    /// [`RemoveError`], if they were never counted.
+    /// [`RemoveError`] if the model does not count these tokens.
     pub fn without(
         &self,
         tokens: impl IntoIterator<Item = (u32, u32)>,
@@ -63,7 +63,8 @@ impl TopicModel {
         for word in 0..counts.num_words() {
             for (topic, counted) in counts.word(word).iter() {
                 let at = (word as u32, topic);
-                // What is asked for before this was passed over: the model has none of it.
+                // Both sequences are sorted. A requested pair below `at` was skipped: the model
+                // has no entry for it.
                 let asked = match next {
                     Some((place, _)) if place > at => 0,
                     Some((place, asked)) if place == at && asked <= counted => {
@@ -86,7 +87,7 @@ impl TopicModel {
         Ok(self.with_counts(left.finish(counts.beta())))
     }
 
-    /// The model without any token of the words that `gone` names; they keep their ids and β.
+    /// Removes all tokens of the words for which `gone` is true. The words keep their ids and β.
     ///
     /// # Errors
     /// [`RemoveError::NoCounts`].

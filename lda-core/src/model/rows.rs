@@ -1,4 +1,4 @@
-//! Entries by word: where each word's are, and their topics.
+//! Sparse entries by word: offsets, topics and values.
 
 use crate::container::{Array, FileError};
 use crate::counts::TopicIndex;
@@ -6,14 +6,14 @@ use crate::counts::TopicIndex;
 /// Topics of a word's entries, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topics<'a> {
-    /// Of a model with at most 65,536 topics.
+    /// For a model with at most 65,536 topics.
     Narrow(&'a [u16]),
-    /// Of a model with more.
+    /// For a model with more topics.
     Wide(&'a [u32]),
 }
 
 impl<'a> Topics<'a> {
-    /// How many there are.
+    /// Number of entries.
     pub fn len(self) -> usize {
         match self {
             Self::Narrow(topics) => topics.len(),
@@ -21,7 +21,7 @@ impl<'a> Topics<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -38,12 +38,12 @@ impl<'a> Topics<'a> {
         }
     }
 
-    /// All of them.
+    /// Iterates over the topics.
     pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         (0..self.len()).map(move |i| self.get(i))
     }
 
-    /// Which of them is `topic`.
+    /// Index of `topic`, by binary search.
     pub fn position(self, topic: u32) -> Option<usize> {
         match self {
             Self::Narrow(topics) => topics.binary_search(&u16::try_from(topic).ok()?).ok(),
@@ -52,22 +52,22 @@ impl<'a> Topics<'a> {
     }
 }
 
-/// A word's entries: topics, and a value beside each.
+/// Entries of a word: topics and their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entries<'a, V> {
     /// Topics, ascending.
     pub topics: Topics<'a>,
-    /// Values, as many.
+    /// Value of each topic.
     pub values: &'a [V],
 }
 
 impl<'a, V: Copy> Entries<'a, V> {
-    /// How many there are.
+    /// Number of entries.
     pub fn len(self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(self) -> bool {
         self.values.is_empty()
     }
@@ -78,7 +78,7 @@ impl<'a, V: Copy> Entries<'a, V> {
     }
 }
 
-/// Which topics have entries, by word.
+/// Topics of the entries of each word.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pattern {
     /// Word w's entries are `offsets[w]..offsets[w + 1]`.
@@ -86,7 +86,7 @@ pub(super) struct Pattern {
     pub topics: TopicArray,
 }
 
-/// Topics of all entries, by the width that the number of topics asks for.
+/// Topics of all entries, in 16 bits if the number of topics allows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TopicArray {
     Narrow(Array<u16>),
@@ -94,7 +94,7 @@ pub(super) enum TopicArray {
 }
 
 impl TopicArray {
-    /// With room for `entries`.
+    /// A builder with capacity for `entries`.
     pub fn with_capacity(num_topics: usize, entries: usize) -> Builder {
         if num_topics as u64 <= u16::MAX_TOPICS {
             Builder::Narrow(Vec::with_capacity(entries))
@@ -111,7 +111,7 @@ impl TopicArray {
     }
 }
 
-/// Topics of entries as they come.
+/// Builder of a [`TopicArray`].
 pub(super) enum Builder {
     Narrow(Vec<u16>),
     Wide(Vec<u32>),
@@ -152,20 +152,20 @@ impl Pattern {
         }
     }
 
-    /// Whether offsets ascend from 0 to the number of entries.
+    /// Checks that offsets ascend from 0 to the number of entries.
     pub fn check_offsets(&self) -> Result<(), FileError> {
         let offsets = &*self.offsets;
         let ends = (offsets.first(), offsets.last());
         if ends != (Some(&0), Some(&(self.topics.len() as u64))) || !offsets.is_sorted() {
             return Err(FileError::malformed(
                 "offsets",
-                "they do not ascend from 0 to the entries",
+                "they do not ascend from 0 to the number of entries",
             ));
         }
         Ok(())
     }
 
-    /// Whether a word's topics ascend and are below `num_topics`.
+    /// Checks that the topics of each word ascend and are below `num_topics`.
     pub fn check_topics(&self, num_topics: usize) -> Result<(), FileError> {
         for word in 0..self.num_words() {
             let topics = self.topics(word);
@@ -191,9 +191,9 @@ impl Pattern {
     }
 }
 
-/// A value beside a topic.
+/// Value of an entry: a count or an excess.
 pub(crate) trait Value: Copy {
-    /// φ_kw less the floor, where `scale` is 1 / (C_k + Vβ).
+    /// φ_kw minus the floor, where `scale` is 1 / (C_k + Vβ).
     fn excess(self, scale: f64) -> f64;
 }
 
@@ -229,7 +229,7 @@ impl<'a, T, V> Rows<'a, T, V> {
     }
 }
 
-/// Entries in any of the forms that they have.
+/// All entries, for each combination of topic width and value type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnyRows<'a> {
     NarrowCounts(Rows<'a, u16, u32>),
@@ -264,7 +264,7 @@ impl<'a> AnyRows<'a> {
     }
 }
 
-/// Runs the body for whichever form the entries have.
+/// Compiles the body for each variant of [`AnyRows`] and runs the one that applies.
 macro_rules! with_rows {
     ($rows:expr, $r:ident => $body:expr) => {
         match $rows {

@@ -267,7 +267,7 @@ fn an_inconsistent_file_is_rejected() {
     let topics = vec![3u16; entries as usize];
     refused(&counts, with_section(&counts, "topics", &topics), "topics", "ascend below 3");
     let none = vec![0u32; entries as usize];
-    refused(&counts, with_section(&counts, "counts", &none), "counts", "no token");
+    refused(&counts, with_section(&counts, "counts", &none), "counts", "count of 0");
     refused(&counts, with_section(&counts, "totals", &[13u64, 0, 0]), "totals", "not the sum");
     refused(&counts, with_section(&counts, "totals", &[13u32, 0, 0]), "totals", "another type");
     refused(&counts, with_section(&counts, "word-names", &[0xffu8]), "word-names", "not UTF-8");
@@ -277,8 +277,13 @@ fn an_inconsistent_file_is_rejected() {
 
     let real = imported();
     let entries = real.weights().unwrap().num_entries();
-    refused(&real, with_section(&real, "floors", &[f64::NAN; 5]), "floors", "no probability");
-    refused(&real, with_section(&real, "weights", &vec![0f32; entries]), "weights", "no share");
+    refused(&real, with_section(&real, "floors", &[f64::NAN; 5]), "floors", "not a probability");
+    refused(
+        &real,
+        with_section(&real, "weights", &vec![0f32; entries]),
+        "weights",
+        "not a probability",
+    );
 }
 
 #[test]

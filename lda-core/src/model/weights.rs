@@ -1,28 +1,28 @@
-//! φ as real numbers, of models that no sampler of ours made.
+//! φ as real numbers, for models of other programs.
 
 use thiserror::Error;
 
 use super::rows::{Entries, Pattern, TopicArray, Topics};
 use crate::container::{Array, FileError};
 
-/// Numbers that are no φ.
+/// Error of building [`Weights`].
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// No topic, or topics without words.
+    /// There are no topics, or no words.
     #[error("there are no weights: give at least one topic with at least one word")]
     Empty,
-    /// A topic with another number of words than the first.
-    #[error("topic {topic} has {found} words and topic 0 has {expected}: give each one a word")]
+    /// The number of words differs between topics.
+    #[error("topic {topic} has {found} words and topic 0 has {expected}: give one weight per word")]
     Ragged {
         /// The first topic that differs.
         topic: usize,
-        /// Its number of words.
+        /// Number of words of this topic.
         found: usize,
-        /// That of topic 0.
+        /// Number of words of topic 0.
         expected: usize,
     },
-    /// A value that is negative, infinite or no number.
+    /// A weight that is negative, infinite or NaN.
     #[error(
         "the weight of word {word} in topic {topic} is {value}: give a finite one, not below 0"
     )]
@@ -31,11 +31,13 @@ pub enum WeightsError {
         topic: usize,
         /// Word of the value.
         word: usize,
-        /// What it was.
+        /// The value.
         value: f64,
     },
-    /// Weights that add up to nothing, or to infinity.
-    #[error("the weights of topic {topic} add up to {sum}: give some that can be shares")]
+    /// The weights of a topic add up to 0 or to infinity.
+    #[error(
+        "the weights of topic {topic} add up to {sum}: give weights with a positive finite sum"
+    )]
     NoShare {
         /// The topic.
         topic: usize,
@@ -44,13 +46,15 @@ pub enum WeightsError {
     },
 }
 
-/// Of a floor: what is above it by less is at it, up to rounding in single precision and in sums.
+/// Relative tolerance: a value above its floor by less than this share of the floor counts as the
+/// floor. Covers rounding in single precision and in sums.
 const ROUNDING: f64 = 1e-6;
 
-/// φ over a floor: φ_kw = floor_k + excess_kw, where only excesses above zero are held.
+/// φ as a floor per topic plus sparse excesses: φ_kw = floor_k + excess_kw, where only excesses
+/// above 0 are stored.
 ///
-/// Memory: 6 bytes an excess (8 above 65,536 topics), 8 bytes a word and a topic. An excess has 24
-/// bits.
+/// Memory: 6 bytes per excess (8 above 65,536 topics), 8 bytes per word and per topic. An excess
+/// has 24 bits of precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     pub(super) pattern: Pattern,
@@ -73,7 +77,7 @@ impl Weights {
     /// ```
     ///
     /// # Errors
-    /// [`WeightsError`] says which row or value is at fault.
+    /// [`WeightsError`] names the row or value at fault.
     pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Result<Self, WeightsError> {
         let words = rows.first().map_or(0, |row| row.as_ref().len());
         if words == 0 {
@@ -102,7 +106,7 @@ impl Weights {
         for word in 0..words {
             for (topic, row) in rows.iter().enumerate() {
                 let excess = row.as_ref()[word] * scales[topic] - floors[topic];
-                // In single precision it may be nothing.
+                // A tiny excess may round to 0 in single precision.
                 if excess > ROUNDING * floors[topic] && excess as f32 > 0.0 {
                     topics.push(topic as u32);
                     excesses.push(excess as f32);
@@ -114,7 +118,7 @@ impl Weights {
         Ok(Self { pattern, excesses: excesses.into(), floors: floors.into() })
     }
 
-    /// Topics K.
+    /// Number of topics K.
     pub fn num_topics(&self) -> usize {
         self.floors.len()
     }
@@ -124,17 +128,17 @@ impl Weights {
         self.pattern.num_words()
     }
 
-    /// Excesses held.
+    /// Number of excesses stored.
     pub fn num_entries(&self) -> usize {
         self.excesses.len()
     }
 
-    /// The least φ_kw of each topic.
+    /// The smallest φ_kw of each topic.
     pub fn floors(&self) -> &[f64] {
         &self.floors
     }
 
-    /// Topics, ascending, that give `word` more than their floor, and how much more.
+    /// Topics, ascending, in which φ of `word` is above the floor, and the excesses.
     ///
     /// # Panics
     /// If `word` is not below [`num_words`](Self::num_words).
@@ -158,24 +162,28 @@ impl Weights {
         self.floors[topic]
     }
 
-    /// Whether floors are probabilities.
+    /// Checks that floors are probabilities.
     pub(super) fn check_floors(&self) -> Result<(), FileError> {
         match self.floors.iter().position(|floor| !(0.0..=1.0).contains(floor)) {
             None => Ok(()),
             Some(topic) => {
-                let reason = format!("topic {topic} has {}, no probability", self.floors[topic]);
+                let reason =
+                    format!("topic {topic} has {}, which is not a probability", self.floors[topic]);
                 Err(FileError::malformed("floors", reason))
             }
         }
     }
 
-    /// Whether the entries are excesses.
+    /// Checks that the entries are valid excesses.
     pub(super) fn check(&self) -> Result<(), FileError> {
         self.pattern.check_topics(self.num_topics())?;
         match self.excesses.iter().position(|excess| !(*excess > 0.0 && *excess <= 1.0)) {
             None => Ok(()),
             Some(entry) => {
-                let reason = format!("entry {entry} is {}, no share", self.excesses[entry]);
+                let reason = format!(
+                    "entry {entry} is {}, which is not a probability",
+                    self.excesses[entry]
+                );
                 Err(FileError::malformed("weights", reason))
             }
         }

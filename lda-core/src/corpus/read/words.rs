@@ -142,8 +142,8 @@ mod tests {
         let parse = |text: &'static str| dates(Input::stream(text.as_bytes(), Path::new("times")));
         assert_eq!(parse("1999\r\n2000-02-29\n\n").unwrap().len(), 2);
         let error = parse("1999\n2001-02-29\n").unwrap_err().to_string();
-        assert!(error.starts_with("times:2: `2001-02-29` is no date"), "{error}");
+        assert!(error.starts_with("times:2: `2001-02-29` is not a date"), "{error}");
         let error = parse("1999\n\n2001\n").unwrap_err().to_string();
-        assert!(error.starts_with("times:2: `` is no date"), "{error}");
+        assert!(error.starts_with("times:2: `` is not a date"), "{error}");
     }
 }
