@@ -6,7 +6,7 @@ use std::time::Duration;
 /// that has to be secret or fair in every bit should be made of them.
 ///
 /// ```
-/// use lda_transport::sim::SplitMix64;
+/// use lda_transport::rpc::SplitMix64;
 ///
 /// let (mut one, mut other) = (SplitMix64::new(7), SplitMix64::new(7));
 /// assert_eq!(one.draw(), other.draw());

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lda_transport::rpc::{
-    Action, Config, FailureReason, Identity, MessageBuf, MessageKind, Outcome, RequestKind,
+    Action, Config, Context, FailureReason, Identity, MessageBuf, MessageKind, Outcome, Program,
+    RequestKind,
 };
 use lda_transport::sim::{
-    self, Chaos, Context, Fate, FaultWindow, Network, Observer, Options, Program, State, World,
+    self, Chaos, Fate, FaultWindow, Network, Observer, Options, State, World,
 };
 use lda_transport::{DisconnectReason, Frame, NodeId, Time};
 

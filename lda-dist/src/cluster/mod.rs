@@ -97,10 +97,10 @@ use std::time::Duration;
 use lda_core::container::checksum;
 use lda_core::eval::TopWord;
 use lda_transport::NodeId;
+use lda_transport::rpc::Context;
 use lda_transport::rpc::{
     FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
 };
-use lda_transport::sim::Context;
 use thiserror::Error;
 
 use crate::job::{Job, Round};

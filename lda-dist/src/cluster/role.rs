@@ -5,7 +5,7 @@ use std::time::Duration;
 use lda_core::counts::TopicIndex;
 use lda_transport::NodeId;
 use lda_transport::rpc::Action;
-use lda_transport::sim::{Context, Program};
+use lda_transport::rpc::{Context, Program};
 
 use super::{
     Documents, Failed, Keeper, MASTER, Master, NodeState, Port, ServerNode, Setup, Stage, Waited,

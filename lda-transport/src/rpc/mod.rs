@@ -42,10 +42,12 @@ mod incoming;
 mod message_buf;
 mod outgoing;
 mod peer;
+mod program;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use crate::split_mix::SplitMix64;
 pub use action::{Action, Event, FailureReason, Outcome, Overloaded, ReplyHandle, RequestId};
 pub use collective::{
     BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
@@ -53,6 +55,7 @@ pub use collective::{
 pub use config::{Config, Identity, Window};
 pub use message_buf::MessageBuf;
 pub(crate) use peer::Session;
+pub use program::{Context, Host, Program};
 pub(crate) use wire::{HEAD, Head};
 pub use wire::{MessageKind, Refusal, RequestKind};
 
@@ -353,10 +356,10 @@ impl Endpoint {
     }
 
     /// Lets a peer do something, and then sees to its timer and to whose turn it is.
-    fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut Context<'_>)) {
+    fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut PeerContext<'_>)) {
         let peer = self.peers.entry(id).or_insert_with(|| Peer::new(id));
         let before = self.in_flight;
-        let mut cx = Context {
+        let mut cx = PeerContext {
             config: &self.config,
             now,
             in_flight: &mut self.in_flight,
@@ -408,7 +411,7 @@ impl Endpoint {
 }
 
 /// What a peer acts on.
-struct Context<'a> {
+struct PeerContext<'a> {
     config: &'a Config,
     now: Time,
     in_flight: &'a mut u64,

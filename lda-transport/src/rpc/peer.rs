@@ -8,7 +8,7 @@ use super::message_buf::MessageBuf;
 use super::outgoing::{Budget, Next, Outgoing};
 use super::wire::{self, Head, Hello, Message, Refusal, RequestKind, Status};
 use super::{
-    Action, Config, Context, FailureReason, Identity, Outcome, ReplyHandle, RequestId, Window,
+    Action, Config, FailureReason, Identity, Outcome, PeerContext, ReplyHandle, RequestId, Window,
 };
 use crate::frame::Frame;
 use crate::time::Time;
@@ -104,17 +104,17 @@ impl Peer {
         self.remote.map_or(0, |remote| remote.incarnation)
     }
 
-    pub fn up(&mut self, cx: &mut Context<'_>) {
+    pub fn up(&mut self, cx: &mut PeerContext<'_>) {
         self.up = true;
         self.greet(cx);
     }
 
-    fn greet(&mut self, cx: &Context<'_>) {
+    fn greet(&mut self, cx: &PeerContext<'_>) {
         self.session = Session::Greeting(cx.now);
         self.say_hello(cx);
     }
 
-    fn say_hello(&mut self, cx: &Context<'_>) {
+    fn say_hello(&mut self, cx: &PeerContext<'_>) {
         let Config { identity, window, .. } = cx.config;
         // One that waits is as good.
         if self.control.len() < 2 {
@@ -122,7 +122,7 @@ impl Peer {
         }
     }
 
-    pub fn down(&mut self, reason: DisconnectReason, cx: &mut Context<'_>) {
+    pub fn down(&mut self, reason: DisconnectReason, cx: &mut PeerContext<'_>) {
         self.leave(reason, cx);
         self.up = false;
         self.session = Session::Away;
@@ -134,7 +134,7 @@ impl Peer {
 
     /// Forgets greetings and beats; requests are kept, to be sent again. So are replies, as long as the
     /// transport has the peer up: it may not know that it was thought away, and so not ask again.
-    fn leave(&mut self, reason: DisconnectReason, cx: &mut Context<'_>) {
+    fn leave(&mut self, reason: DisconnectReason, cx: &mut PeerContext<'_>) {
         if self.is_joined() {
             cx.actions.push_back(Action::Left { peer: self.id, reason });
         }
@@ -146,7 +146,7 @@ impl Peer {
         self.blocked = false;
     }
 
-    pub fn unsent(&mut self, frame: Frame, error: SendError, cx: &mut Context<'_>) {
+    pub fn unsent(&mut self, frame: Frame, error: SendError, cx: &mut PeerContext<'_>) {
         match error {
             SendError::Full => {
                 self.blocked = true;
@@ -159,7 +159,7 @@ impl Peer {
     }
 
     /// A request that can never be sent ends; so does one whose reply cannot be.
-    fn too_long(&mut self, frame: &Frame, cx: &mut Context<'_>) {
+    fn too_long(&mut self, frame: &Frame, cx: &mut PeerContext<'_>) {
         match wire::decode(frame) {
             Ok(Message::Request { id, .. }) => {
                 if let Some(outcome) =
@@ -202,7 +202,7 @@ impl Peer {
         joined.is_some_and(|remote| self.outgoing.has_next(remote.window))
     }
 
-    pub fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
+    pub fn transmit(&mut self, cx: &mut PeerContext<'_>) -> Option<Frame> {
         if !self.may_transmit() {
             return None;
         }
@@ -213,7 +213,7 @@ impl Peer {
     }
 
     /// A reply and a request in turn.
-    fn next_of_both(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
+    fn next_of_both(&mut self, cx: &mut PeerContext<'_>) -> Option<Frame> {
         if !self.has_reply() || self.replied {
             self.replied = false;
             if let Some(request) = self.next_request(cx) {
@@ -227,7 +227,7 @@ impl Peer {
         self.replies.pop_first().map(|(_, reply)| reply)
     }
 
-    fn next_request(&mut self, cx: &mut Context<'_>) -> Option<Frame> {
+    fn next_request(&mut self, cx: &mut PeerContext<'_>) -> Option<Frame> {
         let remote = self.remote.filter(|_| self.has_request())?;
         if cx.waits {
             cx.starved = true;
@@ -246,14 +246,14 @@ impl Peer {
         }
     }
 
-    pub fn frame(&mut self, frame: &Frame, cx: &mut Context<'_>) {
+    pub fn frame(&mut self, frame: &Frame, cx: &mut PeerContext<'_>) {
         match wire::decode(frame) {
             Ok(message) => self.message(message, cx),
             Err(error) => self.refuse(self.known(), Refusal::Violation(error.0), cx),
         }
     }
 
-    fn message(&mut self, message: Message, cx: &mut Context<'_>) {
+    fn message(&mut self, message: Message, cx: &mut PeerContext<'_>) {
         let own = cx.config.identity.incarnation;
         match message {
             Message::Hello { from, to, hello } => self.hello(from, to, &hello, cx),
@@ -284,7 +284,7 @@ impl Peer {
 
     /// Whether what comes after the greetings is of the peer as it is known, and for this node. A peer that
     /// speaks so has joined.
-    fn hears(&mut self, from: u64, to: u64, cx: &mut Context<'_>) -> bool {
+    fn hears(&mut self, from: u64, to: u64, cx: &mut PeerContext<'_>) -> bool {
         let fits = from == self.known() && to == cx.config.identity.incarnation;
         let greeted = matches!(self.session, Session::Greeting(_) | Session::Joined);
         if !(fits && greeted) {
@@ -296,7 +296,7 @@ impl Peer {
         true
     }
 
-    fn hello(&mut self, from: u64, to: u64, hello: &Hello, cx: &mut Context<'_>) {
+    fn hello(&mut self, from: u64, to: u64, hello: &Hello, cx: &mut PeerContext<'_>) {
         let own = cx.config.identity.incarnation;
         if !self.up {
             *cx.strays += 1;
@@ -347,7 +347,7 @@ impl Peer {
     }
 
     /// Takes note of who the peer is now: somebody else than before.
-    fn meet(&mut self, remote: Option<Remote>, cx: &mut Context<'_>) {
+    fn meet(&mut self, remote: Option<Remote>, cx: &mut PeerContext<'_>) {
         if self.is_joined() {
             self.leave(DisconnectReason::Broken("it has started anew".to_owned()), cx);
         }
@@ -364,7 +364,7 @@ impl Peer {
         self.remote = remote;
     }
 
-    fn join(&mut self, cx: &mut Context<'_>) {
+    fn join(&mut self, cx: &mut PeerContext<'_>) {
         if !self.is_joined() {
             let Some(remote) = self.remote else { return };
             self.session = Session::Joined;
@@ -374,7 +374,14 @@ impl Peer {
         }
     }
 
-    fn asked(&mut self, kind: RequestKind, id: u64, floor: u64, body: Frame, cx: &mut Context<'_>) {
+    fn asked(
+        &mut self,
+        kind: RequestKind,
+        id: u64,
+        floor: u64,
+        body: Frame,
+        cx: &mut PeerContext<'_>,
+    ) {
         // Nobody waits for those below.
         while self.replies.first_key_value().is_some_and(|(&number, _)| number < floor) {
             self.replies.pop_first();
@@ -408,7 +415,7 @@ impl Peer {
         reply_to: ReplyHandle,
         status: Status,
         message: MessageBuf,
-        cx: &mut Context<'_>,
+        cx: &mut PeerContext<'_>,
     ) -> bool {
         if reply_to.incarnation != self.known() {
             return false;
@@ -424,14 +431,14 @@ impl Peer {
         awaited
     }
 
-    pub fn give_up(&mut self, number: u64, reason: FailureReason, cx: &mut Context<'_>) {
+    pub fn give_up(&mut self, number: u64, reason: FailureReason, cx: &mut PeerContext<'_>) {
         if let Some(outcome) = self.outgoing.give_up(number, reason, cx.in_flight) {
             self.ended(number, outcome, cx);
         }
     }
 
     /// Ends all requests to it.
-    pub fn abandon(&mut self, reason: FailureReason, cx: &mut Context<'_>) {
+    pub fn abandon(&mut self, reason: FailureReason, cx: &mut PeerContext<'_>) {
         let mut ended = Vec::new();
         self.outgoing.abandon(reason, cx.in_flight, &mut ended);
         self.all_ended(ended, cx);
@@ -450,7 +457,7 @@ impl Peer {
         self.outgoing.is_empty() && (answered || !self.is_joined())
     }
 
-    fn refuse(&mut self, to: u64, reason: Refusal, cx: &mut Context<'_>) {
+    fn refuse(&mut self, to: u64, reason: Refusal, cx: &mut PeerContext<'_>) {
         if !self.is_refused() {
             self.refused = Some((to, reason.clone()));
             self.end(reason.clone(), cx);
@@ -458,14 +465,14 @@ impl Peer {
         }
     }
 
-    fn say_refusal(&mut self, to: u64, reason: &Refusal, cx: &Context<'_>) {
+    fn say_refusal(&mut self, to: u64, reason: &Refusal, cx: &PeerContext<'_>) {
         // One that waits is as good.
         if self.control.is_empty() {
             self.control.push_back(wire::refusal(cx.config.identity.incarnation, to, reason));
         }
     }
 
-    fn end(&mut self, reason: Refusal, cx: &mut Context<'_>) {
+    fn end(&mut self, reason: Refusal, cx: &mut PeerContext<'_>) {
         if self.is_refused() {
             return;
         }
@@ -477,12 +484,12 @@ impl Peer {
         self.abandon(FailureReason::Refused, cx);
     }
 
-    fn ended(&self, number: u64, outcome: Outcome, cx: &mut Context<'_>) {
+    fn ended(&self, number: u64, outcome: Outcome, cx: &mut PeerContext<'_>) {
         let request = RequestId { peer: self.id, number };
         cx.actions.push_back(Action::Completed { request, outcome });
     }
 
-    fn all_ended(&self, ended: Vec<(u64, Outcome)>, cx: &mut Context<'_>) {
+    fn all_ended(&self, ended: Vec<(u64, Outcome)>, cx: &mut PeerContext<'_>) {
         ended.into_iter().for_each(|(number, outcome)| self.ended(number, outcome, cx));
     }
 
@@ -498,7 +505,7 @@ impl Peer {
         session.min(self.outgoing.next_timer())
     }
 
-    pub fn tick(&mut self, cx: &mut Context<'_>) {
+    pub fn tick(&mut self, cx: &mut PeerContext<'_>) {
         let mut ended = Vec::new();
         self.outgoing.due(cx.now, cx.in_flight, &mut ended);
         self.all_ended(ended, cx);

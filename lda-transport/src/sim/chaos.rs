@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::event_queue::{Fault, SimEvent};
-use super::program::Program;
 use super::world::World;
+use crate::rpc::Program;
 use crate::transport::NodeId;
 
 /// How often links and nodes fail by themselves. None of a kind where it is none.

@@ -5,11 +5,11 @@ use std::fmt;
 use super::coverage::{Fate, State};
 use super::event_queue::SimEvent;
 use super::network::FrameInFlight;
-use super::program::{Context, NodeStart, Program};
+use super::program::{NodeStart, SimHost};
 use super::trace;
 use super::world::{Life, World};
 use crate::frame::Frame;
-use crate::rpc::{Endpoint, Event, MessageKind, Session};
+use crate::rpc::{Context, Endpoint, Event, MessageKind, Program, Session};
 use crate::time::Time;
 use crate::transport::{DisconnectReason, NodeId, SendError};
 
@@ -175,15 +175,14 @@ impl<P: Program> World<P> {
     ) -> Option<R> {
         let node = self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no {id}"));
         let life = node.life.as_mut()?;
-        let mut cx = Context {
+        let mut host = SimHost {
             id,
             now: self.now,
             life: node.last,
-            endpoint: &mut life.endpoint,
-            rng: &mut node.rng,
             events: &mut self.events,
             trace: &mut self.trace,
         };
+        let mut cx = Context::new(id, self.now, &mut life.endpoint, &mut node.rng, &mut host);
         Some(act(&mut life.program, &mut cx))
     }
 

@@ -1,7 +1,7 @@
 //! A network and a time of its own, by seed: what a seed does once, it does again.
 //!
 //! A [`World`] has nodes, a link between each two of them, and a clock that stands still while anything is
-//! done. A node is an [`Endpoint`](crate::rpc::Endpoint) and a [`Program`] over it. What the links do
+//! done. A node is an [`Endpoint`](crate::rpc::Endpoint) and a [`Program`](crate::rpc::Program) over it. What the links do
 //! to frames is a [`Network`]; what fails by itself is [`Chaos`]; a test can do the same by hand. One seed
 //! gives all of it.
 //!
@@ -19,7 +19,7 @@
 //!
 //! # What it is not
 //! Programs take no time, and have no threads: what takes long is for them to make long, by a
-//! [timer](Context::set_timer). All clocks are one. Every node has a link to every other, and links share no
+//! [timer](crate::rpc::Context::set_timer). All clocks are one. Every node has a link to every other, and links share no
 //! bandwidth. Bytes are not changed unless [told so](World::rewrite). There are no disks: what a crash leaves
 //! is what a test keeps for the next start.
 //!
@@ -34,8 +34,8 @@
 //! use std::{cell::Cell, rc::Rc, time::Duration};
 //!
 //! use lda_transport::NodeId;
-//! use lda_transport::rpc::{Action, Config, MessageBuf, Identity, RequestKind};
-//! use lda_transport::sim::{Context, Network, Options, Program, World};
+//! use lda_transport::rpc::{Context, Program, Action, Config, MessageBuf, Identity, RequestKind};
+//! use lda_transport::sim::{Network, Options, World};
 //!
 //! /// Counts the pushes to it. Node 1 makes a hundred, to node 0.
 //! struct Counter(Rc<Cell<u32>>);
@@ -91,11 +91,11 @@ pub use chaos::{Chaos, FaultWindow};
 pub use coverage::{Coverage, Fate, State};
 pub use network::Network;
 pub use observer::{Message, Observer};
-pub use program::{Context, NodeStart, Program};
+pub use program::NodeStart;
 pub use trace::{Line, Trace};
 pub use world::World;
 
-pub use crate::split_mix::SplitMix64;
+pub use crate::rpc::SplitMix64;
 
 /// What a world is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

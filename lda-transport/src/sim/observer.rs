@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use super::coverage::Fate;
 use super::network::{FrameInFlight, Network};
-use super::program::Program;
 use super::world::World;
-use crate::rpc::{HEAD, Head, MessageKind};
+use crate::rpc::{HEAD, Head, MessageKind, Program};
 use crate::transport::NodeId;
 
 /// A message of an endpoint, as it was sent.

@@ -10,7 +10,7 @@ use lda_transport::rpc::{
     Action, CollectiveError, FailureReason, MessageBuf, Outcome, ReplyHandle, RequestId,
     RequestKind,
 };
-use lda_transport::sim::{Context, Program};
+use lda_transport::rpc::{Context, Program};
 
 use crate::log::{Log, is_rejected, is_untold, serial_of};
 use crate::together::Together;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use lda_transport::rpc::{BeginError, Collective, CollectiveError, Element, Group, OperationId};
-use lda_transport::sim::{Context, SplitMix64};
+use lda_transport::rpc::{Context, SplitMix64};
 use lda_transport::{Frame, NodeId};
 
 /// Where a program is among the operations.
