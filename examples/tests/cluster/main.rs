@@ -72,7 +72,7 @@ fn any_number_of_workers_leaves_the_same_file() {
         let output = cluster(&path, &[options, &["--save", file.to_str().unwrap()]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{said}");
-        assert!(said.contains("epoch 30: log joint a token -"), "{said}");
+        assert!(said.contains("epoch 30: log joint per token -"), "{said}");
         (fs::read(&file).unwrap(), said)
     };
     let (one, said) = model(&[]);
@@ -81,7 +81,7 @@ fn any_number_of_workers_leaves_the_same_file() {
     assert!(model(&["--shards", "2"]).0 != one);
     assert!(model(&["--seed", "5"]).0 != one);
     let (ahead, said) = model(&["--slack", "1", "--shards", "4"]);
-    assert!(said.contains("8 rounds an epoch"), "{said}");
+    assert!(said.contains("8 rounds per epoch"), "{said}");
     assert!(model(&["--slack", "1", "--shards", "4", "--workers", "3"]).0 == ahead);
     assert!(ahead != one);
 }
@@ -335,7 +335,7 @@ fn a_node_without_a_run_is_told_why() {
         let (status, said) = node("documents = \"s3://a:b@bucket/nips\"", &[]);
         assert!(status == Some(2) && said.contains("give it by the environment"), "{said}");
         let (status, said) = node("documents = \"memory:///\"", &[]);
-        assert!(status == Some(2) && said.contains("gone with this process"), "{said}");
+        assert!(status == Some(2) && said.contains("lost with this process"), "{said}");
         let (status, said) = node("documents = \"file:///nowhere/at/all\"", &[]);
         assert!(status == Some(1) && said.contains("file:///nowhere/at/all/manifest: "), "{said}");
     }

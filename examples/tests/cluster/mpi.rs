@@ -48,7 +48,10 @@ fn ranks_leave_the_file_of_one_process() {
     let Some(output) = job("4", &config) else { return };
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("worker 1") && said.contains("epoch 30: log joint a token -"), "{said}");
+    assert!(
+        said.contains("worker 1") && said.contains("epoch 30: log joint per token -"),
+        "{said}"
+    );
     let local = scratch.file("local.lda");
     let options = ["--shards", "4", "--save", local.to_str().unwrap()];
     assert!(cluster(path.as_ref(), &options).status.success());

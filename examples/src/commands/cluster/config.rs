@@ -1,35 +1,35 @@
-//! The file that tells all nodes of a run what is trained and who they are.
+//! Configuration file of a run, the same for all its nodes.
 //!
 //! ```toml
-//! documents = "nips"            # of `cluster cut`: a directory, or an object store, as s3://bucket/nips
-//! run = "nips-2"                # nodes of other runs are turned away
-//! patience = 60.0               # seconds that a node which has ended may take to come again
+//! documents = "nips"            # from `lda cluster cut`: a directory, or s3://bucket/nips
+//! run = "nips-2"                # nodes of other runs are rejected
+//! patience = 60.0               # seconds to wait for the restart of a node
 //!
-//! [training]                    # options of `cluster local`
+//! [training]                    # options of `lda cluster local`
 //! topics = 1000
 //! workers = 2
 //! servers = 1
-//! save = "nips.lda"             # by the master
+//! save = "nips.lda"             # written by the master
 //!
-//! [snapshots]                   # what a run goes on from when a node has failed, or all
-//! directory = "nips-2"          # that master and workers see, or an object store
+//! [snapshots]                   # checkpoints, from which a run restarts after a failure
+//! directory = "nips-2"          # shared by master and workers, or an object store
 //! every = 10                    # epochs
 //!
-//! [locality]                    # shards go to workers near them; without it, each has a run of the shards
-//! workers = ["node-7", ""]      # the machine of each, as `hosts` beside the documents has it; "" if not known
+//! [locality]                    # place shards on workers that hold them; default: consecutive shards
+//! workers = ["node-7", ""]      # machine of each worker, as in `hosts` next to the documents; "" unknown
 //!
-//! [grpc]                        # without it, and without --nodes: ranks of MPI
+//! [grpc]                        # without it, and without --nodes: MPI
 //! master = "10.0.0.1:7000"
 //! servers = ["10.0.0.2:7000"]
 //! workers = "lda-worker-{index}.lda:7000"
 //!
-//! [grpc.tls]                    # without it, whoever is on the way can read along
+//! [grpc.tls]                    # without it, the traffic is not encrypted
 //! authority = "ca.pem"
 //! certificate = "{role}-{index}.pem"
 //! key = "{role}-{index}.key"
 //! ```
 //!
-//! Paths begin where the file is.
+//! Relative paths start at the directory of the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,61 +44,61 @@ use crate::commands::cluster::args::RoleName;
 use crate::commands::cluster::place::Place;
 use crate::commands::cluster::training::Training;
 
-/// Bytes of a file, at most: addresses of a million nodes are fewer.
+/// Maximum size of the file in bytes; addresses of a million nodes are smaller.
 const LONGEST: u64 = 64 << 20;
 
-/// A file that tells of no run.
+/// Errors of a configuration file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {error}", path = path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         error: std::io::Error,
     },
-    /// It is none.
+    /// The file is not a valid configuration.
     #[error("{path}: {error}", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// Where, and why.
+        /// Position and cause.
         #[source]
         error: Box<toml::de::Error>,
     },
-    /// A time that is none.
+    /// `patience` is not a duration.
     #[error("{path}: patience is {found}: give seconds, 0 or more", path = path.display())]
     Patience {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The value.
         found: f64,
     },
-    /// Not as many addresses as nodes.
-    #[error("{found} addresses of {role}s, where `{role}s = {expected}`: give as many")]
+    /// The number of addresses differs from the number of nodes.
+    #[error("[grpc] has {found} addresses of {role}s, but `{role}s = {expected}`: give {expected}")]
     Addresses {
-        /// Of what.
+        /// Role of the nodes.
         role: &'static str,
-        /// How many.
+        /// Number of addresses.
         found: usize,
-        /// How many nodes.
+        /// Number of nodes.
         expected: u32,
     },
-    /// Not as many machines as workers.
+    /// The number of machines differs from the number of workers.
     #[error(
-        "[locality] has machines of {found} workers, where `workers = {expected}`: give one each, \"\" where it is not \
-         known"
+        "[locality] has machines of {found} workers, but `workers = {expected}`: give one per worker, \
+         \"\" if unknown"
     )]
     Machines {
-        /// How many.
+        /// Number of machines.
         found: usize,
-        /// How many workers.
+        /// Number of workers.
         expected: u32,
     },
-    /// The master is nowhere.
+    /// The master has no address.
     #[error("[grpc] has no address of the master: give `master`, or a list by --nodes")]
     Master,
     /// No such node.
@@ -113,36 +113,36 @@ pub enum ConfigError {
     },
 }
 
-/// What the file says.
+/// A configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Where `cluster cut` has put them.
+    /// Output of `lda cluster cut`.
     pub documents: Place,
-    /// Name of the run.
+    /// Name of the run; nodes of other runs are rejected.
     #[serde(default)]
     pub run: String,
-    /// Seconds that a node which has ended may take to come again.
+    /// Seconds to wait for the restart of a node.
     #[serde(default)]
     pub patience: f64,
-    /// What is trained.
+    /// Model and division of the work.
     #[serde(default)]
     pub training: Training,
-    /// What is kept underway.
+    /// Checkpoints; `None` for none.
     pub snapshots: Option<Snapshots>,
-    /// Which workers are near which shards.
+    /// Machines of the workers, to place shards near them.
     pub locality: Option<Locality>,
-    /// How nodes reach each other; without it they are ranks of MPI.
+    /// gRPC; without it the transport is MPI.
     pub grpc: Option<Grpc>,
 }
 
-/// What is kept underway.
+/// Checkpoints of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Snapshots {
-    /// Where.
+    /// Directory or object store.
     pub directory: Place,
-    /// After every so many epochs.
+    /// Epochs between checkpoints.
     #[serde(default = "ten")]
     pub every: u32,
 }
@@ -151,16 +151,16 @@ fn ten() -> u32 {
     10
 }
 
-/// Where workers are.
+/// Machines of the workers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Locality {
-    /// The machine of each, or nothing.
+    /// Machine of each worker; empty if unknown.
     pub workers: Vec<String>,
 }
 
 impl Locality {
-    /// The machine of each of so many workers, where it is known.
+    /// Machine of each worker; `None` if unknown.
     ///
     /// # Errors
     /// [`ConfigError::Machines`].
@@ -173,27 +173,28 @@ impl Locality {
     }
 }
 
-/// How nodes reach each other over gRPC; addresses may be told [otherwise](crate::commands::cluster::nodes).
+/// Addresses and certificates of gRPC; a [list of nodes](crate::commands::cluster::nodes) may replace the
+/// addresses.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Grpc {
     /// Address of the master.
     pub master: String,
-    /// Of the servers.
+    /// Addresses of the servers.
     pub servers: Addresses,
-    /// Of the workers.
+    /// Addresses of the workers.
     pub workers: Addresses,
-    /// Certificates.
+    /// Certificates; without them the traffic is not encrypted.
     pub tls: Option<Tls>,
 }
 
-/// Addresses of nodes: each, or one in which `{index}` stands for the number.
+/// Addresses of nodes: one each, or a pattern in which `{index}` stands for the number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Addresses {
-    /// One for all.
+    /// A pattern for all.
     Pattern(String),
-    /// One each.
+    /// One per node.
     Each(Vec<String>),
 }
 
@@ -203,29 +204,29 @@ impl Default for Addresses {
     }
 }
 
-/// Files of PEM; `{role}` and `{index}` stand for the node's.
+/// PEM files; `{role}` and `{index}` stand for role and number of the node.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tls {
-    /// Of the authority that all certificates are of.
+    /// Certificate of the authority that signed all certificates.
     pub authority: String,
-    /// The node's, and those between it and the authority.
+    /// Certificate of the node, with intermediate certificates.
     pub certificate: String,
-    /// Its private key.
+    /// Private key of the node.
     pub key: String,
 }
 
-/// A node: what it is, and which one.
+/// Role and number of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Which {
-    /// What it is.
+    /// Role.
     pub role: RoleName,
-    /// Which of its kind, from 0.
+    /// Number among the nodes of its role, from 0.
     pub index: u32,
 }
 
 impl Which {
-    /// The node of that number.
+    /// Role and number of the node with this id.
     pub fn of(setup: &Setup, id: NodeId) -> Self {
         let servers = setup.options.servers;
         match id.0 {
@@ -235,7 +236,7 @@ impl Which {
         }
     }
 
-    /// Its number.
+    /// Id of the node.
     ///
     /// # Errors
     /// [`ConfigError::Nobody`].
@@ -253,7 +254,7 @@ impl Which {
         }
     }
 
-    /// A pattern with what it stands for.
+    /// Replaces `{role}` and `{index}` in a pattern.
     #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
     pub fn fill(self, pattern: &str) -> String {
         pattern.replace("{role}", self.role.name()).replace("{index}", &self.index.to_string())
@@ -261,7 +262,7 @@ impl Which {
 }
 
 impl Config {
-    /// Reads it; its paths begin where the file is.
+    /// Reads a configuration; relative paths start at the directory of the file.
     ///
     /// # Errors
     /// [`ConfigError`], with the file and the line.
@@ -296,7 +297,7 @@ impl Config {
 }
 
 impl Grpc {
-    /// Whether there is an address for each node.
+    /// Checks that every node has an address.
     ///
     /// # Errors
     /// [`ConfigError::Master`] and [`ConfigError::Addresses`].
@@ -317,7 +318,7 @@ impl Grpc {
         Ok(())
     }
 
-    /// Where a node is.
+    /// Address of a node.
     #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
     pub fn address(&self, which: Which) -> String {
         let of = match which.role {
@@ -341,7 +342,7 @@ mod tests {
         certificate = \"{role}-{index}.pem\"\nkey = \"{role}.key\"\n";
 
     fn read(text: &str) -> Result<Config, ConfigError> {
-        // A file of each call's own: tests run side by side.
+        // A separate file per call, because tests run in parallel.
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("lda-config-{}-{number}.toml", std::process::id());
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_tell_of_a_run() {
+    fn the_kubernetes_manifests_match_their_configuration() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/run.toml");
         let config = Config::read(&path).unwrap();
         let grpc = config.grpc.unwrap();
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_no_run_is_refused() {
+    fn invalid_configurations_are_refused() {
         let refused = |from: &str, to: &str| {
             let config = read(&FILE.replacen(from, to, 1))?;
             config.grpc.as_ref().map_or(Ok(()), |grpc| grpc.check(&config.training))
@@ -397,8 +398,8 @@ mod tests {
         let patience = "patience = -1.0\n[training]";
         assert!(said("[training]", patience).contains("patience is -1: give seconds, 0 or more"));
         assert!(said("workers = 2", "workers = two").contains("line 3"));
-        assert!(said("\"s:1\"", "\"s:1\", \"s:2\"").contains("2 addresses of servers, where"));
-        assert!(said("servers = [\"s:1\"]\n", "").contains("0 addresses of servers, where"));
+        assert!(said("\"s:1\"", "\"s:1\", \"s:2\"").contains("2 addresses of servers, but"));
+        assert!(said("servers = [\"s:1\"]\n", "").contains("0 addresses of servers, but"));
         assert!(said("master = \"m:1\"\n", "").contains("[grpc] has no address of the master"));
         assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());
     }

@@ -1,4 +1,4 @@
-//! Why a run failed, and what that says to who started it.
+//! Errors of `lda cluster`, and their exit status.
 
 use std::path::PathBuf;
 
@@ -17,23 +17,23 @@ use thiserror::Error;
 use crate::commands::cluster::config::ConfigError;
 use crate::commands::cluster::nodes::NodesError;
 
-/// Exit status where another attempt may go well, as `EX_TEMPFAIL` of sysexits.h.
+/// Exit status of a temporary failure: a restart may succeed. `EX_TEMPFAIL` of sysexits.h.
 pub const AGAIN: u8 = 75;
 
-/// Why a run failed.
+/// Errors of `lda cluster`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The documents cannot be read.
     #[error(transparent)]
     Reading(#[from] ReadingError),
-    /// The documents are none.
+    /// The documents have no tokens.
     #[error("{0} has no documents with words")]
     Empty(String),
-    /// The job makes no sense.
+    /// Invalid model options.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// A node has given up.
+    /// A node failed.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The model cannot be written.
@@ -45,15 +45,15 @@ pub enum ClusterError {
     /// The thread pool could not be started.
     #[error(transparent)]
     Threads(#[from] ThreadsError),
-    /// The configuration.
+    /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Documents cannot be stored, or had.
+    /// Documents cannot be stored or read.
     #[error("{place}: {error}")]
     Stored {
-        /// Where.
+        /// Directory or object store.
         place: String,
-        /// Why.
+        /// Cause.
         #[source]
         error: StoredError,
     },
@@ -62,50 +62,50 @@ pub enum ClusterError {
     Log {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         error: std::io::Error,
     },
     /// The table could not be printed.
-    #[error("standard output: {0}; the model, if one was asked for, is written")]
+    #[error("standard output: {0}; the model of --save is written")]
     Print(std::io::Error),
-    /// A directory cannot be made, or an address is of no store.
+    /// A directory cannot be created, or an object store cannot be opened.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The system lets it have no signals.
-    #[error("the system refused signals: {0}")]
+    /// Signal handlers cannot be installed.
+    #[error("cannot handle signals: {0}")]
     Signals(std::io::Error),
-    /// An address is not to be had.
+    /// The status page cannot listen on its address.
     #[cfg(feature = "status")]
-    #[error("{address}: {error}: give another --status")]
+    #[error("--status {address}: {error}; give another address")]
     Listen {
-        /// Which.
+        /// The address.
         address: String,
-        /// Why.
+        /// Cause.
         #[source]
         error: std::io::Error,
     },
-    /// It is not known which node this is.
+    /// The number of this node is unknown.
     #[error("{0}; or give --index")]
     Which(#[from] BootstrapError),
-    /// The list of nodes.
+    /// Invalid file of `--nodes`.
     #[error(transparent)]
     Nodes(#[from] NodesError),
     /// The command line contradicts the configuration.
     #[error("{0}")]
     Usage(String),
-    /// The node cannot be reached, or reach others.
+    /// The transport cannot be started.
     #[cfg_attr(
         not(any(feature = "grpc", feature = "mpi")),
-        allow(dead_code, reason = "there is no way")
+        allow(dead_code, reason = "this build has no transport")
     )]
     #[error("{0}")]
     Transport(String),
 }
 
 impl ClusterError {
-    /// Exit status: 2 where the command line or the configuration is to blame, 75 where it was another node or a
-    /// signal, 1 otherwise.
+    /// Exit status: 2 if an option or the configuration is the cause, 75 for another node or a signal, 1
+    /// otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Job(_)

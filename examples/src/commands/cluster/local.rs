@@ -1,4 +1,4 @@
-//! All nodes as threads of this process.
+//! `lda cluster local`: all nodes as threads of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::commands::cluster::stop;
 use crate::commands::cluster::training::Extent;
 use crate::commands::cluster::watched::Watched;
 
-/// Trains, from the documents to the model.
+/// Reads the documents, trains, and writes the results.
 ///
 /// # Errors
 /// [`ClusterError`].
@@ -60,14 +60,14 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     }
 }
 
-/// Shards of the documents. Here all is known that nodes would find out.
+/// Divides the documents into shards, after the checks that nodes make on their own otherwise.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     setup.check()?;
     place(&setup.job, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }
 
-/// Runs all nodes to their end. The master comes first, and has results then.
+/// Runs all nodes to the end and returns the results of the master, which is the first node.
 fn train<T: TopicIndex>(
     setup: &Setup,
     documents: &InMemory,

@@ -1,4 +1,4 @@
-//! One JSON object an epoch, for who draws or compares runs.
+//! The log of a run: one JSON object per epoch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use lda_dist::cluster::{Memory, NonZeros, Report, Waited};
 use lda_dist::together::Bytes;
 use serde::Serialize;
 
-/// A log that is added to: a master that comes after this one goes on with it.
+/// A log that is appended to: a restarted master continues it.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -23,16 +23,16 @@ struct Line {
     attempt: u32,
     kept: u32,
     tokens: u64,
-    /// Since the epoch before, or since this master has begun.
+    /// Seconds since the previous epoch, or since the start of this master.
     seconds: f64,
-    /// Only where it was computed.
+    /// Absent if the epoch was not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint: Option<f64>,
-    /// Likewise.
+    /// Absent if the epoch was not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     non_zeros: Option<LineNonZeros>,
     bytes: LineBytes,
-    /// Of all workers together.
+    /// Sum over all workers.
     waited_seconds: LineWaited,
     heaviest_bytes: LineMemory,
 }
@@ -68,7 +68,7 @@ struct LineMemory {
 }
 
 impl Log {
-    /// Opens it; the run has so many tokens.
+    /// Opens the log of a corpus of `tokens` tokens.
     ///
     /// # Errors
     /// Those of the system.
@@ -77,7 +77,7 @@ impl Log {
         Ok(Self { file, begun: Instant::now(), tokens })
     }
 
-    /// Adds an epoch.
+    /// Appends an epoch.
     ///
     /// # Errors
     /// Those of the system.
@@ -107,7 +107,7 @@ impl Log {
         };
         let mut line = serde_json::to_vec(&line)?;
         line.push(b'\n');
-        // All of it at once: who reads it meanwhile sees whole lines.
+        // One write per line, so that a concurrent reader sees whole lines.
         self.file.write_all(&line)
     }
 }

@@ -1,4 +1,4 @@
-//! One node of a run, over gRPC or MPI.
+//! `lda cluster node`: one node of a run over gRPC or MPI.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ use crate::commands::cluster::watched::Watched;
 
 type Documents = StoredDocuments<Arc<dyn Storage>>;
 
-/// Is the node that the command line says, until the run is finished.
+/// Runs a node until the run is finished.
 ///
 /// # Errors
 /// [`ClusterError`].
@@ -58,7 +58,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let which = Which::of(&setup, transport.id());
-    // A path that cannot be written is to be known before hours have gone by.
+    // Opened before training, so that a path that cannot be written fails at once.
     let save = config.training.save.as_deref().filter(|_| which.role == RoleName::Master);
     let output = save.map(Output::create_file).transpose()?;
     args.program.note(&format!("{} {}", which.role.name(), which.index));
@@ -67,7 +67,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let tokens = documents.num_tokens();
     if let Some(near) = near.filter(|_| which.role == RoleName::Master) {
         args.program
-            .note(&format!("{near} of {tokens} tokens lie on the machines of their workers"));
+            .note(&format!("{near} of {tokens} tokens are on the machines of their workers"));
     }
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
     let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
@@ -83,7 +83,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     }
 }
 
-/// Runs the role to its end; the master's has results then.
+/// Runs the role to the end and returns the results if it is the master.
 fn train<T: TopicIndex>(
     config: &Config,
     setup: &Setup,
@@ -98,7 +98,7 @@ fn train<T: TopicIndex>(
     };
     let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone(), keeper);
     let identity = Identity {
-        // Of two lives of a node the later one has the larger number.
+        // A restarted node has a larger number.
         incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
             as u64,
         role: role.number(),
@@ -112,7 +112,7 @@ fn train<T: TopicIndex>(
     Ok(Results::of(&ended))
 }
 
-/// Which node this is, and its way to the others.
+/// Starts the transport of this node.
 fn connect(
     args: &Node,
     config: &Config,
@@ -120,7 +120,7 @@ fn connect(
 ) -> Result<Box<dyn Transport>, ClusterError> {
     if config.grpc.is_none() && args.nodes.is_none() {
         if args.role.is_some() {
-            let why = "the configuration has no [grpc]: ranks of MPI know by themselves who they are, leave --role out";
+            let why = "the configuration has no [grpc], and the rank of MPI decides the role: omit --role";
             return Err(ClusterError::Usage(why.to_owned()));
         }
         return rank(setup);
@@ -151,7 +151,7 @@ fn over_grpc(
 ) -> Result<Box<dyn Transport>, ClusterError> {
     use lda_transport::grpc::{GrpcOptions, Peer, Tls};
 
-    /// Of rows of a partition; a peer that says more is turned away.
+    /// Maximum size of a frame, above that of the rows of a partition; a larger one is rejected.
     const LONGEST_FRAME: usize = 1 << 30;
 
     let this = Which::of(setup, id);
@@ -165,7 +165,7 @@ fn over_grpc(
     let all = (0..1 + setup.options.servers + setup.workers).map(NodeId);
     for other in all.filter(|&other| other != id) {
         let which = Which::of(setup, other);
-        // Those of one kind have nothing to say to each other.
+        // Nodes of the same role do not communicate.
         if which.role == this.role {
             continue;
         }
@@ -173,11 +173,11 @@ fn over_grpc(
         let host = address.rsplit_once(':').map_or("", |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let peer = Peer::at(address);
-        // Its certificate has to have its host: no other may take its number.
+        // The certificate must match the host, so that no other node can take this id.
         let peer = if options.tls.is_some() { peer.named(host) } else { peer };
         options.peers.insert(other, peer);
     }
-    // What keeps a peer away the transport tells as events.
+    // The transport logs why a peer cannot connect.
     if !args.program.is_quiet() {
         let log =
             tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN);
@@ -204,7 +204,7 @@ fn rank(setup: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
     if ranks != nodes as usize {
         let (servers, workers) = (setup.options.servers, setup.workers);
         return Err(ClusterError::Usage(format!(
-            "{ranks} ranks for a master, {servers} servers and {workers} workers: start {nodes}"
+            "{ranks} MPI ranks for a master, {servers} servers and {workers} workers: start {nodes}"
         )));
     }
     Ok(Box::new(node))

@@ -1,4 +1,4 @@
-//! Where the nodes are, by a list of them: for whoever starts nodes and only then knows where they are.
+//! The file of `--nodes`: addresses of nodes, for launchers that know them only after the start.
 //!
 //! ```text
 //! # node  address          role, as the master is node 0, servers come next and then workers
@@ -17,52 +17,52 @@ use thiserror::Error;
 use crate::commands::cluster::args::RoleName;
 use crate::commands::cluster::config::{Addresses, Grpc, Which};
 
-/// A list that is not of the nodes of this run.
+/// Errors of a list of nodes.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NodesError {
-    /// It cannot be read.
+    /// The list cannot be read.
     #[error(transparent)]
     List(#[from] BootstrapError),
-    /// More nodes, or fewer, or with other numbers.
+    /// The list does not have every node of the run exactly once.
     #[error(
         "{path}: {found} nodes, with numbers up to {last}, for a master, {servers} servers and {workers} workers: \
          list each once, from 0",
         path = path.display()
     )]
     Count {
-        /// Of the list.
+        /// The list.
         path: PathBuf,
-        /// How many there are.
+        /// Number of nodes in the list.
         found: usize,
-        /// The largest number of one.
+        /// Largest node number in the list.
         last: u32,
-        /// How many servers there should be.
+        /// Number of servers of the run.
         servers: u32,
-        /// How many workers.
+        /// Number of workers of the run.
         workers: u32,
     },
-    /// A node that the list takes for something else.
+    /// A node is listed with another role.
     #[error(
-        "{path}: {id} is listed as {found:?} and is {role} {index}: list the master, then the servers, then the \
-         workers",
+        "{path}: {id} is listed as {found:?} but is {role} {index}: list the master, then the servers, \
+         then the workers",
         path = path.display()
     )]
     Role {
-        /// Of the list.
+        /// The list.
         path: PathBuf,
-        /// Which.
+        /// Id of the node.
         id: NodeId,
-        /// What the list says.
+        /// Role in the list.
         found: String,
-        /// What it is.
+        /// Role of the node in the run.
         role: &'static str,
-        /// Which of its kind.
+        /// Its number in that role.
         index: u32,
     },
 }
 
-/// Reads a list, and puts its addresses in the place of those that a configuration has.
+/// Reads a list and replaces the addresses of the configuration with it.
 ///
 /// # Errors
 /// [`NodesError`].
@@ -76,7 +76,7 @@ pub fn locate(
     nodes.sort_unstable_by_key(|node| node.id);
     let (servers, workers) = (setup.options.servers, setup.workers);
     let (found, last) = (nodes.len(), nodes.last().map_or(0, |node| node.id.0));
-    // None is there twice, so these two say that all are there.
+    // No node is listed twice, so these two conditions imply that every node is listed.
     if found as u64 != 1 + u64::from(servers) + u64::from(workers) || last as usize != found - 1 {
         let path = path.to_owned();
         return Err(NodesError::Count { path, found, last, servers, workers });
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_where_nodes_are_in_whatever_order() {
+    fn a_list_in_any_order_has_the_addresses() {
         let grpc = locate("3 d:4\n0 a:1 master\n1 b:2 server\n2 c:3 worker\n", 3).unwrap();
         let at = |role, index| grpc.address(Which { role, index });
         assert_eq!(at(RoleName::Master, 0), "a:1");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_others_is_refused() {
+    fn a_list_of_other_nodes_is_refused() {
         let said = |list, this| locate(list, this).unwrap_err().to_string();
         let few = said("0 a:1\n1 b:2\n2 c:3\n", 0);
         assert!(few.ends_with(
@@ -142,7 +142,7 @@ mod tests {
         ));
         assert!(said("0 a:1\n1 b:2\n2 c:3\n4 d:4\n", 0).contains("4 nodes, with numbers up to 4"));
         let other = said("0 a:1\n1 b:2 worker\n2 c:3\n3 d:4", 0);
-        assert!(other.contains("node 1 is listed as \"worker\" and is server 0"), "{other}");
+        assert!(other.contains("node 1 is listed as \"worker\" but is server 0"), "{other}");
         assert!(said("0 a:1\n1 b:2\n2 c:3\n", 3).contains("node 3 is not in the list"));
         assert!(said("0 a\n", 0).contains(":1: \"a\" is not an address"));
     }

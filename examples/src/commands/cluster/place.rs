@@ -1,4 +1,5 @@
-//! Where documents and snapshots are: a directory that all nodes see, or a prefix of an object store.
+//! Location of documents and checkpoints: a directory that all nodes see, or a prefix of an object
+//! store.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,13 +11,13 @@ use serde::Deserialize;
 
 use crate::commands::cluster::error::ClusterError;
 
-/// A place, as configurations and command lines name it.
+/// A directory or object store, as configurations and options name it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub enum Place {
     /// A path.
     Directory(PathBuf),
-    /// An address, as `s3://bucket/prefix`.
+    /// A URL, such as `s3://bucket/prefix`.
     Store(String),
 }
 
@@ -27,7 +28,7 @@ impl From<String> for Place {
 }
 
 impl From<OsString> for Place {
-    /// What is no text is a path.
+    /// A name that is not UTF-8 is a path.
     fn from(name: OsString) -> Self {
         name.into_string().map_or_else(|name| Self::Directory(name.into()), Self::from)
     }
@@ -43,7 +44,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// A path begins there; an address stays.
+    /// Makes a relative path start at `base`; a URL is unchanged.
     pub fn within(self, base: &Path) -> Self {
         match self {
             Self::Directory(path) => Self::Directory(base.join(path)),
@@ -51,10 +52,10 @@ impl Place {
         }
     }
 
-    /// What is there.
+    /// Opens the storage.
     ///
     /// # Errors
-    /// [`ClusterError::Usage`] and [`ClusterError::Storage`], where an address is of no store.
+    /// [`ClusterError::Storage`], if a URL is not that of a supported store.
     pub fn open(&self) -> Result<Arc<dyn Storage>, ClusterError> {
         match self {
             Self::Directory(path) => Ok(Arc::new(Directory::at(path))),
@@ -62,10 +63,10 @@ impl Place {
         }
     }
 
-    /// The same, and makes a directory that is not there.
+    /// Opens the storage, and creates a directory that does not exist.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`ClusterError::Storage`] where that cannot be.
+    /// As [`open`](Self::open), and [`ClusterError::Storage`] if it cannot be created.
     pub fn create(&self) -> Result<Arc<dyn Storage>, ClusterError> {
         match self {
             Self::Directory(path) => Ok(Arc::new(Directory::create(path)?)),
@@ -79,7 +80,8 @@ fn store(url: &str) -> Result<Arc<dyn Storage>, ClusterError> {
     use lda_dist::storage::{Access, ObjectStore};
 
     if url.starts_with("memory:") {
-        let why = "it would be gone with this process: give a directory, or s3://bucket/prefix";
+        let why =
+            "its content would be lost with this process: give a directory or s3://bucket/prefix";
         return Err(StorageError::Url { url: url.to_owned(), why: why.to_owned() }.into());
     }
     Ok(Arc::new(ObjectStore::open(url, &Access::default())?))
@@ -87,10 +89,10 @@ fn store(url: &str) -> Result<Arc<dyn Storage>, ClusterError> {
 
 #[cfg(not(feature = "object-store"))]
 fn store(url: &str) -> Result<Arc<dyn Storage>, ClusterError> {
-    // What follows may have a secret in it.
+    // The rest of the URL may contain a secret.
     let (scheme, _) = url.split_once("://").unwrap_or((url, ""));
     let why = format!(
-        "{scheme}:// is an object store, and this build has directories only: build it with \
+        "{scheme}:// is an object store, which this build does not support: build it with \
          --features object-store"
     );
     Err(StorageError::Url { url: format!("{scheme}://"), why }.into())
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_somewhere_and_addresses_do_not() {
+    fn paths_are_relative_to_a_base_and_urls_are_not() {
         let place = |name: &str| Place::from(name.to_owned()).within(Path::new("/base"));
         assert_eq!(place("nips"), Place::Directory("/base/nips".into()));
         assert_eq!(place("/nips"), Place::Directory("/nips".into()));
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_no_store_are_wrong_usage() {
+    fn urls_of_unsupported_stores_are_wrong_usage() {
         for url in ["ftp://user:secret@host/x", "memory:///", "s3://"] {
             let error = Place::from(url.to_owned()).create().unwrap_err();
             assert_eq!(error.status(), 2, "{error}");

@@ -1,11 +1,11 @@
-//! What a person is told of a run.
+//! Progress of a run on standard error.
 
 use std::time::Instant;
 
 use lda_dist::cluster::{NonZeros, Report, Setup};
 use lda_examples::program::ProgramArgs;
 
-/// How a run goes, by the master's reports.
+/// Prints the reports of the master.
 #[derive(Debug)]
 pub struct Progress<'a> {
     program: &'a ProgramArgs,
@@ -18,11 +18,11 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a run with so many tokens; tells how it is divided.
+    /// Progress of a run over `tokens` tokens; prints the division of the work.
     pub fn new(program: &'a ProgramArgs, setup: &Setup, tokens: u64) -> Self {
         let options = &setup.options;
         program.note(&format!(
-            "{} workers, {} servers; {} shards of documents, {} partitions of words, {} rounds an epoch",
+            "{} workers, {} servers; {} shards of documents, {} partitions of words, {} rounds per epoch",
             setup.workers, options.servers, options.shards, options.partitions, options.rounds
         ));
         Self {
@@ -36,23 +36,23 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// An epoch is done.
+    /// Prints an epoch, if it is evaluated or the last.
     pub fn report(&mut self, report: &Report) {
         let seconds = self.begun.elapsed().as_secs_f64();
         self.begun = Instant::now();
-        // The first attempt too, where a run before it has kept something.
+        // Also on the first attempt, if it continues from the checkpoint of an earlier run.
         if report.attempt != std::mem::replace(&mut self.attempt, report.attempt)
             && (report.attempt > 1 || report.epoch > 1)
         {
             self.program.note(&format!(
-                "attempt {}: the run goes on from epoch {}",
+                "attempt {}: the run continues from epoch {}",
                 report.attempt,
                 report.epoch - 1
             ));
         }
         if report.epoch.is_multiple_of(self.every) || report.epoch == self.epochs {
             let joint = report.log_joint.map_or(String::new(), |joint| {
-                format!("log joint a token {:.4}, ", joint / self.tokens)
+                format!("log joint per token {:.4}, ", joint / self.tokens)
             });
             let full = report.non_zeros.map_or(String::new(), |NonZeros { words, documents }| {
                 let [words, documents] = [words, documents].map(|number| number as f64 * 1e-6);

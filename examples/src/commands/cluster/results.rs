@@ -1,4 +1,4 @@
-//! What a run leaves: a table of its topics, and a model where one is saved.
+//! Results of a run: the table of topics, and the model of `--save`.
 
 use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
@@ -10,26 +10,26 @@ use lda_examples::table;
 use crate::commands::cluster::error::ClusterError;
 use crate::commands::cluster::training::Training;
 
-/// What a master has at the end.
+/// Results that the master holds at the end.
 #[derive(Debug)]
 pub struct Results {
-    /// Only where the model is saved.
+    /// Counts of all words; only with `--save`.
     counts: Option<Gathered>,
-    /// What servers have found of their rows, which stay where they are.
+    /// Top words, which servers find in their rows.
     topics: Option<Topics>,
 }
 
 impl Results {
-    /// Of a node that has finished; none unless it is the master.
+    /// Results of a finished node; `None` unless it is the master.
     pub fn of<T: TopicIndex, D: Documents>(node: &Role<T, D>) -> Option<Self> {
         let Role::Master(master) = node else { return None };
         Some(Self { counts: master.counts().cloned(), topics: master.topics().cloned() })
     }
 
-    /// Writes the model where there is one to write, and prints the table.
+    /// Writes the model, if it is saved, and prints the table.
     ///
     /// # Errors
-    /// Where they cannot be written.
+    /// If they cannot be written.
     pub fn write(
         &self,
         training: &Training,

@@ -1,4 +1,4 @@
-//! What is trained, and how it is divided: options of `local`, and a table of a configuration.
+//! Model and division of the work: options of `local`, and the table `[training]` of a configuration.
 
 use std::path::PathBuf;
 
@@ -10,84 +10,86 @@ use lda_dist::shard::{Hybrid, MAX_STEPS};
 use lda_dist::together::{MAX_PASSES, Options, Routing};
 use serde::Deserialize;
 
-/// Shards where nothing else is asked for: as many workers have something to do.
+/// Default number of shards, so that up to 8 workers have work.
 const SHARDS: u16 = 8;
-/// Partitions, likewise.
+/// Default number of partitions.
 const PARTITIONS: u32 = 16;
-/// Of a server, so that they have about as much to do each.
+/// Minimum default of partitions per server, for an even load.
 const A_SERVER: u32 = 4;
 
-/// What is trained, and by whom.
+/// Model, number of nodes, and division of the work.
 #[derive(Clone, Debug, PartialEq, clap::Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
-    /// Topics
+    /// Number of topics
     #[arg(short = 'k', long, value_name = "K", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
     pub topics: u32,
-    /// Prior of the topics of a document [default: 50 / K]
+    /// Prior of topics in a document [default: 50/K]
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Prior of the words of a topic
+    /// Prior of words in a topic
     #[arg(long, default_value_t = 0.01)]
     pub beta: f64,
-    /// Passes over all documents
+    /// Number of epochs; an epoch samples every token once per pass of --passes
     #[arg(short, long, value_name = "N", default_value_t = 200)]
     pub epochs: u32,
-    /// Seed of all chance
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Compute the likelihood every so many epochs, and after the last
+    /// Epochs between evaluations of the likelihood, which the last epoch always has
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub evaluate_every: u32,
 
-    /// Workers; never change a result
+    /// Number of workers; does not change results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub workers: u32,
-    /// Servers
+    /// Number of servers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub servers: u32,
-    /// Parts of the words [default: 16, or 4 a server, or as many as rounds]
+    /// Number of partitions of the words [default: the largest of 16, 4 per server, and the rounds]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
-    /// How words come to partitions and servers
+    /// Assignment of words to partitions and servers
     #[arg(long, value_enum, default_value_t = Placing::Balanced)]
     pub partitioner: Placing,
-    /// Ranges of the words that are placed and joined to these partitions at their servers, to load them evenly; for
-    /// skew-aware and range [default: as many as partitions]
+    /// Number of ranges of words that the partitioners skew-aware and range place on servers and then
+    /// merge into partitions, for an even load; 0 is the number of partitions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ranges: u32,
-    /// Rounds an epoch, each ended by all together [default: as many as shards, for each that may be on at once]
+    /// Number of rounds per epoch, each of which ends with a barrier [default: shards * (staleness + 1)]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Rounds that workers may be ahead of the slowest: nobody waits at a round's end, and counts are older by as many
+    /// Staleness of the counts in rounds: workers may run this many rounds ahead of the slowest one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub slack: u16,
-    /// Which words' rows come to workers; of the others tokens go to servers
+    /// Words whose rows workers pull; the tokens of other words are pushed to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
-    /// WarpLDA samples documents of more tokens than this, F+LDA the others [default: F+LDA all]
+    /// Longest document, in tokens, that F+LDA samples; WarpLDA samples longer ones [default: no limit]
     #[arg(long, value_name = "TOKENS")]
     pub short_length: Option<u32>,
-    /// Proposals that a token of a long document carries from one of WarpLDA's passes to the next
+    /// Number of proposals that WarpLDA stores per token between its passes
     #[arg(long, value_name = "M", default_value_t = 1, value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
     pub mh_steps: u16,
-    /// How often tokens are sampled while rows are where they are sampled: an epoch brings more and moves no byte more
+    /// Number of times that tokens are sampled per pull of rows: an epoch achieves more and moves no
+    /// more bytes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=i64::from(MAX_PASSES)))]
     pub passes: u8,
-    /// Partitions whose rows are asked for while another is sampled; never change a result
+    /// Number of partitions whose rows are prefetched while another is sampled; does not change results
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ahead: u16,
 
-    /// Words a topic in the table that ends a run, by probability: servers find them among their own. 0 for no table
+    /// Words per topic in the table at the end of a run, by probability; 0 for no table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top_words: u32,
-    /// Topics in the table, largest first
+    /// Number of topics in the table, largest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub show_topics: usize,
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Add a JSON object a line to this file for each epoch: seconds, bytes, waiting, memory, likelihood, non-zeros
+    /// Append one JSON object per epoch to this file, one per line: seconds, bytes, waiting times,
+    /// memory, likelihood and non-zeros
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
@@ -121,15 +123,15 @@ impl Default for Training {
     }
 }
 
-/// Which words are pulled.
+/// Words whose rows are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// Whatever takes fewer bytes
+    /// The words for which pulling takes fewer bytes than pushing
     Cheapest,
-    /// All rows
+    /// All words
     Pull,
-    /// None
+    /// No words
     Push,
 }
 
@@ -143,19 +145,19 @@ impl Route {
     }
 }
 
-/// How words find their servers.
+/// Assignment of words to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placing {
-    /// One by one, by what their rows cost at first and later
+    /// Word by word, by the initial and later cost of its row
     Balanced,
-    /// Ranges of about equal cost, each to the server that has least
+    /// Ranges of about equal cost, each to the least loaded server
     SkewAware,
-    /// Ranges of equally many words, in turn
+    /// Ranges of equally many words, in round-robin order
     Range,
-    /// By a hash
+    /// By a hash of the word
     Hash,
-    /// By a hash, each partition to the server that is first for it
+    /// By a hash, with rendezvous hashing of partitions to servers
     Rendezvous,
 }
 
@@ -171,19 +173,19 @@ impl Placing {
     }
 }
 
-/// What is known of documents before they are read.
+/// Sizes of the corpus, known before it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// How many documents.
+    /// Number of documents.
     pub documents: u64,
-    /// How many words.
+    /// Number of words.
     pub words: u32,
-    /// What tells them from others.
+    /// Fingerprint of the corpus.
     pub fingerprint: u64,
 }
 
 impl Training {
-    /// What all nodes are told: what was asked for, and where nothing was what suits the documents.
+    /// Setup of all nodes, with defaults chosen for the documents.
     ///
     /// # Errors
     /// [`JobError`].
@@ -193,10 +195,10 @@ impl Training {
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
         let shards = shards.unwrap_or(SHARDS.max(workers).min(documents));
-        // So that no two shards sample a word in rounds that are on at once.
+        // So that no two shards sample the same word in rounds that are open at the same time.
         let apart = shards.saturating_mul(self.slack.saturating_add(1));
         let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(apart.into());
-        // As many of each.
+        // The same number of partitions for each server.
         let suits = suits.checked_next_multiple_of(self.servers).unwrap_or(suits);
         let partitions = self.partitions.map_or(suits.min(of.words), u32::from).max(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_and_tables_leave_the_same_to_itself() {
+    fn options_and_tables_have_the_same_defaults() {
         let none = Training::augment_args(Command::new("x")).get_matches_from(["x"]);
         assert_eq!(Training::from_arg_matches(&none).unwrap(), Training::default());
         assert_eq!(toml::from_str::<Training>("").unwrap(), Training::default());
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_suits_the_documents() {
+    fn defaults_depend_on_the_documents() {
         let of = |documents, words| Extent { documents, words, fingerprint: 1 };
         let options = |training: &Training, of| training.setup(None, of).unwrap().options;
         let found = options(&Training::default(), of(1000, 500));

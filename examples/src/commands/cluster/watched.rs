@@ -1,4 +1,4 @@
-//! Who is told how a node stands: the person at the terminal, and whoever asks over HTTP.
+//! Monitoring of a node: progress on the terminal, the log, and the HTTP status page.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::commands::cluster::progress::Progress;
 #[cfg(feature = "status")]
 use crate::commands::cluster::status::Status;
 
-/// A node, or all of them, as others see it.
+/// Monitor of a node, or of all nodes of a process.
 #[derive(Debug)]
 pub struct Watched<'a> {
     program: &'a ProgramArgs,
-    /// Of the master.
+    /// Only at the master.
     progress: Option<Progress<'a>>,
     log: Option<Log>,
-    /// What the words of topics are called, and of how many topics they are shown.
+    /// Vocabulary, and number of topics to show.
     #[cfg(feature = "status")]
     names: (Option<&'a Vocabulary>, usize),
     #[cfg(feature = "status")]
@@ -30,10 +30,11 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Of a node of a run with so many tokens; `address` is where it answers over HTTP, `log` what a master adds to.
+    /// Monitor of a node of a run over `tokens` tokens. `address` is that of the status page, `log` the
+    /// log of a master.
     ///
     /// # Errors
-    /// Where the address is not to be had, or this build does not answer, or where the log cannot be written.
+    /// If the address cannot be listened on, the build has no status page, or the log cannot be written.
     pub fn new(
         program: &'a ProgramArgs,
         setup: &Setup,
@@ -58,13 +59,13 @@ impl<'a> Watched<'a> {
         };
         #[cfg(not(feature = "status"))]
         if address.is_some() {
-            let why = "this build does not answer over HTTP: build it with --features status";
+            let why = "--status: this build has no status page; build it with --features status";
             return Err(ClusterError::Usage(why.to_owned()));
         }
         Ok(watched)
     }
 
-    /// The same, and words of so many topics are shown by their names.
+    /// Sets the vocabulary and the number of topics to show.
     #[cfg_attr(not(feature = "status"), expect(unused_variables, unused_mut))]
     pub fn naming(mut self, vocabulary: Option<&'a Vocabulary>, topics: usize) -> Self {
         #[cfg(feature = "status")]
@@ -86,18 +87,19 @@ impl<'a> Watched<'a> {
         let status = Status::new(setup, which, tokens);
         let error = |error| ClusterError::Listen { address: address.to_owned(), error };
         let address = status.listen(address).map_err(error)?;
-        program.note(&format!("how this node stands: http://{address}/"));
+        program.note(&format!("status page: http://{address}/"));
         Ok(Some(status))
     }
 
-    /// An epoch is done, as the master says.
+    /// Handles the master's report of an epoch.
     pub fn report(&mut self, report: &Report) {
         if let Some(progress) = &mut self.progress {
             progress.report(report);
         }
-        // One that cannot be added to any more is told of once; the run goes on.
+        // A failed log is reported once, and the run continues.
         if let Some(error) = self.log.as_mut().and_then(|log| log.add(report).err()) {
-            self.program.note(&format!("the log ends here, the run goes on: {error}"));
+            self.program
+                .note(&format!("cannot write the log any more, the run continues: {error}"));
             self.log = None;
         }
         #[cfg(feature = "status")]
@@ -106,7 +108,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Something may have happened at the node.
+    /// Polls the node for reports and errors.
     pub fn look<T: TopicIndex, D: Documents>(&mut self, role: &mut Role<T, D>) {
         let trouble = match role {
             Role::Master(master) => {
@@ -123,7 +125,7 @@ impl<'a> Watched<'a> {
             Role::Server(_) => None,
         };
         if let Some(trouble) = trouble {
-            let note = format!("a snapshot is not kept, the run goes on: {trouble}");
+            let note = format!("a checkpoint is not written, the run continues: {trouble}");
             self.program.note(&note);
         }
         #[cfg(feature = "status")]

@@ -1,4 +1,4 @@
-//! Figures of a node, in the OpenMetrics text that Prometheus reads.
+//! Metrics of a node, in the OpenMetrics text format of Prometheus.
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 type Real = Gauge<f64, AtomicU64>;
 type Seconds = Counter<f64, AtomicU64>;
 
-/// All figures of a node; what only the master knows is not there elsewhere.
+/// Metrics of a node; some exist only at the master.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -52,7 +52,7 @@ struct Of {
 }
 
 impl Metrics {
-    /// Of a node, all at zero.
+    /// Metrics of a node, all at zero.
     pub fn new(role: &'static str, index: u32) -> Self {
         let labels = [("role", role.to_owned()), ("index", index.to_string())]
             .map(|(name, value)| (Cow::Borrowed(name), Cow::Owned(value)));
@@ -73,52 +73,51 @@ impl Metrics {
             non_zeros: Family::default(),
         };
         let to = &mut all.registry;
-        to.register("epoch", "Epoch that is on", all.epoch.clone());
-        to.register("round", "Round of the epoch that is on, from 0", all.round.clone());
-        to.register("attempt", "How often the run has gone back, and 1", all.attempt.clone());
+        to.register("epoch", "Current epoch", all.epoch.clone());
+        to.register("round", "Current round of the epoch, from 0", all.round.clone());
+        to.register("attempt", "Number of restarts of the run, plus 1", all.attempt.clone());
         to.register_with_unit(
             "resident_memory",
-            "Memory of the process, as the system counts it",
+            "Resident memory of the process",
             Unit::Bytes,
             all.resident.clone(),
         );
         if role != "master" {
-            let help = "Documents, counts and scratch held, without what travels";
+            let help = "Documents, counts and scratch, without messages in flight";
             to.register_with_unit("memory", help, Unit::Bytes, all.memory.clone());
         }
         if role != "server" {
-            let help =
-                "Time that workers had nothing to do: this one's, or at the master all of them";
+            let help = "Time that this worker waited; at the master, the sum over all workers";
             to.register_with_unit("waited", help, Unit::Seconds, all.waited.clone());
         }
         if role == "master" {
-            to.register("epochs", "Epochs done, again after going back", all.epochs.clone());
-            to.register("kept_epoch", "Last epoch that all workers have kept", all.kept.clone());
-            to.register("tokens_per_second", "Of the last epoch", all.speed.clone());
+            to.register("epochs", "Epochs done, including repeated ones", all.epochs.clone());
+            to.register("kept_epoch", "Last epoch checkpointed by all workers", all.kept.clone());
+            to.register("tokens_per_second", "Speed of the last epoch", all.speed.clone());
             to.register(
                 "log_joint_per_token",
-                "log p(W, Z) by the number of tokens, when last computed",
+                "Last log joint likelihood per token",
                 all.log_joint.clone(),
             );
             to.register_with_unit(
                 "moved",
-                "Bytes between workers and servers, and C_k",
+                "Bytes moved between workers and servers, and totals C_k",
                 Unit::Bytes,
                 all.moved.clone(),
             );
             to.register_with_unit(
                 "heaviest_memory",
-                "Memory of the heaviest worker and server in the last epoch",
+                "Memory of the largest worker and server in the last epoch",
                 Unit::Bytes,
                 all.heaviest.clone(),
             );
-            let help = "Counts above 0 by word or by document and topic, when last computed";
+            let help = "Last number of non-zero counts by word and topic, or document and topic";
             to.register("non_zeros", help, all.non_zeros.clone());
         }
         all
     }
 
-    /// How the node stands.
+    /// Updates the state of the node.
     pub fn look(&self, state: &NodeState) {
         let round = state.round;
         self.epoch.set(round.epoch.into());
@@ -131,12 +130,12 @@ impl Metrics {
     fn set_waited(&self, waited: &Waited) {
         for (r#for, time) in [("servers", waited.servers), ("others", waited.master)] {
             let counter = self.waited.get_or_create(&For { r#for });
-            // It never falls.
+            // A counter must not decrease.
             counter.inc_by((time.as_secs_f64() - counter.get()).max(0.0));
         }
     }
 
-    /// What the master knows of an epoch that is done.
+    /// Updates the metrics of the master with an epoch.
     pub fn report(&self, report: &Report, tokens_per_second: f64, log_joint: Option<f64>) {
         self.epochs.inc();
         self.kept.set(report.kept.into());
@@ -170,7 +169,7 @@ impl Metrics {
         }
     }
 
-    /// All of it as text.
+    /// Encodes all metrics as text.
     pub fn encode(&self) -> String {
         self.resident.set(resident().unwrap_or(0) as i64);
         let mut out = String::new();
@@ -179,7 +178,7 @@ impl Metrics {
     }
 }
 
-/// Bytes of this process in memory, where the system tells.
+/// Resident memory of this process in bytes; `None` if the system does not report it.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

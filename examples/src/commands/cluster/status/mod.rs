@@ -1,7 +1,7 @@
-//! How a node stands, over HTTP: a page for people (`/`), the same as JSON (`/status.json`), figures for Prometheus
+//! Status of a node over HTTP: a page (`/`), the same as JSON (`/status.json`), metrics for Prometheus
 //! (`/metrics`), and `/healthz`.
 //!
-//! It is a look from outside: nothing that is asked here changes a run, and who cannot be answered is not waited for.
+//! The status is read-only: requests do not change a run, and the node never waits for a client.
 
 mod metrics;
 
@@ -29,12 +29,12 @@ const PAGE: &str = include_str!("page.html");
 /// No scripts or styles but the page's own.
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
-/// Epochs of which the page knows: of more, every second is forgotten.
+/// Maximum number of epochs of the page; above it every second one is dropped.
 const MOST: usize = 2048;
-/// How often a node says how it stands, at most.
+/// Minimum time between two updates of the state.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// What is shown of a node, which its thread tells and others read.
+/// Status of a node, written by its thread and read by HTTP requests.
 #[derive(Clone, Debug)]
 pub struct Status(Arc<Shared>);
 
@@ -46,7 +46,7 @@ struct Shared {
     told: Mutex<Told>,
 }
 
-/// What does not change.
+/// Constant facts of a node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Node {
@@ -65,7 +65,7 @@ struct Node {
 
 #[derive(Debug)]
 struct Told {
-    /// When the epoch that is on began, and when this node last said how it stands.
+    /// Start of the current epoch, and time of the last update.
     begun: Instant,
     looked: Option<Instant>,
     state: Option<NodeState>,
@@ -73,7 +73,7 @@ struct Told {
     topics: Option<Table>,
 }
 
-/// What the master knows of an epoch.
+/// Report of an epoch; only at the master.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Epoch {
@@ -87,7 +87,7 @@ struct Epoch {
     bytes: Bytes,
     worker_memory: u64,
     server_memory: u64,
-    /// Shares of the workers' time.
+    /// Shares of the time of the workers.
     waited_for_servers: f64,
     waited_for_others: f64,
 }
@@ -107,18 +107,18 @@ struct Full {
     documents: u64,
 }
 
-/// Topics at an epoch's end.
+/// Topics at the end of an epoch.
 #[derive(Clone, Debug, Serialize)]
 struct Table {
     epoch: u32,
-    /// Those that are shown.
+    /// The topics shown.
     largest: Vec<Topic>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Topic {
     topic: usize,
-    /// Of all tokens.
+    /// Share of all tokens.
     share: f64,
     words: Vec<String>,
 }
@@ -234,7 +234,7 @@ impl Status {
                 waited_for_others: share(report.waited.master),
             };
             metrics.report(report, epoch.tokens_per_second, epoch.log_joint_per_token);
-            // Of epochs that are done again only the last time counts.
+            // An epoch that is repeated after a restart replaces its first report.
             told.epochs.retain(|before| before.epoch < report.epoch);
             if told.epochs.len() == MOST {
                 let mut number = 0;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_is_told_how_the_node_stands() {
+    fn pages_have_the_state_of_the_node() {
         let status = status();
         assert!(status.is_due());
         let round = Round { epoch: 3, number: 1, attempt: 1 };
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_that_are_done_again_are_there_once_and_many_are_thinned() {
+    fn repeated_epochs_are_listed_once_and_many_are_thinned() {
         let status = status();
         (1..=5).chain(3..=4).for_each(|epoch| status.report(&report(epoch)));
         let epochs = |status: &Status| {
