@@ -120,7 +120,7 @@ fn nodes_of_a_network_leave_the_file_of_one_process() {
         let (status, said) = node.end();
         assert_eq!(status, Some(0), "{role}: {said}");
         assert!(said.starts_with(role), "{said}");
-        let tells = said.contains("epoch 30: log joint a token -");
+        let tells = said.contains("epoch 30: log joint per token -");
         assert_eq!(tells, role == "master 0", "{said}");
     }
     let local = scratch.file("local.lda");

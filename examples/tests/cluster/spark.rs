@@ -280,7 +280,7 @@ fn nodes_are_tasks(spark: &Spark, scratch: &Scratch) {
     let config = write_run(scratch, "tasks", 2, "30", tls);
     let (status, said) = spark.submit("launch.py", &["--config", &config, "--cluster", CLUSTER]);
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("master 0: epoch 30: log joint a token -"), "{said}");
+    assert!(said.contains("master 0: epoch 30: log joint per token -"), "{said}");
     assert!(said.contains("server 0 on 127.0.0.1, worker 0 on 127.0.0.1"), "{said}");
     assert!(is_wanted(scratch, "tasks.lda"));
 }

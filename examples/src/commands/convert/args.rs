@@ -75,10 +75,10 @@ pub enum Form {
 }
 
 impl Form {
-    /// By the end of a name.
+    /// Format of the extension of `path`.
     ///
     /// # Errors
-    /// Which ends there are.
+    /// A message with the known extensions.
     pub fn of(path: &Path) -> Result<Self, String> {
         match path.extension().and_then(|end| end.to_str()) {
             Some("lda") => Ok(Self::Lda),
@@ -88,14 +88,14 @@ impl Form {
             Some("mtx") => Ok(Self::Mtx),
             Some("json") => Ok(Self::Pyldavis),
             _ => Err(format!(
-                "--out {}: name a file that ends in .lda, .npy, .npz, .csv, .mtx or .json, or say --to",
+                "--out {}: name a file that ends in .lda, .npy, .npz, .csv, .mtx or .json, or give --to",
                 path.display()
             )),
         }
     }
 }
 
-/// Who can have written a model.
+/// Programs whose models can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Program {
     /// This library

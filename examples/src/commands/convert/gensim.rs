@@ -1,4 +1,4 @@
-//! A model as arrays that gensim goes on with.
+//! Output for gensim, which can continue training from it.
 //!
 //! ```python
 //! words = open("news.words.txt").read().split("\n")[:-1]
@@ -9,8 +9,8 @@
 //! lda.sync_state()
 //! ```
 //!
-//! gensim's sufficient statistics are counts, topics × words, to which it adds `eta` itself; its `alpha` is
-//! an array, one a topic.
+//! The sufficient statistics of gensim are counts, topics × words, to which it adds `eta` itself; its
+//! `alpha` is an array with one value per topic.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use lda_core::model::TopicModel;
 use lda_examples::matrix::Matrix;
 use lda_examples::output::{Output, OutputError};
 
-/// The three files in the making.
+/// The three files while they are written.
 #[derive(Debug)]
 pub struct Files {
     sstats: Output,
@@ -35,10 +35,10 @@ fn named(prefix: &Path, end: &str) -> PathBuf {
 }
 
 impl Files {
-    /// Files that begin with `prefix`.
+    /// Opens files whose names begin with `prefix`.
     ///
     /// # Errors
-    /// [`OutputError`] of the first that cannot be written.
+    /// [`OutputError`] of the first file that cannot be written.
     pub fn create(prefix: &Path) -> Result<Self, OutputError> {
         Ok(Self {
             sstats: Output::create(&named(prefix, ".sstats.npy"))?,
@@ -47,7 +47,7 @@ impl Files {
         })
     }
 
-    /// Writes them.
+    /// Writes the files.
     ///
     /// # Errors
     /// The first [`OutputError`].

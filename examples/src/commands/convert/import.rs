@@ -1,4 +1,4 @@
-//! Models of this and of other programs, told apart by how they begin.
+//! Reading of models of this and other programs, detected from their first bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,54 +14,54 @@ use thiserror::Error;
 
 use crate::commands::convert::args::{Args, Program};
 
-/// Why a model cannot be had.
+/// Errors of reading a model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The system's word.
+    /// The file cannot be read.
     #[error("{path}: cannot read: {source}", path = path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// One of this library is not as it should be.
+    /// A file of this library is invalid.
     #[error(transparent)]
     File(#[from] FileError),
-    /// One of another program is not as it should be.
+    /// A file of another program is invalid.
     #[error("{0}{hint}", hint = hint(*.1))]
     Exchange(InteropError, Program),
-    /// The names cannot be read.
+    /// The file of `--names` cannot be read.
     #[error(transparent)]
     Names(#[from] ReadError),
-    /// There are more or fewer names than words.
-    #[error("--names {path}: it has {found} words and the model {expected}", path = path.display())]
+    /// The number of names differs from the number of words.
+    #[error("--names {path}: {found} words, but the model has {expected}", path = path.display())]
     NumNames {
         /// The file.
         path: PathBuf,
-        /// Names in it.
+        /// Number of names in the file.
         found: usize,
-        /// Words of the model.
+        /// Number of words of the model.
         expected: usize,
     },
-    /// α beside a model that knows its own.
-    #[error("--alpha {0}: the model has a prior of its own; leave the option out")]
+    /// `--alpha` is given for a model that has a prior.
+    #[error("--alpha {0}: the model has its own prior; omit --alpha")]
     Alpha(f64),
 }
 
-/// Which program that was is a guess, where nothing but its last choice is left.
+/// Hint for an error in a file whose format was guessed.
 fn hint(program: Program) -> &'static str {
     match program {
-        Program::Warplda => " (taken for a model of WarpLDA: say --from where it is none)",
+        Program::Warplda => " (read as a WarpLDA model: give --from if it is not one)",
         _ => "",
     }
 }
 
-/// The model of the command line.
+/// Reads the model of the command line.
 ///
 /// # Errors
-/// [`ImportError`] names the file and what is wrong.
+/// [`ImportError`], with the file and the cause.
 pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
     let path = &args.model;
     let program = match args.from {
@@ -73,7 +73,7 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
         return Err(ImportError::Alpha(alpha));
     }
     let model = match program {
-        // The file is somebody's, and may be anything.
+        // The file is untrusted input, so that it is checked.
         Program::Lda => TopicModel::load(path)?,
         Program::Mallet => mallet::load_state(path).map_err(foreign)?,
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,
@@ -96,8 +96,8 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
     Ok(model.with_vocabulary(Some(vocabulary)))
 }
 
-/// By the first bytes. A packed file is a state of MALLET, which packs them itself; an array or a model
-/// that somebody packed has to be named by `--from`.
+/// Detects the program from the first bytes. A compressed file is taken for a MALLET state, because
+/// MALLET compresses its states; other compressed files need `--from`.
 fn tell(path: &Path) -> std::io::Result<Program> {
     let mut start = Vec::new();
     File::open(path)?.take(8).read_to_end(&mut start)?;
@@ -107,7 +107,7 @@ fn tell(path: &Path) -> std::io::Result<Program> {
         [0x1f, 0x8b, ..] | [b'#', b'd', b'o', b'c', ..] => Program::Mallet,
         // The first line is four numbers.
         [b'0'..=b'9', ..] => Program::Warplda,
-        // Whose error says that it is none.
+        // Its reader reports an error if the file is not a WarpLDA model.
         _ => Program::Lda,
     })
 }

@@ -1,13 +1,13 @@
-//! `lda convert`: a model in the form that another program reads, or from one.
+//! `lda convert`: converts a model to or from the format of another program.
 //!
 //! ```text
 //! lda convert news.lda --out phi.npy                    topics × words, for NumPy
 //! lda convert news.lda --out counts.npz                 the same, sparse, for SciPy
-//! lda convert news.lda articles.txt --out vis.json      what pyLDAvis takes
-//! lda convert state.gz --out news.lda                   MALLET's topics, to infer with or go on from
+//! lda convert news.lda articles.txt --out vis.json      arguments of pyLDAvis.prepare
+//! lda convert state.gz --out news.lda                   a MALLET state, to infer with or continue from
 //! ```
 //!
-//! An example of what stands in [`lda_core::interop`], and of the forms that need no library.
+//! Also an example of [`lda_core::interop`], and of formats that need no library.
 
 mod args;
 mod gensim;

@@ -1,4 +1,4 @@
-//! A model as an archive of NumPy arrays.
+//! Output as an archive of NumPy arrays.
 //!
 //! ```python
 //! counts = scipy.sparse.load_npz("model.npz")       # topics × words, CSC
@@ -8,11 +8,11 @@
 //! phi = (counts.toarray() + about["beta"]) / (about["totals"] + counts.shape[1] * about["beta"])[:, None]
 //! ```
 //!
-//! Of a model without counts the matrix has what each topic gives a word above its floor, and `floors`
-//! stand in the place of `beta` and `totals`: φ = matrix + floor.
+//! For a model without counts, the matrix has the probabilities above the floor of each topic, and
+//! `floors` replaces `beta` and `totals`: φ = matrix + floor.
 //!
-//! Counts lie by word in the model and so they do in the archive: nothing is turned on its side, and the
-//! file is as long as the model, whatever K and V are.
+//! Counts are stored by word, in the model and in the archive: nothing is transposed, and the file is as
+//! large as the model for any K and V.
 
 use std::io::{self, Seek, Write};
 
@@ -66,7 +66,7 @@ pub fn write(model: &TopicModel, out: impl Write + Seek) -> io::Result<()> {
 struct Archive<W: Write + Seek>(ZipWriter<W>);
 
 impl<W: Write + Seek> Archive<W> {
-    /// An array of `shape`, which is empty for a single number, of cells of the kind `descr`.
+    /// Appends an array of type `descr`; `shape` is empty for a scalar.
     fn array<const N: usize>(
         &mut self,
         name: &str,
@@ -74,13 +74,14 @@ impl<W: Write + Seek> Archive<W> {
         shape: &[usize],
         cells: impl IntoIterator<Item = [u8; N]>,
     ) -> io::Result<()> {
-        // NumPy reads arrays that are stored as they are fastest. No time: the same model, the same file.
+        // Arrays are not compressed, which NumPy reads fastest, and have no time stamp, so that equal
+        // models give equal files.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(true);
         self.0.start_file(format!("{name}.npy"), options)?;
         npy::write_header(&mut self.0, descr, shape)?;
-        // A call of the archive for each cell would take longer than the copy.
+        // Buffered, because a call of the archive per cell would take longer than the copy.
         let mut buffer = io::BufWriter::with_capacity(1 << 16, &mut self.0);
         cells.into_iter().try_for_each(|cell| buffer.write_all(&cell))?;
         buffer.flush()

@@ -1,4 +1,4 @@
-//! What `pyLDAvis.prepare` takes, as JSON.
+//! Output of the arguments of `pyLDAvis.prepare` as JSON.
 //!
 //! ```python
 //! data = json.load(open("vis.json"))
@@ -7,8 +7,8 @@
 //!                  term_frequency=data["term.frequency"])
 //! ```
 //!
-//! The names are those of LDAvis, R's as well as Python's. Lengths and frequencies are of the tokens whose
-//! words the model knows.
+//! The names are those of LDAvis in R and Python. Lengths and frequencies count the tokens in the
+//! model's vocabulary.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use lda_core::infer::{Answer, Inference};
 use lda_core::model::TopicModel;
 use lda_examples::matrix::Matrix;
 
-/// Writes the JSON of `corpus`, whose words are the model's, and of its `answers`.
+/// Writes the JSON of `corpus`, which has word ids of the model, and of its `answers`.
 ///
 /// # Errors
 /// Those of `out`.

@@ -1,4 +1,4 @@
-//! A run from the command line to the written files.
+//! A run of `lda convert`, from the options to the output files.
 
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ pub enum ConvertError {
 }
 
 impl ConvertError {
-    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Dense(_) | Self::Import(ImportError::Alpha(_)) => 2,

@@ -1,14 +1,14 @@
-//! `lda infer`: topics of new documents, by a model that `train --save` left.
+//! `lda infer`: infers topics of new documents with a model of `lda train --save`.
 //!
 //! ```text
-//! lda infer news.lda articles.txt                       a JSON line a document on standard output
-//! cat articles.txt | lda infer news.lda --method rt     the quickest method, documents from a pipe
+//! lda infer news.lda articles.txt                       one JSON line per document on standard output
+//! cat articles.txt | lda infer news.lda --method rt     the fastest method, documents from a pipe
 //! lda infer news.lda docword.txt.gz --out theta.npy     shares of all topics, documents by topics
 //! ```
 //!
-//! An example of how to embed inference: [`Inference`](lda_core::infer::Inference) makes a model ready,
-//! [`Translation`](lda_core::infer::Translation) brings documents to its words, and the rayon pool
-//! works on all of them.
+//! Also an example of how to embed inference: [`Inference`](lda_core::infer::Inference) prepares a model,
+//! [`Translation`](lda_core::infer::Translation) maps documents to its word ids, and the rayon pool
+//! infers them in parallel.
 
 mod args;
 mod run;

@@ -1,4 +1,4 @@
-//! A run from the command line to the last line.
+//! A run of `lda infer`, from the options to the output.
 
 use std::io::{self, Read, Write};
 use std::time::Instant;
@@ -17,20 +17,20 @@ use thiserror::Error;
 use crate::commands::infer::args::Args;
 use crate::commands::infer::write::Form;
 
-/// Documents whose answers are held at once.
+/// Number of documents whose answers are in memory at a time.
 const BATCH: usize = 4096;
 
-/// Why a run failed.
+/// Errors of `lda infer`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InferError {
-    /// The command line makes no sense.
+    /// Invalid options.
     #[error("{0}")]
     Usage(String),
     /// The model cannot be read.
     #[error("{0}")]
     Model(#[from] FileError),
-    /// Topics of the documents cannot be had.
+    /// The topics of the documents cannot be inferred.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
     /// The output cannot be written.
@@ -45,7 +45,7 @@ pub enum InferError {
 }
 
 impl InferError {
-    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
@@ -55,7 +55,7 @@ impl InferError {
     }
 }
 
-/// Reads, infers, writes.
+/// Reads the model and the documents, infers topics, and writes them.
 ///
 /// # Errors
 /// [`InferError`].
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     args.program.start_threads()?;
     let note = |text: &str| args.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
-    // The file is somebody's, and may be anything.
+    // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
     note(&format!(
         "{}: {} topics, {} words",
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         None => {
             let mut out = io::BufWriter::new(io::stdout().lock());
             match work.write(&mut out).and_then(|()| out.flush()) {
-                // Who reads only the first lines, as `head` does, has what he wants.
+                // A reader such as `head` closes the pipe after the first lines, which is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 other => other.map_err(InferError::Print)?,
             }
@@ -97,28 +97,28 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     Ok(())
 }
 
-/// What is to be answered, and how that is written.
+/// Documents to infer, and output options.
 struct Work<'a> {
     inference: Inference<&'a TopicModel>,
-    /// In words of the model.
+    /// Documents with word ids of the model.
     documents: Documents,
     form: Form,
     top: Option<u32>,
     done: Done,
 }
 
-/// What was answered.
+/// Statistics of the documents inferred.
 #[derive(Default)]
 struct Done {
     documents: usize,
     tokens: u64,
     unknown: u64,
-    /// Of inference alone.
+    /// Seconds of inference, without reading and writing.
     seconds: f64,
 }
 
 impl Work<'_> {
-    /// A batch at a time, so that answers of many documents take no room.
+    /// Infers and writes in batches, which bounds the memory of the answers.
     fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let number = match &self.documents {
             Documents::Empty(number) => *number,
@@ -153,17 +153,17 @@ impl Done {
     fn describe(&self, method: Method) -> String {
         let Self { documents, tokens, unknown, seconds } = *self;
         format!(
-            "{documents} documents, {tokens} tokens, {unknown} more of words that the model does not know; \
-             {:.0} documents/s by {}",
+            "{documents} documents, {tokens} tokens, and {unknown} tokens of unknown words; \
+             {:.0} documents/s with {}",
             documents as f64 / seconds.max(1e-9),
             method.name()
         )
     }
 }
 
-/// What there is to answer.
+/// Documents to infer.
 enum Documents {
-    /// So many, without a word: no corpus is made of them.
+    /// This many documents without tokens, of which no corpus can be built.
     Empty(usize),
     Some(Box<Corpus>),
 }

@@ -1,4 +1,4 @@
-//! Answers in files.
+//! Output formats of answers.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,12 +8,12 @@ use lda_core::interop::npy;
 use lda_core::model::TopicModel;
 use serde::Serialize;
 
-/// What is written.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A JSON object a line.
+    /// One JSON object per line.
     JsonLines,
-    /// Shares of all topics, with a head.
+    /// Shares of all topics, with a header.
     Csv,
     /// The same as an array of 64-bit floats.
     Npy,
@@ -29,17 +29,17 @@ struct Line {
 }
 
 impl Form {
-    /// By the end of the file's name; lines of JSON for standard output.
+    /// Format of the file's extension; JSON lines for standard output.
     ///
     /// # Errors
-    /// Which ends there are.
+    /// A message with the known extensions.
     pub fn of(path: Option<&Path>) -> Result<Self, String> {
         let Some(path) = path else { return Ok(Self::JsonLines) };
         match path.extension().and_then(|end| end.to_str()) {
             Some("jsonl") => Ok(Self::JsonLines),
             Some("csv") => Ok(Self::Csv),
             Some("npy") => Ok(Self::Npy),
-            // A device has no form of its own.
+            // A device has no extension.
             None if path.starts_with("/dev") => Ok(Self::JsonLines),
             _ => Err(format!(
                 "--out {}: name a file that ends in .jsonl, .csv or .npy",
@@ -48,7 +48,7 @@ impl Form {
         }
     }
 
-    /// Writes what comes before the answers, of which there will be `documents`.
+    /// Writes the header of an output of `documents` answers.
     ///
     /// # Errors
     /// Those of `out`.
@@ -70,7 +70,7 @@ impl Form {
         }
     }
 
-    /// Writes answers, the first of which is that of document `first`.
+    /// Writes answers; the first one is that of document `first`.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,4 +1,4 @@
-//! Where a page comes from: what a reader asks who was not there.
+//! The section "About" of a page: its provenance.
 
 use lda_core::Corpus;
 use lda_core::model::TopicModel;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::commands::report::args::Args;
 use crate::commands::report::contents::{CorpusSize, Section};
 
-/// What a page was made from.
+/// Inputs of a page.
 pub struct Origin<'a> {
     pub args: &'a Args,
     pub model: &'a TopicModel,
@@ -16,12 +16,12 @@ pub struct Origin<'a> {
     pub size: &'a CorpusSize,
     /// Kruskal's stress of the map.
     pub stress: f64,
-    /// Documents in the page.
+    /// Number of documents in the page.
     pub shown: usize,
 }
 
 impl Origin<'_> {
-    /// Tables of it.
+    /// The tables of the section.
     pub fn sections(&self) -> Vec<Section> {
         let sections = [
             ("Model", self.model()),
@@ -57,7 +57,7 @@ impl Origin<'_> {
         let options = serde_json::to_value(&self.model.provenance().options).expect("plain data");
         let Value::Object(options) = options else { return Vec::new() };
         let known = options.into_iter().filter(|(_, value)| !value.is_null());
-        // The model's own α is in its table, and may be one a topic.
+        // The α of the model is in its table, and may have one value per topic.
         let known = known.filter(|(name, _)| name != "alpha");
         let text = |value: Value| value.as_str().map_or(value.to_string(), str::to_owned);
         known.map(|(name, value)| (name, text(value))).collect()
@@ -100,7 +100,7 @@ fn alpha(alpha: &Alpha) -> String {
     match alpha {
         Alpha::Symmetric(alpha) => alpha.to_string(),
         Alpha::PerTopic(all) => {
-            format!("one a topic, {:.4} in all", all.iter().sum::<f64>())
+            format!("one per topic, {:.4} in total", all.iter().sum::<f64>())
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What a page shows, as its script reads it.
+//! Data of a page, serialized as JSON for its script.
 //!
-//! Names of words, titles and paths are data here and text in the page, never markup. Fields that end
-//! in `codes` are [encoded](crate::commands::report::encode).
+//! Words, titles and paths are data here and text in the page, never markup. Fields that end in `codes`
+//! are [encoded](crate::commands::report::encode).
 
 use serde::Serialize;
 
-/// All of it.
+/// All data of a page.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {
-    /// Name of the documents' file.
+    /// Name of the document file.
     pub title: String,
-    /// Words that some list or document holds, ascending in the model's ids.
+    /// Words in some list or document, by ascending word id of the model.
     pub words: Vec<String>,
-    /// Tokens of each of them in all topics.
+    /// Number of tokens of each of these words in all topics.
     pub frequency_codes: String,
     pub counts: CountsScale,
     /// By number.
@@ -27,20 +27,20 @@ pub struct Contents {
     pub about: Vec<Section>,
 }
 
-/// What makes probabilities of counts.
+/// Smoothing that turns counts into probabilities.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CountsScale {
     /// φ = (count + beta) / (total of the topic + beta_sum).
     pub beta: f64,
     pub beta_sum: f64,
-    /// Tokens of all topics.
+    /// Number of tokens of all topics.
     pub tokens: u64,
-    /// Whether counts are of tokens; else they stand for real numbers.
+    /// Whether counts are token counts; otherwise they are scaled real numbers.
     pub exact: bool,
-    /// Words a list shows.
+    /// Number of words in a list.
     pub shown: usize,
-    /// Steps of λ from 0 to 1 at which lists are right.
+    /// Number of steps of λ from 0 to 1 at which lists are exact.
     pub steps: u32,
 }
 
@@ -49,11 +49,11 @@ pub struct CountsScale {
 pub struct Topic {
     /// Tokens.
     pub total: u64,
-    /// Place in the plane, in thousandths.
+    /// Coordinates in the map, in thousandths.
     pub place: [i32; 2],
     /// (gap to the word before, count) of the candidates.
     pub word_codes: String,
-    /// (place among the documents, share in thousandths), most typical first.
+    /// (index in the documents, share in thousandths), most typical first.
     pub document_codes: String,
     /// (topic, distance in thousandths), nearest first.
     pub near: Vec<(u32, u32)>,
@@ -68,27 +68,27 @@ pub struct Document {
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// Tokens of words that the model knows.
+    /// Number of tokens in the model's vocabulary.
     pub tokens: u64,
-    /// Of words that it does not.
+    /// Number of other tokens.
     pub unknown: u64,
     /// (topic, share in thousandths), largest first.
     pub topic_codes: String,
     /// (gap to the word before, which of the topics, tokens) of the words shown.
     pub word_codes: String,
-    /// Where the order is known: which of the words, token by token.
+    /// Index of the word of each token, if the word order is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_codes: Option<String>,
 }
 
-/// Sizes of what was read.
+/// Sizes of the corpus.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CorpusSize {
     pub documents: usize,
-    /// Tokens of words that the model knows.
+    /// Number of tokens in the model's vocabulary.
     pub tokens: u64,
-    /// Of words that it does not.
+    /// Number of other tokens.
     pub unknown: u64,
 }
 
@@ -96,28 +96,28 @@ pub struct CorpusSize {
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Time {
-    /// What a bin is: `month`, `year`, ...
+    /// Length of a bin: `month`, `year`, ...
     pub unit: &'static str,
-    /// Names of the bins, none left out.
+    /// Names of the bins, without gaps.
     pub bins: Vec<String>,
-    /// Tokens of each.
+    /// Number of tokens per bin.
     pub tokens: Vec<u64>,
-    /// By topic: its share of the tokens of each bin, in hundredths of a per cent.
+    /// Share of the tokens of each bin, in hundredths of a percent, by topic.
     pub share_codes: Vec<String>,
 }
 
-/// How a run went.
+/// Likelihood curve of a run.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Curve {
     pub name: String,
-    /// What it was, in a few words.
+    /// Main options of the run, for people.
     pub caption: String,
     pub epochs: Vec<u32>,
     pub seconds: Vec<f64>,
-    /// Log joint likelihood a token.
+    /// (epoch, seconds, log joint likelihood per token).
     pub values: Vec<f64>,
-    /// (epoch, seconds, perplexity of held-out documents), where there were some.
+    /// (epoch, seconds, held-out perplexity); empty without held-out documents.
     pub perplexity: Vec<(u32, f64, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! How training went, from its log.
+//! Likelihood curve of a run, read from its log.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::commands::report::contents::Curve;
 
-/// Why there is no curve.
+/// Errors of reading a log.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CurveError {
@@ -19,10 +19,10 @@ pub enum CurveError {
     Io {
         /// The log.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A line is not what `train` writes.
+    /// A line is not from `lda train --log`.
     #[error(
         "{path}: line {line}: {source}; give a file that `train --log` has written",
         path = path.display()
@@ -32,11 +32,11 @@ pub enum CurveError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Cause.
         source: serde_json::Error,
     },
     /// No epoch was evaluated.
-    #[error("{path}: it has no line: leave it out, or train with a smaller --evaluate-every",
+    #[error("{path}: the log has no line: omit it, or train with a smaller --evaluate-every",
         path = path.display())]
     Empty {
         /// The log.
@@ -44,7 +44,7 @@ pub enum CurveError {
     },
 }
 
-/// What a curve needs of a line.
+/// Fields of a log line that the curve uses.
 #[derive(Deserialize)]
 struct Line {
     epoch: u32,
@@ -56,7 +56,7 @@ struct Line {
 }
 
 impl Curve {
-    /// Of a log.
+    /// Reads the curve of a log.
     ///
     /// # Errors
     /// [`CurveError`] names the line.
@@ -100,12 +100,12 @@ fn rounded(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
 }
 
-/// The last part of a path.
+/// File name of a path.
 pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The options that a person asks for first, as far as the line has them.
+/// The main options that the line has, for people.
 fn caption(options: &Value) -> String {
     let text = |name: &str| {
         let value = &options[name];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_file_and_line() {
         let error = read("bad", "{\"epoch\":1,\"seconds\":1,\"log_joint_per_token\":-1}\nx\n");
         let error = error.unwrap_err().to_string();
         assert!(error.contains("line 2: ") && error.contains("train --log"), "{error}");

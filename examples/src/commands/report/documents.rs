@@ -1,7 +1,7 @@
-//! Which documents a page holds, and the topic of each of their words.
+//! Selection of the documents of a page, and the topic of each of their words.
 //!
-//! A document is typical of a topic by its tokens of the topic times the share they are of it: neither
-//! three words that say nothing else, nor a long text that mentions it on the side.
+//! A document is typical of a topic by its tokens of the topic times the topic's share of the document:
+//! neither a text of three words, nor a long text with a minor share of the topic.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,21 +15,21 @@ use rayon::prelude::*;
 use crate::commands::report::contents::Document;
 use crate::commands::report::encode::{encode, gaps, push};
 
-/// Documents of a topic's list, where there is room for no more; and where there is.
+/// Minimum and maximum number of documents in the list of a topic.
 const PER_TOPIC: std::ops::RangeInclusive<usize> = 10..=100;
 
-/// Documents that a page holds.
+/// Documents selected for a page.
 #[derive(Debug)]
 pub struct Chosen {
     /// Ascending.
     pub documents: Vec<usize>,
-    /// By topic, (place in `documents`, share of the topic), most typical first.
+    /// (index in `documents`, share of the topic) by topic, most typical first.
     pub of_topics: Vec<Vec<(usize, f64)>>,
 }
 
 impl Chosen {
-    /// All documents, or where there are more than `limit` the most typical of each topic, in turn: the
-    /// first of every topic, then the second, until there is no room.
+    /// Selects all documents, or of more than `limit` the most typical ones, with topics in turn: the
+    /// first document of every topic, then the second, up to `limit`.
     pub fn new(inference: &Inference<&TopicModel>, answers: &[Answer], limit: usize) -> Self {
         let topics = inference.model().num_topics();
         let per_topic = (limit / topics.max(1)).clamp(*PER_TOPIC.start(), *PER_TOPIC.end());
@@ -61,7 +61,7 @@ impl Chosen {
     }
 }
 
-/// The `n` most typical documents of each topic, of equals the lower one first.
+/// The `n` most typical documents of each topic; at equal values, the lower number first.
 fn typical(answers: &[Answer], topics: usize, n: usize) -> Vec<Vec<usize>> {
     let mut lists: Vec<Vec<(f64, Reverse<usize>)>> = vec![Vec::new(); topics];
     let prune = |list: &mut Vec<(f64, Reverse<usize>)>| {
@@ -72,7 +72,7 @@ fn typical(answers: &[Answer], topics: usize, n: usize) -> Vec<Vec<usize>> {
         for &(topic, count) in &answer.counts {
             let list = &mut lists[topic as usize];
             list.push((count * count / answer.tokens as f64, Reverse(document)));
-            // Seldom enough that sorting costs nothing.
+            // Sorting at twice the length keeps the amortized cost low.
             if list.len() >= 2 * n + 1000 {
                 prune(list);
             }
@@ -82,19 +82,19 @@ fn typical(answers: &[Answer], topics: usize, n: usize) -> Vec<Vec<usize>> {
     lists.into_iter().map(|list| list.into_iter().map(|(_, Reverse(d))| d).collect()).collect()
 }
 
-/// A document as it will be shown, its words by the model's ids.
+/// A document for display, with word ids of the model.
 #[derive(Debug, PartialEq)]
 pub struct Picked {
     number: usize,
     /// (topic, share), largest first.
     topics: Vec<(u32, f64)>,
-    /// (word, place of its topic in `topics`, tokens), words ascending.
+    /// (word, index of its topic in `topics`, tokens), words ascending.
     words: Vec<(u32, usize, u32)>,
-    /// Places in `words`, token by token.
+    /// Index in `words` of each token.
     order: Option<Vec<usize>>,
 }
 
-/// Where documents come from.
+/// Source of the documents of a page.
 pub struct Source<'a> {
     pub corpus: &'a Corpus,
     pub translation: &'a Translation,
@@ -104,7 +104,7 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Documents with at most so many words each.
+    /// Reads documents with at most this many words each.
     pub fn pick(&self, documents: &[usize], most: usize) -> Vec<Picked> {
         documents.par_iter().map(|&document| self.pick_one(document, most)).collect()
     }
@@ -147,7 +147,7 @@ impl Source<'_> {
         Picked { number, topics, words, order }
     }
 
-    /// As the page has it, where `place` is a word's place among those of the page.
+    /// Converts to the JSON of the page; `place` maps a word id to its index in the page.
     pub fn describe(&self, picked: &Picked, place: &impl Fn(u32) -> u32) -> Document {
         let Picked { number, topics, words, order } = picked;
         let number = *number;
@@ -176,28 +176,28 @@ impl Source<'_> {
 }
 
 impl Picked {
-    /// The words it shows, ascending.
+    /// Words of the document, ascending.
     pub fn words(&self) -> impl Iterator<Item = u32> {
         self.words.iter().map(|&(word, ..)| word)
     }
 }
 
-/// A share in thousandths.
+/// Rounds a share to thousandths.
 pub fn thousandths(share: f64) -> u64 {
     (share * 1000.0).round() as u64
 }
 
-/// Distinct words, ascending, and how often each comes.
+/// Distinct words, ascending, with their counts.
 fn count(mut words: Vec<u32>) -> Vec<(u32, u32)> {
     words.sort_unstable();
     words.chunk_by(|a, b| a == b).map(|chunk| (chunk[0], chunk.len() as u32)).collect()
 }
 
-/// argmax_k θ_k φ_kw of each word, of equals the lowest.
+/// argmax_k θ_k φ_kw of each word, the lowest topic at equal values.
 ///
-/// Looked at are the topics with an entry for the word, those with tokens in the document, and of all
-/// others the one that would be best if no topic had an entry: the value it is given there is too low
-/// where it has one, and then it was looked at already.
+/// Compares the topics with an entry for the word, those with tokens in the document, and of all others
+/// the best one by its floor. If that topic has an entry for the word, its value by the floor is too
+/// low, but then it was compared as a topic with an entry already.
 fn best_topics(
     model: &TopicModel,
     theta: &[f64],
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_take_turns_and_all_come_where_there_is_room() {
+    fn topics_take_turns_and_all_documents_are_selected_below_the_limit() {
         let (corpus, model) = trained(3);
         let inference = Inference::new(&model, Method::FOLD_IN, 0).unwrap();
         let answers = inference.infer_corpus(&corpus);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn best_topics_are_those_of_all_weights() {
+    fn best_topics_equal_those_of_dense_weights() {
         let (corpus, model) = trained(9);
         let inference = Inference::new(&model, Method::FOLD_IN, 0).unwrap();
         let answers = inference.infer_corpus(&corpus);

@@ -1,13 +1,13 @@
-//! Many whole numbers as a short string.
+//! Encoding of unsigned integers as a short string.
 //!
-//! A page holds some hundred thousand numbers, most of them small. As JSON a small number takes two
-//! characters and a browser makes a value of each while it loads; as a string it takes one, and is
-//! decoded when somebody looks. A number is written in base 32, lowest digit first, each digit as a
-//! letter of the Base64 alphabet, to which 32 is added where another follows.
+//! A page holds some hundred thousand numbers, most of them small. In JSON a small number takes two
+//! characters, and the browser parses each while it loads; in this encoding it takes one, and is
+//! decoded when it is displayed. A number is written in base 32, lowest digit first, each digit as a
+//! letter of the Base64 alphabet, plus 32 if another digit follows.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Adds a number.
+/// Appends a number.
 pub fn push(out: &mut String, mut number: u64) {
     loop {
         let (digit, rest) = (number & 31, number >> 5);
@@ -20,14 +20,14 @@ pub fn push(out: &mut String, mut number: u64) {
     }
 }
 
-/// All numbers.
+/// Encodes a list of numbers.
 pub fn encode(numbers: impl IntoIterator<Item = u64>) -> String {
     let mut out = String::new();
     numbers.into_iter().for_each(|number| push(&mut out, number));
     out
 }
 
-/// What an ascending list is made of: each number less the one before.
+/// Differences of consecutive numbers of an ascending list.
 pub fn gaps(numbers: impl IntoIterator<Item = u32>) -> impl Iterator<Item = u64> {
     let mut last = 0;
     numbers.into_iter().map(move |number| u64::from(number - std::mem::replace(&mut last, number)))
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         let numbers = [0, 1, 31, 32, 1023, 1024, u64::from(u32::MAX), u64::MAX];
         assert_eq!(decode(&encode(numbers)), numbers);
         assert_eq!(encode([0, 31, 32]), "AfgB");

@@ -1,8 +1,9 @@
-//! One file of everything.
+//! Assembly of the HTML file.
 //!
-//! Data stand in a block that is no script, where the browser sees text; a `<` is written as JSON can
-//! also write it, so that nothing in there ends the block. The policy names the page's script and style
-//! by their hashes: whatever else should find its way into the file does not run, and nothing is fetched.
+//! The data are in a `<script type="application/json">` block, which the browser does not run; `<` is
+//! escaped as in JSON, so that no data can end the block. The content security policy allows the script
+//! and style of the page by their hashes: anything else in the file does not run, and nothing is
+//! fetched.
 
 use std::io::{self, Write};
 
@@ -19,7 +20,7 @@ const STYLE: &str = concat!(
     include_str!("page/documents.css"),
     include_str!("page/narrow.css"),
 );
-/// One scope, in this order.
+/// Scripts, joined in this order into one scope.
 const SCRIPTS: [&str; 10] = [
     include_str!("page/data.js"),
     include_str!("page/dom.js"),
@@ -48,21 +49,21 @@ pub fn write(contents: &Contents, out: &mut dyn Write) -> io::Result<()> {
         .replacen("{policy}", &policy, 1)
         .replacen("{style}", STYLE, 1)
         .replacen("{script}", &script, 1);
-    // Data come last: nothing in them is taken for a place to fill.
+    // The data are inserted last, so that no placeholder in them is replaced.
     let (before, after) = page.split_once("{data}").expect("the template has it");
     write!(out, "{before}")?;
     write_data(contents, out)?;
     write!(out, "{after}")
 }
 
-/// What a policy calls a script or style.
+/// Hash of a script or style, as in a content security policy.
 fn source(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
 fn write_data(contents: &Contents, out: &mut dyn Write) -> io::Result<()> {
     let json = serde_json::to_string(contents)?;
-    // Outside of strings JSON has none.
+    // JSON has no `<` outside of strings.
     let mut parts = json.split('<');
     write!(out, "{}", parts.next().unwrap_or_default())?;
     parts.try_for_each(|part| write!(out, "\\u003c{part}"))
@@ -74,7 +75,7 @@ mod tests {
     use crate::commands::report::contents::{CorpusSize, CountsScale};
 
     #[test]
-    fn nothing_ends_the_block_of_data() {
+    fn no_data_end_their_block() {
         let words = vec!["</script><!--".to_owned(), "{script}".to_owned(), "\u{2028}".to_owned()];
         let scale =
             CountsScale { beta: 0.1, beta_sum: 0.3, tokens: 0, exact: true, shown: 1, steps: 1 };

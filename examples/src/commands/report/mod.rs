@@ -1,4 +1,4 @@
-//! `lda report`: a model and its documents as one page of HTML, to look at and to pass on.
+//! `lda report`: writes a model and its documents as one self-contained HTML page.
 //!
 //! ```text
 //! lda report nips.lda docword.nips.txt.gz --out nips.html            topics, documents, a map
@@ -6,10 +6,9 @@
 //!     --dates times.nips.txt.gz --log nips.jsonl                 and topics over time, the curve
 //! ```
 //!
-//! The page is a single file that asks no server for anything: it works from disk, in an archive, as an
-//! attachment. What it shows is computed here ([`Contents`](contents::Contents)); what the browser does
-//! is in `page/`, which is joined into the file as it stands, and held to it by a policy that lets no
-//! other script run.
+//! The page is a single file without network access: it works from disk, in an archive, as an
+//! attachment. Its data are computed here ([`Contents`](contents::Contents)); the scripts and styles in
+//! `page/` are embedded unchanged, and a content security policy lets no other script run.
 
 mod about;
 mod args;

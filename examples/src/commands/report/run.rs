@@ -1,4 +1,4 @@
-//! A run from the command line to the page.
+//! A run of `lda report`, from the options to the page.
 
 use std::fs::File;
 
@@ -25,19 +25,19 @@ use crate::commands::report::html;
 use crate::commands::report::terms::Terms;
 use crate::commands::report::time::over_time;
 
-/// Steps of the map towards least stress.
+/// Iterations of the map's stress minimization.
 const MAP_ITERATIONS: u32 = 300;
-/// Topics that are named as like another.
+/// Number of similar topics listed per topic.
 const NEAR: usize = 6;
 
-/// Why a run failed.
+/// Errors of `lda report`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReportError {
     /// The model cannot be read.
     #[error("{0}")]
     Model(#[from] FileError),
-    /// Topics of the documents cannot be had.
+    /// The topics of the documents cannot be inferred.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
     /// The model's words cannot be ranked.
@@ -58,7 +58,7 @@ pub enum ReportError {
 }
 
 impl ReportError {
-    /// Exit status: 2 where the command line is to blame, 1 otherwise.
+    /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Self::Documents(error) if error.is_usage() => 2,
@@ -67,7 +67,7 @@ impl ReportError {
     }
 }
 
-/// Reads, infers, measures, writes.
+/// Reads the model and the documents, infers topics, and writes the page.
 ///
 /// # Errors
 /// [`ReportError`].
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let note = |text: &str| args.program.note(text);
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
-    // The file is somebody's, and may be anything.
+    // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
     let method = args.method.method();
     let inference =
@@ -160,7 +160,7 @@ fn tokens_of_topics(answers: &[Answer], topics: usize) -> Vec<f64> {
     tokens
 }
 
-/// Words that the page names, ascending.
+/// Words in the page, ascending.
 fn used_words(terms: &Terms, picked: &[Picked], words: usize) -> Vec<u32> {
     let mut used = vec![false; words];
     let of_terms = terms.candidates.iter().flatten().map(|&(word, _)| word);
@@ -170,7 +170,7 @@ fn used_words(terms: &Terms, picked: &[Picked], words: usize) -> Vec<u32> {
     (0..words as u32).filter(|&word| used[word as usize]).collect()
 }
 
-/// A word's name, or its number where it has none.
+/// A word, or its number without a vocabulary.
 fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
     vocabulary.map_or_else(|| format!("#{word}"), |names| names.word(word).to_owned())
 }

@@ -1,12 +1,12 @@
-//! Candidates for a topic's list of words: all that are among the first at some step of λ.
+//! Candidates for the word list of a topic: the union of its top words at every step of λ.
 //!
-//! The page orders them by [relevance](mod@lda_core::eval::top_words) while a slider moves. It has counts,
-//! and the formula of the library, so that its order is the library's; and it has the union of the
-//! library's lists at every step, so that none of the first words is missing at any.
+//! The page orders them by [relevance](mod@lda_core::eval::top_words) while a slider moves. It has the
+//! counts and the library's formula, and so the library's order; the union of the library's lists at
+//! every step ensures that no top word is missing at any of them.
 //!
-//! A model of real numbers is counted for that: C_wk = φ_kw times the tokens of topic k, in units
-//! small enough that nothing is lost to rounding which a list would show. What a topic gives all words alike
-//! is in the totals and frequencies, and in no word's count: such words stand last, and are no candidates.
+//! A model of real numbers is converted to counts: C_wk = φ_kw times the tokens of topic k, in units
+//! small enough that rounding does not change a list. The floor of a topic is in its total and in the
+//! frequencies, but not in the counts of words: words at the floor come last and are no candidates.
 
 use std::ops::Range;
 
@@ -17,28 +17,28 @@ use rayon::prelude::*;
 
 use crate::commands::report::contents::CountsScale;
 
-/// Words of a list.
+/// Number of words in a list.
 pub const SHOWN: usize = 30;
 /// Steps of the slider: 0, 0.05, ..., 1.
 pub const STEPS: u32 = 20;
 
-/// Counts by word and topic, and what the page makes of them.
+/// Candidates with their counts, totals and smoothing.
 pub struct Terms {
     /// (word, count) by topic, words ascending.
     pub candidates: Vec<Vec<(u32, u32)>>,
-    /// Tokens of each topic.
+    /// Number of tokens per topic.
     pub totals: Vec<u64>,
-    /// Tokens of each word in all topics.
+    /// Number of tokens per word in all topics.
     pub frequencies: Vec<u64>,
     pub scale: CountsScale,
 }
 
 impl Terms {
-    /// Of a model whose topics have these tokens in the documents, which matter only where the model
-    /// is made of real numbers.
+    /// Candidates of a model. The tokens of its topics in the documents are used only for a model of
+    /// real numbers.
     ///
     /// # Errors
-    /// [`TopWordsError`], if the model's β is none.
+    /// [`TopWordsError`], if β of the model is invalid.
     pub fn new(model: &TopicModel, tokens: &[f64]) -> Result<Self, TopWordsError> {
         match model.counts() {
             Some(counts) => Self::of(counts, counts.beta(), true),
@@ -85,30 +85,30 @@ impl Terms {
     }
 }
 
-/// Real numbers as counts.
+/// A model of real numbers, converted to counts.
 struct Weighted<'a> {
     model: &'a TopicModel,
-    /// Counts of a topic whose φ is 1.
+    /// Count per unit of φ, by topic.
     scales: Vec<f64>,
     totals: Vec<u64>,
 }
 
 impl<'a> Weighted<'a> {
-    /// Next to nothing: the real numbers have their own smoothing.
+    /// A negligible β, because the real numbers are already smoothed.
     const BETA: f64 = 1e-9;
 
     fn new(model: &'a TopicModel, tokens: &[f64]) -> Self {
-        // A topic that no document has still has words.
+        // A topic without tokens in the documents still has words.
         let largest = tokens.iter().copied().fold(1.0, f64::max);
         let unit = f64::from(u32::MAX) / largest;
         let scales: Vec<f64> =
             tokens.iter().map(|tokens| tokens.max(largest * 1e-3) * unit).collect();
-        // The shares of a topic add up to 1.
+        // The probabilities of a topic sum to 1.
         let totals = scales.iter().map(|scale| scale.round() as u64).collect();
         Self { model, scales, totals }
     }
 
-    /// Tokens of each word, with what topics give all words alike.
+    /// Tokens per word, including the floors of the topics.
     fn frequencies(&self) -> Vec<u64> {
         let floor = |topic: usize| self.model.floor(topic) * self.scales[topic];
         let floors: f64 = (0..self.model.num_topics()).map(floor).sum();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_misses_a_word() {
+    fn no_list_lacks_a_top_word() {
         let model = trained();
         let counts = model.counts().unwrap();
         let terms = Terms::new(&model, &[0.0; 3]).unwrap();

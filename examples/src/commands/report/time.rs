@@ -6,13 +6,13 @@ use lda_core::infer::Answer;
 use crate::commands::report::contents::Time;
 use crate::commands::report::encode::encode;
 
-/// Bins at most: more are no curve for a person. Centuries are never more.
+/// Maximum number of bins, for a readable curve; never exceeded by centuries.
 const MAX_BINS: u32 = 120;
 
-/// The number of a date's bin.
+/// Function that maps a date to the number of its bin.
 type Bin = fn(Date) -> u32;
 
-/// What a bin is, shortest first.
+/// Bin lengths, shortest first.
 const UNITS: [(&str, Bin); 4] = [
     ("month", |date| date.year() * 12 + date.month().unwrap_or(1) - 1),
     ("year", |date| date.year()),
@@ -20,8 +20,8 @@ const UNITS: [(&str, Bin); 4] = [
     ("century", |date| date.year() / 100),
 ];
 
-/// Shares of topics in months, where all documents have one, or else years, or longer where there would
-/// be too many. `None` without documents.
+/// Shares of topics per month if all dates have one, otherwise per year, or per longer bin if there
+/// would be too many. `None` without documents.
 pub fn over_time(dates: &[Date], answers: &[Answer], topics: usize) -> Option<Time> {
     let (first, last) = (dates.iter().min()?, dates.iter().max()?);
     let shortest = usize::from(dates.iter().any(|date| date.month().is_none()));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_as_long_as_they_must() {
+    fn bins_have_the_shortest_length_that_fits() {
         let units = |dates: &[&str]| {
             let found = time(dates);
             (found.unit, found.bins.len(), found.bins[0].clone())
