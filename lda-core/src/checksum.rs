@@ -1,8 +1,7 @@
-//! XXH64, the checksum of zstd frames and of our own files, over bytes that come in parts.
+//! Streaming XXH64, the checksum of zstd frames and of this library's files.
 //!
-//! Y. Collet, "xxHash fast digest algorithm", specification 0.1.1, with seed 0. Sixty lines here
-//! spare a crate in the tree of every embedder. It finds damage, not malice: anyone can make bytes
-//! that hash alike.
+//! Y. Collet, "xxHash fast digest algorithm", specification 0.1.1, with seed 0. Sixty lines
+//! here save a dependency. It detects damage, not tampering: collisions are easy to construct.
 
 const P1: u64 = 0x9e37_79b1_85eb_ca87;
 const P2: u64 = 0xc2b2_ae3d_27d4_eb4f;
@@ -10,12 +9,12 @@ const P3: u64 = 0x1656_67b1_9e37_79f9;
 const P4: u64 = 0x85eb_ca77_c2b2_ae63;
 const P5: u64 = 0x27d4_eb2f_1656_67c5;
 
-/// Bytes taken at once.
+/// Bytes per round.
 const STRIPE: usize = 32;
 
 pub(crate) struct Xxh64 {
     lanes: [u64; 4],
-    /// Bytes that do not fill a stripe yet.
+    /// Bytes of an incomplete stripe.
     rest: [u8; STRIPE],
     rest_len: usize,
     total: u64,
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_matter() {
+    fn chunking_does_not_matter() {
         let bytes: Vec<u8> = (0..=255).collect();
         for len in [0, 31, 32, 33, 63, 64, 255] {
             let whole = of(&bytes[..len], 256);

@@ -1,8 +1,8 @@
 //! The Dirichlet priors: α over a document's topics, β over a topic's words.
 //!
-//! α is one number for all topics or one a topic; β is one number for all words. Both are
-//! pseudo-counts: α_k = 0.1 weighs as much as a tenth of a token. A prior must be finite and above
-//! zero, for with a zero some topics could never be drawn and lnΓ has a pole there.
+//! α is one number for all topics, or one number per topic; β is one number for all words. Both act
+//! as pseudo-counts: α_k = 0.1 weighs as much as a tenth of a token. A prior must be finite and
+//! above zero: with zero some topics could never be drawn, and lnΓ has a pole there.
 //!
 //! The usual symmetric choice is α = 50/K and β = 0.01 (Griffiths & Steyvers 2004).
 
@@ -13,27 +13,27 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What is wrong with a prior.
+/// Error of checking a prior.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PriorError {
-    /// A value that is zero, negative, infinite or no number.
+    /// A value that is zero, negative, infinite or NaN.
     #[error("{parameter} is {value}: give a finite number above 0")]
     NotPositive {
-        /// Which value: `alpha`, `alpha[k]` (topic k) or `beta`.
+        /// Name of the value: `alpha`, `alpha[k]` (topic k) or `beta`.
         parameter: Cow<'static, str>,
-        /// What it was.
+        /// The value.
         value: f64,
     },
-    /// As many α as there are topics were expected.
+    /// The number of α differs from the number of topics.
     #[error("alpha has {found} values for {num_topics} topics: give one a topic, or one for all")]
     WrongLength {
-        /// How many there were.
+        /// Number of α.
         found: usize,
         /// Number of topics K.
         num_topics: usize,
     },
-    /// Each value is finite, but their sum, over topics or words, is not.
+    /// The sum over topics or words is infinite, although each value is finite.
     #[error("{parameter} summed over all {terms} entries overflows: give smaller values")]
     SumOverflows {
         /// `alpha` or `beta`.
@@ -43,9 +43,9 @@ pub enum PriorError {
     },
 }
 
-/// The prior of a document's topics, α.
+/// Prior α of the topics of a document.
 ///
-/// In serialised form a number (symmetric) or a list of numbers (one a topic).
+/// Serialised as a number (symmetric) or a list of numbers (one per topic).
 ///
 /// ```
 /// use lda_core::prior::Alpha;
@@ -62,7 +62,7 @@ pub enum PriorError {
 pub enum Alpha {
     /// The same α_k for every topic.
     Symmetric(f64),
-    /// α_k of topic k at place k.
+    /// α_k of topic k at index k.
     PerTopic(Vec<f64>),
 }
 
@@ -70,7 +70,7 @@ impl Alpha {
     /// α_k of one topic.
     ///
     /// # Panics
-    /// If α is given per topic and `topic` is not below their number.
+    /// If α is per topic and `topic` is out of range.
     #[inline]
     pub fn get(&self, topic: usize) -> f64 {
         match self {
@@ -79,7 +79,7 @@ impl Alpha {
         }
     }
 
-    /// The values: one for all topics, or one a topic.
+    /// The values: one for all topics, or one per topic.
     pub fn as_slice(&self) -> &[f64] {
         match self {
             Self::Symmetric(alpha) => std::slice::from_ref(alpha),
@@ -87,7 +87,8 @@ impl Alpha {
         }
     }
 
-    /// From [such values](Self::as_slice); `None` where there is none. One value is for all topics.
+    /// Inverse of [`as_slice`](Self::as_slice); `None` if the slice is empty. One value is
+    /// symmetric.
     pub(crate) fn from_slice(alphas: &[f64]) -> Option<Self> {
         match alphas {
             [] => None,
@@ -106,11 +107,11 @@ impl Alpha {
         }
     }
 
-    /// Whether this is a prior for `num_topics` topics.
+    /// Checks that this is a valid prior for `num_topics` topics.
     ///
     /// # Errors
-    /// [`PriorError`] names the first value at fault: zero, negative, infinite or NaN; or says that
-    /// there are not `num_topics` of them, or that their sum is no longer finite.
+    /// [`PriorError`] if a value is zero, negative, infinite or NaN, if there are not `num_topics`
+    /// values, or if their sum is infinite.
     pub fn check(&self, num_topics: usize) -> Result<(), PriorError> {
         match self {
             Self::Symmetric(alpha) => check_value(*alpha, || Cow::Borrowed("alpha"))?,
@@ -139,10 +140,10 @@ impl From<Vec<f64>> for Alpha {
     }
 }
 
-/// Whether `beta` is a prior for the words of a vocabulary of `num_words`.
+/// Checks that `beta` is a valid prior for a vocabulary of `num_words` words.
 ///
 /// # Errors
-/// [`PriorError`], if it is not finite and above zero, or β̄ = V·β is not finite.
+/// [`PriorError`] if `beta` is not finite and above zero, or β̄ = V·β is not finite.
 ///
 /// ```
 /// use lda_core::prior::check_beta;
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_is_not_finite_and_positive() {
+    fn rejects_values_that_are_not_finite_and_positive() {
         for value in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let symmetric = Alpha::Symmetric(value).check(2).unwrap_err();
             assert!(symmetric.to_string().starts_with(&format!("alpha is {value}")), "{symmetric}");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_wrong_length_and_an_infinite_sum() {
+    fn rejects_a_wrong_length_and_an_infinite_sum() {
         assert_eq!(
             Alpha::PerTopic(vec![0.1; 3]).check(4),
             Err(PriorError::WrongLength { found: 3, num_topics: 4 })

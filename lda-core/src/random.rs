@@ -1,11 +1,11 @@
-//! Random streams that belong to the work.
+//! Reproducible random streams, keyed by the unit of work.
 //!
-//! A stream is named by what it is for ([`StreamKey`]): seed, epoch, pass, block, purpose. Who does
-//! the work, on which thread and in which order, never enters, so results are the same bits at any
-//! thread count, and a stream can be made again on resume.
+//! A [`StreamKey`] identifies a stream: seed, epoch, pass, block, purpose. Thread and order of
+//! execution are not part of it, so results are bit-identical at any thread count, and a stream can
+//! be recreated on resume.
 //!
-//! The generators are fixed by name and by tests, and will not change without a "value-breaking"
-//! entry in the changelog: xoshiro256++ for one value at a time and xoshiro128++ in sixteen
+//! The generators are fixed by tests, and will not change without a "value-breaking" entry in the
+//! changelog: xoshiro256++ for one value at a time and xoshiro128++ in sixteen
 //! interleaved streams for vectors (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", 2021), both seeded through SplitMix64.
 
@@ -19,39 +19,39 @@ use crate::simd::{LANES, Lanes};
 
 pub use permutation::Permutation;
 
-/// What a stream of random numbers is for.
+/// Purpose of a random stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// The first topic of each token.
+    /// Initial topics of tokens.
     Initialise = 1,
     /// Draws of a Gibbs sampler.
     Draw = 2,
-    /// Accept or reject a proposal.
+    /// Acceptance of proposals.
     Accept = 3,
-    /// Make proposals.
+    /// Proposals.
     Propose = 4,
     /// Evaluation: splits, particles, fold-in.
     Evaluate = 5,
-    /// Leave converged tokens out of an epoch.
+    /// Exclusion of converged tokens from an epoch.
     Exclude = 6,
-    /// Topics of a new document.
+    /// Inference of topics of a new document.
     Infer = 7,
 }
 
-/// Name of a stream.
+/// Key of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamKey {
-    /// The run's seed; 0 is as good as any.
+    /// Seed of the run; any value, including 0.
     pub seed: u64,
     /// Epoch, counted from 1; 0 is before the first.
     pub epoch: u32,
     /// Index of the pass in its epoch.
     pub pass: u32,
-    /// Block, document or whatever the purpose counts.
+    /// Index of the block, document or other unit of the purpose.
     pub block: u64,
-    /// What the numbers are for.
+    /// Purpose of the numbers.
     pub purpose: Purpose,
 }
 
@@ -71,7 +71,7 @@ pub fn mix(x: u64) -> u64 {
 }
 
 impl StreamKey {
-    /// 64 bits that stand for the key.
+    /// Hash of the key.
     fn digest(&self) -> u64 {
         let mut hash = mix(self.seed ^ 0x6c64_615f_636f_7265);
         let place = u64::from(self.epoch) << 32 | u64::from(self.pass) << 8 | self.purpose as u64;
@@ -96,7 +96,7 @@ impl StreamKey {
     }
 }
 
-/// xoshiro256++: 256 bits of state, one addition, a few shifts and xors a value.
+/// xoshiro256++: 256 bits of state; a few additions, shifts and xors per value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Xoshiro256PlusPlus {
     state: [u64; 4],
@@ -136,7 +136,7 @@ impl Xoshiro256PlusPlus {
     }
 }
 
-/// The public edge: draw structures take any `rand` generator.
+/// For draw structures, which accept any `rand` generator.
 impl TryRng for Xoshiro256PlusPlus {
     type Error = Infallible;
 
@@ -157,7 +157,7 @@ impl TryRng for Xoshiro256PlusPlus {
     }
 }
 
-/// Sixteen xoshiro128++ generators side by side, one a lane.
+/// Sixteen xoshiro128++ generators, one per SIMD lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WideXoshiro {
     state: [[u32; LANES]; 4],
@@ -177,7 +177,7 @@ impl WideXoshiro {
         Self { state }
     }
 
-    /// Takes the state into registers for a loop; [`WideState::save`] puts it back.
+    /// Loads the state into registers for a loop; [`WideState::save`] stores it back.
     #[inline(always)]
     pub fn load<L: Lanes>(&self, l: L) -> WideState<L> {
         WideState { s: std::array::from_fn(|i| l.load_u(&self.state[i])) }
@@ -197,7 +197,7 @@ impl<L: Lanes> std::fmt::Debug for WideState<L> {
 }
 
 impl<L: Lanes> WideState<L> {
-    /// Sixteen times 32 bits.
+    /// Sixteen values of 32 bits.
     #[inline(always)]
     pub fn next(&mut self, l: L) -> L::U {
         let s = &mut self.s;
@@ -221,7 +221,7 @@ impl<L: Lanes> WideState<L> {
         l.mul_f(l.to_f(l.shr_u::<8>(bits)), l.splat_f(1.0 / (1 << 24) as f32))
     }
 
-    /// Puts the state back.
+    /// Stores the state.
     #[inline(always)]
     pub fn save(&self, l: L, to: &mut WideXoshiro) {
         for (row, s) in to.state.iter_mut().zip(self.s) {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_key_changes_the_stream() {
+    fn streams_depend_on_every_part_of_the_key() {
         let key = StreamKey { seed: 1, epoch: 2, pass: 3, block: 4, purpose: Purpose::Draw };
         let keys = [
             key,

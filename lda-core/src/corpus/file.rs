@@ -315,7 +315,7 @@ mod tests {
             ("dates", |dates| dates[1] |= 31, "one is none"),
             ("starts", |starts| starts[1] = 2, "not those of its pairs"),
             ("tokens", |tokens| tokens[0] = 1, "those of document 0"),
-            ("word-ends", |ends| ends[0] = 9, "do not divide"),
+            ("word-ends", |ends| ends[0] = 9, "not ends of names"),
             ("word-names", |names| names[0] = 0xff, "not UTF-8"),
         ];
         assert!(Corpus::load_from(Cursor::new(with(&corpus, "", |_| {}))).unwrap() == corpus);

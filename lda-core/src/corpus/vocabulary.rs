@@ -1,8 +1,8 @@
-//! Words and their ids.
+//! Vocabulary: words and their ids.
 //!
-//! The strings lie one after another in a single arena; a word costs its bytes, 4 bytes for where
-//! it ends and 5 to 10 bytes in the hash table that finds it again: about 20 bytes a word of
-//! English, where a vector of strings takes 24 besides the string and its allocation.
+//! The strings are concatenated in one arena. A word takes its bytes, 4 bytes for its end and 5 to
+//! 10 bytes in the hash table: about 20 bytes per English word, where a vector of strings takes 24
+//! in addition to the string and its allocation.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -12,12 +12,12 @@ use thiserror::Error;
 
 use crate::container::FileError;
 
-/// The vocabulary has no room for another word: ids are 32 bits, and so are places in the arena.
+/// Error: the vocabulary is full. Ids and positions in the arena have 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the vocabulary is full: at most 2^32 - 1 words and 2^32 - 1 bytes of them are held")]
+#[error("the vocabulary is full: it has at most 2^32 - 1 words and 2^32 - 1 bytes")]
 pub struct VocabularyFull;
 
-/// Strings with dense ids, `0..len()`, in order of arrival.
+/// Strings with dense ids, `0..len()`, in order of insertion.
 ///
 /// ```
 /// use lda_core::corpus::Vocabulary;
@@ -36,13 +36,13 @@ pub struct Vocabulary {
     arena: String,
     /// Word `w` ends before byte `ends[w]` of the arena.
     ends: Vec<u32>,
-    /// Ids of the distinct strings, placed by the hash of the string.
+    /// Ids of the distinct strings, by the hash of the string.
     ids: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
 impl Vocabulary {
-    /// An empty vocabulary.
+    /// Creates an empty vocabulary.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,7 +52,7 @@ impl Vocabulary {
         self.ends.len()
     }
 
-    /// Whether there is no word.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -65,21 +65,21 @@ impl Vocabulary {
         word(&self.arena, &self.ends, id)
     }
 
-    /// The word of an id, or `None` where there is no such id.
+    /// The word of an id, or `None` if there is no such id.
     pub fn get(&self, id: u32) -> Option<&str> {
         ((id as usize) < self.len()).then(|| self.word(id))
     }
 
-    /// The id of a word; the first one, where [`push`](Self::push) gave the same word several.
+    /// The id of a word; the first one if [`push`](Self::push) added it several times.
     pub fn id(&self, text: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(text);
         self.ids.find(hash, |&id| word(&self.arena, &self.ends, id) == text).copied()
     }
 
-    /// The id of a word, which is added where it is new.
+    /// The id of a word, which is added if it is new.
     ///
     /// # Errors
-    /// [`VocabularyFull`] where the word is new and 2^32 - 1 words, or bytes, are there already.
+    /// [`VocabularyFull`] if the word is new and the limit of 2^32 - 1 words or bytes is reached.
     pub fn intern(&mut self, text: &str) -> Result<u32, VocabularyFull> {
         let hash = self.hasher.hash_one(text);
         let known = self.ids.find(hash, |&id| word(&self.arena, &self.ends, id) == text);
@@ -89,11 +89,11 @@ impl Vocabulary {
         }
     }
 
-    /// Gives a word the next id even where it has one already, as a vocabulary file that repeats
-    /// a line does: ids must stay line numbers.
+    /// Adds a word under the next id, even if it exists already. Needed for vocabulary files with
+    /// repeated lines, whose ids are line numbers.
     ///
     /// # Errors
-    /// [`VocabularyFull`] where 2^32 - 1 words, or bytes, are there already.
+    /// [`VocabularyFull`] if the limit of 2^32 - 1 words or bytes is reached.
     pub fn push(&mut self, text: &str) -> Result<u32, VocabularyFull> {
         let hash = self.hasher.hash_one(text);
         let known = self.ids.find(hash, |&id| word(&self.arena, &self.ends, id) == text);
@@ -117,12 +117,12 @@ impl Vocabulary {
         Ok(id)
     }
 
-    /// All words one after the other, and where each ends.
+    /// The concatenated words and the end of each.
     pub(crate) fn parts(&self) -> (&str, &[u32]) {
         (&self.arena, &self.ends)
     }
 
-    /// The text of such [parts](Self::parts) of a file, if they are some.
+    /// Checks [parts](Self::parts) from a file; returns the text.
     pub(crate) fn check_parts<'a>(bytes: &'a [u8], ends: &[u32]) -> Result<&'a str, FileError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             FileError::malformed("word-names", format!("it is not UTF-8: {error}"))
@@ -133,21 +133,21 @@ impl Vocabulary {
         if divide {
             Ok(text)
         } else {
-            Err(FileError::malformed("word-ends", "they do not divide the names"))
+            Err(FileError::malformed("word-ends", "they are not ends of names"))
         }
     }
 
-    /// From such [parts](Self::parts), which must be some.
+    /// Builds a vocabulary from valid [parts](Self::parts).
     ///
     /// # Panics
-    /// If ends do not ascend, or do not lie on borders of characters of `text`.
+    /// If ends do not ascend or are not character boundaries of `text`.
     pub(crate) fn from_parts(text: &str, ends: &[u32]) -> Self {
         let mut words = Self::new();
         words.arena.reserve_exact(text.len());
         words.ends.reserve_exact(ends.len());
-        words.ids.reserve(ends.len(), |_| unreachable!("there is no word yet"));
+        words.ids.reserve(ends.len(), |_| unreachable!("the table is empty"));
         for id in 0..ends.len() as u32 {
-            words.push(word(text, ends, id)).expect("as many ids and bytes as before");
+            words.push(word(text, ends, id)).expect("the parts are within the limits");
         }
         words
     }
@@ -157,7 +157,7 @@ impl Vocabulary {
         (0..self.ends.len()).map(|id| self.word(id as u32))
     }
 
-    /// The words for which `keep` holds, in the same order.
+    /// The words for which `keep` is true, in the same order.
     #[cfg(any(feature = "text", test))]
     pub(super) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
         let mut kept = Self::new();
@@ -177,7 +177,7 @@ impl Vocabulary {
         ids.shrink_to_fit(|&id| hasher.hash_one(word(arena, ends, id)));
     }
 
-    /// Bytes of heap memory held.
+    /// Heap memory in bytes.
     pub fn memory(&self) -> usize {
         self.arena.capacity() + 4 * self.ends.capacity() + self.ids.allocation_size()
     }
@@ -189,7 +189,7 @@ fn word<'a>(arena: &'a str, ends: &[u32], id: u32) -> &'a str {
     &arena[start as usize..ends[id] as usize]
 }
 
-/// The same words with the same ids.
+/// Equal if the same words have the same ids.
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         self.arena == other.arena && self.ends == other.ends

@@ -1,9 +1,9 @@
-//! The form that a row of counts has, and where it lies.
+//! Storage forms of a row of counts, and positions of rows.
 
 use crate::counts::topic::TopicIndex;
 use crate::simd::LANES;
 
-/// The form of a row.
+/// Storage form of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// List of (topic, count).
@@ -14,16 +14,16 @@ pub enum Form {
     Dense32 = 2,
 }
 
-/// When a row is dense.
+/// Rule that decides when a row is dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
-    /// Where the dense form takes little more memory than the sparse one.
+    /// Dense if that takes little more memory than the sparse form.
     Auto,
-    /// Always.
+    /// Always dense.
     Dense,
 }
 
-/// Lines a row that dense counts may cost above a list: they are quicker for small K.
+/// Cache lines per row by which dense counts may exceed a list: they are faster for small K.
 const LINES_FOR_SPEED: u64 = 2;
 
 impl Form {
@@ -39,7 +39,7 @@ impl Form {
         if must || density == Density::Dense || little { wide } else { Self::Sparse }
     }
 
-    /// Lines of a dense row.
+    /// Cache lines of a dense row.
     pub(super) fn dense_lines(self, topics: usize) -> usize {
         match self {
             Self::Dense16 => topics.div_ceil(2 * LANES),
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// The form, and how many lines a row of it takes.
+    /// The form and the number of cache lines of a row.
     pub(super) fn with_lines<T: TopicIndex>(
         topics: usize,
         tokens: u64,
@@ -64,7 +64,7 @@ impl Form {
     }
 }
 
-/// Where a row lies and what form it has: two bits of form, thirty of line number.
+/// Position and form of a row: two bits of form, thirty bits of line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u32);
 

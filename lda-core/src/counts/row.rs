@@ -16,25 +16,26 @@ pub fn dense16(lines: &[Line], topic: usize) -> u32 {
 #[inline(always)]
 pub fn dense16_add(lines: &mut [Line], topic: usize, by: u32) {
     let word = &mut lines[topic / (2 * LANES)].0[topic / 2 % LANES];
-    // The halves do not disturb each other while no count leaves 0..65,536.
+    // INVARIANT: counts stay within 0..65,536, so that no carry or borrow crosses into the other
+    // half.
     *word = word.wrapping_add(by << (16 * (topic % 2)));
 }
 
-/// One row.
+/// One row, by storage form.
 #[derive(Debug)]
 pub enum RowMut<'a, T> {
     /// List of (topic, count).
     Sparse(SparseMut<'a, T>),
-    /// Two topics a word, the lower half first.
+    /// Two topics per 32-bit word, the lower half first.
     Dense16(&'a mut [Line]),
-    /// One topic a word.
+    /// One topic per 32-bit word.
     Dense32(&'a mut [Line]),
 }
 
 /// A sparse row. Entries are numbered from 1; entry 0 is the header.
 #[derive(Debug)]
 pub struct SparseMut<'a, T> {
-    /// From the row's first line on; the row ends where its capacity does.
+    /// Lines from the row's first one to the end of the arena; the row ends at its capacity.
     pub(crate) lines: &'a mut [Line],
     topic_index: PhantomData<T>,
 }
@@ -51,12 +52,12 @@ impl<'a, T: TopicIndex> SparseMut<'a, T> {
         T::entry(self.lines, 0).0 as usize
     }
 
-    /// Whether there is no entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Chunks of sixteen that hold the header and all entries, at least 1.
+    /// Number of chunks of sixteen that have the header and all entries, at least 1.
     #[inline(always)]
     pub fn chunks(&self) -> usize {
         self.len() / LANES + 1
@@ -84,7 +85,7 @@ impl<'a, T: TopicIndex> SparseMut<'a, T> {
         T::set_entry(self.lines, i, topic, count);
     }
 
-    /// Takes one token from entry `i`; an entry that reaches 0 gives its place to the last one.
+    /// Removes one token from entry `i`; an entry that reaches 0 is replaced by the last one.
     #[inline(always)]
     pub fn decrement_at(&mut self, i: usize) {
         let (topic, count) = self.entry(i);

@@ -1,32 +1,32 @@
 //! Rows of counts: the document-topic matrix C_d and the word-topic matrix C_w, one axis each.
 //!
-//! A row takes the form that its length allows, fixed when the rows are made:
+//! The form of a row follows from its capacity, and is fixed when the rows are created:
 //!
-//! * **Sparse**, for rows with few tokens beside K: a list of (topic, count) entries with no hole,
-//!   sixteen a chunk. The first entry is the header: its topic field holds the number of entries,
+//! * **Sparse**, for rows with few tokens compared to K: a list of (topic, count) entries without holes,
+//!   sixteen per chunk. The first entry is the header: its topic field holds the number of entries,
 //!   its count is 0, so that a scan may treat it like any other entry. Slots past the end are
 //!   zeros. With 16-bit topics an entry is one 32-bit word (topic above, count below; a sparse row
 //!   has fewer than 65,536 tokens), so the whole row of a document of up to 15 topics is *one cache
 //!   line*. With 32-bit topics a chunk is a line of topics and a line of counts.
-//! * **Dense**, K counts of 16 or 32 bits, where that takes little more memory.
+//! * **Dense**, K counts of 16 or 32 bits, if that takes little more memory.
 //!
-//! A dense row of 16-bit counts is **flexible**: its memory holds a list of about K/2 entries as
-//! well, and [`adapt`](Rows::adapt) gives it the form that is quicker to scan for the non-zeros it
-//! has. A list that outgrows the memory becomes dense on the spot.
+//! A dense row of 16-bit counts is **flexible**: its memory also fits a list of about K/2 entries,
+//! and [`adapt`](Rows::adapt) switches it to the form that is faster to scan for its current
+//! non-zeros. A list that outgrows the memory becomes dense immediately.
 //!
 //! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
 //! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
-//! list without holes has that property by itself. Held against each other by `cargo bench -p
-//! lda-benches --bench rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in
-//! cache; up to 10 times where the row is not), and the table finds and swaps a topic two to three
-//! times faster in cache. A token scans once, finds its own topic in that very scan, and swaps only
-//! if its topic changed; so the list it is, at 4 bytes an entry where the table takes 6 or more.
+//! list without holes has that property by itself. Compared by `cargo bench -p lda-benches --bench
+//! rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in cache; up to 10 times
+//! where the row is not), and the table finds and swaps a topic two to three times faster in cache.
+//! Per token there is one scan, which also finds the token's own topic, and a swap only if the
+//! topic changed. So the list is used, at 4 bytes per entry, where the table takes 6 or more.
 //!
-//! Memory: sparse 4 (16-bit topics) or 8 bytes an entry of capacity min(K, tokens) + 1, rounded up
-//! to a chunk; dense 2 or 4 bytes a topic; 4 bytes a row for its place.
+//! Memory: sparse 4 (16-bit topics) or 8 bytes per entry of capacity min(K, tokens) + 1, rounded up
+//! to a chunk; dense 2 or 4 bytes per topic; 4 bytes per row for its position.
 //!
 //! The order of entries in a sparse row depends on the row's history (removal swaps the last entry
-//! in). It decides which of two equal draws comes first, so it belongs to a sampler's state.
+//! in). It decides which of two equal draws comes first, so it is part of a sampler's state.
 
 use std::marker::PhantomData;
 
@@ -35,7 +35,7 @@ use crate::counts::row::{RowMut, SparseMut, dense16, dense16_add};
 use crate::counts::topic::TopicIndex;
 use crate::simd::{LANES, Lanes, Line};
 
-/// All rows of one axis, or of one range of it.
+/// Counts of all rows of one axis, or of one range of it.
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
     places: Vec<Place>,
@@ -45,24 +45,24 @@ pub struct Rows<T> {
     topic_index: PhantomData<T>,
 }
 
-/// What a list costs beside its entries, in entries.
+/// Fixed cost of scanning a list, in entries.
 const LIST_OVERHEAD: usize = 40;
 
-/// Rows would need more than 2³⁰ cache lines (64 GiB).
+/// Error: rows would need more than 2³⁰ cache lines (64 GiB).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the count rows of one range would need more than 64 GiB; cut the corpus into more ranges")]
 pub struct RowsTooLarge;
 
 impl<T: TopicIndex> Rows<T> {
-    /// Bytes that [`new`](Self::new) would take.
+    /// Memory in bytes that [`new`](Self::new) would take.
     pub fn bytes(topics: usize, tokens: impl Iterator<Item = u64>, density: Density) -> u64 {
         tokens.map(|n| 4 + 64 * Form::with_lines::<T>(topics, n, density).1 as u64).sum()
     }
 
-    /// Whether [`new`](Self::new) would succeed; nothing is allocated.
+    /// Checks that [`new`](Self::new) would succeed, without allocating.
     ///
     /// # Errors
-    /// As there.
+    /// As [`new`](Self::new).
     pub fn check(
         topics: usize,
         tokens: impl Iterator<Item = u64>,
@@ -71,7 +71,7 @@ impl<T: TopicIndex> Rows<T> {
         Self::place(topics, tokens, density, |_| ()).map(|_| ())
     }
 
-    /// Tells `each` where every row begins; how many lines there are.
+    /// Calls `each` with the position of every row; returns the number of lines.
     fn place(
         topics: usize,
         tokens: impl Iterator<Item = u64>,
@@ -87,10 +87,10 @@ impl<T: TopicIndex> Rows<T> {
         Ok(line)
     }
 
-    /// Empty rows; row i can hold up to `tokens[i]` tokens.
+    /// Creates empty rows; row i has capacity for `tokens[i]` tokens.
     ///
     /// # Errors
-    /// If they would need more than 64 GiB.
+    /// [`RowsTooLarge`] above 64 GiB.
     pub fn new(
         topics: usize,
         tokens: impl Iterator<Item = u64>,
@@ -102,10 +102,10 @@ impl<T: TopicIndex> Rows<T> {
         Ok(Self { places, lines, topics, density, topic_index: PhantomData })
     }
 
-    /// Makes them anew as [`new`](Self::new) does, in the memory that they have.
+    /// Recreates the rows like [`new`](Self::new), and reuses their memory.
     ///
     /// # Errors
-    /// As there; there are no rows then.
+    /// As [`new`](Self::new); there are no rows then.
     pub fn renew(&mut self, tokens: impl Iterator<Item = u64>) -> Result<(), RowsTooLarge> {
         self.lines.clear();
         self.places.clear();
@@ -120,13 +120,13 @@ impl<T: TopicIndex> Rows<T> {
         Ok(())
     }
 
-    /// Appends a copy of row `row` of others with as many topics: its counts, form, and room.
+    /// Appends a copy of row `row` of `from`: its counts, form and capacity.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and then nothing has changed.
+    /// As [`new`](Self::new); nothing is changed then.
     ///
     /// # Panics
-    /// If the others have more or fewer topics, or not this row.
+    /// If the numbers of topics differ, or `from` does not have this row.
     pub fn push_copy(&mut self, from: &Self, row: usize) -> Result<(), RowsTooLarge> {
         assert_eq!(self.topics, from.topics, "rows of as many topics");
         let place = from.places[row];
@@ -151,18 +151,19 @@ impl<T: TopicIndex> Rows<T> {
         self.topics
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub fn memory(&self) -> u64 {
         (self.places.len() * size_of::<Place>() + self.lines.len() * size_of::<Line>()) as u64
     }
 
-    /// Asks for row `row`'s first line ahead of its use.
+    /// Prefetches the first cache line of row `row`.
     #[inline(always)]
     pub fn prefetch<L: crate::simd::Lanes>(&self, l: L, row: usize) {
         l.prefetch(&self.lines, self.places[row].line());
     }
 
-    /// Asks for the line of row `row` that counts `topic`, or its first one where that is a list.
+    /// Prefetches the cache line of row `row` with the count of `topic`, or the first one of a
+    /// list.
     #[inline(always)]
     pub fn prefetch_count<L: Lanes>(&self, l: L, row: usize, topic: usize) {
         let place = self.places[row];
@@ -180,12 +181,13 @@ impl<T: TopicIndex> Rows<T> {
         self.places[row].form()
     }
 
-    /// Row `row`, to read and write.
+    /// Mutable access to row `row`.
     #[inline(always)]
     pub fn row_mut(&mut self, row: usize) -> RowMut<'_, T> {
         let place = self.places[row];
-        // The slice ends with the arena and not with the row: a row's own end would need a second
-        // dependent load. Headers and K bound every access inside a row.
+        // The slice extends to the end of the arena instead of the row, because the end of the row
+        // would take a second, dependent load. INVARIANT: headers and K bound every access within a
+        // row.
         let lines = &mut self.lines[place.line()..];
         match place.form() {
             Form::Sparse => RowMut::Sparse(SparseMut::new(lines)),
@@ -194,8 +196,8 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Calls `f(topic, count)` for the non-zeros of row `row`: ascending where the row is dense, in
-    /// the row's own order where it is sparse.
+    /// Calls `f(topic, count)` for the non-zeros of row `row`: in ascending order if the row is
+    /// dense, in list order if it is sparse.
     pub fn for_each(&self, row: usize, mut f: impl FnMut(u32, u32)) {
         let place = self.places[row];
         let lines = &self.lines[place.line()..];
@@ -233,7 +235,7 @@ impl<T: TopicIndex> Rows<T> {
         match place.form() {
             Form::Sparse => {
                 let chunks = T::entry(lines, 0).0 as usize / LANES + 1;
-                // The header, and what is past the end, count nothing: no branch within a chunk.
+                // The header and the slots past the end have count 0, so no branch is needed.
                 let of_topic = |chunk: &[Line]| -> u32 {
                     let entries = (0..LANES).map(|i| T::entry(chunk, i));
                     entries.map(|(t, count)| if t == topic { count } else { 0 }).sum()
@@ -249,7 +251,7 @@ impl<T: TopicIndex> Rows<T> {
     /// Adds one token of `topic` to row `row`.
     ///
     /// # Panics
-    /// If the row is full: it was made for fewer tokens.
+    /// If the row is full: its capacity is exceeded.
     pub fn increment(&mut self, row: usize, topic: u32) {
         debug_assert!((topic as usize) < self.topics);
         let flexible = Self::flexible_capacity(self.topics);
@@ -266,10 +268,10 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Takes one token of `topic` from row `row`.
+    /// Removes one token of `topic` from row `row`.
     ///
     /// # Panics
-    /// If the row has none.
+    /// If the row has no token of `topic`.
     pub fn decrement(&mut self, row: usize, topic: u32) {
         match self.row_mut(row) {
             RowMut::Sparse(mut sparse) => {
@@ -287,7 +289,7 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Adds one token of `topic`, which it has none of, to row `row`, a list.
+    /// Appends one token of `topic` to row `row`, a list without tokens of `topic`.
     #[inline(always)]
     pub fn append(&mut self, row: usize, topic: u32) {
         let flexible = Self::flexible_capacity(self.topics);
@@ -328,7 +330,7 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// The topics that row `row` lists, in its own order; `None` where it is dense.
+    /// Topics of row `row` in list order; `None` if it is dense.
     pub fn listed(&self, row: usize) -> Option<impl ExactSizeIterator<Item = u32>> {
         let place = self.places[row];
         let lines = &self.lines[place.line()..];
@@ -337,8 +339,8 @@ impl<T: TopicIndex> Rows<T> {
     }
 
     /// Replaces row `row` by a list in the order of `entries`, (topic, count) pairs with distinct
-    /// topics and no zero counts; false, and nothing done, where the row cannot be one of that
-    /// length.
+    /// topics and no zero counts. Returns false, and does nothing, if the row cannot be a list
+    /// of that length.
     #[must_use]
     pub fn write_list(&mut self, row: usize, entries: &[(u32, u32)]) -> bool {
         if self.is_flexible(row) {
@@ -363,12 +365,12 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Whether row `row` is dense, or may be.
+    /// Whether row `row` is dense or can become dense.
     pub fn may_be_dense(&self, row: usize) -> bool {
         self.form_of(row) != Form::Sparse || self.is_flexible(row)
     }
 
-    /// Whether row `row` may take either form.
+    /// Whether row `row` can have either form.
     fn is_flexible(&self, row: usize) -> bool {
         let end = self.places.get(row + 1).map_or(self.lines.len(), |next| next.line());
         let lines = end - self.places[row].line();
@@ -378,17 +380,17 @@ impl<T: TopicIndex> Rows<T> {
             && Self::flexible_capacity(self.topics) > 0
     }
 
-    /// Entries that fit in a flexible row as a list. Rows that are not flexible never hold as many.
+    /// Maximum number of list entries of a flexible row. Other rows never have that many.
     #[inline(always)]
     pub fn flexible_capacity(topics: usize) -> usize {
         (Form::Dense16.dense_lines(topics) / T::LINES * LANES).saturating_sub(1)
     }
 
-    /// Gives each flexible row the form that is quicker to scan: a list while it has few non-zeros.
-    /// A function of the counts alone.
+    /// Switches each flexible row to the form that is faster to scan: a list if it has few
+    /// non-zeros. The result depends on the counts alone.
     pub fn adapt(&mut self) {
-        // By profile: a listed entry costs what four to five dense topics cost (it gathers), and a
-        // list needs a draw from the tree beside.
+        // PERF: by profile, a list entry costs as much as four to five dense topics (it gathers),
+        // and a list also needs a draw from the tree.
         let most = (self.topics / 5).saturating_sub(LIST_OVERHEAD);
         let mut entries = Vec::new();
         for row in 0..self.places.len() {
@@ -397,7 +399,7 @@ impl<T: TopicIndex> Rows<T> {
             }
             entries.clear();
             self.for_each(row, |topic, count| entries.push((topic, count)));
-            // Sorted, so that the list does not remember how it came about.
+            // Sorted, so that the list does not depend on the row's history.
             entries.sort_unstable();
             let form = if entries.len() <= most { Form::Sparse } else { Form::Dense16 };
             if form != self.places[row].form() {
@@ -406,7 +408,7 @@ impl<T: TopicIndex> Rows<T> {
         }
     }
 
-    /// Makes a list dense; for one that is full.
+    /// Converts a full list to the dense form.
     #[cold]
     pub fn densify(&mut self, row: usize) {
         let mut entries = Vec::new();
@@ -437,7 +439,7 @@ mod tests {
     /// Random increments and removals against a plain array.
     fn against_model<T: TopicIndex>(topics: usize, density: Density, ops: &[(u32, bool)]) {
         let capacity = ops.len() as u64;
-        // A neighbour on each side shows writes that leave the row.
+        // A neighbour on each side detects writes outside the row.
         let mut rows = Rows::<T>::new(topics, [3, capacity, 3].into_iter(), density).unwrap();
         for row in [0, 2] {
             rows.increment(row, 0);
@@ -489,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_made_anew_are_empty_and_of_other_sizes() {
+    fn renewed_rows_are_empty_and_have_new_sizes() {
         let tokens = [40, 3, 700];
         let mut rows = Rows::<u16>::new(90, [9, 900, 2, 4].into_iter(), Density::Auto).unwrap();
         (0..4).for_each(|row| rows.increment(row, 5));
@@ -503,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_rows_of_their_own() {
+    fn copies_are_independent() {
         for tokens in [[40, 3, 700], [700, 40, 3], [70_000, 3, 40]] {
             let mut from = Rows::<u16>::new(90, tokens.into_iter(), Density::Auto).unwrap();
             for (row, topic) in [(0, 5), (0, 7), (0, 5), (1, 89), (2, 0)] {
@@ -526,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_fifteen_topics_is_one_line() {
+    fn fifteen_topics_fit_one_cache_line() {
         let rows = Rows::<u16>::new(1000, [15, 16].into_iter(), Density::Auto).unwrap();
         assert_eq!(rows.memory(), 2 * 4 + (1 + 2) * 64);
     }

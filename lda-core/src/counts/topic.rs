@@ -1,20 +1,20 @@
 //! Topic ids in storage: 16 bits while K ≤ 65,536, else 32.
 //!
-//! Half the width is half the memory of the assignments and one cache line instead of two for a
-//! short document's counts. Code is compiled for both widths; the choice is made once a run.
+//! 16 bits halve the memory of the topic assignments, and the counts of a short document take one
+//! cache line instead of two. Code is compiled for both widths; the choice is made once per run.
 
 use crate::simd::{LANES, Lanes, Line};
 
-/// A topic id as it is stored.
+/// Storage type of a topic id.
 pub trait TopicIndex: Copy + Default + Eq + Ord + Send + Sync + std::fmt::Debug + 'static {
-    /// Largest number of topics this width can name.
+    /// Maximum number of topics for this width.
     const MAX_TOPICS: u64;
-    /// Cache lines that hold sixteen (topic, count) entries.
+    /// Cache lines of sixteen (topic, count) entries.
     const LINES: usize;
 
-    /// Stores a topic id.
+    /// Converts a topic id.
     fn new(topic: u32) -> Self;
-    /// The id.
+    /// The topic id.
     fn get(self) -> u32;
 
     /// Entry `i` of the entries that start at `lines[0]`: (topic, count).
@@ -24,9 +24,9 @@ pub trait TopicIndex: Copy + Default + Eq + Ord + Send + Sync + std::fmt::Debug 
     /// Chunk `c`: the topics and the counts of sixteen entries.
     fn chunk<L: Lanes>(l: L, lines: &[Line], c: usize) -> (L::U, L::U);
 
-    /// The ids as 16-bit values, if they are.
+    /// The ids as 16-bit values, if this type is `u16`.
     fn as_u16(ids: &[Self]) -> Option<&[u16]>;
-    /// The ids as 16-bit values, if they are.
+    /// The ids as 16-bit values, if this type is `u16`.
     fn as_u16_mut(ids: &mut [Self]) -> Option<&mut [u16]>;
 
     /// Reads sixteen ids.

@@ -1,21 +1,22 @@
-//! Where tokens lie, so that samplers walk memory and never search it.
+//! Token layout: tokens in memory order of the sampler's visits.
 //!
-//! A corpus is cut into G ranges of documents and G ranges of words, about equal in tokens. Tokens
-//! are **slots** of one array, block by block: a *block* (one document range × one word range) is one
-//! contiguous slice, and inside it each word's tokens stand together, or each document's, whichever the
-//! sampler visits ([`Order`]); where it visits both, first those that lie by word, then the others
-//! ([`TokenOrder`]). G follows from the number of tokens alone ([`ranges_for`]) and never from the
-//! number of threads, so the same job is cut the same way everywhere.
+//! A corpus is cut into G ranges of documents and G ranges of words with about equal numbers of
+//! tokens. Tokens are **slots** of one array, block by block: a *block* (one document range × one
+//! word range) is one contiguous slice. Within it the tokens of each word are contiguous, or those
+//! of each document, depending on which the sampler visits ([`Order`]); if it visits both, first
+//! those by word, then the others ([`TokenOrder`]). G depends only on the number of tokens
+//! ([`ranges_for`]) and never on the number of threads, so the same job is cut in the same way
+//! everywhere.
 //!
-//! Ranges are dealt, not sliced: the longest documents first, each to the lightest range; likewise
-//! the most frequent words. Inside its range a document's *position* grows with its length and a
-//! word's with its rarity. So neighbouring visits need similar work (branch predictors notice),
-//! and corpora sorted by date or class do not make lopsided blocks.
+//! Ranges are balanced by greedy partitioning: the longest documents first, each to the lightest
+//! range; likewise the most frequent words. Within its range a document's *position* grows with its
+//! length, and a word's with its rarity. So consecutive visits need similar work, which helps
+//! branch prediction, and corpora sorted by date or class do not make unbalanced blocks.
 //!
-//! Memory: 4 bytes a token for the partner on the other axis, or for the inverse index where a sampler
-//! walks documents by that (8 for a moment, while one is made from the other); 8 bytes a visit (a word
-//! that occurs in a document range, or a document that has words of a word range). Assignments lie
-//! beside: one topic a token, and M proposals.
+//! Memory: 4 bytes per token for the partner on the other axis, or for the inverse index if a
+//! sampler walks documents by it (8 temporarily, while one is built from the other); 8 bytes per
+//! visit (a word that occurs in a document range, or a document that has words of a word range).
+//! Topic assignments are stored separately: one topic per token, and M proposals.
 
 mod token_layout;
 mod words;
@@ -23,11 +24,11 @@ mod words;
 pub use token_layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, TokenOrder};
 pub use words::WordRanges;
 
-/// Ranges G for a corpus of `tokens` tokens: the power of two nearest to tokens / 2¹⁹, from 1 to
-/// 64.
+/// Number of ranges G for a corpus of `tokens` tokens: the power of two nearest to tokens / 2¹⁹,
+/// from 1 to 64.
 ///
-/// Finer grids cost F+LDA dearly, since each visit loads and unloads its word's counts; coarser
-/// ones leave threads idle. More threads than G have nothing to do.
+/// Finer grids are expensive for F+LDA, because each visit loads and unloads its word's counts;
+/// coarser ones leave threads idle. At most G threads can work at a time.
 ///
 /// ```
 /// use lda_core::layout::ranges_for;
@@ -36,13 +37,15 @@ pub use words::WordRanges;
 /// assert_eq!(ranges_for(1 << 32), 64);
 /// ```
 pub fn ranges_for(tokens: u64) -> usize {
-    // Nearest on a logarithmic scale: tokens² against the odd powers of two between.
+    // Nearest on a logarithmic scale: the boundary between 2^k and 2^(k+1) is 2^(k+1/2), so tokens²
+    // is compared with odd powers of two.
     let square = u128::from(tokens) * u128::from(tokens);
     1 << (0..6).take_while(|e| square >= 1u128 << (2 * (19 + e) + 1)).count()
 }
 
-/// Deals `weights` to `ranges` bins, heaviest first, each to the lightest bin; ties go to the lower
-/// index and the lower bin. Returns the items of each bin in the order dealt.
+/// Partitions items with `weights` into `ranges` bins of similar weight: heaviest item first, each
+/// to the lightest bin (LPT bin packing). Ties go to the lower index and the lower bin. Returns the
+/// items of each bin, in order of assignment.
 ///
 /// ```
 /// use lda_core::layout::greedy_partition;
@@ -62,7 +65,7 @@ pub fn greedy_partition(weights: impl Iterator<Item = u64>, ranges: usize) -> Ve
         let mut top = lightest.peek_mut().expect("there is at least one range");
         let std::cmp::Reverse((load, bin)) = *top;
         bins[bin].push(item);
-        // Items of weight 0 are spread too.
+        // Items of weight 0 count as 1, so that they are spread too.
         *top = std::cmp::Reverse((load + weight.max(1), bin));
     }
     bins

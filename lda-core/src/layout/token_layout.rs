@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::corpus::Corpus;
 use crate::layout::{WordRanges, greedy_partition};
 
-/// In which order tokens lie, and so are sampled.
+/// Order of tokens in memory, which is the order of sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Word by word; a word's tokens by document.
@@ -17,14 +17,14 @@ pub enum Order {
 }
 
 impl Order {
-    /// Both.
+    /// Both orders, in the order of their parts in a block.
     pub const ALL: [Self; 2] = [Self::ByWord, Self::ByDocument];
 }
 
-/// Which tokens of a block lie in which order.
+/// Assignment of a block's tokens to orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenOrder {
-    /// All in one.
+    /// All tokens in one order.
     All(Order),
     /// By word where a word has at least as many tokens as the document, else by document
     /// (ZenLDAHybrid's rule): a visit to the longer of the two rows serves more tokens, and the row
@@ -44,16 +44,16 @@ impl TokenOrder {
     }
 }
 
-/// One word's tokens in a block, or one document's: whichever axis is visited.
+/// Run of the tokens of one word, or of one document, in a block: one visit of a sampler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowRun {
     /// Local row of the word or document in its range.
     pub row: u32,
-    /// End of its slots, counted from the block's first; they begin where the visit before ends.
+    /// End of its slots, counted from the block's first; they begin at the end of the previous run.
     pub end: u32,
 }
 
-/// Where the visits and slots of a block lie, or of those of its tokens that lie in one order.
+/// Bounds of the visits and slots of one order in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockBounds {
     /// Indices into the visits.
@@ -75,7 +75,7 @@ pub struct TokenLayout {
     /// Block (document range · G + word range), twice: its first visit by word, its first by
     /// document; one more entry at the end.
     visit_starts: Vec<usize>,
-    /// The same for slots.
+    /// The same boundaries, in slots.
     slot_starts: Vec<usize>,
     visits: Vec<RowRun>,
     /// Slot → position on the axis that is not visited, counted from its range's start.
@@ -105,7 +105,7 @@ impl TokenLayout {
             partner: Vec::new(),
         };
         for bin in bins {
-            // Dealt longest first; positions grow with length.
+            // Assigned longest first, but positions grow with length.
             for &i in bin.iter().rev() {
                 slots.documents.push(held[i as usize]);
                 slots.lengths.push(length(i) as u32);
@@ -121,8 +121,8 @@ impl TokenLayout {
         slots
     }
 
-    /// Sorts one document range into its blocks: by word, a counting sort over word positions; by
-    /// document, as they come.
+    /// Distributes one document range to its blocks: by word with a counting sort over word
+    /// positions, by document in the order of the corpus.
     fn place(&mut self, corpus: &Corpus, words: &WordRanges, range: usize, cursor: &mut [u32]) {
         cursor.fill(0);
         let documents = self.starts[range] as usize..self.starts[range + 1] as usize;
@@ -178,13 +178,13 @@ impl TokenLayout {
         }
     }
 
-    /// One part of a block is complete; its slots end at `slots`.
+    /// Ends one part of a block, whose slots end at `slots`.
     fn end_part(&mut self, slots: usize) {
         self.visit_starts.push(self.visits.len());
         self.slot_starts.push(slots);
     }
 
-    /// In which order the tokens of `word` in a document of `length` tokens lie.
+    /// Order of the tokens of `word` in a document of `length` tokens.
     #[inline]
     fn order_of(&self, words: &WordRanges, word: u32, length: u64) -> Order {
         match self.order {
@@ -193,7 +193,7 @@ impl TokenLayout {
         }
     }
 
-    /// In which order tokens lie in a block.
+    /// Assignment of tokens to orders.
     pub fn token_order(&self) -> TokenOrder {
         self.order
     }
@@ -208,8 +208,8 @@ impl TokenLayout {
         *self.slot_starts.last().expect("starts with 0")
     }
 
-    /// Gives up the partners, 4 bytes a token: a sampler that walks documents by the
-    /// [`InverseIndex`] needs none.
+    /// Frees the partners, 4 bytes per token: a sampler that walks documents by the
+    /// [`InverseIndex`] does not need them.
     pub fn drop_partners(&mut self) {
         self.partner = Vec::new();
     }
@@ -240,18 +240,18 @@ impl TokenLayout {
         }
     }
 
-    /// All visits; [`block`](Self::block) says which are whose.
+    /// All visits; [`block`](Self::block) gives those of a block.
     pub fn visits(&self) -> &[RowRun] {
         &self.visits
     }
 
-    /// Local position of each slot on the axis that is not visited: documents' by word, words' by
-    /// document. Empty once they were dropped.
+    /// Local position of each slot on the axis that is not visited: the document in order by word,
+    /// the word in order by document. Empty after [`drop_partners`](Self::drop_partners).
     pub fn partner(&self) -> &[u32] {
         &self.partner
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub fn memory(&self) -> u64 {
         (self.documents.len() * 8
             + self.starts.len() * 4
@@ -260,8 +260,8 @@ impl TokenLayout {
             + self.partner.len() * 4) as u64
     }
 
-    /// Walks range `range` document by document: `f(local position, word id, slots)` for each pair,
-    /// words in the corpus's ascending order. Slots count from the start of the range.
+    /// Visits range `range` document by document: `f(local position, word id, slots)` for each
+    /// pair, words in the corpus's ascending order. Slots count from the start of the range.
     pub fn for_each_pair(
         &self,
         corpus: &Corpus,
@@ -297,7 +297,8 @@ impl TokenLayout {
     }
 }
 
-/// For each document the slots of its tokens, ascending (LDA* Fig. 4; CSC positions by document).
+/// Inverse index: for each document the slots of its tokens, ascending (LDA* Fig. 4; CSC positions
+/// by document).
 #[derive(Clone, Debug)]
 pub struct InverseIndex {
     /// Range by range, document by document; counted from the range's first slot.
@@ -307,10 +308,10 @@ pub struct InverseIndex {
 }
 
 impl InverseIndex {
-    /// Builds the index of `slots` by one pass over the partners.
+    /// Builds the index in one pass over the partners.
     ///
     /// # Panics
-    /// If the partners were dropped, or tokens do not lie by word.
+    /// If the partners were dropped, or the tokens are not in order by word.
     pub fn new(slots: &TokenLayout) -> Self {
         assert_eq!(
             slots.order,
@@ -344,7 +345,7 @@ impl InverseIndex {
         &self.slots[self.starts[range]..self.starts[range + 1]]
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub fn memory(&self) -> u64 {
         (self.slots.len() * 4 + self.starts.len() * 8) as u64
     }

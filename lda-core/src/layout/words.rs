@@ -1,9 +1,9 @@
-//! The word axis: which word lies in which range, and where.
+//! Word axis of the layout: the range and position of each word.
 
 use crate::layout::greedy_partition;
 
-/// Words dealt to ranges. A word's *position* counts through all ranges; its *local id* counts from
-/// its range's start, most frequent word first.
+/// Words partitioned into ranges. A word's *position* counts through all ranges; its *local id*
+/// counts from its range's start, most frequent word first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordRanges {
     /// Position → word id.
@@ -17,7 +17,7 @@ pub struct WordRanges {
 }
 
 impl WordRanges {
-    /// Deals words with the given frequencies (tokens of each word) to `ranges` ranges.
+    /// Partitions words with the given frequencies (tokens of each word) into `ranges` ranges.
     pub fn new(frequencies: &[u64], ranges: usize) -> Self {
         let bins = greedy_partition(frequencies.iter().copied(), ranges.max(1));
         let mut starts = vec![0];
@@ -54,7 +54,7 @@ impl WordRanges {
         &self.frequency[self.starts[range] as usize..self.starts[range + 1] as usize]
     }
 
-    /// Tokens of `word`.
+    /// Number of tokens of `word`.
     pub fn frequency(&self, word: u32) -> u64 {
         self.frequency[self.position(word) as usize]
     }
@@ -76,7 +76,7 @@ impl WordRanges {
         (range, (position - self.starts[range]) as usize)
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub fn memory(&self) -> u64 {
         (self.order.len() * (4 + 4 + 8) + self.starts.len() * 4) as u64
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_found_where_it_was_dealt() {
+    fn every_word_is_found_at_its_position() {
         let frequencies: Vec<u64> = (0..100).map(|w| (w * 7919) % 101).collect();
         let ranges = WordRanges::new(&frequencies, 4);
         for word in 0..100 {

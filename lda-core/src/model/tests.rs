@@ -272,7 +272,7 @@ fn an_inconsistent_file_is_rejected() {
     refused(&counts, with_section(&counts, "totals", &[13u32, 0, 0]), "totals", "another type");
     refused(&counts, with_section(&counts, "word-names", &[0xffu8]), "word-names", "not UTF-8");
     let ends = vec![1u32; words];
-    refused(&counts, with_section(&counts, "word-ends", &ends), "word-ends", "divide");
+    refused(&counts, with_section(&counts, "word-ends", &ends), "word-ends", "not ends of names");
     refused(&counts, with_section(&counts, "about", &[0u8, 0, 0, 0]), "about", "topics is missing");
 
     let real = imported();

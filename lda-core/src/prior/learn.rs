@@ -1,8 +1,8 @@
-//! Priors learnt from counts: Minka's fixed point.
+//! Optimization of the priors from counts by Minka's fixed-point iteration.
 //!
-//! T. Minka, "Estimating a Dirichlet distribution" (2000), equation 55, for the Dirichlet-multinomial
-//! with its counts; Wallach 2008, section 2.3, computes it from histograms, because most counts are
-//! small and many are equal:
+//! T. Minka, "Estimating a Dirichlet distribution" (2000), equation 55, for the
+//! Dirichlet-multinomial with its counts; Wallach 2008, section 2.3, computes it from histograms,
+//! because most counts are small and many are equal:
 //!
 //! ```text
 //! N_k[m]: documents with C_dk = m     H[n]: documents of n tokens     Δ(a, m) = Σ_{j<m} 1 / (a + j)
@@ -12,22 +12,23 @@
 //! β   ← β · Σ_{w,k} Δ(β, C_wk) / V Σ_k Δ(Vβ, C_k)
 //! ```
 //!
-//! Each step makes the likelihood of the counts greater. A value never falls below 10⁻⁸: a prior of 0
-//! could not come back.
+//! Each step increases the likelihood of the counts. A value never falls below 10⁻⁸, because the
+//! iteration cannot leave 0.
 //!
-//! Cost: a pass over the non-zeros, then a few sums over the histograms a step. Counts up to 64 (fewer
-//! above 262,144 topics) go into arrays, larger ones into a list. Histograms hold integers and are
-//! added up in one order, so that results do not depend on the order of rows' entries, or on threads.
+//! Cost: a pass over the non-zeros, then a few sums over the histograms per step. Counts up to 64
+//! (fewer above 262,144 topics) are kept in arrays, larger ones in a list. Histograms hold integers
+//! and are added up in one order, so that results do not depend on the order of rows' entries, or
+//! on threads.
 
 use super::Alpha;
 use crate::counts::{DocumentCounts, WordCounts};
 use crate::special::digamma;
 
-/// Least value of a learnt prior.
+/// Lower bound of an optimized prior.
 const LEAST: f64 = 1e-8;
-/// Counts up to this are in arrays.
+/// Counts up to this are kept in arrays.
 const MOST_SMALL: usize = 64;
-/// Entries of the arrays at most: 128 MiB.
+/// Maximum number of array entries: 128 MiB.
 const ARRAY_LIMIT: usize = 1 << 24;
 
 /// Δ(a, m) = Σ_{j<m} 1/(a + j) = ψ(a + m) − ψ(a).
@@ -38,16 +39,16 @@ fn delta(a: f64, m: u64) -> f64 {
     digamma(a + m as f64) - digamma(a)
 }
 
-/// How often each count occurs, topic by topic.
+/// Histograms of counts, per topic.
 struct Histograms {
-    /// Topics told apart; 1 where they are not.
+    /// Number of topics; 1 if all topics share one histogram.
     topics: usize,
     small: usize,
-    /// `counts[k * small + m - 1]`: how often m.
+    /// `counts[k * small + m - 1]`: number of occurrences of count m.
     counts: Vec<u64>,
-    /// (topic, count, how often), sorted.
+    /// (topic, count, occurrences), sorted.
     large: Vec<(u32, u32, u64)>,
-    /// (sum, how often), sorted.
+    /// (sum, occurrences), sorted.
     sums: Vec<(u64, u64)>,
 }
 
@@ -106,7 +107,7 @@ impl Histograms {
     }
 }
 
-/// `value` after a step by `factor`, unless that is no number.
+/// `value * factor`, at least [`LEAST`]; `value` if the product is not finite.
 fn step(value: f64, factor: f64) -> f64 {
     let new = value * factor;
     if new.is_finite() { new.max(LEAST) } else { value }
@@ -127,7 +128,7 @@ fn of_documents<C: DocumentCounts + ?Sized>(counts: &C, topics: usize) -> Histog
     histograms.finish()
 }
 
-/// One α for all topics, after so many steps from `alpha`.
+/// Symmetric α after `steps` iterations from `alpha`.
 ///
 /// # Panics
 /// If the counts have no topics.
@@ -144,7 +145,7 @@ pub fn symmetric_alpha<C: DocumentCounts + ?Sized>(counts: &C, alpha: f64, steps
     alpha
 }
 
-/// An α for each topic, after so many steps from `alpha`.
+/// α per topic after `steps` iterations from `alpha`.
 ///
 /// # Panics
 /// If `alpha` has values for fewer topics than the counts have.
@@ -168,7 +169,7 @@ pub fn alpha_per_topic<C: DocumentCounts + ?Sized>(
     alphas
 }
 
-/// β after so many steps from `beta`.
+/// β after `steps` iterations from `beta`.
 pub fn beta<C: WordCounts + ?Sized>(counts: &C, beta: f64, steps: u32) -> f64 {
     let words = counts.num_words() as f64;
     let mut histograms = Histograms::new(1);
@@ -249,7 +250,7 @@ mod tests {
         assert!((beta - 0.318_770_087_9).abs() < 1e-9, "{beta}");
     }
 
-    /// Documents drawn from the model, with short and long counts.
+    /// Documents sampled from the model, with short and long rows.
     fn drawn(alphas: &[f64], seed: u64) -> Counts {
         let mut rng = Xoshiro256PlusPlus::from_seed(seed);
         let topics = alphas.len();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn priors_that_documents_were_drawn_with_are_found() {
+    fn priors_of_synthetic_documents_are_recovered() {
         let alphas = [0.05, 0.3, 1.0, 0.1, 2.0];
         let counts = drawn(&alphas, 1);
         let found = alpha_per_topic(&counts, &Alpha::Symmetric(0.5), 500);
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn no_step_makes_counts_less_likely() {
+    fn every_step_increases_the_likelihood() {
         let mut counts = drawn(&[0.1, 0.7, 0.2], 3);
         counts.words =
             (0..50u32).map(|w| vec![(w % 3, 1 + w * w % 90), ((w + 1) % 3, 1)]).collect();
@@ -306,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_learn_from_changes_nothing() {
+    fn empty_counts_leave_priors_unchanged() {
         let counts = Counts { topics: 2, documents: vec![vec![]], words: vec![vec![]] };
         assert_eq!(symmetric_alpha(&counts, 0.3, 5), 0.3);
         assert_eq!(alpha_per_topic(&counts, &Alpha::Symmetric(0.3), 5), [0.3, 0.3]);
         assert_eq!(beta(&counts, 0.2, 5), 0.2);
-        // A topic without tokens keeps a little.
+        // A topic without tokens keeps the lower bound.
         let counts = Counts { topics: 2, documents: vec![vec![(0, 7)]; 9], words: vec![] };
         assert_eq!(alpha_per_topic(&counts, &Alpha::Symmetric(0.3), 50)[1], LEAST);
     }

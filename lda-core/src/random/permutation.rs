@@ -1,15 +1,17 @@
-//! Permutations that take no memory.
+//! Pseudo-random permutations in constant memory.
 
 use super::{StreamKey, mix};
 
 const ROUNDS: u64 = 10;
 
-/// A permutation of 0, …, n − 1, chosen by a key: any element in O(1), nothing stored.
+/// A permutation of 0, …, n − 1 selected by a key. Any element is computed in O(1), without a
+/// table.
 ///
-/// A Feistel network over the fewest bits, an even number, that hold n (Luby and Rackoff 1988); a
-/// result that is not below n goes through again, less than three times more on average (Black and
-/// Rogaway 2002). Ten rounds: four are enough for many bits, but where n is 10 they send 9 to itself
-/// by a quarter too often. Good for subsets and orders in sampling, not for secrets.
+/// A Feistel network over the smallest even number of bits that holds n (Luby and Rackoff 1988). A
+/// result that is not below n passes through the network again, fewer than three more times on
+/// average (Black and Rogaway 2002). Ten rounds: four suffice for many bits, but for n = 10 they
+/// map 9 to itself a quarter too often. Suitable for subsets and orders in sampling, not for
+/// cryptography.
 ///
 /// ```
 /// use lda_core::random::{Permutation, Purpose, StreamKey};
@@ -23,19 +25,19 @@ const ROUNDS: u64 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u32,
-    /// Bits of each half.
+    /// Number of bits of each half.
     half: u32,
     key: u64,
 }
 
 impl Permutation {
-    /// The permutation of 0, …, n − 1 that `key` names.
+    /// The permutation of 0, …, n − 1 for `key`.
     pub fn new(n: u32, key: &StreamKey) -> Self {
         let bits = n.saturating_sub(1).checked_ilog2().map_or(0, |log| log + 1);
         Self { n, half: bits.div_ceil(2), key: key.digest() }
     }
 
-    /// Where `i` goes.
+    /// Image of `i`.
     ///
     /// # Panics
     /// If `i` is not below n.
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_goes_to_one_place() {
+    fn permutation_is_a_bijection() {
         for n in [1, 2, 3, 4, 5, 16, 17, 100, 1000, 65_537] {
             let permutation = permutation(n, 1);
             let mut seen = vec![false; n as usize];
@@ -81,14 +83,14 @@ mod tests {
                 assert!(!std::mem::replace(&mut seen[to], true), "{n}: {to} twice");
             }
         }
-        // The largest there is.
+        // The largest n.
         let permutation = permutation(u32::MAX, 1);
         assert_ne!(permutation.get(0), permutation.get(u32::MAX - 1));
     }
 
-    /// Over many keys, each element goes everywhere, alike often: chi-square at 10⁻⁹.
+    /// Over many keys, each element is mapped uniformly: chi-square at 10⁻⁹.
     #[test]
-    fn keys_choose_evenly() {
+    fn images_are_uniform_over_keys() {
         let keys = 20_000;
         for (n, i) in [(3, 1), (5, 4), (10, 0), (10, 4), (10, 9)] {
             let mut seen = vec![0u32; n as usize];
