@@ -13,7 +13,7 @@
 //! M times, from the token's old topic on. The fresh part is nearly all of p, so nearly all proposals
 //! are accepted, and it has as many terms as the document has topics: the word's many never enter.
 //!
-//! What differs from the paper:
+//! Departures from the paper:
 //!
 //! 1. The stale part is two tables: one a word over its own topics, and one of α_kβ/(C̃_k+Vβ) for
 //!    all words, built once a wave. No word's table ever has K entries.
@@ -29,8 +29,8 @@
 //! from the posterior on the three tiny corpora of the tests (.08, .06 and .08 were the token itself
 //! left in the table).
 //!
-//! Cost a token: K_d/16 or K_w/16 gathers of sixteen, whichever row the word has, and M draws of O(1).
-//! Memory: rows, and 16 bytes a topic of a word for the tables.
+//! Cost per token: K_d/16 or K_w/16 gathers of sixteen, by the form of the word's row, and M draws of O(1).
+//! Memory: rows, and 16 bytes per topic of a word for the tables.
 //!
 //! **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens a CPU
 //! second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over the word's
@@ -196,7 +196,7 @@ struct Out {
     inverse: f32,
 }
 
-/// What is known of a topic on its way through the steps.
+/// Values of a topic during the steps.
 #[derive(Clone, Copy)]
 struct State {
     topic: u32,
@@ -371,7 +371,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         }
     }
 
-    /// What `topic` weighs; `found` is its mass in the word's table, if known.
+    /// Weight of `topic`; `found` is its mass in the word's table, if known.
     #[inline(always)]
     fn state(
         &self,

@@ -1,4 +1,4 @@
-//! What a driver lends to a sampler, and what it gets back.
+//! Blocks, which a driver passes to a sampler, and outcomes, which it returns.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::counts::{Rows, TopicIndex};
 use crate::layout::RowRun;
 use crate::sampler::WordTables;
 
-/// Names a block, and so its random streams: the work, never the worker.
+/// Identifies a block, and with it the random streams of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockKey {
     /// Set of documents: shard of a distributed job, or one of a hybrid's two token sets.
@@ -24,7 +24,7 @@ impl BlockKey {
     }
 }
 
-/// Work lent to a sampler; the variant is the pass's [`Shape`](super::Shape).
+/// Tokens and counts that a sampler works on; the variant is the pass's [`Shape`](super::Shape).
 #[derive(Debug)]
 pub enum Block<'a, T> {
     /// A document range × a word range, with both kinds of rows.
@@ -64,13 +64,14 @@ pub struct WordBlock<'a, T> {
     pub num_words: usize,
     /// The tokens to resample.
     pub columns: Vec<Column<'a, T>>,
-    /// Further tokens of the same words, sampled by another sampler: they count, and proposals may
-    /// be drawn from them, but they do not move.
+    /// Further tokens of the same words, sampled by another sampler. They count, and proposals may be
+    /// drawn from them, but they do not move.
     pub others: Vec<OtherTokens<'a, T>>,
-    /// Where to write the new C_w rows, if anybody needs them.
+    /// C_w rows of the words, if the run keeps them: before the pass the current counts, to be
+    /// overwritten with the new ones.
     pub rows: Option<&'a mut Rows<T>>,
-    /// Whether these rows come with counts: of tokens that are elsewhere and do not move. They count as
-    /// the others do, and stay in what is written.
+    /// Whether `rows` holds counts of external tokens alone: tokens that are not in this block and do
+    /// not move. They are added to all counts, and stay in the rows that are written.
     pub counted: bool,
 }
 
@@ -103,12 +104,12 @@ pub struct DocumentBlock<'a, T> {
     pub inverse: &'a [u32],
     /// 1 + M values a slot: its topic, then its pending proposals.
     pub tokens: &'a mut [T],
-    /// Slots whose tokens move, unless all do; a document's slots ascend then. The other tokens count, and
-    /// proposals may be drawn from them, but they keep their topics and pending proposals.
+    /// Slots whose tokens move; `None` if all do. If set, a document's slots ascend. The other tokens
+    /// count, and proposals may be drawn from them, but they keep their topics and pending proposals.
     pub moving: Option<Range<u32>>,
 }
 
-/// What sampling a block did.
+/// Result of sampling a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Change of C_k: (topic, tokens gained), each topic once, no zeros needed; sums to 0.
@@ -117,9 +118,9 @@ pub struct Outcome {
     pub tokens: u64,
     /// Tokens whose topic changed.
     pub changed: u64,
-    /// Metropolis-Hastings proposals judged.
+    /// Metropolis-Hastings proposals, without those of the current topic.
     pub proposed: u64,
-    /// Those accepted, the ones that proposed the current topic left out of both.
+    /// Accepted ones of these proposals.
     pub accepted: u64,
 }
 
@@ -127,7 +128,7 @@ impl<'a, T: TopicIndex> Block<'a, T> {
     pub(crate) fn into_grid(self) -> GridBlock<'a, T> {
         match self {
             Block::Grid(block) => block,
-            other => panic!("a grid pass was lent {}", other.shape()),
+            other => panic!("a grid pass got {}", other.shape()),
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) struct DrawScratch {
     running: Aligned<f32>,
 }
 
-/// What the scan of a sparse row found.
+/// Result of scanning a sparse row.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<L: Lanes> {
     /// Σ count · b_k a lane.
@@ -95,7 +95,7 @@ impl DrawScratch {
         for (c, running) in running[..chunks].iter_mut().enumerate() {
             let (topics, counts) = T::chunk(l, lines, c);
             let counts = l.to_f(counts);
-            // The header and the slots past the end count 0: they are nobody's topic.
+            // The header and the slots past the end have count 0, so their topic does not matter.
             let hit = l.eq_u(topics, own_topic) & l.gt_f(counts, zero);
             let counts = l.select_f(hit, l.sub_f(counts, one), counts);
             let leaves = l.select_f(hit, own_leaf, l.gather_f(leaves, topics));

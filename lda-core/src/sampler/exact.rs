@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The reference that other samplers are held against (Griffiths and Steyvers 2004). It keeps
-//! document rows dense: K · 2 bytes a document (4 for documents of 65,536 tokens and more), and O(K)
+//! document rows dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and O(K)
 //! a token, sixteen topics at a time. For K up to a few hundred it is also among the fastest; above,
 //! use [`FPlus`](super::FPlus), which has the same law.
 
@@ -97,7 +97,7 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
                 let new = match block.documents.row_mut(block.partner[i] as usize) {
                     RowMut::Dense16(row) => visited.token(l, draw, &mut Row16(row), own, uniform),
                     RowMut::Dense32(row) => visited.token(l, draw, &mut Row32(row), own, uniform),
-                    RowMut::Sparse(_) => panic!("the exact sampler was lent sparse document rows"),
+                    RowMut::Sparse(_) => panic!("the exact sampler requires dense document rows"),
                 };
                 changed += u64::from(new != own);
                 block.z[i] = T::new(new as u32);

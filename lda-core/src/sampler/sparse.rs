@@ -1,4 +1,4 @@
-//! SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) a token.
+//! SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) per token.
 //!
 //! Yao, Mimno and McCallum, "Efficient methods for topic model inference on streaming document
 //! collections" (KDD 2009); what MALLET runs. While one document is visited, the conditional (1)
@@ -11,26 +11,26 @@
 //! ```
 //!
 //! all without the token itself. q is scanned for each token; s + r is one sum, carried along. Most
-//! draws end in q. One that ends in r walks the document's topics, one that ends in s walks them all:
-//! both are rare, and that is the whole idea. [`FPlusDoc`](super::FPlusDoc) is the same but for these
+//! draws end in q. A draw that ends in r walks the document's topics, one that ends in s walks all
+//! topics; both are rare, which is why the sampler is fast. [`FPlusDoc`](super::FPlusDoc) is the same but for these
 //! two walks, which there are a tree's.
 //!
-//! What differs from the paper:
+//! Departures from the paper:
 //!
 //! 1. q is scanned sixteen non-zeros at a time and needs no order, so the rows are not kept sorted by
 //!    count; and q comes first, since it is nearly always the one.
 //! 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a document
 //!    with many topics comes or goes.
 //! 3. The walk over all topics passes 256 at a time by their sum. It is still a third of the
-//!    time at K = 10,000 on kos, 47 tokens a topic.
+//!    time at K = 10,000 on kos, 47 tokens per topic.
 //! 4. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
 //!
-//! Million tokens a CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document: kos
+//! Million tokens per CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document: kos
 //! 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A tree has
 //! to be updated for every topic of a document that is entered, two buckets have not: with short
 //! documents they win.
 //!
-//! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K a
+//! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K per
 //! thread.
 
 use crate::counts::TopicIndex;
@@ -46,7 +46,7 @@ use crate::simd::{LANES, Lanes};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SparseLda;
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics of one thread.
 #[derive(Debug)]
 pub struct SparseScratch<T>(SweepScratch<T, Buckets>);
 
@@ -136,7 +136,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Buckets {
     }
 }
 
-/// What sixteen topics weigh in the buckets that are left to walk: s, and r too where the document's
+/// Weights of sixteen topics in the buckets that are left to walk: s, and r too if the document's
 /// topics are not listed.
 #[inline(always)]
 fn weights<L: Lanes, T: TopicIndex>(

@@ -1,4 +1,5 @@
-//! ZenLDA: fresh where it is cheap, tables for the rest, and remedies for the token they counted.
+//! ZenLDA: one part of the conditional is fresh, two come from tables, and remedies correct for the
+//! token that the tables counted.
 //!
 //! Zhao et al., "ZenLDA: an efficient and scalable topic model training system on distributed
 //! data-parallel platform" (2015). The conditional (1) in three parts:
@@ -9,9 +10,9 @@
 //!               a table a wave       a table a visit           fresh, without the token
 //! ```
 //!
-//! The third part is scanned; a draw from a table costs O(1). The tables counted the token, and no
-//! Metropolis-Hastings step judges the draw; instead a draw is kept with a probability that makes up
-//! for the token, and made again where it is not:
+//! The third part is scanned; a draw from a table costs O(1). The tables counted the token, and there
+//! is no Metropolis-Hastings step; instead a draw is kept with a probability that corrects for the
+//! token, and repeated otherwise:
 //!
 //! | part | topic | kept with probability |
 //! |---|---|---|
@@ -25,7 +26,7 @@
 //! has at least as many as their document, by word, then one over the others, by document. Both see
 //! and change the same rows.
 //!
-//! What differs from the paper:
+//! Departures from the paper:
 //!
 //! 1. Draws are made again until one is kept; the paper draws again once, which can be grossly wrong,
 //!    and leaves out the first line of the table.
@@ -37,13 +38,13 @@
 //! **Biased** by what happened since a table was built: the visited row's own earlier tokens, and C_k
 //! since the wave began. On the three tiny corpora of the tests the stationary law is .136, .163 and
 //! .185 away from the posterior in total variation by word, .065, .059 and .080 by document, .129, .017
-//! and .075 by degree. [`AliasLda`](super::AliasLda) is the variant whose draws are judged.
+//! and .075 by degree. [`AliasLda`](super::AliasLda) is the variant with Metropolis-Hastings steps.
 //!
-//! Cost a token: K_d/16 gathers of sixteen by word, K_w/16 by document, the smaller of the two by
-//! degree. Memory: rows; scratch is six arrays over K a thread.
+//! Cost per token: K_d/16 gathers of sixteen by word, K_w/16 by document, the smaller of the two by
+//! degree. Memory: rows; scratch is six arrays over K per thread.
 //!
 //! Beside [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document and walks the
-//! rest: million tokens a CPU second on kos 14.5 against 14.5 at K = 1,000 and 10.0 against 6.6 at
+//! rest: million tokens per CPU second on kos 14.5 against 14.5 at K = 1,000 and 10.0 against 6.6 at
 //! 10,000, where the walk is a third of SparseLDA's time and a table pays. Its epochs bring less there:
 //! it took 10.6 s to 99 % of the best likelihood, SparseLDA 8.8.
 
@@ -72,7 +73,7 @@ pub struct ZenDoc;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZenHybrid;
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics of one thread.
 #[derive(Debug)]
 pub struct ZenScratch<T>(SweepScratch<T, Tables<T>>);
 
@@ -141,7 +142,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Tables<T> {
         }
     }
 
-    /// The tables are not added up: they are what they were when they were built.
+    /// Nothing to add up: the tables do not change after they are built.
     #[inline(always)]
     fn rebuild<L: Lanes>(&mut self, _l: L, _leaves: &[[f32; LANES]], _weights: TopicPrior<'_>) {}
 

@@ -1,13 +1,13 @@
-//! Snapshots of a run as it goes on, in a directory.
+//! Checkpoints: snapshots of a run, written to a directory while it runs.
 //!
-//! Between two epochs the state is copied, and a thread of its own writes the copy while sampling goes
-//! on. Files are replaced, never changed, and older ones removed
-//! after a newer one is complete: whenever the process is killed, the last complete snapshot is there,
-//! and what is lost is what was sampled since, one interval and the time of one write at most. Only
-//! one snapshot is written at a time; where the next is due before, sampling waits. The copy's memory
-//! ([`Snapshot::memory`]) comes on top of what [`MemoryEstimate`](crate::train::MemoryEstimate) says.
+//! Between two epochs the state is copied, and a separate thread writes the copy while sampling
+//! continues. Files are replaced, never changed, and an older one is removed only after a newer one is
+//! complete. If the process is killed, the last complete snapshot remains; at most one interval and
+//! the time of one write are lost. One snapshot is written at a time; if the next is due earlier,
+//! sampling waits. The copy needs memory ([`Snapshot::memory`]) in addition to
+//! [`MemoryEstimate`](crate::train::MemoryEstimate).
 //!
-//! When snapshots are taken never changes what is sampled.
+//! The times of snapshots never change results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::container::{FileError, FileProblem};
 use crate::train::snapshot::Snapshot;
 
-/// Where a run keeps its snapshots, how often it takes one and how many stay.
+/// Directory, interval and number of the snapshots of a run.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -54,11 +54,11 @@ enum Every {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Latest {
-    /// What it holds.
+    /// The snapshot.
     pub snapshot: Snapshot,
-    /// Where it lies.
+    /// Its file.
     pub path: PathBuf,
-    /// Later ones that cannot be read, and why.
+    /// Errors of later snapshots that cannot be read.
     pub unreadable: Vec<FileError>,
 }
 
@@ -66,31 +66,32 @@ const PREFIX: &str = "epoch-";
 const SUFFIX: &str = ".snapshot";
 
 impl Checkpoints {
-    /// Every ten minutes, the last two of which stay. The directory is made where it is not there.
+    /// A snapshot every ten minutes, of which the last two are kept. The directory is created if missing.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let every = Every::Time(Duration::from_secs(600));
         Self { directory: directory.into(), every, keep: 2, take_over: false }
     }
 
-    /// One every `n` epochs, and after the last; 0 is 1.
+    /// A snapshot every `n` epochs, and after the last; 0 is 1.
     pub fn every_epochs(mut self, n: u32) -> Self {
         self.every = Every::Epochs(n.max(1));
         self
     }
 
-    /// One after the first epoch that ends so long after the one before, and after the last epoch.
+    /// A snapshot after the first epoch that ends `time` after the previous snapshot, and after the last
+    /// epoch.
     pub fn every_time(mut self, time: Duration) -> Self {
         self.every = Every::Time(time);
         self
     }
 
-    /// How many stay; 0 is 1.
+    /// Number of snapshots kept; 0 is 1.
     pub fn keep(mut self, snapshots: usize) -> Self {
         self.keep = snapshots.max(1);
         self
     }
 
-    /// Allows a directory that holds snapshots, those of the run that is taken up.
+    /// Allows a directory that already holds snapshots: those of the run that is resumed.
     pub fn take_over(mut self) -> Self {
         self.take_over = true;
         self
@@ -101,10 +102,10 @@ impl Checkpoints {
         &self.directory
     }
 
-    /// Reads the last snapshot of a directory that can be read.
+    /// Reads the last readable snapshot of a directory.
     ///
     /// # Errors
-    /// [`FileError`] of the directory, or of its last snapshot where none can be read.
+    /// [`FileError`] of the directory, or of its last snapshot if none is readable.
     pub fn latest(directory: impl AsRef<Path>) -> Result<Latest, FileError> {
         let directory = directory.as_ref();
         let mut found = list(directory)?;
@@ -143,17 +144,17 @@ fn list(directory: &Path) -> Result<Vec<(u32, PathBuf)>, FileError> {
     read().map_err(|error: std::io::Error| FileError::from(error).at(directory))
 }
 
-/// Takes snapshots when they are due and has them written.
+/// Takes snapshots when they are due, and writes them on a thread.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct CheckpointWriter {
     settings: Checkpoints,
     last_epoch: u32,
     last_time: Instant,
     writing: Option<JoinHandle<Result<PathBuf, FileError>>>,
 }
 
-impl Keeper {
-    /// Makes the directory ready for a run that has had `epoch` epochs.
+impl CheckpointWriter {
+    /// Prepares the directory for a run after `epoch` epochs.
     pub fn start(settings: Checkpoints, epoch: u32) -> Result<Self, FileError> {
         let directory = &settings.directory;
         fs::create_dir_all(directory).map_err(|error| FileError::from(error).at(directory))?;
@@ -178,13 +179,13 @@ impl Keeper {
         self.last_epoch != epoch
     }
 
-    /// What became of the snapshot that is being written, once it is or if `wait`.
+    /// Result of the write in progress, if it has ended or `wait` is set.
     pub fn outcome(&mut self, wait: bool) -> Option<Result<PathBuf, FileError>> {
         let writing = self.writing.take_if(|writing| wait || writing.is_finished())?;
         Some(writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// Has `snapshot` written; the one before must have an outcome.
+    /// Starts to write `snapshot`; the previous write must have ended.
     pub fn write(&mut self, snapshot: Snapshot) {
         debug_assert!(self.writing.is_none());
         (self.last_epoch, self.last_time) = (snapshot.epochs(), Instant::now());
@@ -200,7 +201,7 @@ fn write(settings: &Checkpoints, snapshot: &Snapshot) -> Result<PathBuf, FileErr
     snapshot.save(&path)?;
     let mut found = list(&settings.directory)?;
     found.sort_unstable();
-    // One that is later than ours could not be read, or it would have been taken up.
+    // A later one is unreadable, or the run would have resumed from it.
     found.retain(|&(epoch, _)| epoch <= snapshot.epochs());
     let old = found.len().saturating_sub(settings.keep);
     for (_, path) in &found[..old] {
@@ -209,14 +210,14 @@ fn write(settings: &Checkpoints, snapshot: &Snapshot) -> Result<PathBuf, FileErr
     Ok(path)
 }
 
-/// Removes what killed processes left behind.
+/// Removes partial files of killed processes.
 fn remove_partial(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(&format!(".{PREFIX}")) && name.ends_with(".partial") {
-            // It is in nobody's way.
+            // A file that stays does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -18,8 +18,8 @@ use crate::train::start::{First, Starter};
 use crate::train::state::State;
 use crate::train::view::CountsView;
 
-/// Steps of the fixed point each time that priors are learnt: what is left to go is little, and the
-/// counts move on.
+/// Steps of the fixed point per update of the priors: they are near it already, and the counts move
+/// on.
 const STEPS: u32 = 10;
 
 /// State and scratch of a run whose topics are stored as `T`.
@@ -28,14 +28,14 @@ pub(crate) struct Engine<T: TopicIndex> {
     pub state: State<T>,
     /// One a token set.
     samplers: Vec<Box<dyn AnySampler<T>>>,
-    /// α that the current epoch was sampled with, and the next will be unless it follows topic sizes.
+    /// α of the last epoch, and of the next one unless it follows topic sizes.
     pub alpha: Alpha,
-    /// β, the same.
+    /// β of the last epoch, and of the next one unless it is learnt.
     pub beta: f64,
-    /// α as the samplers read it.
+    /// α as the samplers read it: f32, padded.
     weights: Arc<Aligned<f32>>,
     wave: u64,
-    /// How often the hybrid's next epoch runs WarpLDA's two passes.
+    /// Number of times that the hybrid's next epoch runs WarpLDA's two passes.
     rounds: u16,
 }
 
@@ -71,7 +71,7 @@ impl<T: Width> Engine<T> {
 }
 
 impl<T: TopicIndex> Engine<T> {
-    /// Takes up what a run of the same options carried when it was interrupted.
+    /// Restores the state of an interrupted run with the same options.
     ///
     /// # Errors
     /// As [`State::take_up`].
@@ -86,19 +86,19 @@ impl<T: TopicIndex> Engine<T> {
         Ok(())
     }
 
-    /// How often the hybrid's next epoch runs WarpLDA's two passes.
+    /// Number of times that the hybrid's next epoch runs WarpLDA's two passes.
     pub fn rounds(&self) -> u16 {
         self.rounds
     }
 
-    /// A run of nothing, to stand where one was.
+    /// An empty run, which replaces one that is dropped.
     pub fn empty() -> Self {
         let alpha = Alpha::Symmetric(1.0);
         let (state, weights) = (State::empty(), weights(&alpha, 0));
         Self { state, samplers: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
     }
 
-    /// Lets α follow the topics' sizes, for an epoch (ZenLDA eq. 3).
+    /// Sets the α of an epoch by topic sizes (ZenLDA eq. 3).
     fn follow_sizes(&mut self, options: &Resolved) {
         let Some(smoothing) = options.alpha_by_size else { return };
         let topics = options.topics as usize;
@@ -109,7 +109,7 @@ impl<T: TopicIndex> Engine<T> {
         self.set_alpha(Alpha::PerTopic(totals.iter().map(of_size).collect()));
     }
 
-    /// Learns priors, if it is time.
+    /// Learns priors, if an update is due.
     fn learn(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) {
         let Some(learn) = options.learn.filter(|learn| learn.is_due(epoch)) else { return };
         let view = CountsView::new(&self.state, corpus);
@@ -128,7 +128,7 @@ impl<T: TopicIndex> Engine<T> {
         }
     }
 
-    /// Goes on with other priors.
+    /// Sets the priors of the next epoch.
     pub fn set_priors(&mut self, alpha: &Alpha, beta: f64) {
         self.beta = beta;
         self.set_alpha(alpha.clone());
@@ -139,13 +139,13 @@ impl<T: TopicIndex> Engine<T> {
         self.alpha = alpha;
     }
 
-    /// Samples every token, by the hybrid's WarpLDA more than once.
+    /// Samples every token; the hybrid's WarpLDA can sample a token more than once.
     ///
-    /// The hybrid's order lets every sampler see current counts: the document pass of the long
-    /// documents needs only their own tokens; the word pass after it recounts all tokens of each
-    /// word, short documents' too, and leaves C_w behind for F+LDA. The two passes are repeated
-    /// until a token has had as many steps as one acceptance takes on average (LDA* heuristic 2):
-    /// an epoch then does about as much for a long document as for a short one.
+    /// INVARIANT: in the hybrid's order of passes, both samplers read current counts. The document
+    /// pass of the long documents needs only their own tokens; the word pass after it recounts all
+    /// tokens of each word, those of short documents included, and writes C_w for F+LDA. The two
+    /// passes are repeated until a token has had as many steps as one acceptance takes on average
+    /// (LDA* heuristic 2): an epoch then does about as much for a long document as for a short one.
     pub fn epoch(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) -> PassReport {
         self.follow_sizes(options);
         self.learn(corpus, options, epoch);
@@ -174,12 +174,13 @@ impl<T: TopicIndex> Engine<T> {
         report
     }
 
-    /// Metropolis-Hastings steps a token and kind of pass in the next epoch, where there are any.
+    /// Metropolis-Hastings steps per token and kind of pass in the next epoch; `None` if the sampler
+    /// makes none.
     pub fn mh_steps(&self, options: &Resolved) -> Option<u32> {
         (options.mh_steps > 0).then(|| options.mh_steps * u32::from(self.rounds))
     }
 
-    /// LDA* heuristic 2: as many steps as one acceptance takes on average.
+    /// LDA* heuristic 2: the steps of the next epoch are as many as one acceptance takes on average.
     fn adapt(&mut self, options: &Resolved, report: PassReport) {
         let Some(cap) = options.mh_steps_cap else { return };
         let needed = match report.accepted {

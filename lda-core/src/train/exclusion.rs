@@ -1,24 +1,23 @@
-//! Leaving converged tokens out of an epoch (ZenLDA §5.1).
+//! Converged-token exclusion (ZenLDA §5.1).
 //!
 //! A token that was sampled t times in a row and kept its topic, and has been left out for i epochs
-//! since, is sampled with probability min{1, 2^(i−t)}; a change of topic sets both to 0. So tokens
-//! that have settled are asked less and less often, and never forgotten: after t epochs at most each
-//! is sampled again. The paper does not say whether i goes on when a token is sampled and stays; here
-//! it starts again, since else no token would be left out for long.
+//! since, is sampled with probability min{1, 2^(i−t)}; a change of topic sets both to 0. Settled tokens
+//! are sampled less and less often, but each is sampled again after t epochs at most. The paper does
+//! not say whether i continues when a token is sampled and stays; here it restarts at 0, since
+//! otherwise no token would be left out for long.
 //!
-//! The driver does it, and no sampler knows: what is lent is a block of the tokens that are due, made
-//! anew each time, while rows count all tokens. It costs a byte a token, and room for the tokens that
-//! are due, once a block.
+//! The driver does this without the sampler: it builds a block of the tokens that are due, while rows
+//! count all tokens. Cost: one byte per token, and a copy of the due tokens of each block.
 //!
-//! **Biased.** Which tokens move depends on whether they moved before, and this keeps no law; by how
-//! much has not been enumerated here. It is for getting somewhere soon, not for samples.
+//! **Biased.** Which tokens move depends on whether they moved before, so no law is preserved; the
+//! bias has not been enumerated here. Use it to get a rough model soon, not for samples.
 
 use crate::counts::TopicIndex;
 use crate::layout::RowRun;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::{GridBlock, Outcome};
 
-/// How settled a token is: t in the upper half, i in the lower, 15 at most.
+/// How settled a token is: t in the upper four bits, i in the lower four; both saturate at 15.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Age(u8);
 
@@ -29,7 +28,7 @@ impl Age {
         Self(kept.min(Self::MOST) << 4 | left_out.min(Self::MOST))
     }
 
-    /// As it stands in a snapshot; any byte is one.
+    /// The byte that a snapshot stores; every byte is valid.
     pub fn to_byte(self) -> u8 {
         self.0
     }
@@ -53,18 +52,18 @@ impl Age {
         exponent == 0 || rng.next_u64() >> (64 - exponent) == 0
     }
 
-    /// After it was sampled.
+    /// The age after the token was sampled.
     fn sampled(self, changed: bool) -> Self {
         if changed { Self::default() } else { Self::new(self.kept() + 1, 0) }
     }
 
-    /// After it was not.
+    /// The age after the token was left out.
     fn skipped(self) -> Self {
         Self::new(self.kept(), self.left_out() + 1)
     }
 }
 
-/// Lends `sample` those tokens of `block` that are due; `ages` is as long as the block.
+/// Calls `sample` with the tokens of `block` that are due; `ages` is as long as the block.
 pub(crate) fn sample_due<T: TopicIndex>(
     block: GridBlock<'_, T>,
     ages: &mut [Age],
@@ -146,9 +145,9 @@ mod tests {
         assert_eq!((waiting.kept(), waiting.left_out()), (15, 15));
     }
 
-    /// Tokens that are not due are neither lent nor touched.
+    /// Tokens that are not due are neither passed on nor changed.
     #[test]
-    fn only_due_tokens_are_lent() {
+    fn only_due_tokens_are_sampled() {
         let mut z: Vec<u16> = vec![1, 2, 3, 4, 5];
         let visits =
             [RowRun { row: 0, end: 2 }, RowRun { row: 3, end: 3 }, RowRun { row: 4, end: 5 }];
@@ -163,7 +162,7 @@ mod tests {
             documents: &mut documents,
             tables: None,
         };
-        // 2⁻¹⁵ is never, here.
+        // With probability 2⁻¹⁵; it does not happen with this seed.
         let settled = Age::new(15, 0);
         let mut ages = [Age::default(), settled, settled, settled, Age::new(3, 3)];
         let mut rng = Xoshiro256PlusPlus::from_seed(1);

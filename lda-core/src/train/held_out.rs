@@ -1,14 +1,14 @@
-//! Documents that a run does not see, and that judge it as it goes on.
+//! Held-out documents: evaluation during a run, and early stopping.
 //!
-//! The likelihood of the training documents goes on rising when topics have long begun to fit their
-//! accidents; how well topics foretell other documents does not. So a run may end when the perplexity
-//! of held-out documents (by [document completion](crate::eval::perplexity)) has not fallen for some
-//! evaluations. Only the end depends on it: up to there topics are those of a run without.
+//! The likelihood of the training documents still rises when topics have begun to overfit; held-out
+//! perplexity does not fall any more. So a run can stop when the perplexity of held-out documents (by
+//! [document completion](crate::eval::perplexity)) has not fallen for some evaluations. Only the
+//! number of epochs depends on it: up to there, results are those of a run without held-out documents.
 
 use crate::corpus::Corpus;
 use crate::eval::CompletionOptions;
 
-/// Held-out documents, and when they end a run.
+/// Held-out documents, and the rule of early stopping.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -34,38 +34,38 @@ pub struct HeldOut {
 }
 
 impl HeldOut {
-    /// Documents whose word ids are those of the corpus trained on. They only tell; see
-    /// [`patience`](Self::patience).
+    /// Documents with the word ids of the training corpus. Perplexity is only reported, unless
+    /// [`patience`](Self::patience) is set.
     pub fn new(corpus: Corpus) -> Self {
         let completion = CompletionOptions::default();
         Self { corpus, completion, patience: None, tolerance: 1e-3 }
     }
 
-    /// How perplexity is estimated; [`CompletionOptions::default`] unless called.
+    /// Parameters of the estimate; default [`CompletionOptions::default`].
     pub fn completion(mut self, completion: CompletionOptions) -> Self {
         self.completion = completion;
         self
     }
 
-    /// Ends the run when so many evaluations in a row, at least 1, have not brought the perplexity
-    /// below the least before. Takes the place of levelling off.
+    /// Stops the run when this many evaluations in a row, at least 1, have not brought the perplexity
+    /// below the best so far. Replaces the default rule of levelling off.
     pub fn patience(mut self, evaluations: u32) -> Self {
         self.patience = Some(evaluations.max(1));
         self
     }
 
-    /// By what share it must be below to count; 0.001 unless called.
+    /// Relative improvement that counts; default 0.001.
     pub fn tolerance(mut self, share: f64) -> Self {
         self.tolerance = share;
         self
     }
 
-    /// Whether it may end a run.
+    /// Whether it can stop a run.
     pub(super) fn ends(&self) -> bool {
         self.patience.is_some()
     }
 
-    /// Whether a run with these perplexities is at its end.
+    /// Whether a run with these perplexities stops.
     pub(super) fn is_over(&self, perplexities: &[f64]) -> bool {
         let Some(patience) = self.patience else { return false };
         let (mut best, mut since) = (f64::INFINITY, 0);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_counts_from_the_least() {
+    fn patience_counts_from_the_best() {
         let corpus = Corpus::from_tokens([[0, 1]]).unwrap();
         let held = HeldOut::new(corpus).patience(2);
         let over = |perplexities: &[f64]| held.is_over(perplexities);
@@ -94,7 +94,7 @@ mod tests {
         assert!(!over(&[9.0, 9.5, 8.0]) && !over(&[9.0, 9.5, 8.0, 8.5]));
         assert!(over(&[9.0, 9.5, 8.0, 8.5, 7.999]));
         assert!(!over(&[9.0, 9.5, 8.0, 8.5, 7.99]));
-        let only_told = HeldOut::new(Corpus::from_tokens([[0, 1]]).unwrap());
-        assert!(!only_told.is_over(&[1.0; 100]));
+        let only_reported = HeldOut::new(Corpus::from_tokens([[0, 1]]).unwrap());
+        assert!(!only_reported.is_over(&[1.0; 100]));
     }
 }

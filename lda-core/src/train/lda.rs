@@ -1,4 +1,4 @@
-//! The short way: options, then a run to the end.
+//! [`Lda`]: a run from options to model in one call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,9 +44,9 @@ pub struct Trained {
     pub model: TopicModel,
     /// The topic of every token.
     pub assignments: Assignments,
-    /// What the options came to.
+    /// The resolved options.
     pub resolved: Resolved,
-    /// The last epoch.
+    /// Report of the last epoch.
     pub last: EpochReport,
 }
 
@@ -103,13 +103,14 @@ impl Lda {
         self
     }
 
-    /// Ends after the running epoch once `flag` is true; set it from any thread.
+    /// Ends the run after the current epoch once `flag` is true; any thread can set it.
     pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancel = Some(flag);
         self
     }
 
-    /// Trains on `corpus`; `observer` sees each epoch and can end the run.
+    /// Trains on `corpus`; `observer` receives a report per epoch and can end the run. `()` is an
+    /// observer that does nothing.
     ///
     /// # Errors
     /// [`OptionsError`] before any work is done.

@@ -1,4 +1,4 @@
-//! What a run will need, before it starts.
+//! Estimate of the memory of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,26 +11,26 @@ use crate::train::registry::{SamplerSetup, Width, token_sets};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::state::room;
 
-/// Bytes by what they are for; an upper estimate, the corpus itself left out.
+/// Upper estimate of the bytes of a run, by purpose; the corpus itself is not included.
 ///
-/// | what | bytes |
+/// | purpose | bytes |
 /// |---|---|
-/// | assignments | 2 a token (4 above 65,536 topics), and as much for each of M pending proposals; 1 a token where converged ones are left out |
-/// | layout | 4 a token that F+LDA or the exact sampler has, 8 a word in a document range that has it or, by document, 8 a document in a word range, 12 a document, 16 a word |
-/// | inverse index | 4 a token that WarpLDA has |
-/// | document counts | 64 bytes for each 16 topics (8 above 65,536) that a document can have, 2K or 4K where dense |
-/// | word counts | the same by word; and where a sampler keeps stale tables, 16 and a topic id for each topic that a word can have |
-/// | scratch | about 112K a thread; with WarpLDA 4 (2 + M) a token of the longest document or most frequent word beside, with LightLDA a topic id a token and 16 bytes a document of a document range |
-/// | evaluation | 16 a document while the likelihood is computed, and word counts where the sampler keeps none |
-/// | hand over | 4 a token where WarpLDA warms up, which is gone before the sampler's state comes |
+/// | assignments | 2 per token (4 above 65,536 topics), and as much per pending proposal (M per token); 1 per token if converged ones are excluded |
+/// | layout | 4 per token of a Gibbs sampler; 8 per word and document range that has it or, by document, 8 per document and word range; 12 per document; 16 per word |
+/// | inverse index | 4 per token of WarpLDA |
+/// | document counts | 64 per 16 topics (8 above 65,536) that a document can have; 2K or 4K per dense row |
+/// | word counts | the same by word; if the sampler keeps stale tables, 16 and a topic id per topic that a word can have |
+/// | scratch | about 112K per thread; WarpLDA: also 4 (2 + M) per token of the longest document or most frequent word; LightLDA: also a topic id per token and 16 per document of a document range |
+/// | evaluation | 16 per document while the likelihood is computed, and word counts if the sampler keeps none |
+/// | hand over | 4 per token at the end of a warm-up, freed before the sampler's state is built |
 ///
-/// Where WarpLDA warms up, each line is the larger of its own and the sampler's.
+/// With a warm-up, each line is the larger one of WarpLDA's and the sampler's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryEstimate {
     /// Assignments and pending proposals.
     pub assignments: u64,
-    /// Where tokens lie.
+    /// Order of tokens.
     pub layout: u64,
     /// Slots by document.
     pub inverse_index: u64,
@@ -38,16 +38,16 @@ pub struct MemoryEstimate {
     pub document_counts: u64,
     /// C_w.
     pub word_counts: u64,
-    /// Threads' arrays over topics.
+    /// Arrays over topics, of all threads.
     pub scratch: u64,
-    /// While the likelihood is computed.
+    /// Memory of one evaluation.
     pub evaluation: u64,
-    /// Between a warm-up and the sampler.
+    /// Copy of the topics at the end of a warm-up.
     pub hand_over: u64,
 }
 
 impl MemoryEstimate {
-    /// All of it.
+    /// Sum of all purposes.
     pub fn total(&self) -> u64 {
         self.assignments
             + self.layout
@@ -59,7 +59,7 @@ impl MemoryEstimate {
             + self.hand_over
     }
 
-    /// Of each kind the larger.
+    /// The larger estimate for each purpose.
     fn max(self, other: Self) -> Self {
         Self {
             assignments: self.assignments.max(other.assignments),
@@ -75,7 +75,7 @@ impl MemoryEstimate {
 }
 
 impl TrainOptions {
-    /// What training on `corpus` will need; nothing large is allocated to find out.
+    /// Memory of training on `corpus`, from its lengths and frequencies; nothing large is allocated.
     ///
     /// # Errors
     /// As [`resolve`](Self::resolve).
@@ -117,10 +117,10 @@ impl SamplerSetup<'_> {
         MemoryEstimate { hand_over: corpus.num_tokens() * 4, ..own.max(first) }
     }
 
-    /// Whether the rows of such a run can be made; nothing large is.
+    /// Checks that the count rows of such a run can be built; nothing large is allocated.
     ///
     /// # Errors
-    /// Where [`State::new`](crate::train::state::State::new) would fail.
+    /// If [`State::new`](crate::train::state::State::new) would fail.
     pub(crate) fn check_rows(&self, corpus: &Corpus, pseudo: &Pseudo) -> Result<(), RowsTooLarge> {
         match self.options.narrow {
             true => check_rows::<u16>(*self, corpus, pseudo),
@@ -130,11 +130,11 @@ impl SamplerSetup<'_> {
 }
 
 impl Resolved {
-    /// Bytes that pseudo-counts add to those of a run.
+    /// Bytes that pseudo-counts add to a run.
     pub(crate) fn pseudo_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts) -> u64 {
         let (topics, tokens) = (self.topics as usize, corpus.word_frequencies());
         let with = || tokens.iter().enumerate().map(|(word, tokens)| tokens + pseudo.of_word(word));
-        // Either side of a warm-up has rows, AliasLDA tables.
+        // Rows, and tables of AliasLDA, whichever sampler runs.
         let rows = match self.narrow {
             true => {
                 Rows::<u16>::bytes(topics, with(), Density::Auto)
@@ -145,7 +145,7 @@ impl Resolved {
                     + WordTables::<u32>::bytes(topics, with())
             }
         };
-        // WarpLDA's copy of them, as tokens and words.
+        // WarpLDA's copy of them: a topic per count, a run per word.
         let still = pseudo.sum() * if self.narrow { 2 } else { 4 } + tokens.len() as u64 * 8;
         pseudo.memory() as u64 + rows + still
     }
@@ -198,7 +198,7 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         let age = u64::from(options.exclude_converged_from.is_some());
         memory.assignments += tokens * (stride * size_of::<T>() as u64 + age);
         let pairs = || documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64);
-        // A word in each document range that has it; a document in each word range that it has.
+        // A run per word and document range that has it, or per document and word range that it has.
         let by_word = || frequencies.iter().map(|&n| n.min(ranges)).sum::<u64>();
         let by_document = || pairs().map(|n| n.min(ranges)).sum::<u64>();
         let visits = match requires.token_order {
@@ -212,7 +212,7 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         if requires.proposals && tokens > 0 {
             let word = frequencies.iter().copied().max().unwrap_or(0);
             let longest = lengths().max().unwrap_or(0).max(word);
-            // Room is made a quarter ahead.
+            // Buffers grow by a quarter more than needed.
             let row = longest * 5 * (2 + u64::from(options.mh_steps)) + 4096;
             memory.scratch += threads as u64 * row;
             memory.inverse_index += tokens * 4;
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cannot_be_made_are_seen_before() {
+    fn rows_that_are_too_large_are_refused() {
         let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
         let options = TrainOptions::default().sampler(SamplerKind::FPlus);
         assert!(
@@ -295,7 +295,7 @@ mod tests {
                 .check_rows(&corpus, &None)
                 .is_ok()
         );
-        // 64 GiB are 2³⁰ lines; the row that starts after them is the first that has no place.
+        // 64 GiB are 2³⁰ lines; a row that starts after them has no address.
         let dense =
             |rows: usize| Rows::<u16>::check(1 << 16, (0..rows).map(|_| 1 << 40), Density::Dense);
         assert_eq!(dense(1 << 18), Ok(()));

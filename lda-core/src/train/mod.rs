@@ -1,26 +1,26 @@
 //! Training: epochs of a sampler over a corpus, on a pool of threads.
 //!
-//! [`Lda`] is the short way; [`Trainer`] the one to drive epoch by epoch.
+//! [`Lda`] runs to the end with one call; [`Trainer`] is driven epoch by epoch.
 //!
 //! # What "exact" means with more than one block
-//! The corpus is cut into a grid of G × G blocks (see [`layout`](crate::layout)); in a wave, G
-//! blocks that share no document and no word are sampled at once. Rows are always current; the
-//! totals C_k are the wave's plus the block's own changes. With G = 1 an exact sampler is exact.
-//! With more, C_k lags by what the other blocks of the wave did, at most G − 1 blocks of about T/G²
-//! tokens each.
+//! The corpus is cut into a grid of G × G blocks (see [`layout`](crate::layout)). In a wave, G blocks
+//! that share no document and no word are sampled at once. Rows are always current; totals C_k are
+//! those of the wave's start plus the block's own changes. With G = 1 an exact sampler is exact. With
+//! more, C_k lacks the changes of the wave's other blocks: at most G − 1 blocks of about T/G² tokens
+//! each.
 //!
 //! # Warm-up
-//! A state is its assignments, so one sampler can go on where another stopped. Far from the posterior
-//! any sampler leads there, and WarpLDA's epochs are several times as short as an exact one's; near it
-//! the exact one is worth its price. A run may begin with epochs of WarpLDA
-//! ([`TrainOptions::warm_up`]), and one that nobody has asked for a sampler does ([`Choice::auto`], where
-//! the times are). The law that the run converges to is that of the sampler that ends it.
+//! The state of a run is its assignments, so one sampler can continue from another's. Far from the
+//! posterior every sampler moves towards it, and an epoch of WarpLDA is several times as short as one
+//! of an exact sampler; near the posterior the exact sampler is worth its price. A run can begin with
+//! epochs of WarpLDA ([`TrainOptions::warm_up`]); if no sampler is set, it does ([`Choice::auto`] has
+//! the times). The run converges to the law of its last sampler.
 //!
 //! # Reproducible
 //! Same resolved options and same corpus: same assignments, bit for bit, at any thread count, on any
-//! instruction set. A time budget or a cancelled run ends after some epoch n; it equals a run asked
-//! for n epochs, unless that makes a shorter warm-up of one that nobody has asked for. A
-//! [`Snapshot`] takes a run up where it was, to the same bits.
+//! instruction set. A run that ends by a time budget or is cancelled after epoch n equals a run with
+//! `epochs` set to n, unless n shortens a default warm-up. A run resumed from a [`Snapshot`] gives the
+//! same bits as one that was never interrupted.
 
 mod assignments;
 pub mod checkpoint;

@@ -20,7 +20,7 @@ use crate::sampler::{
 use crate::train::exclusion::{Age, sample_due};
 use crate::train::state::{State, Still, TokenSet};
 
-/// Scratch that is free to use; each running block holds one.
+/// Pool of free scratch; each running block holds one.
 #[derive(Debug)]
 pub(crate) struct Scratches<S>(Mutex<Vec<S>>);
 
@@ -31,7 +31,7 @@ impl<S> Default for Scratches<S> {
 }
 
 impl<S> Scratches<S> {
-    /// Runs `f` with a scratch. One whose `f` panicked is dropped, not put back.
+    /// Runs `f` with a scratch. If `f` panics, the scratch is dropped and not returned to the pool.
     fn with<R>(&self, make: impl FnOnce() -> S, f: impl FnOnce(&mut S) -> R) -> R {
         let kept = self.lock().pop();
         let mut scratch = kept.unwrap_or_else(make);
@@ -46,7 +46,7 @@ impl<S> Scratches<S> {
     }
 }
 
-/// What all blocks of a pass did.
+/// Sums over the blocks of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PassReport {
     pub tokens: u64,
@@ -64,7 +64,7 @@ impl PassReport {
     }
 }
 
-/// What a pass needs beside the state: constant through the epoch.
+/// Parameters of a pass, besides the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassParams<'a> {
     pub alpha: &'a [f32],
@@ -75,7 +75,7 @@ pub(crate) struct PassParams<'a> {
     pub epoch: u32,
     pub round: u16,
     pub last_round: bool,
-    /// Whether converged tokens are left out.
+    /// Whether converged tokens are excluded in this epoch.
     pub exclude: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
@@ -104,7 +104,7 @@ impl<'a> PassParams<'a> {
 
 /// Runs pass number `pass` of `sampler` over token set `set`. `wave` counts waves through the run.
 ///
-/// Words are counted on the way only in the last round: nobody reads C_w before.
+/// A pass over words writes C_w only in the last round, since no earlier pass reads it.
 pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     sampler: &S,
     scratches: &Scratches<S::Scratch>,
@@ -119,8 +119,8 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         Shape::Grid(_) => state.words.num_ranges(),
         Shape::WordRanges | Shape::DocumentRanges => 1,
     };
-    // Rows of the axis that is scanned. Once an epoch, from the counts alone: forms never depend on
-    // how a run came here.
+    // INVARIANT: the forms of the scanned rows are set once per pass, from the counts alone, so that
+    // they do not depend on the history of the run (and a resumed run has the same ones).
     match shape {
         Shape::Grid(Order::ByWord) => state.sets[set].rows.iter_mut().for_each(Rows::adapt),
         Shape::Grid(Order::ByDocument) => state.word_rows.iter_mut().for_each(Rows::adapt),
@@ -167,10 +167,10 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     report
 }
 
-/// What `sample` did to each block, in their order.
+/// Runs `sample` on each block; outcomes are in the order of the blocks.
 ///
-/// Behind a pointer, which is followed once a block: what rayon makes of a closure is compiled for each one anew, and was
-/// a copy for every sampler.
+/// `sample` is a trait object, called once per block: with a generic closure, rayon's machinery was
+/// compiled once for every sampler.
 fn each_block<'a, T: TopicIndex>(
     blocks: Vec<BlockAndAges<'a, T>>,
     sample: &(dyn Fn(BlockAndAges<'a, T>) -> Outcome + Sync),
@@ -178,10 +178,10 @@ fn each_block<'a, T: TopicIndex>(
     blocks.into_par_iter().with_max_len(1).map(sample).collect()
 }
 
-/// A block, and how settled its tokens are where that is kept account of.
+/// A block, and the ages of its tokens if they are tracked.
 type BlockAndAges<'a, T> = (Block<'a, T>, Option<&'a mut [Age]>);
 
-/// Blocks of which all tokens are sampled.
+/// Blocks without ages: all their tokens are sampled.
 fn whole<T>(blocks: Vec<Block<'_, T>>) -> Vec<BlockAndAges<'_, T>> {
     blocks.into_iter().map(|block| (block, None)).collect()
 }
@@ -196,7 +196,7 @@ fn by_range<'a, T>(set: &SetShape<'_>, mut tokens: &'a mut [T]) -> Vec<&'a mut [
         .collect()
 }
 
-/// The parts of a token set that say how its tokens lie.
+/// Layout of the tokens of a set.
 struct SetShape<'a> {
     slots: &'a crate::layout::TokenLayout,
     stride: usize,

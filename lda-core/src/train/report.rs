@@ -1,4 +1,4 @@
-//! What a run says while it runs.
+//! Reports of a running training, and the observers that receive them.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use crate::container::FileError;
 use crate::eval::LogJoint;
 use crate::train::options::SamplerKind;
 
-/// One epoch, as an observer sees it; serde writes it as one JSON object.
+/// Report of one epoch; serde writes it as one JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EpochReport {
     /// Epoch, counted from 1.
     pub epoch: u32,
-    /// The sampler of this epoch; WarpLDA as long as the run warms up.
+    /// The sampler of this epoch; WarpLDA during a warm-up.
     pub sampler: SamplerKind,
     /// Seconds of sampling since the start, evaluation left out.
     pub seconds: f64,
@@ -22,19 +22,19 @@ pub struct EpochReport {
     pub tokens_per_second: f64,
     /// Tokens in the corpus.
     pub tokens: u64,
-    /// Share of the tokens that were sampled, where converged ones are left out.
+    /// Share of the tokens that were sampled, if converged ones are excluded.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sampled: Option<f64>,
-    /// Share of samplings that changed a token's topic: one a token and pass, so that WarpLDA, which
-    /// has two passes, counts each token twice.
+    /// Share of draws that changed a token's topic. A draw is one token in one pass: WarpLDA, which has
+    /// two passes, counts each token twice.
     pub changed: f64,
-    /// Share of Metropolis-Hastings proposals accepted, those of the current topic left out.
+    /// Share of Metropolis-Hastings proposals accepted; proposals of the current topic do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
-    /// Metropolis-Hastings steps a token and kind of pass in the next epoch.
+    /// Metropolis-Hastings steps per token and kind of pass in the next epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mh_steps: Option<u32>,
-    /// Log joint likelihood, where this epoch was evaluated.
+    /// Log joint likelihood, if this epoch was evaluated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_joint: Option<f64>,
     /// Its document part.
@@ -43,13 +43,13 @@ pub struct EpochReport {
     /// Its word part.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_joint_word: Option<f64>,
-    /// Perplexity of held-out documents, where there are some and this epoch was evaluated.
+    /// Perplexity of held-out documents, if there are any and this epoch was evaluated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub perplexity: Option<f64>,
 }
 
 impl EpochReport {
-    /// Log joint likelihood a token, where evaluated.
+    /// Log joint likelihood per token, if this epoch was evaluated.
     pub fn log_joint_per_token(&self) -> Option<f64> {
         self.log_joint.map(|total| total / self.tokens as f64)
     }
@@ -71,7 +71,7 @@ impl std::fmt::Display for EpochReport {
             self.seconds
         )?;
         if let Some(joint) = self.log_joint_per_token() {
-            write!(f, ", log joint {joint:.4} a token")?;
+            write!(f, ", log joint {joint:.4} per token")?;
         }
         if let Some(perplexity) = self.perplexity {
             write!(f, ", held-out perplexity {perplexity:.2}")?;
@@ -80,16 +80,16 @@ impl std::fmt::Display for EpochReport {
     }
 }
 
-/// Whether to go on.
+/// Whether a run continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Sample another epoch, if the options want one.
+    /// Sample another epoch, unless the options end the run.
     Continue,
-    /// End here; what was learnt so far is kept.
+    /// End the run after this epoch.
     Stop,
 }
 
-/// Watches a run. A closure `FnMut(&EpochReport) -> Flow` is an observer, and so is `()`.
+/// Receives the reports of a run. A closure `FnMut(&EpochReport) -> Flow` is an observer, and so is `()`.
 pub trait Observer {
     /// An epoch ended.
     fn epoch(&mut self, report: &EpochReport) -> Flow {
@@ -97,7 +97,8 @@ pub trait Observer {
         Flow::Continue
     }
 
-    /// A snapshot was written, or could not be; then the last one is still there, and the run goes on.
+    /// A snapshot was written, or could not be written. After an error the previous snapshot remains and
+    /// the run continues.
     fn checkpoint(&mut self, outcome: Result<&Path, &FileError>) {
         let _ = outcome;
     }

@@ -1,39 +1,40 @@
-//! What a state carries from one epoch to the next, beside what follows from the corpus.
+//! The state that a run carries from one epoch to the next, in a form that does not depend on the
+//! layout.
 //!
-//! Counts follow from the topics. What does not: the order of entries in rows that are lists, which
-//! decides which of two equal draws comes first; which rows are lists; pending proposals of WarpLDA;
-//! and how settled tokens are, where converged ones are left out. All of it is kept by document and
-//! word, not by where they lie, so that another layout could take it up.
+//! Counts follow from the topics. Four things do not: the order of entries in list rows, which decides
+//! the result of a draw; which rows are lists; the pending proposals of WarpLDA; and how settled
+//! tokens are, if converged ones are excluded. All of it is stored by document and word, so that a run
+//! with another layout could resume from it.
 
 use crate::corpus::Corpus;
 use crate::counts::{Rows, TopicIndex};
 use crate::train::exclusion::Age;
 use crate::train::state::{State, TokenSet};
 
-/// Between two epochs; documents in order, in each the tokens by ascending word.
+/// State between two epochs. Documents in order; within a document, tokens by ascending word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResumeState<T> {
-    /// A token's topic.
+    /// Topic of each token.
     pub topics: Vec<T>,
-    /// M a token of those that have any.
+    /// M pending proposals of each token that has any.
     pub proposals: Vec<T>,
-    /// One a token, or none.
+    /// One age per token; empty if no token is excluded.
     pub ages: Vec<u8>,
-    /// C_d.
+    /// List rows of C_d.
     pub documents: Lists<T>,
-    /// C_w.
+    /// List rows of C_w.
     pub words: Lists<T>,
 }
 
-/// Which rows are lists, and the topics of those, each row in its own order.
+/// The rows that are lists, each with its topics in its own order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lists<T> {
-    /// One a row, or none where no row is a list: 0 for a row that is none, else its length and one.
+    /// One entry per row, empty if no row is a list: 0 for a dense row, else the length plus one.
     pub lens: Vec<u32>,
     pub topics: Vec<T>,
 }
 
-/// Where a document's or word's row is: token set, range, row.
+/// Location of a document's or word's row: token set, range, row.
 type Home = Option<(u32, u32, u32)>;
 
 impl<T: TopicIndex> Lists<T> {
@@ -50,7 +51,7 @@ impl<T: TopicIndex> Lists<T> {
         if lists.lens.iter().all(|&len| len == 0) { Self::default() } else { lists }
     }
 
-    /// Each row's topics; `None` for one that is no list. `None` at all where the lengths do not fit.
+    /// Topics of each row, `None` for a dense row. Returns `None` if the lengths do not add up.
     fn rows(&self, rows: usize) -> Option<Vec<Option<&[T]>>> {
         if self.lens.is_empty() && self.topics.is_empty() {
             return Some(vec![None; rows]);
@@ -71,8 +72,8 @@ impl<T: TopicIndex> Lists<T> {
 }
 
 impl<T: TopicIndex> State<T> {
-    /// Copies it; 2 or 4 bytes a token and as much for each proposal and each entry of a list, 1 a
-    /// token where converged ones are left out, 4 a document and word.
+    /// Copies the state: 2 or 4 bytes per token, per proposal and per list entry, 1 per token if
+    /// converged ones are excluded, 4 per document and word.
     pub fn carried(&self, corpus: &Corpus) -> ResumeState<T> {
         let tokens = corpus.num_tokens() as usize;
         let mut topics = vec![T::default(); tokens];
@@ -102,10 +103,10 @@ impl<T: TopicIndex> State<T> {
         ResumeState { topics, proposals, ages, documents, words }
     }
 
-    /// Takes it up in a state that was made from its topics.
+    /// Restores `carried` in a state that was made from its topics.
     ///
     /// # Errors
-    /// What does not fit, and why; the state is then of no use.
+    /// Names the part that does not fit; the state must then be dropped.
     pub fn take_up(
         &mut self,
         corpus: &Corpus,
@@ -196,7 +197,7 @@ impl<T: TopicIndex> State<T> {
     }
 }
 
-/// Makes a row the list it was; false where it cannot have been.
+/// Restores the order of a list row; false if the list contradicts the counts.
 fn order<T: TopicIndex>(
     rows: &mut Rows<T>,
     row: usize,
@@ -211,7 +212,7 @@ fn order<T: TopicIndex>(
     sorted.sort_unstable();
     let count = |topic: u32| {
         let at = sorted.binary_search_by_key(&topic, |&(topic, _)| topic).ok()?;
-        // Once taken, a topic that is there twice has none left.
+        // Taking the count makes a topic that is listed twice fail the second time.
         let count = std::mem::take(&mut sorted[at].1);
         (count > 0).then_some((topic, count))
     };
@@ -220,13 +221,13 @@ fn order<T: TopicIndex>(
     entries.is_some_and(|entries| rows.write_list(row, &entries))
 }
 
-/// Where each document's tokens begin.
+/// Index of each document's first token.
 fn token_starts(corpus: &Corpus) -> Vec<usize> {
     let lengths = corpus.documents().map(|document| document.len() as usize);
     lengths.scan(0, |next, len| Some(std::mem::replace(next, *next + len))).collect()
 }
 
-/// Where each document's proposals begin, and how many there are.
+/// Index of each document's first proposal, then the number of proposals.
 fn proposal_starts<T: TopicIndex>(state: &State<T>, corpus: &Corpus) -> Vec<usize> {
     let mut starts = vec![0; corpus.num_documents() + 1];
     for set in &state.sets {
@@ -245,7 +246,7 @@ fn proposal_starts<T: TopicIndex>(state: &State<T>, corpus: &Corpus) -> Vec<usiz
 }
 
 impl<T: TopicIndex> TokenSet<T> {
-    /// Calls `f(place in the corpus, slot, document, place in the document)` for each token.
+    /// Calls `f(index in the corpus, slot, document, index in the document)` for each token.
     fn for_each_token(
         &self,
         corpus: &Corpus,

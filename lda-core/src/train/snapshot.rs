@@ -1,15 +1,14 @@
-//! A run between two epochs, as it can be kept and taken up.
+//! Snapshots: the state of a run between two epochs, from which it can resume.
 //!
-//! A snapshot holds all that a run carries from one epoch to the next: the topic of every token and
-//! WarpLDA's pending proposals; which rows of counts are lists, and in which order, for that decides
-//! which of two equal draws comes first; how settled tokens are, where converged ones are left out;
-//! the numbers that make streams (seed, epoch); what the hybrid has learnt about its steps; and the
-//! evaluations that say when to stop. Counts are left out, they follow from the topics. A run that is
-//! taken up gives the same bits as one that was never interrupted, at any thread count, on any
-//! machine.
+//! A snapshot holds the state that a run carries from one epoch to the next: the topic of every token
+//! and WarpLDA's pending proposals; which count rows are lists, and the order of their entries, which
+//! decides the result of a draw; how settled tokens are, if converged ones are excluded; the keys of
+//! random streams (seed, epoch); the number of steps that the hybrid has adapted; and the evaluations
+//! that decide when to stop. Counts are not stored, since they follow from the topics. A resumed run
+//! gives the same bits as one that was never interrupted, at any thread count, on any machine.
 //!
 //! # The file
-//! Sections of a [snapshot file](crate::container), in this order; those marked * only where there is
+//! The sections of a [snapshot file](crate::container), in this order; those marked * only where there is
 //! something in them.
 //!
 //! | section | element | what |
@@ -46,7 +45,7 @@ use crate::train::options::{OptionsError, Resolved, TrainOptions};
 use crate::train::resume_state::{Lists, ResumeState};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
-/// A run between two epochs. See the [module](self) for what is in it.
+/// The state of a run between two epochs. The [module](self) lists its contents.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -85,7 +84,7 @@ pub struct Snapshot {
     pub(super) carried: Width,
 }
 
-/// Which corpus a run was on.
+/// Identifies the corpus of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CorpusId {
     pub documents: u64,
@@ -112,28 +111,29 @@ impl std::fmt::Display for CorpusId {
     }
 }
 
-/// What a state carries, by the width of a topic.
+/// Resume state, by the width of a topic.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Width {
     Narrow(ResumeState<u16>),
     Wide(ResumeState<u32>),
 }
 
-/// Why a run cannot be taken up.
+/// Why a run cannot be resumed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The snapshot is of another corpus.
+    /// The snapshot belongs to another corpus.
     #[error(
-        "the snapshot is of another corpus ({snapshot}) than the one given ({given}): give that one"
+        "the snapshot is of another corpus ({snapshot}) than the one given ({given}): give the corpus of the \
+         run"
     )]
     Corpus {
-        /// What the snapshot says.
+        /// The corpus of the snapshot.
         snapshot: String,
-        /// What was given.
+        /// The corpus given.
         given: String,
     },
-    /// An option that decides what is drawn was changed.
+    /// An option that affects draws was changed.
     #[error(
         "the run has {option} {snapshot}, and {asked} was asked for: leave {option} out, or begin a \
          new run"
@@ -146,9 +146,9 @@ pub enum ResumeError {
         /// Its value in the options.
         asked: String,
     },
-    /// Nothing is left to do.
+    /// The run has reached its limits.
     #[error(
-        "the run has had {epochs} epochs in {seconds:.1} s, which is what was asked for: ask for more"
+        "the run has had {epochs} epochs in {seconds:.1} s and has reached its limit: raise epochs or seconds"
     )]
     Finished {
         /// Epochs so far.
@@ -156,13 +156,13 @@ pub enum ResumeError {
         /// Seconds of sampling so far.
         seconds: f64,
     },
-    /// The options are no options.
+    /// The options are illegal.
     #[error(transparent)]
     Options(#[from] OptionsError),
     /// The snapshot contradicts itself.
-    #[error("the snapshot makes no sense: {reason}; go back to an earlier one")]
+    #[error("the snapshot is inconsistent: {reason}; resume from an earlier one")]
     Snapshot {
-        /// What does not fit.
+        /// The inconsistency.
         reason: String,
     },
 }
@@ -183,7 +183,7 @@ impl Snapshot {
         &self.resolved
     }
 
-    /// What the run began with beside its corpus.
+    /// Pseudo-counts that the run started with.
     pub fn pseudo_counts(&self) -> Option<&PseudoCounts> {
         self.pseudo.as_deref()
     }
@@ -194,7 +194,7 @@ impl Snapshot {
         TrainOptions::from(&self.resolved)
     }
 
-    /// Bytes of heap memory held; pseudo-counts are shared with the run.
+    /// Heap memory in bytes; pseudo-counts are shared with the run and not included.
     pub fn memory(&self) -> usize {
         match &self.carried {
             Width::Narrow(carried) => carried.memory(),
@@ -202,7 +202,7 @@ impl Snapshot {
         }
     }
 
-    /// Writes it at `path`, by a [replacement](replace) that leaves the old file or the new one.
+    /// Writes the snapshot to `path`, which it [replaces](replace) atomically.
     ///
     /// # Errors
     /// [`FileError`], those of the system.
@@ -210,7 +210,7 @@ impl Snapshot {
         replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
     }
 
-    /// Writes it from the current position on; nothing is a snapshot before all is written.
+    /// Writes the snapshot from the current position on. The file is valid once all is written.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,4 +1,4 @@
-//! Which topics tokens start with.
+//! The first topics of tokens.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +6,24 @@ use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
 use crate::train::assignments::Assignments;
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
-/// Which topics tokens start with.
+/// Rule for the first topics of tokens.
 ///
-/// ZenLDA §5.1: from a sparse start the first epochs are quicker, since rows are short. It need not
-/// end better: a word whose tokens all start in few topics takes epochs to get to others.
+/// From a sparse start the first epochs are faster, since rows are short (ZenLDA §5.1). The end need not
+/// be better: a word whose tokens all start in few topics takes epochs to reach others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// Any, all alike.
+    /// Uniform over all topics.
     #[default]
     Random,
-    /// Of a subset that the word has drawn (SparseWord).
+    /// Uniform over a subset drawn for the word (SparseWord).
     SparseWord,
-    /// Of a subset that the document has drawn (SparseDoc).
+    /// Uniform over a subset drawn for the document (SparseDoc).
     SparseDocument,
 }
 
 impl Start {
-    /// Every start.
+    /// All rules.
     pub const ALL: [Self; 3] = [Self::Random, Self::SparseWord, Self::SparseDocument];
 
     /// Name as it stands in options and on command lines.
@@ -38,27 +38,27 @@ impl Start {
 
 /// Draws first topics.
 ///
-/// Streams belong to the documents, and a subset to its word or document: a token's first topic is
-/// the same whatever the sampler and the grid.
+/// Streams are keyed by document, and subsets by word or document: a token's first topic does not
+/// depend on the sampler or the grid.
 #[derive(Clone, Debug)]
 pub(super) struct Starter {
     start: Start,
-    /// Topics that words start with, where they have any.
+    /// Pseudo-counts; a word that has some starts in their topics.
     pseudo: Pseudo,
     seed: u64,
     topics: u32,
-    /// Topics of a subset.
+    /// Size of a subset.
     subset: u32,
 }
 
 impl Starter {
-    /// Of `topics` topics; a subset has `degree` of them.
+    /// A starter for `topics` topics; a subset has the share `degree` of them.
     pub fn new(topics: u32, start: Start, degree: f64, seed: u64) -> Self {
         let subset = (f64::from(topics) * degree).ceil() as u32;
         Self { start, pseudo: None, seed, topics, subset: subset.clamp(1, topics) }
     }
 
-    /// Words with pseudo-counts start as those say.
+    /// Sets the pseudo-counts.
     pub fn with(self, pseudo: &Pseudo) -> Self {
         Self { pseudo: pseudo.clone(), ..self }
     }
@@ -68,12 +68,12 @@ impl Starter {
         StreamKey { seed: self.seed, epoch: 0, pass, block: u64::from(block), purpose }
     }
 
-    /// The stream of a document.
+    /// Stream of a document.
     fn stream(&self, document: u32) -> Xoshiro256PlusPlus {
         self.key(0, document).stream()
     }
 
-    /// What the tokens of `word` in `document` are drawn from.
+    /// Candidate topics of the tokens of `word` in `document`.
     fn topics(&self, document: u32, word: u32) -> Topics<'_> {
         if let Some(pseudo) = &self.pseudo
             && !pseudo.word(word as usize).is_empty()
@@ -89,19 +89,19 @@ impl Starter {
     }
 }
 
-/// The topics that a token may start with.
+/// Candidate first topics of a token.
 #[derive(Clone, Copy, Debug)]
 enum Topics<'a> {
-    /// Those that are counted of a word.
+    /// Proportional to the pseudo-counts of a word.
     Counted(&'a PseudoCounts, usize),
-    /// So many, all there are.
+    /// All topics; their number.
     All(u32),
-    /// The first so many of a permutation.
+    /// The first topics of a permutation; their number.
     Of(u32, Permutation),
 }
 
 impl Topics<'_> {
-    /// One of them.
+    /// Draws one.
     fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
         match self {
             Self::Counted(pseudo, word) => pseudo.draw(*word, rng).expect("the word has some"),
@@ -111,17 +111,17 @@ impl Topics<'_> {
     }
 }
 
-/// Where first topics come from.
+/// Source of first topics.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum First<'a> {
-    /// From chance.
+    /// Random draws.
     Drawn(&'a Starter),
-    /// From a run on the same corpus.
+    /// Assignments of a run on the same corpus.
     Taken(&'a Assignments),
 }
 
 impl<'a> First<'a> {
-    /// Those of a document's tokens.
+    /// First topics of a document's tokens.
     pub fn of_document(self, document: u32) -> OfDocument<'a> {
         match self {
             Self::Drawn(starter) => {
@@ -139,7 +139,7 @@ pub(super) enum OfDocument<'a> {
 }
 
 impl OfDocument<'_> {
-    /// Those of the next tokens, which are of `word`; to be asked for as many as there are.
+    /// First topics of the next tokens, which are tokens of `word`; take exactly as many as it has.
     pub fn of_word(&mut self, word: u32) -> impl Iterator<Item = u32> {
         let subset = match self {
             Self::Drawn { starter, document, .. } => Some(starter.topics(*document, word)),

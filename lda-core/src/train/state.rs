@@ -9,7 +9,7 @@ use crate::train::exclusion::Age;
 use crate::train::seed_counts::{Pseudo, PseudoCounts, of_word};
 use crate::train::start::First;
 
-/// Documents that one sampler works on, and their tokens.
+/// The documents that one sampler samples, and their tokens.
 #[derive(Debug)]
 pub(crate) struct TokenSet<T> {
     /// Keeps the streams of two sets apart.
@@ -19,10 +19,10 @@ pub(crate) struct TokenSet<T> {
     pub tokens: Vec<T>,
     /// 1 + M.
     pub stride: usize,
-    /// C_d, one arena a document range; none where the sampler recounts documents itself.
+    /// C_d, one arena per document range; empty if the sampler recounts documents itself.
     pub rows: Vec<Rows<T>>,
     pub inverse: Option<InverseIndex>,
-    /// How settled each token is, where converged ones are left out.
+    /// Ages of the tokens, if converged ones are excluded.
     pub ages: Option<Vec<Age>>,
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct TokenSet<T> {
 pub(crate) struct State<T> {
     pub topics: usize,
     pub words: WordRanges,
-    /// C_w, one arena a word range; none where the sampler recounts words itself.
+    /// C_w, one arena per word range; empty if the sampler recounts words itself.
     pub word_rows: Vec<Rows<T>>,
-    /// Stale tables by word range; none where no sampler asks.
+    /// Stale tables by word range; empty if no sampler requires them.
     pub tables: Vec<WordTables<T>>,
-    /// Counts of no token: B_wk, which C_w and C_k hold beside the tokens'.
+    /// Pseudo-counts B_wk, which are included in C_w and C_k.
     pub pseudo: Pseudo,
-    /// The same as tokens that stand still, by word range; none where no sampler recounts words.
+    /// Pseudo-counts as tokens that do not move, by word range; empty if no sampler recounts words.
     pub still: Vec<Still<T>>,
     /// C_k, padded with zeros.
     pub totals: Vec<u32>,
@@ -55,7 +55,7 @@ pub(crate) fn room<'a>(
     both.map(move |(word, &tokens)| tokens + pseudo(word))
 }
 
-/// Tokens that stand still, of the words of a range.
+/// Tokens that do not move, of the words of a range.
 #[derive(Debug)]
 pub(crate) struct Still<T> {
     /// Words, ascending by local id.
@@ -219,7 +219,7 @@ impl<T: TopicIndex> State<T> {
         Ok(state)
     }
 
-    /// Of nothing, and next to no memory.
+    /// The state of an empty corpus; takes next to no memory.
     pub fn empty() -> Self {
         Self {
             topics: 0,
@@ -233,7 +233,7 @@ impl<T: TopicIndex> State<T> {
         }
     }
 
-    /// Word rows with room for every token and pseudo-count.
+    /// Empty word rows with capacity for every token and pseudo-count.
     pub fn empty_word_rows(&self) -> Result<Vec<Rows<T>>, RowsTooLarge> {
         (0..self.words.num_ranges())
             .map(|range| Rows::new(self.topics, self.word_room(range), Density::Auto))
@@ -367,17 +367,17 @@ impl<T: TopicIndex> State<T> {
     }
 }
 
-/// Tokens of a block that lie in one order, by local word; words must be asked for in ascending
+/// Tokens of a block that lie in one order, by local word. INVARIANT: words are taken in ascending
 /// order.
 #[derive(Debug)]
 enum Column<'a> {
-    /// They lie by word.
+    /// The tokens lie by word.
     Visits(Cursor<'a>),
-    /// They lie by document, and were sorted.
+    /// The tokens lie by document; their slots were sorted by word.
     Sorted {
         /// Slots by word.
         slots: Vec<u32>,
-        /// End of each word's.
+        /// End of each word's slots.
         ends: Vec<u32>,
         base: usize,
     },
@@ -512,7 +512,7 @@ impl Tally {
         *count += tokens;
     }
 
-    /// The counts so far; starts again.
+    /// The counts so far; the tally is empty afterwards.
     fn take(&mut self) -> &[(u32, u32)] {
         self.list.clear();
         for topic in self.seen.drain(..) {

@@ -1,4 +1,4 @@
-//! A run, driven epoch by epoch or to its end.
+//! The trainer: a run that is driven epoch by epoch or to its end.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::model::{Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
 use crate::sampler::Sampler;
 use crate::train::assignments::Assignments;
-use crate::train::checkpoint::{Checkpoints, Keeper};
+use crate::train::checkpoint::{CheckpointWriter, Checkpoints};
 use crate::train::engine::Engine;
 use crate::train::held_out::HeldOut;
 use crate::train::options::{
@@ -30,17 +30,17 @@ use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
 use crate::train::state::CountsError;
 use crate::train::view::CountsView;
 
-/// What a run begins with beside its corpus.
+/// Initial state of a run: pseudo-counts and first topics.
 #[derive(Clone, Debug, Default)]
 pub struct Init<'a> {
     /// Seeds of topics, or a model to go on from ([`seed_counts`](crate::train::seed_counts)).
     pub pseudo_counts: Option<PseudoCounts>,
-    /// The first topic of every token; drawn unless given. With them a state goes on that was changed:
-    /// of other documents ([`Assignments::select`]), or under other options.
+    /// The first topic of every token; drawn by default. With them a run continues from a changed
+    /// state: with other documents ([`Assignments::select`]), or with other options.
     pub topics: Option<&'a Assignments>,
 }
 
-/// A run, epoch by epoch.
+/// A run of training, epoch by epoch.
 ///
 /// ```
 /// use lda_core::corpus::CorpusBuilder;
@@ -63,7 +63,7 @@ pub struct Trainer<C> {
     corpus: C,
     options: TrainOptions,
     resolved: Resolved,
-    /// What the run warms up with, as long as it does.
+    /// Options of the warm-up, while it lasts.
     warming_up: Option<Resolved>,
     /// The sampler of [`SamplerKind::Custom`](crate::train::SamplerKind::Custom).
     custom: Custom,
@@ -72,10 +72,10 @@ pub struct Trainer<C> {
     epoch: u32,
     seconds: f64,
     evaluations: Vec<f64>,
-    keeper: Option<Keeper>,
+    checkpoints: Option<CheckpointWriter>,
     pseudo: Pseudo,
     held_out: Option<HeldOut>,
-    /// Of the held-out documents, since the warm-up.
+    /// Perplexities of the held-out documents since the warm-up.
     perplexities: Vec<f64>,
 }
 
@@ -222,7 +222,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 return Err(OptionsError::Memory { needed, limit });
             }
         }
-        // The state stays WarpLDA's until the next epoch begins.
+        // INVARIANT: the state is WarpLDA's until the first epoch after the warm-up begins, so that a
+        // snapshot taken at its last epoch holds WarpLDA's state.
         let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
         let warming_up = is_warming_up.then(|| resolved.of_warm_up());
         if warming_up.is_some() {
@@ -246,28 +247,28 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
             epoch,
             seconds: 0.0,
             evaluations: Vec::new(),
-            keeper: None,
+            checkpoints: None,
             pseudo,
             held_out: None,
             perplexities: Vec::new(),
         })
     }
 
-    /// Has [`run`](Self::run) keep snapshots.
+    /// Writes snapshots during [`run`](Self::run).
     ///
     /// # Errors
-    /// [`FileError`], if the directory cannot be made or read, or holds snapshots already and was not
-    /// to be [taken over](Checkpoints::take_over).
+    /// [`FileError`], if the directory cannot be created or read, or already holds snapshots and
+    /// [`take_over`](Checkpoints::take_over) is not set.
     pub fn checkpoint(&mut self, checkpoints: Checkpoints) -> Result<(), FileError> {
-        self.keeper = Some(Keeper::start(checkpoints, self.epoch)?);
+        self.checkpoints = Some(CheckpointWriter::start(checkpoints, self.epoch)?);
         Ok(())
     }
 
-    /// Has [`run`](Self::run) judge the topics by documents that they are not of, at every evaluation, and
-    /// end by them if `held_out` says so. A run that is taken up has to be told again.
+    /// Computes held-out perplexity at every evaluation of [`run`](Self::run), and stops early if
+    /// `held_out` asks for it. Must be set again after [`resume`](Self::resume).
     ///
     /// # Errors
-    /// [`CompletionError`], if there is nothing in them to judge by.
+    /// [`CompletionError`], if the held-out documents cannot be evaluated.
     pub fn early_stopping(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
         let once = CompletionOptions { burn_in: 0, samples: 1, ..held_out.completion };
         self.perplexity_of(&held_out.corpus, &once)?;
@@ -278,11 +279,11 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Ok(())
     }
 
-    /// How well the topics foretell other documents, whose word ids are the corpus's
+    /// Perplexity of other documents with the corpus's word ids, by document completion
     /// ([`eval::perplexity`](crate::eval::perplexity)).
     ///
     /// # Errors
-    /// [`CompletionError`], if there is nothing to foretell among others.
+    /// [`CompletionError`], for example if no document can be evaluated.
     pub fn perplexity_of(
         &self,
         documents: &Corpus,
@@ -299,39 +300,38 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     }
 
     /// Perplexity of the held-out documents, if there are any.
-    fn judge(&self) -> Option<f64> {
+    fn held_out_perplexity(&self) -> Option<f64> {
         let held_out = self.held_out.as_ref()?;
         let found = self.perplexity_of(&held_out.corpus, &held_out.completion);
-        Some(found.expect("they were foretold once").perplexity())
+        Some(found.expect("the held-out documents were checked").perplexity())
     }
 
-    /// Takes a snapshot if one is due, and after the last epoch; tells what became of the one before.
+    /// Takes a snapshot if one is due, and after the last epoch; reports the result of the previous one.
     fn keep(&mut self, observer: &mut impl Observer, is_last: bool) {
-        let Some(mut keeper) = self.keeper.take() else { return };
-        let mut tell = |outcome: Option<Result<PathBuf, FileError>>| {
+        let Some(mut checkpoints) = self.checkpoints.take() else { return };
+        let mut report = |outcome: Option<Result<PathBuf, FileError>>| {
             if let Some(outcome) = outcome {
                 observer.checkpoint(outcome.as_deref());
             }
         };
-        let due = keeper.is_due(self.epoch) || is_last && keeper.is_behind(self.epoch);
-        tell(keeper.outcome(due || is_last));
+        let due = checkpoints.is_due(self.epoch) || is_last && checkpoints.is_behind(self.epoch);
+        report(checkpoints.outcome(due || is_last));
         if due {
-            keeper.write(self.snapshot());
+            checkpoints.write(self.snapshot());
         }
         if is_last {
-            tell(keeper.outcome(true));
+            report(checkpoints.outcome(true));
         }
-        self.keeper = Some(keeper);
+        self.checkpoints = Some(checkpoints);
     }
 
-    /// Takes a run up where `snapshot` left it: from here on it gives the same bits as if it had
-    /// never been interrupted.
+    /// Resumes a run from `snapshot`. It gives the same bits as a run that was never interrupted.
     ///
-    /// `options` say when to stop and on how many threads to run; all others must be the run's, as
-    /// [`Snapshot::options`] gives them. `epochs` and `seconds` count from the start of the run.
+    /// `options` set the limits and the number of threads; all others must be the run's, as
+    /// [`Snapshot::options`] returns them. `epochs` and `seconds` count from the start of the run.
     ///
     /// # Errors
-    /// [`ResumeError`], if corpus or options are not the run's, or the snapshot makes no sense.
+    /// [`ResumeError`], if corpus or options are not the run's, or the snapshot is inconsistent.
     pub fn resume(
         corpus: C,
         snapshot: &Snapshot,
@@ -415,14 +415,13 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Ok(trainer)
     }
 
-    /// α and β that the last epoch was sampled with: those asked for, unless they are learnt or α
-    /// follows topic sizes.
+    /// α and β of the last epoch: those of the options, unless they are learnt or α follows topic
+    /// sizes.
     pub fn priors(&self) -> (Alpha, f64) {
         any_engine!(&self.engine, engine => (engine.alpha.clone(), engine.beta))
     }
 
-    /// The run as it stands, to be kept. Copies what a run carries, see
-    /// [`Snapshot::memory`]; sampling goes on meanwhile only if the caller lets it.
+    /// A snapshot of the run: a copy of [`Snapshot::memory`] bytes.
     pub fn snapshot(&self) -> Snapshot {
         let (corpus, resolved) = (&*self.corpus, self.resolved.clone());
         let (alpha_now, beta_now) = self.priors();
@@ -488,11 +487,11 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         }
     }
 
-    /// Hands the topics of the warm-up to the sampler asked for.
+    /// Ends the warm-up: the sampler continues from its topics.
     fn end_warm_up(&mut self) {
         let assignments = self.assignments();
         let (alpha, beta) = self.priors();
-        // What warmed up goes before the other comes.
+        // The warm-up's state is dropped before the sampler's is built, to save memory.
         self.engine = AnyEngine::Narrow(Engine::empty());
         let setup = SamplerSetup { options: &self.resolved, custom: self.custom.as_deref() };
         self.engine = AnyEngine::new(&self.corpus, setup, Some(&assignments), &self.pseudo)
@@ -503,7 +502,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         self.perplexities.clear();
     }
 
-    /// Epochs until the options or the observer end the run, or `cancelled` says so; at least one.
+    /// Runs epochs until the options, the observer or `cancelled` end the run; at least one.
     pub fn run(
         &mut self,
         mut observer: impl Observer,
@@ -520,7 +519,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
             let spent = self.options.epochs.is_some_and(|n| self.epoch >= n)
                 || self.options.seconds.is_some_and(|s| self.seconds >= s)
                 || cancelled();
-            // Neither can be seen without evaluations.
+            // Both rules need evaluations.
             let every = match self.options.evaluate_every {
                 0 if judged || level_off.is_some() => 10,
                 every => every,
@@ -530,7 +529,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 let joint = self.log_joint();
                 report.set_log_joint(joint);
                 self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
-                report.perplexity = self.judge();
+                report.perplexity = self.held_out_perplexity();
                 self.perplexities.extend(report.perplexity);
                 let over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
                 level = self.warming_up.is_none()
@@ -555,17 +554,17 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         self.epoch
     }
 
-    /// What it began with beside its corpus.
+    /// Pseudo-counts that the run started with.
     pub fn pseudo_counts(&self) -> Option<&PseudoCounts> {
         self.pseudo.as_deref()
     }
 
-    /// What the options came to.
+    /// The resolved options.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
 
-    /// Bytes held by the state, the corpus left out.
+    /// Bytes of the state, without the corpus.
     pub fn memory(&self) -> u64 {
         any_engine!(&self.engine, engine => engine.state.memory())
     }
@@ -597,7 +596,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         })
     }
 
-    /// What kind of topics there are, shown by their `words` most probable words
+    /// Diagnostics of the topics, by their `words` most probable words
     /// ([`eval::diagnostics`](crate::eval::diagnostics)).
     pub fn diagnose(&self, words: usize) -> Diagnostics {
         let (corpus, engine) = (&*self.corpus, &self.engine);
@@ -613,7 +612,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         })
     }
 
-    /// The topics as they stand.
+    /// A model of the current state.
     pub fn model(&self) -> TopicModel {
         any_engine!(&self.engine, engine => {
             let view = CountsView::new(&engine.state, &self.corpus);
@@ -636,7 +635,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         }
     }
 
-    /// The topic of every token as it stands.
+    /// The current topic of every token.
     pub fn assignments(&self) -> Assignments {
         any_engine!(&self.engine, engine => engine.state.assignments(&self.corpus))
     }
@@ -670,7 +669,7 @@ fn custom_options(options: &TrainOptions) -> TrainOptions {
     }
 }
 
-/// Whether the mean of the last window is hardly above the mean of the window before.
+/// Whether the mean of the last window is less than the tolerance above the mean of the window before.
 fn has_levelled_off(evaluations: &[f64], rule: LevelOff) -> bool {
     let window = rule.window.max(1);
     let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };

@@ -1,4 +1,4 @@
-//! What evaluation sees of a run: its documents and words by id.
+//! The counts of a run by document and word id, for evaluation.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::counts::{Rows, TopicIndex};
 use crate::layout::WordRanges;
 use crate::train::state::State;
 
-/// Counts of a run.
+/// View of the counts of a run.
 pub(crate) struct CountsView<'a, T> {
     state: &'a State<T>,
     corpus: &'a Corpus,
-    /// C_w, kept by the run or counted for this view.
+    /// C_w of the run, or counted for this view if the run keeps none.
     word_rows: WordRows<'a, T>,
     /// Document id → (set, range, local position).
     places: Vec<Option<(u8, u16, u32)>>,
-    /// Range → first entry of the inverse index, a document; only for sets without rows.
+    /// First entry of each document in the inverse index, by set and range; only for sets without rows.
     offsets: Vec<Vec<Vec<u32>>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a, T: TopicIndex> CountsView<'a, T> {
         &self.state.words
     }
 
-    /// Counts a document from its tokens.
+    /// Counts a document's topics from its tokens.
     fn count_document(
         &self,
         set: usize,

@@ -1,4 +1,4 @@
-//! Which axis is visited, known at compile time.
+//! The visited axis as a type, so that sweeps are compiled for it.
 
 use crate::counts::Rows;
 use crate::layout::Order;
@@ -8,15 +8,15 @@ use crate::sampler::topic_prior::TopicPrior;
 /// Priors of the two axes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Priors<'a> {
-    /// Of the axis visited: b_k = (count + this) / (C_k + Vβ).
+    /// Prior of the visited axis: b_k = (count + prior) / (C_k + Vβ).
     pub visited: TopicPrior<'a>,
-    /// Of the other: the weight of b_k in the part that is not scanned.
+    /// Prior of the other axis: the weight of b_k in the part that is not scanned.
     pub partner: TopicPrior<'a>,
 }
 
 /// The axis visited.
 pub(in crate::sampler) trait Axis: 'static {
-    /// How tokens lie.
+    /// Order of tokens.
     const ORDER: Order;
 
     /// The priors as this axis sees them.

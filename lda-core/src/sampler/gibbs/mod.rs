@@ -19,9 +19,8 @@
 //! | words | (C_wk + β) / (C_k + Vβ) | C_dk · b_k | α_k · b_k |
 //! | documents | (C_dk + α_k) / (C_k + Vβ) | C_wk · b_k | β · b_k |
 //!
-//! The first part is scanned, sixteen non-zeros at a time. The second part knows nothing of the
-//! partner; how it is summed and drawn from is what tells F+LDA (a tree) from SparseLDA (two
-//! buckets): [`SmoothingBucket`]. The [`sweep`] over a block is written once for both and both axes.
+//! The first part is scanned, sixteen non-zeros at a time. The second part does not depend on the
+//! partner. F+LDA sums and draws it with a tree, SparseLDA with two buckets: [`SmoothingBucket`]. The [`sweep`] over a block is written once for both and both axes.
 
 mod axis;
 mod other_axis;

@@ -1,4 +1,4 @@
-//! The walk over a block. See the [parent module](super) for what is drawn.
+//! The sweep over a block. The [parent module](super) has the formulas.
 //!
 //! ```text
 //! for each row of the visited axis:
@@ -35,10 +35,10 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, GridBlock, Outcome, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
-/// Partners whose rows are asked for ahead.
+/// Distance of prefetches, in tokens.
 const AHEAD: usize = 8;
 
-/// The part that is not scanned: its sum over all topics, and draws from it. Leaf k weighs
+/// The part that is not scanned: its sum over all topics, and draws from it. Topic k has weight
 /// `weight(k) · leaf(k)`.
 pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
     std::fmt::Debug + Send
@@ -57,7 +57,8 @@ pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
     #[inline(always)]
     fn enter(&mut self, _live: &VisitedRow<T>, _row: &RowMut<'_, T>, _priors: &Priors<'_>) {}
 
-    /// Which part a token is drawn from. `unscanned` is [`total`](Self::total) without the token.
+    /// Chooses the part that a token is drawn from. `unscanned` is [`total`](Self::total) without the
+    /// token.
     #[inline(always)]
     fn choose<L: Lanes>(
         &mut self,
@@ -71,7 +72,7 @@ pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
         if u < scanned { Part::Scanned(u) } else { Part::Smoothing(u - scanned) }
     }
 
-    /// Adds everything up anew.
+    /// Recomputes the sums from the leaves.
     fn rebuild<L: Lanes>(&mut self, l: L, leaves: &[[f32; LANES]], weights: TopicPrior<'_>);
 
     /// Sum of all weights.
@@ -91,18 +92,18 @@ pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
     ) -> usize;
 }
 
-/// Where a draw ends.
+/// The part that a draw ends in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::sampler) enum Part {
-    /// At so much of the scan's sum.
+    /// The scanned part, at this point of its sum.
     Scanned(f64),
-    /// At so much of the rest's total, the token taken out.
+    /// The smoothing bucket, at this point of its total without the token.
     Smoothing(f64),
-    /// At this topic.
+    /// A topic that is known already.
     Topic(u32),
 }
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics of one thread.
 #[derive(Debug)]
 pub(in crate::sampler) struct SweepScratch<T, R> {
     live: VisitedRow<T>,
@@ -110,9 +111,9 @@ pub(in crate::sampler) struct SweepScratch<T, R> {
     leaves: Aligned<f32>,
     smoothing: R,
     draw: DrawScratch,
-    /// Whether the rest's sums match the leaves.
+    /// INVARIANT: if set, the sums of `smoothing` match `leaves`.
     sums_valid: bool,
-    /// Whether the leaves stand at prior/(C_k + Vβ) where no sparse row is loaded.
+    /// INVARIANT: if set, leaves of topics that the loaded row lacks are prior/(C_k + Vβ).
     at_base: bool,
 }
 
@@ -209,9 +210,9 @@ impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> SimdKernel for SampleBlock<'
 
 /// A topic drawn for a token of a sparse row.
 enum Drawn {
-    /// And counted in the row.
+    /// The topic is counted in the row.
     Counted(u32),
-    /// But the row is full: the old topic is out, the new one not in.
+    /// The row is full: the old topic is taken out, the new one not counted yet.
     NoRoom(u32),
 }
 
@@ -225,7 +226,7 @@ struct Sweep<'a, L, T, R> {
 }
 
 impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
-    /// Totals are the wave's; leaves and sums follow.
+    /// Resets totals to those of the wave, and the leaves that depend on them.
     #[inline(always)]
     fn begin_block(&mut self) {
         let (l, prior) = (self.l, self.priors.visited);
@@ -239,8 +240,8 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
             }
             _ => *at_base = false,
         }
-        // Sums are re-added from the leaves in every block that needs them: carried from block to
-        // block they would depend on which thread had which.
+        // INVARIANT: sums are recomputed from the leaves in every block that needs them. Carried from
+        // block to block, they would depend on the blocks that the thread had before.
         *sums_valid = false;
         self.unload_dense();
     }
@@ -265,7 +266,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
         *sums_valid = false;
     }
 
-    /// Sets the leaf of `topic`, and the rest where that stands.
+    /// Sets the leaf of `topic`, and updates the sums if they are valid.
     #[inline(always)]
     fn set_leaf(&mut self, topic: usize, leaf: f32) {
         let weight = self.priors.partner.of(topic);
@@ -276,8 +277,8 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
         set_leaf(self.l, leaves, topic, leaf);
     }
 
-    /// Whether the row loaded has so few topics that keeping the rest up is less work than adding
-    /// it up anew.
+    /// Whether the loaded row has so few topics that updating the sums costs less than recomputing
+    /// them.
     #[inline(always)]
     fn few(&self) -> bool {
         self.scratch.live.nonzeros.len() * 8 <= self.cx.topics
@@ -324,7 +325,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
         live.topic(live.counts[own] - 1, live.totals[own] - 1, self.priors.visited.of(own))
     }
 
-    /// Carries out what [`take_out`](Self::take_out) foresaw.
+    /// Stores the values that [`take_out`](Self::take_out) computed.
     #[inline(always)]
     fn commit_removal(&mut self, own: usize, out: TopicEntry) {
         self.scratch.live.set(own, out);
@@ -427,14 +428,14 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
     }
 }
 
-/// By how much a leaf of weight `weight` changes the rest's total when it goes from `from` to `to`.
+/// Change of the smoothing total when a leaf of weight `weight` goes from `from` to `to`.
 #[inline(always)]
 fn difference(weight: f32, from: f32, to: f32) -> f64 {
     f64::from(weight * to) - f64::from(weight * from)
 }
 
-/// Sets a leaf. Its whole vector is written: the next scan reads vectors, and a load cannot be
-/// served from a narrower store still under way.
+/// Sets a leaf. Writes its whole vector: the next scan loads vectors, and a load cannot be forwarded
+/// from a narrower store.
 #[inline(always)]
 fn set_leaf<L: Lanes>(l: L, leaves: &mut Aligned<f32>, topic: usize, leaf: f32) {
     let (chunks, _) = leaves.as_chunks_mut::<LANES>();

@@ -12,7 +12,7 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, padded};
 use crate::simd::{Aligned, LANES, Lanes};
 
-/// Entries of a row whose topics are asked for ahead, where arrays over topics are not in cache.
+/// Distance of prefetches in entries of a row, if arrays over topics are not in cache.
 const AHEAD: usize = 8;
 
 /// Per-thread state of a Gibbs sampler: arrays over topics, [`padded`].
@@ -40,7 +40,7 @@ pub(in crate::sampler) struct VisitedRow<T> {
 }
 
 impl<T: TopicIndex> VisitedRow<T> {
-    /// Whether arrays over topics outgrow the caches.
+    /// Whether arrays over topics do not fit the caches.
     pub const LARGE: bool = size_of::<T>() > 2;
 
     pub fn new(topics: usize) -> Self {
@@ -59,7 +59,7 @@ impl<T: TopicIndex> VisitedRow<T> {
         }
     }
 
-    /// Starts a block: totals are the wave's again. Says which topics' totals that set back.
+    /// Starts a block: resets totals to those of the wave. Returns the topics whose totals changed.
     pub fn begin_block(&mut self, cx: &Context<'_>) -> Reset {
         self.norm = cx.beta_bar as f32;
         let reset = if self.wave == Some(cx.wave) {
@@ -94,7 +94,7 @@ impl<T: TopicIndex> VisitedRow<T> {
         self.moved.iter().map(delta).filter(|&(_, by)| by != 0).collect()
     }
 
-    /// Asks for what is kept of a topic ahead of its use.
+    /// Prefetches the counts of a topic.
     #[inline(always)]
     pub fn prefetch<L: Lanes>(&self, l: L, topic: usize) {
         l.prefetch(&self.counts, topic);
@@ -143,7 +143,7 @@ impl<T: TopicIndex> VisitedRow<T> {
         leaves.as_flattened_mut()[topics..].fill(0.0);
     }
 
-    /// What follows of the counts `count` in the row and `total` in C_k.
+    /// The entry of a topic with `count` in the row and `total` in C_k.
     #[inline(always)]
     pub fn topic(&self, count: u32, total: u32, prior: f32) -> TopicEntry {
         let inverse = reciprocal(total, self.norm);
@@ -240,7 +240,7 @@ impl<T: TopicIndex> VisitedRow<T> {
     }
 }
 
-/// A topic's counts for the row being visited, and what follows of them.
+/// Counts of a topic for the visited row, and values computed from them.
 #[derive(Clone, Copy)]
 pub(in crate::sampler) struct TopicEntry {
     /// Count in the row.
@@ -259,11 +259,11 @@ fn reciprocal(total: u32, norm: f32) -> f32 {
     1.0 / (total as f32 + norm)
 }
 
-/// What [`VisitedRow::begin_block`] set back.
+/// Topics that [`VisitedRow::begin_block`] reset.
 #[derive(Debug)]
 pub(in crate::sampler) enum Reset {
     /// Every topic.
     All,
-    /// These.
+    /// These topics.
     Topics(Vec<u32>),
 }

@@ -1,7 +1,7 @@
-//! LightLDA: Metropolis-Hastings with two proposals in turn, whatever K is.
+//! LightLDA: Metropolis-Hastings with two proposals in turn, at a cost that does not depend on K.
 //!
 //! Yuan et al., "LightLDA: big topic models on modest computer clusters" (WWW 2015). Each step of a
-//! token judges one proposal that knows its document and one that knows its word:
+//! token accepts or rejects one proposal from its document and one from its word:
 //!
 //! ```text
 //! for each token i of word w in document d, with topic s; all counts without it:
@@ -13,18 +13,17 @@
 //!                                     / (C_ds+α_s)(C_ws+β)(C_t+Vβ) q̃_w(t)}                     (b)
 //! ```
 //!
-//! What differs from the paper:
+//! Departures from the paper:
 //!
 //! 1. (a) has only the word factor. The token drawn may be i itself, which stands for the topic that it
 //!    has come to; so the reverse proposal is C_ds + α_s, and the document factors cancel. The paper's
 //!    equation 11 divides by C_dt + α_t with the token in, which is wrong by as much as TV .19 on three
 //!    tokens.
-//! 2. (b) judges with what the draw was really made from: the stale masses, and not the current
-//!    counts in their place. The token itself is taken out of them (see `sampler::tables` in the
+//! 2. The ratio (b) uses the stale masses that the draw was made from, not the current counts. The token itself is taken out of them (see `sampler::tables` in the
 //!    source).
 //! 3. Tokens go by word, not by document. The order of a Gibbs sampler's tokens is free, and by word all
 //!    that both ratios ask of the word is in cache: its counts, its table, and the masses of that by
-//!    topic. One table a thread is enough, built when a word is entered, and anew when twice as many
+//!    topic. One table per thread is enough; it is built when a word is entered, and rebuilt when twice as many
 //!    tokens have drawn from it as it has topics; the paper builds all words' once a slice of the model,
 //!    and keeps them. The document's side is one draw from its topics ([`positions`]) and one go over
 //!    its row of counts for all topics that a token looks at.
@@ -32,9 +31,9 @@
 //!
 //! **Nearly exact.** Each step keeps the conditional of its token, given everything else and the
 //! table. What remains is that a table remembers where the word's *other* tokens were when it was built:
-//! with one step a token the stationary law is .018, .016 and .035 away from the posterior in total
+//! with one step per token the stationary law is .018, .016 and .035 away from the posterior in total
 //! variation on the three tiny corpora of the tests (.10, .07 and .13 were the token itself left in the
-//! table). The share shrinks as tokens a topic grow. On kos at K = 1,000, log joint a token after
+//! table). The share shrinks as tokens per topic grow. On kos at K = 1,000, log joint per token after
 //! 1,500 epochs: M = 1 −9.104, M = 2 −9.083 (mean of two runs), M = 4 −9.067, exact −9.048; after 100:
 //! −9.71, −9.46, −9.31 and −9.18.
 //!
@@ -43,9 +42,9 @@
 //! So the topics of two steps are drawn first and looked up at once; only then are they judged, one
 //! after the other, without a branch.
 //!
-//! Cost a token: M times a few loads from arrays over K and one from the document's topics; one go over
-//! the document's row where that is a list. Memory: rows; a thread, 100 bytes a topic, and a topic id a
-//! token and 16 bytes a document of the largest document range.
+//! Cost per token: M times a few loads from arrays over K and one from the document's topics; one go over
+//! the document's row if that is a list. Memory: rows; per thread 100 bytes per topic, and a topic id
+//! per token and 16 bytes per document of the largest document range.
 
 mod positions;
 mod sweep;
@@ -63,21 +62,21 @@ use crate::sampler::tables::SharedTable;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{Lanes, SimdKernel};
 
-/// Which proposals LightLDA makes.
+/// Kinds of proposals of LightLDA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proposals {
-    /// Documents' and words' in turn.
+    /// From the document and from the word, in turn.
     #[default]
     Cycle,
-    /// Documents' alone. It cannot reach a topic that the document lacks but by α.
+    /// From the document alone. A topic that the document lacks is reached only through α.
     Document,
-    /// Words' alone.
+    /// From the word alone.
     Word,
 }
 
 impl Proposals {
-    /// Every choice.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Cycle, Self::Document, Self::Word];
 
     /// Name as it stands in options and on command lines.
@@ -93,11 +92,11 @@ impl Proposals {
 /// LightLDA. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LightLda {
-    /// Which proposals are made.
+    /// Kinds of proposals.
     pub proposals: Proposals,
 }
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics of one thread.
 #[derive(Debug)]
 pub struct LightScratch<T>(SweepScratch<T>);
 

@@ -3,24 +3,25 @@
 //! A document's share of the proposal is C_dk + α_k; the topic of a random one of its tokens is a draw
 //! from its counts, in O(1) and from one cache line. By word a document's tokens lie far apart, so their
 //! topics are written down a second time, document after document: those of the block in the order in
-//! which the walk comes to them, so that a cursor a document says which is next; then those of other
+//! which the sweep comes to them, so that one cursor per document points to the next; then those of other
 //! blocks, which stand still meanwhile and are known from the counts alone.
 //!
 //! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those documents
-//! where blocks are many. Memory: a topic id a token of the documents and 16 bytes a document, a thread.
+//! if there are many blocks. Memory per thread: a topic id per token of the documents and 16 bytes per
+//! document.
 
 use std::ops::Range;
 
 use crate::counts::{Rows, TopicIndex};
 use crate::simd::Lanes;
 
-/// Where a document's topics lie.
+/// Location of a document's topics.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     start: u64,
     /// Tokens of the document.
     len: u32,
-    /// Tokens of the block that the walk has come to.
+    /// Tokens of the block that the sweep has passed.
     next: u32,
 }
 
@@ -76,20 +77,20 @@ impl<T: TopicIndex> Positions<T> {
         }
     }
 
-    /// Asks for where the topics of `document` lie.
+    /// Prefetches the head of `document`.
     #[inline(always)]
     pub fn ask_head<L: Lanes>(&self, l: L, document: usize) {
         l.prefetch(&self.heads, document);
     }
 
-    /// Asks for the topic of the next token of `document`.
+    /// Prefetches the topic of the next token of `document`.
     #[inline(always)]
     pub fn ask_next<L: Lanes>(&self, l: L, document: usize) {
         let head = self.heads[document];
         l.prefetch(&self.topics, head.start as usize + head.next as usize);
     }
 
-    /// Asks for the topic of token `at` of `document`.
+    /// Prefetches the topic of token `at` of `document`.
     #[inline(always)]
     pub fn ask<L: Lanes>(&self, l: L, document: usize, at: usize) {
         l.prefetch(&self.topics, self.heads[document].start as usize + at);
@@ -108,7 +109,7 @@ impl<T: TopicIndex> Positions<T> {
         (&self.topics[head.range()], head.next as usize)
     }
 
-    /// Says what became of the next token of `document`.
+    /// Sets the topic of the next token of `document`.
     #[inline(always)]
     pub fn put(&mut self, document: usize, topic: T) {
         let head = &mut self.heads[document];

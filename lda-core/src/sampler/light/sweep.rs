@@ -1,4 +1,4 @@
-//! One token after the other. See the [parent module](super) for what is judged.
+//! The sweep over a block, one token after the other. The [parent module](super) has the ratios.
 
 use std::hint::select_unpredictable;
 
@@ -13,7 +13,7 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, GridBlock, Outcome};
 use crate::simd::Lanes;
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics of one thread.
 #[derive(Debug)]
 pub(super) struct SweepScratch<T> {
     pub live: VisitedRow<T>,
@@ -53,7 +53,7 @@ pub(super) struct Sweep<'a, L, T> {
 /// A topic and all that its weight is made of, without the token.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// Where the document's row has it.
+    /// Its place in the document's row.
     place: Place,
     /// C_dk + α_k.
     document: f32,
@@ -141,7 +141,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// Says what became of the token of `document` that was just sampled.
+    /// Sets the topic of the token of `document` that was just sampled.
     #[inline(always)]
     pub fn put(&mut self, document: usize, topic: T) {
         if self.proposals != Proposals::Word {
@@ -167,7 +167,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// Goes on to a token of the word that is not its first: builds the table anew where it is used up.
+    /// Before a token of the word that is not its first: rebuilds the table if it is used up.
     #[inline(always)]
     pub fn go_on(&mut self, words: &mut Rows<T>, word: usize) {
         if !self.scratch.table.take() {
@@ -285,7 +285,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         *now = select_unpredictable(accepted, other, *now);
     }
 
-    /// What a topic weighs without the token.
+    /// Weight of a topic without the token.
     #[inline(always)]
     fn state(&self, place: Place, own: Own) -> State {
         let SweepScratch { live, table, shared, .. } = &*self.scratch;

@@ -10,7 +10,7 @@ use crate::discrete::{AliasScratch, SparseAlias};
 use crate::random::WideState;
 use crate::simd::{LANES, Lanes};
 
-/// Counts of one word's tokens that are elsewhere.
+/// Counts of one word's external tokens.
 #[derive(Debug)]
 pub(super) struct ExternalCounts {
     row: Vec<(u32, u32)>,
@@ -34,13 +34,13 @@ impl Default for ExternalCounts {
 }
 
 impl ExternalCounts {
-    /// There are none.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.row.clear();
         self.tokens = 0;
     }
 
-    /// Takes the counts of a word; about so many topics will be drawn.
+    /// Reads the counts of a word; about `draws` topics will be drawn.
     #[inline(always)]
     pub fn read<T: TopicIndex>(&mut self, rows: &Rows<T>, word: usize, draws: usize) {
         let Self { row, tokens, cumulative, table, scratch } = self;
@@ -63,7 +63,7 @@ impl ExternalCounts {
         }
     }
 
-    /// Each topic that has tokens, and how many.
+    /// (topic, tokens), no zeros.
     #[inline(always)]
     pub fn row(&self) -> &[(u32, u32)] {
         &self.row
@@ -75,7 +75,7 @@ impl ExternalCounts {
         self.tokens
     }
 
-    /// A topic a lane, each as often as it has tokens; there must be some.
+    /// Draws one topic per lane, in proportion to tokens. There must be at least one token.
     #[inline(always)]
     pub fn draw<L: Lanes>(&self, l: L, random: &mut WideState<L>) -> L::U {
         let (mut topics, mut low) = ([0; LANES], [0; LANES]);

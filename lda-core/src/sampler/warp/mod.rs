@@ -1,4 +1,4 @@
-//! WarpLDA: Metropolis-Hastings in two passes whose counts stand still, O(M) a token.
+//! WarpLDA: Metropolis-Hastings in two passes with frozen counts, O(M) per token.
 //!
 //! Chen et al., "WarpLDA: a cache efficient O(1) algorithm for latent Dirichlet allocation" (VLDB
 //! 2016); LDA* §3.1.2. Counts are frozen during a pass, so a pass over words needs only one word's
@@ -21,15 +21,15 @@
 //! other way round. A draw ∝ C_wk + β is the topic of a random token of w with probability
 //! L_w / (L_w + Kβ), else a uniform topic.
 //!
-//! What differs from the paper:
+//! Departures from the paper:
 //!
 //! 1. The ratio is compared without dividing. A topic's count in the row and its C_k lie side by
-//!    side in an array over topics, one access for both; nothing is prepared a topic.
+//!    side in an array over topics, one access for both; nothing is precomputed per topic.
 //! 2. Sixteen tokens at a time: gathers for counts, compares for accepts, no branch on their
 //!    outcome. The moves that are left are compressed into a list and added to C_k.
 //! 3. Assignment and proposal of a token lie together; tokens of a document range are about 2 MB,
 //!    so the scattered access of the document pass stays in or near the L2 cache. Documents are
-//!    brought in by the batch, and the next batch is asked for while one is worked on.
+//!    gathered in batches, and the next batch is prefetched while one is sampled.
 //! 4. Accepts and proposals draw from separate streams, so pending proposals can be drawn again
 //!    from (z, seed, epoch).
 //!
@@ -38,8 +38,8 @@
 //! themselves, see [`Warp::count_own`]); on real corpora the likelihood ends a little below Gibbs', and reaching a
 //! given one takes several times the epochs.
 //!
-//! Memory: 2 + 2M bytes a token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch a
-//! thread is 12 bytes a topic and 4 (2 + M) a token of the longest row.
+//! Memory: 2 + 2M bytes per token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch per
+//! thread is 12 bytes per topic and 4 (2 + M) per token of the longest row.
 
 mod external_counts;
 mod passes;
@@ -54,9 +54,9 @@ pub use row::WarpScratch;
 /// WarpLDA. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Warp {
-    /// Whether a token counts itself when its proposals are judged, as the paper's formulas do.
-    /// Off, it is taken out of its starting topic, as the authors' program does: from a random
-    /// start that mixes faster, since a token that is alone in its topic is not held there.
+    /// Whether a token counts itself in the acceptance ratio, as in the paper's formulas. If false, it
+    /// is taken out of its starting topic, as in the authors' program: from a random start that mixes
+    /// faster, since a token that is alone in its topic is not held there.
     pub count_own: bool,
 }
 
@@ -107,7 +107,7 @@ impl<T: TopicIndex> Sampler<T> for Warp {
                 count_own: self.count_own,
                 block,
             }),
-            Block::Grid(_) => panic!("a WarpLDA pass was lent a grid block"),
+            Block::Grid(_) => panic!("a WarpLDA pass got a grid block"),
         }
     }
 }

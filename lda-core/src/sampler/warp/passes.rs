@@ -10,9 +10,8 @@ use crate::random::Purpose;
 use crate::sampler::{BlockKey, Context, DocumentBlock, Outcome, WordBlock};
 use crate::simd::{Lanes, SimdKernel};
 
-/// Documents are brought in together up to this many tokens: the scattered accesses to their
-/// records wait for each other's cache misses no more, and what they bring stays in cache until it
-/// is written back.
+/// Tokens of a batch of documents. The scattered accesses of a batch overlap their cache misses, and
+/// its lines stay in cache until they are written back.
 const BATCH: usize = 1024;
 
 /// The word pass over one range of words.
@@ -42,7 +41,7 @@ fn streams<L: Lanes>(l: L, cx: &Context<'_>, pass: u32, key: BlockKey) -> Stream
     )
 }
 
-/// Where each column stands: visits and tokens not yet reached.
+/// Position in a column: the next run and the next token.
 #[derive(Clone, Copy)]
 struct Place {
     visit: usize,
@@ -90,7 +89,7 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
                 *piece = take(other.visits, place, word as u32);
                 all += piece.1;
             }
-            // Where none moves, rows that came with counts have these already.
+            // If no token moves, rows with external counts are complete already.
             if all == 0 || block.counted && movable == 0 {
                 continue;
             }
@@ -104,7 +103,7 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter().zip(&pieces) {
                 token_buffers::gather_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
-                // Where the column's next word begins.
+                // The start of the column's next word.
                 l.prefetch(column.tokens, (first + len) * (1 + cx.mh_steps));
                 at += len;
             }
@@ -194,7 +193,8 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
     }
 }
 
-/// The document pass where not all tokens move: document by document, those that do first.
+/// The document pass if not all tokens move: document by document, the moving tokens first in the
+/// buffers.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
 fn document_pass_partial<L: Lanes, T: TopicIndex>(
@@ -229,7 +229,7 @@ fn document_pass_partial<L: Lanes, T: TopicIndex>(
     }
 }
 
-/// How many of the next documents are brought in together, and their tokens: one at least.
+/// Number of documents in the next batch, at least one, and of their tokens.
 #[inline(always)]
 fn batch(lengths: &[u32]) -> (usize, usize) {
     let (mut documents, mut tokens) = (1, lengths[0] as usize);

@@ -1,4 +1,4 @@
-//! One word or one document: judge the pending proposals, draw new ones.
+//! One word or one document: accept or reject the pending proposals, then draw new ones.
 
 use super::external_counts::ExternalCounts;
 use super::topic_delta::TopicDelta;
@@ -17,20 +17,20 @@ pub struct WarpScratch {
     wave: Option<u64>,
     /// Draws from α where it is not symmetric.
     alias: Option<AliasTable>,
-    /// Topics of the tokens of the rows at hand, before and after judging. Room for a whole vector
-    /// past the end, as in all per-token buffers.
+    /// Topics of the tokens of the current rows, before and after the accept step. All per-token
+    /// buffers have room for a whole vector past the end.
     pub(super) z: Vec<u32>,
     pub(super) next: Vec<u32>,
-    /// Proposals to judge, then those drawn: all tokens' first ones, then all second ones, ...;
+    /// Proposals to accept or reject, then those drawn: all tokens' first ones, then all second ones, ...;
     /// `stride` apart.
     pub(super) pending: Vec<u32>,
     pub(super) stride: usize,
-    /// Tokens of the row that only their counts are known of.
+    /// External tokens of the row, known by their counts alone.
     pub(super) external: ExternalCounts,
     delta: TopicDelta,
 }
 
-/// Where a row's tokens stand in the buffers: those that may move, then others that only count.
+/// Range of a row's tokens in the buffers: tokens that move, then tokens that only count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub first: usize,
@@ -38,7 +38,7 @@ pub(super) struct Span {
     pub all: usize,
 }
 
-/// What distinguishes the two passes once tokens stand in rows.
+/// Parameters that differ between the two passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis<'a> {
     /// β, or α_k where all are equal.
@@ -163,8 +163,8 @@ impl WarpScratch {
         self.pending.resize(self.stride * proposals, 0);
     }
 
-    /// Judges the pending proposals of the row's movable tokens: their topics after that stand in
-    /// `next`, the others' are copied.
+    /// Accepts or rejects the pending proposals of the row's movable tokens. The new topics are written
+    /// to `next`; those of the other tokens are copied.
     #[inline(always)]
     pub(super) fn accept_reject<L: Lanes>(
         &mut self,
@@ -178,7 +178,7 @@ impl WarpScratch {
         let Span { first, movable, all } = row;
         let stride = self.stride;
         let Self { counts, z, next, pending, delta, external, .. } = self;
-        // Slices of their own: the loops keep their bounds in registers.
+        // PERF: separate slices keep their bounds in registers in the loops.
         let (counts, next) = (&mut counts[..], &mut next[first..]);
         let (z, pending) = (&z[first..], &pending[first..]);
         for &z in &z[..all] {
@@ -193,7 +193,7 @@ impl WarpScratch {
             let valid = if movable - at >= LANES { u16::MAX } else { (1 << (movable - at)) - 1 };
             let start = l.load_u(chunk(z, at));
             let (count, total) = l.gather_both(counts, start);
-            // A token that is there counts one at least; other lanes do not matter.
+            // INVARIANT: a valid lane's token is in its own count, so the subtraction cannot wrap.
             let (count, total) = (l.sub_u(count, own_tokens), l.sub_u(total, own_tokens));
             let own = axis.weigh(l, start, count, total);
             let (mut now, mut weight) = (start, own);

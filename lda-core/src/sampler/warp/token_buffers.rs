@@ -1,4 +1,4 @@
-//! How tokens move between their records (1 + M values: topic, proposals) and the rows' buffers.
+//! Copies tokens between their records (1 + M values: topic, proposals) and the buffers of rows.
 //!
 //! 16-bit topics with one proposal, the usual case, are pairs that move sixteen at a time. Other
 //! records are copied one by one, their length known to the compiler up to four proposals.
@@ -51,7 +51,7 @@ pub(super) fn gather_run<L: Lanes, T: TopicIndex>(
         let low = l.splat_u(0xffff);
         let (z, pending) = (&mut scratch.z[at..], &mut scratch.pending[at..]);
         while done < len {
-            // Reading past the run is harmless: the next run overwrites it, or nobody looks.
+            // Reading past the run is harmless: the next run overwrites these lanes, or they are unused.
             let Some(from) = pairs[first + done..].first_chunk() else { break };
             let both = l.load_pairs(from);
             l.store_u(chunk_mut(z, done), l.and_u(both, low));
@@ -145,7 +145,7 @@ pub(super) fn scatter_slots<L: Lanes, T: TopicIndex>(
     with_length!(stored, N => scratch.write::<T, N>(tokens, stored, rest, done));
 }
 
-/// Asks for the records of `slots` ahead.
+/// Prefetches the records of `slots`.
 #[inline(always)]
 pub(super) fn prefetch<L: Lanes, T: TopicIndex>(l: L, tokens: &[T], stored: usize, slots: &[u32]) {
     for &slot in slots {
@@ -153,13 +153,13 @@ pub(super) fn prefetch<L: Lanes, T: TopicIndex>(l: L, tokens: &[T], stored: usiz
     }
 }
 
-/// The tokens as pairs, where they are such.
+/// The tokens as (topic, proposal) pairs, if records are 16-bit pairs.
 #[inline(always)]
 fn pairs<T: TopicIndex>(tokens: &[T], stored: usize) -> Option<&[[u16; 2]]> {
     T::as_u16(tokens).filter(|_| stored == 1).map(|tokens| tokens.as_chunks().0)
 }
 
-/// The tokens as pairs, where they are such.
+/// The tokens as (topic, proposal) pairs, if records are 16-bit pairs.
 #[inline(always)]
 fn pairs_mut<T: TopicIndex>(tokens: &mut [T], stored: usize) -> Option<&mut [[u16; 2]]> {
     T::as_u16_mut(tokens).filter(|_| stored == 1).map(|tokens| tokens.as_chunks_mut().0)

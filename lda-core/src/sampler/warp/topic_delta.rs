@@ -1,11 +1,11 @@
-//! Moves of a block: what they change about C_k.
+//! Change of C_k by the moves of a block.
 
 use super::row::chunk_mut;
 use crate::sampler::Outcome;
 use crate::simd::{LANES, Lanes};
 
-/// Moves between topics, listed by sixteens and added up by the list: what a lane did is not
-/// branched on.
+/// Moves between topics. They are listed sixteen at a time and added up per list, so that there is no
+/// branch per lane.
 #[derive(Debug)]
 pub(super) struct TopicDelta {
     /// Topics left and entered.
@@ -54,7 +54,7 @@ impl TopicDelta {
         self.listed = 0;
     }
 
-    /// Changes of C_k and the number of moves; starts again.
+    /// Adds the changes of C_k and the number of moves to `outcome`, and resets them.
     pub fn take(&mut self, outcome: &mut Outcome) {
         self.add_up();
         for (k, gained) in self.gained.iter_mut().enumerate() {

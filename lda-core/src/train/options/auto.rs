@@ -1,9 +1,9 @@
-//! Which sampler, where nobody asked for one.
+//! Choice of the sampler if none is set.
 
 use super::SamplerKind;
 use crate::corpus::Corpus;
 
-/// A sampler, and how long WarpLDA goes before it.
+/// A sampler and the length of its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The sampler.
@@ -13,7 +13,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A choice for `corpus` and `topics` topics, by a fixed rule: a run is the same on every machine.
+    /// The choice for `corpus` and `topics` topics. The rule is fixed, so that a run is the same on every
+    /// machine.
     ///
     /// F+LDA, which is exact, after a [warm-up](super::TrainOptions::warm_up). It is F+LDA by document up
     /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds

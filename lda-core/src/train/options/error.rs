@@ -1,10 +1,10 @@
-//! What a run cannot be asked to do.
+//! Errors of options.
 
 use super::SamplerKind;
 use crate::prior::PriorError;
 use crate::simd::Isa;
 
-/// What a run was asked to do cannot be done.
+/// Options that are illegal, or do not fit the corpus.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -33,23 +33,23 @@ pub enum OptionsError {
         /// Largest possible.
         limit: u64,
     },
-    /// A name that is no sampler's.
+    /// Unknown name of a sampler.
     #[error("unknown sampler {name:?}: use one of {}", SamplerKind::names())]
     UnknownSampler {
-        /// What was given.
+        /// The value given.
         name: String,
     },
-    /// An option has a value that makes no sense.
+    /// An option has an illegal value.
     #[error("{option} is {value}: {remedy}")]
     Value {
         /// Name of the option.
         option: &'static str,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What to give.
+        /// Advice.
         remedy: &'static str,
     },
-    /// Pseudo-counts are of another corpus or number of topics.
+    /// Pseudo-counts were made for another corpus or number of topics.
     #[error(
         "the pseudo-counts are of {words} words and {topics} topics, the run of {corpus} words and \
          {asked} topics: make them for this one"
@@ -64,16 +64,16 @@ pub enum OptionsError {
         /// Topics asked for.
         asked: u32,
     },
-    /// The topics to begin with are not of this corpus, or above K.
+    /// The first topics do not fit this corpus, or are not below K.
     #[error("the topics to begin with do not fit: {reason}")]
     Assignments {
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
-    /// The instruction set is not there.
+    /// This machine lacks the instruction set.
     #[error("this machine has no {isa}: leave the option out")]
     Isa {
-        /// What was asked for.
+        /// The instruction set asked for.
         isa: Isa,
     },
     /// The options name a custom sampler, and none was given.
@@ -93,12 +93,12 @@ pub enum OptionsError {
     /// Count rows would not fit their addresses.
     #[error(transparent)]
     Rows(#[from] crate::counts::RowsTooLarge),
-    /// The thread pool could not be made.
+    /// The thread pool could not be created.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// How many were asked for.
+        /// Number of threads asked for.
         threads: usize,
-        /// The system's word.
+        /// The system's message.
         reason: String,
     },
 }

@@ -1,21 +1,21 @@
-//! Priors that are learnt on the way.
+//! Learning of priors during a run.
 
 use serde::{Deserialize, Serialize};
 
 /// Priors that are learnt from the counts as the run goes on
 /// ([`prior::learn`](crate::prior::learn)).
 ///
-/// The first states of a run say nothing of priors, so learning begins after some epochs.
+/// Early states of a run carry no information on priors, so learning begins after some epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Learn {
-    /// α.
+    /// How α is learnt; default per topic.
     pub alpha: LearnAlpha,
-    /// β.
+    /// Whether β is learnt; default true.
     pub beta: bool,
-    /// Epochs before the first time.
+    /// Epochs before the first update; default 50.
     pub burn_in: u32,
-    /// Epochs from one time to the next, at least 1.
+    /// Epochs between updates, at least 1; default 10.
     pub every: u32,
 }
 
@@ -25,15 +25,15 @@ impl Default for Learn {
     }
 }
 
-/// What of α is learnt.
+/// How α is learnt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LearnAlpha {
-    /// Nothing.
+    /// Not at all.
     Fixed,
     /// One value for all topics.
     Symmetric,
-    /// One value a topic.
+    /// One value per topic.
     #[default]
     PerTopic,
 }

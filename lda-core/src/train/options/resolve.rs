@@ -1,4 +1,4 @@
-//! Checks of options, and decisions on what they leave open.
+//! Checks of options, and defaults that depend on the corpus.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Resolved {
     pub beta: f64,
     /// Sampler.
     pub sampler: SamplerKind,
-    /// Epochs of WarpLDA before its first.
+    /// Epochs of warm-up by WarpLDA.
     #[serde(default)]
     pub warm_up: u32,
     /// Seed.
@@ -34,28 +34,28 @@ pub struct Resolved {
     pub ranges: usize,
     /// Whether topics are stored in 16 bits.
     pub narrow: bool,
-    /// Metropolis-Hastings steps M a token and pass; 0 where no sampler makes any.
+    /// Metropolis-Hastings steps M per token and pass; 0 if the sampler makes none.
     pub mh_steps: u32,
-    /// Which proposals LightLDA makes.
+    /// Kinds of proposals of LightLDA.
     #[serde(default)]
     pub proposals: Proposals,
-    /// Which topics tokens start with.
+    /// Rule for the first topics of tokens.
     #[serde(default)]
     pub start: Start,
-    /// Share of all topics that a word or a document starts with, where the start is sparse.
+    /// Share of all topics that a word or a document starts with, if the start is sparse.
     #[serde(default)]
     pub start_degree: f64,
-    /// α' of an α that follows the topics' sizes.
+    /// α' of an α that follows topic sizes.
     #[serde(default)]
     pub alpha_by_size: Option<f64>,
     /// Priors that are learnt; `alpha` and `beta` are what they start from.
     #[serde(default)]
     pub learn: Option<Learn>,
-    /// Epoch from which on converged tokens are left out.
+    /// First epoch of converged-token exclusion.
     #[serde(default)]
     pub exclude_converged_from: Option<u32>,
-    /// Most Metropolis-Hastings steps a token and kind of pass in an epoch of the hybrid, whose
-    /// number follows the acceptance rate; none elsewhere.
+    /// Largest number of Metropolis-Hastings steps per token and kind of pass in an epoch of the
+    /// hybrid, whose number adapts to the acceptance rate; `None` for other samplers.
     pub mh_steps_cap: Option<u32>,
     /// The hybrid gives documents longer than this to WarpLDA.
     pub short_length: u32,
@@ -66,7 +66,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Whether pseudo-counts fit.
+    /// Checks that pseudo-counts fit the corpus and K.
     pub(crate) fn check_pseudo(
         &self,
         corpus: &Corpus,
@@ -239,7 +239,7 @@ fn positive(option: &'static str, number: Option<f64>) -> Result<(), OptionsErro
 }
 
 impl Resolved {
-    /// What the epochs of the warm-up run with: WarpLDA, and nothing that is the sampler's.
+    /// Options of the warm-up: WarpLDA, without the options of the sampler.
     pub(crate) fn of_warm_up(&self) -> Self {
         Self {
             sampler: SamplerKind::Warp,
