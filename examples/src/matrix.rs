@@ -1,17 +1,16 @@
 //! Document-topic and topic-word matrices in files.
 //!
-//! Both are the same thing: rows of counts over columns, smoothed by a prior a column,
+//! Both have the same form: rows of counts over columns, smoothed by a prior per column,
 //!
 //! ```text
 //! θ_dk = (C_dk + α_k) / (L_d + ᾱ)        φ_kw = (C_kw + β) / (C_k + Vβ)
 //! ```
 //!
-//! or, of a model that has no counts, φ itself: what a topic gives a word above the topic's floor.
+//! or, for a model without counts, φ itself: probabilities above the floor of each topic.
 //!
-//! A dense file, CSV or npy, has every cell; MatrixMarket has the entries that are not zero, from
-//! which the cells follow, and is the one to use where there are many. Rows are made one at a time:
-//! memory is one row, and for topics also the entries of the model turned on their side, 16 bytes
-//! each.
+//! A dense file, CSV or npy, has every cell; MatrixMarket has the non-zero entries, from which the
+//! cells follow, and is the format for large matrices. Rows are produced one at a time: memory is one
+//! row, and for topics also the transposed entries of the model, 16 bytes each.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -24,14 +23,14 @@ use lda_core::prior::Alpha;
 use lda_core::train::Assignments;
 use thiserror::Error;
 
-/// Largest dense file.
+/// Maximum size of a dense file in bytes.
 const DENSE_LIMIT: u64 = 1 << 30;
 
-/// A matrix with its zeros would be too large.
+/// A dense matrix would exceed the limit.
 #[derive(Debug, Error)]
 #[error(
-    "{option} {path} would take about {gib:.1} GiB with all its zeros, more than the limit of \
-     1 GiB: name a file that ends in .mtx, which leaves them out",
+    "{option} {path} would take about {gib:.1} GiB as a dense matrix, more than the limit of \
+     1 GiB: name a file that ends in .mtx, which omits zeros",
     path = path.display()
 )]
 pub struct DenseError {
@@ -39,14 +38,14 @@ pub struct DenseError {
     pub option: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// Size of the file.
+    /// Size of the file in GiB.
     pub gib: f64,
 }
 
-/// A form of file, told by its extension.
+/// File format of a matrix, selected by the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Text with commas; a comment with the options, then names of columns.
+    /// CSV: a comment with the options, then the column names.
     Csv,
     /// NumPy, 32-bit floats.
     Npy,
@@ -55,7 +54,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout that the extension asks for.
+    /// Format of the extension of `path`; `None` if unknown.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "csv" => Some(Self::Csv),
@@ -65,10 +64,10 @@ impl Layout {
         }
     }
 
-    /// Passes on a path with a known extension.
+    /// Returns `path` if its extension is known.
     ///
     /// # Errors
-    /// Which ones there are.
+    /// A message with the known extensions.
     pub fn check(path: PathBuf) -> Result<PathBuf, String> {
         match Self::of(&path) {
             Some(_) => Ok(path),
@@ -76,12 +75,12 @@ impl Layout {
         }
     }
 
-    /// Whether the options have to go into a file of their own.
+    /// Whether the options go into a separate file.
     pub fn needs_sidecar(self) -> bool {
         self == Self::Npy
     }
 
-    /// Refuses a dense file above 1 GiB.
+    /// Rejects a dense file above 1 GiB.
     ///
     /// # Errors
     /// [`DenseError`].
@@ -107,12 +106,12 @@ impl Layout {
     }
 }
 
-/// Puts the non-zero (column, entry) of a row into a vector, ascending.
+/// Function that collects the non-zero (column, entry) of a row in ascending order.
 type Row<'a> = Box<dyn Fn(usize, &mut Vec<(u32, f64)>) + 'a>;
-/// Writes the head of a row or column, as CSV wants it.
+/// Function that writes the header of a row or column as CSV.
 type Head<'a> = Box<dyn Fn(&mut dyn Write, usize) -> io::Result<()> + 'a>;
 
-/// How cells follow from entries.
+/// Formula of the cells.
 #[derive(Debug)]
 enum Smoothing {
     /// Entries are counts, to which a prior of the column is added before they are divided by their sum.
@@ -122,7 +121,7 @@ enum Smoothing {
 }
 
 impl Smoothing {
-    /// The kind of numbers, as MatrixMarket calls it.
+    /// Type of the entries, as in MatrixMarket headers.
     fn field(&self) -> &'static str {
         match self {
             Self::Prior(_) => "integer",
@@ -131,17 +130,17 @@ impl Smoothing {
     }
 }
 
-/// Rows of entries and what smooths them.
+/// A matrix: sparse rows and their smoothing.
 pub struct Matrix<'a> {
     num_rows: usize,
     num_columns: usize,
     row: Row<'a>,
     smoothing: Smoothing,
-    /// What stands above the row heads.
+    /// Header of the column of row headers.
     corner: &'static str,
     row_head: Head<'a>,
     column_head: Head<'a>,
-    /// For a reader of the sparse file.
+    /// Comment in the sparse file.
     legend: &'static str,
 }
 
@@ -153,7 +152,7 @@ impl fmt::Debug for Matrix<'_> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Topics of documents, D × K.
+    /// Document-topic matrix, D × K.
     pub fn of_documents(
         corpus: &'a Corpus,
         assignments: &'a Assignments,
@@ -182,7 +181,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Words of topics, K × V.
+    /// Topic-word matrix, K × V.
     pub fn of_topics(model: &'a TopicModel) -> Self {
         let (smoothing, legend) = match (model.counts(), model.weights()) {
             (Some(counts), _) => (
@@ -216,7 +215,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Writes the matrix; `options` is a line of JSON that says where it comes from.
+    /// Writes the matrix; `options` is its provenance as one line of JSON.
     ///
     /// # Errors
     /// Those of `out`.
@@ -237,7 +236,7 @@ impl<'a> Matrix<'a> {
         }
         writeln!(out)?;
         let mut text = Vec::new();
-        // Most cells of a row are the same: not printed anew each time.
+        // PERF: most cells of a row are equal, so their text is formatted once.
         let mut last = None;
         self.for_each_row(|row, cells| {
             (self.row_head)(out, row)?;
@@ -305,7 +304,7 @@ impl<'a> Matrix<'a> {
         Ok(())
     }
 
-    /// Calls `visit` with the number and the cells of each row.
+    /// Calls `visit` with the index and the cells of each row.
     ///
     /// # Errors
     /// Those of `visit`.
@@ -343,7 +342,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Where each topic's entries start, and (word, entry), words ascending.
+/// Start of the entries of each topic, and (word, entry) with words ascending.
 fn by_topic(model: &TopicModel) -> (Vec<usize>, Vec<(u32, f64)>) {
     let (topics, words) = (model.num_topics(), model.num_words());
     let mut starts = vec![0; topics + 1];
@@ -372,7 +371,7 @@ fn by_topic(model: &TopicModel) -> (Vec<usize>, Vec<(u32, f64)>) {
     (starts, entries)
 }
 
-/// A field of CSV (RFC 4180): in quotes where it has to be.
+/// A CSV field (RFC 4180), quoted if necessary.
 fn write_field(out: &mut dyn Write, text: &str) -> io::Result<()> {
     if text.contains([',', '"', '\n', '\r', '#']) || text.trim() != text {
         write!(out, "\"{}\"", text.replace('"', "\"\""))

@@ -1,15 +1,15 @@
-//! Text that is on any machine which has built this program: the Rust sources in cargo's registry.
+//! Default corpus: the Rust sources in cargo's registry, which exist on any machine that built this
+//! program.
 //!
-//! A file is a document. Identifiers and the words of comments count alike: runs of letters are
+//! Each file is a document. Identifiers and words of comments are tokenized alike: runs of letters are
 //! split where the case changes (`readHTTPHeader` is read, http, header), underscores and digits
 //! end a word, numbers are skipped with the letters in them (`0xff`, `1u8`). Keywords of Rust and
-//! the commonest words of English are left out.
+//! the most frequent English words are left out.
 //!
-//! Of a package that is there in several versions the last one is read: the same text twice would
-//! make topics of copies. What programs wrote for machines is left out: packages of bindings (by
-//! their names) and files above 256 KiB. Bounds: where there are more than 20,000 files or 64 MiB, files
-//! are left out at even distances. Files come sorted by path, so the corpus depends on the registry's
-//! content alone.
+//! If a package exists in several versions, only the last one is read, because copies of a text would
+//! become topics of their own. Generated code is left out: packages of bindings (by their names) and
+//! files above 256 KiB. Above 20,000 files or 64 MiB, files are left out at even distances. Files are
+//! sorted by path, so that the corpus depends only on the content of the registry.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,16 +23,16 @@ use thiserror::Error;
 
 use crate::reading::{ReadingError, TextArgs, read_words, stop_words};
 
-/// What they are called.
+/// Name of the corpus.
 pub const NAME: &str = "Rust sources in cargo's registry";
 
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 64 << 20;
 const MAX_FILE_BYTES: u64 = 256 << 10;
-/// Directories below the registry; a real tree is not half as deep.
+/// Maximum depth of directories below the registry; real trees are less than half as deep.
 const MAX_DEPTH: u32 = 32;
 
-/// Keywords, and names that stand for nothing else than Rust.
+/// Keywords, and names that only belong to the language.
 const KEYWORDS: &str = "abstract async await become box break const continue crate default dyn \
     else enum extern false fn for if impl in let loop macro match mod move mut override priv pub \
     ref return self static struct super trait true try type typeof union unsafe unsized use \
@@ -40,7 +40,7 @@ const KEYWORDS: &str = "abstract async await become box break const continue cra
     assert debug derive inline cfg allow doc test tests clone copy iter into from unwrap expect \
     std core alloc fmt";
 
-/// Words of comments without a topic, beyond those that are in too many files anyway.
+/// English stop words, in addition to those that the document frequency removes.
 const ENGLISH: &str = "about above after again all also although always and another any are aren \
     because been before being below between both but can cannot could did does doesn doing don \
     done down during each either etc even every few first for from further get gets had has hasn \
@@ -51,21 +51,21 @@ const ENGLISH: &str = "about above after again all also although always and anot
     until upon use used using very via want was way we well were what when where whether which \
     while who whose why will with within without won would yet you your";
 
-/// What is a word.
+/// Tokenization options.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Rules {
-    /// Fewest letters of a word.
+    /// Minimum number of letters of a word.
     pub min_length: u32,
-    /// Most letters of a word.
+    /// Maximum number of letters of a word.
     pub max_length: u32,
-    /// Fewest files that a word must be in.
+    /// Minimum number of files that contain a word.
     pub min_document_frequency: u32,
-    /// Largest share of the files that a word may be in.
+    /// Maximum share of the files that contain a word.
     pub max_document_frequency: f64,
-    /// Where the words left out are from; keywords of Rust are left out besides.
+    /// Source of the stop words; keywords of Rust are always left out too.
     pub stop_words: String,
-    /// The words left out, in lower case, where they are given.
+    /// Stop words in lower case, if they are given.
     #[serde(skip)]
     pub stop_list: Option<Vec<String>>,
 }
@@ -84,7 +84,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// By the command line.
+    /// Takes the options of the command line.
     fn by(text: &TextArgs) -> Result<Self, ReadingError> {
         let defaults = Self::default();
         Ok(Self {
@@ -109,41 +109,42 @@ impl Rules {
     }
 }
 
-/// Why there is no corpus of them.
+/// Errors of reading the Rust sources.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SourcesError {
-    /// There is no text.
+    /// There are no sources.
     #[error("there are no Rust sources in {looked_in}: give a path of documents")]
     None {
         /// The directory that was searched.
         looked_in: String,
     },
-    /// The corpus could not be put together.
+    /// The corpus could not be built.
     #[error("{path}: {source}", path = path.display())]
     Build {
-        /// Where the documents come from.
+        /// Path of the documents.
         path: PathBuf,
-        /// What is wrong.
+        /// Cause.
         source: BuildError,
     },
 }
 
-/// What was read.
+/// Summary of the files read.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
-    /// Files read.
+    /// Number of files read.
     pub files: usize,
-    /// Their bytes.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// Files left out because there are more than the bounds allow.
+    /// Number of files left out because of the limits.
     pub left_out: usize,
-    /// What was a word.
+    /// Tokenization options.
     pub rules: Rules,
 }
 
-/// Reads the registry of this machine, where a program was given no path; `note` is told so, and what there was.
+/// Reads the registry of this machine, for a subcommand without a path; `note` receives lines for
+/// people.
 ///
 /// # Errors
 /// [`ReadingError::Sources`], and of the list of words to leave out [`ReadingError::Read`].
@@ -179,7 +180,7 @@ fn read_by(rules: Rules) -> Result<(Corpus, Summary), SourcesError> {
     let mut bytes = 0;
     let mut files = 0;
     for (path, _) in &found.files {
-        // A file that has gone, or may not be read, is no document.
+        // A file that was removed or cannot be read is skipped.
         let Ok(content) = fs::read(path) else { continue };
         words.add(&String::from_utf8_lossy(&content)).map_err(|source| build(path, source))?;
         bytes += content.len() as u64;
@@ -199,7 +200,7 @@ fn build(path: &Path, source: BuildError) -> SourcesError {
     SourcesError::Build { path: path.to_owned(), source }
 }
 
-/// Where cargo unpacks sources.
+/// Directory of the sources that cargo has unpacked.
 fn registry() -> Option<PathBuf> {
     let home = match env::var_os("CARGO_HOME").filter(|home| !home.is_empty()) {
         Some(home) => PathBuf::from(home),
@@ -208,7 +209,7 @@ fn registry() -> Option<PathBuf> {
     Some(home.join("registry").join("src"))
 }
 
-/// Sources, with their bytes.
+/// Source files with their sizes.
 #[derive(Default)]
 struct Found {
     files: Vec<(PathBuf, u64)>,
@@ -242,7 +243,7 @@ impl Found {
         }
     }
 
-    /// Keeps files at even distances, as many as the bounds allow; returns how many went.
+    /// Keeps files at even distances, as many as the limits allow; returns the number left out.
     fn thin_out(&mut self) -> usize {
         let all = self.files.len();
         let bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
@@ -258,13 +259,13 @@ impl Found {
     }
 }
 
-/// What is in a directory by order of names, without links and hidden names.
+/// Entries of a directory sorted by name, without links and hidden files.
 fn entries(directory: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut entries: Vec<_> = entries
         .flatten()
         .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
-        // This does not follow links.
+        // `DirEntry::metadata` does not follow links.
         .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
         .filter(|(_, metadata)| !metadata.is_symlink())
         .collect();
@@ -272,7 +273,7 @@ fn entries(directory: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     entries
 }
 
-/// The name before the version, which starts at the first `-` before a digit.
+/// Package name without the version, which starts at the first `-` before a digit.
 fn package_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let digit_at = |at: usize| name.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit);
@@ -280,18 +281,18 @@ fn package_name(path: &Path) -> String {
     name[..end.unwrap_or(name.len())].to_owned()
 }
 
-/// Whether a package declares what is written elsewhere, mostly by a program.
+/// Whether a package contains bindings, which are mostly generated.
 fn is_bindings(name: &str) -> bool {
     name.ends_with("-sys")
         || name.ends_with("_sys")
         || ["libc", "winapi", "windows", "web-", "js-"].iter().any(|start| name.starts_with(start))
 }
 
-/// Documents of words, of which the rare and the common ones are known only at the end.
+/// Documents and word frequencies; rare and common words are removed at the end.
 struct Words {
     vocabulary: Vocabulary,
     documents: Vec<Vec<u32>>,
-    /// Documents that hold each word.
+    /// Number of documents that contain each word.
     frequencies: Vec<u32>,
     stop_words: HashSet<String>,
     min_length: usize,
@@ -343,7 +344,7 @@ impl Words {
         Ok(())
     }
 
-    /// The corpus of the words that are neither too rare nor too common.
+    /// Builds the corpus without words that are too rare or too common.
     fn finish(self, rules: &Rules) -> Result<Corpus, BuildError> {
         let most = rules.max_document_frequency * self.documents.len() as f64;
         let mut kept = Vocabulary::new();
@@ -374,7 +375,7 @@ fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
                 flush(&mut word, &mut visit);
                 continue;
             }
-            // aB starts a word at B; ABc, where the capitals are an acronym, at B too.
+            // In `aB` a word starts at B; in `ABc`, where the capitals are an acronym, at B too.
             let upper = c.is_uppercase();
             let next_lower = chars.peek().is_some_and(|next| next.is_lowercase());
             if upper && (!last_upper || next_lower) {

@@ -1,4 +1,4 @@
-//! Figures of the service, in the OpenMetrics text that Prometheus reads.
+//! Metrics of the service, in the OpenMetrics text format of Prometheus.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,11 @@ use crate::commands::serve::model::Ready;
 /// Media type of [`Metrics::encode`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Upper ends of the buckets of times, in seconds: from an answer by RT-LDA to the longest wait.
+/// Upper bounds of the time buckets in seconds, from an answer by RT-LDA to the longest wait.
 const TIMES: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// All figures. Counting is an atomic addition, and for those with labels a look into a table.
+/// All metrics. Counting is an atomic addition, and a table lookup for metrics with labels.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -63,7 +63,7 @@ struct ModelLabels {
 }
 
 impl Metrics {
-    /// All at zero.
+    /// All metrics at zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("lda");
         let metrics = Self {
@@ -116,25 +116,25 @@ impl Metrics {
         );
         to.register("model_loads", "Times that a model was loaded", metrics.reloads.clone());
         to.register("model_info", "The model in use", metrics.model.clone());
-        // There from the start, so that a rate has a beginning.
+        // Created at the start, so that rates are defined from the beginning.
         for outcome in ["ok", "failed"] {
             drop(metrics.reloads.get_or_create(&OutcomeLabels { outcome }));
         }
         Self { registry, ..metrics }
     }
 
-    /// Counts a request from now until it [ends](UnderWay::end), or is dropped because its client left.
+    /// Counts a request until it [ends](UnderWay::end), or is dropped because its client disconnected.
     pub fn begin(&self, route: String) -> UnderWay<'_> {
         self.under_way.inc();
         UnderWay { metrics: self, start: Instant::now(), route: Some(route) }
     }
 
-    /// Requests that were begun and have not ended.
+    /// Number of requests in flight.
     pub fn under_way(&self) -> i64 {
         self.under_way.get()
     }
 
-    /// Counts a connection as long as the value lives.
+    /// Counts a connection until the returned value is dropped.
     pub fn connect(&self) -> Connected {
         self.connections.inc();
         Connected(self.connections.clone())
@@ -160,12 +160,12 @@ impl Metrics {
         self.model.get_or_create(&labels).set(1);
     }
 
-    /// Counts a file that was no model.
+    /// Counts a failed reload.
     pub fn not_loaded(&self) {
         self.reloads.get_or_create(&OutcomeLabels { outcome: "failed" }).inc();
     }
 
-    /// All of it as text, and what others count.
+    /// Encodes all metrics as text, with the lengths that other parts hold.
     pub fn encode(&self, queued: usize, buffered: usize) -> String {
         self.queued.set(queued as i64);
         self.buffered.set(buffered as i64);
@@ -175,17 +175,17 @@ impl Metrics {
     }
 }
 
-/// A request that is not answered yet.
+/// A request in flight.
 #[derive(Debug)]
 pub struct UnderWay<'a> {
     metrics: &'a Metrics,
     start: Instant,
-    /// None once it has ended.
+    /// `None` after the end.
     route: Option<String>,
 }
 
 impl UnderWay<'_> {
-    /// It has an answer; how long that took.
+    /// Ends the request with its status; returns the time it took.
     pub fn end(mut self, status: StatusCode) -> Duration {
         let elapsed = self.start.elapsed();
         if let Some(route) = self.route.take() {

@@ -1,4 +1,4 @@
-//! What topics say, and which of them say the same.
+//! Top words of topics, and distances between topics.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use crate::commands::serve::model::Ready;
 
-/// Words between two looks whether anybody still waits.
+/// Number of words between two checks for a disconnected client.
 const WORDS_PER_LOOK: usize = 4096;
 
-/// The most probable words of each topic, best first; of equal ones the lower id first.
+/// The most probable words of each topic, best first; at equal values, the lower id first.
 ///
-/// Found once a model, in one pass over its entries. [`top_words`](fn@lda_core::eval::top_words) ranks counts; this
-/// ranks either form of a model. Memory: 4 bytes a word kept, and while it is made 32.
+/// Computed once per model, in one pass over its entries. [`top_words`](fn@lda_core::eval::top_words)
+/// ranks counts; this ranks models with and without counts. Memory: 4 bytes per word kept, and 32 during
+/// the computation.
 #[derive(Debug)]
 pub struct LeadingWords {
     words: Vec<Vec<u32>>,
@@ -21,7 +22,7 @@ pub struct LeadingWords {
 }
 
 impl LeadingWords {
-    /// At most `limit` of each; words without an entry for the topic are none of them.
+    /// Finds at most `limit` words per topic, all with an entry for the topic.
     pub fn new(model: &TopicModel, limit: usize) -> Self {
         let mut lists: Vec<Vec<(f64, u32)>> = vec![Vec::new(); model.num_topics()];
         for word in 0..if limit == 0 { 0 } else { model.num_words() } {
