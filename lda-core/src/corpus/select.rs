@@ -65,7 +65,7 @@ impl Corpus {
     /// No document has them. A corpus without a vocabulary is unchanged, and 0 is returned.
     ///
     /// Needed when training continues from a model on new documents: otherwise words that occur
-    /// only in the model are lost ([`train::pseudo`](crate::train::pseudo)).
+    /// only in the model are lost ([`train::seed_counts`](crate::train::seed_counts)).
     ///
     /// # Errors
     /// [`VocabularyFull`]; the corpus is then unchanged.

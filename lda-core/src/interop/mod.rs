@@ -3,7 +3,7 @@
 //! # From MALLET
 //! `mallet train-topics --output-state STATE.gz` writes the topic of every token.
 //! [`mallet::load_state`] counts them: a model that infers, shows its topics, and can be trained on
-//! with more documents ([`train::pseudo`](crate::train::pseudo)). MALLET's α (one per topic) and β
+//! with more documents ([`train::seed_counts`](crate::train::seed_counts)). MALLET's α (one per topic) and β
 //! are imported.
 //!
 //! # From WarpLDA
