@@ -140,14 +140,14 @@ pub fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - series - below
 }
 
-/// exp(ψ(x) − shift) for x > 0 in single precision, without a branch or a call, so that a loop over many x
-/// becomes vectors: two divisions each.
+/// exp(ψ(x) − shift) for x > 0 in single precision, without a branch or a call, so that a loop over
+/// many x becomes vectors: two divisions each.
 ///
 /// Error at most (8 + 1/x) · 3e-7 relatively, for a result of 1 at most; 0 below 1e-37.
 ///
-/// Method: ψ(x) = ψ(x+4) − Σ_{i<4} 1/(x+i). Of the first, exp is a series in y = x + 3½ that has odd powers
-/// alone (y + 1/(24 y) − …; 4 terms leave 3e-8); the sum is one fraction in u = x² + 3x, since i and 3 − i go
-/// together.
+/// Method: ψ(x) = ψ(x+4) − Σ_{i<4} 1/(x+i). Of the first, exp is a series in y = x + 3½ that has
+/// odd powers alone (y + 1/(24 y) − …; 4 terms leave 3e-8); the sum is one fraction in u = x² + 3x,
+/// since i and 3 − i go together.
 #[inline(always)]
 pub(crate) fn exp_digamma(x: f32, shift: f32) -> f32 {
     let y = x + 3.5;
@@ -188,8 +188,8 @@ fn exp_below(z: f32) -> f32 {
 
 /// ln Γ(a + n) − ln Γ(a) = Σ_{j<n} ln(a + j), for a > 0: the logarithm of the rising factorial.
 ///
-/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15. The
-/// difference of two [`ln_gamma`] would lose all digits where n is small against a.
+/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15.
+/// The difference of two [`ln_gamma`] would lose all digits where n is small against a.
 ///
 /// Method: up to 24 factors are multiplied; beyond, Stirling's formula is subtracted by hand,
 /// (a − ½) ln(1 + n/a) + n (ln(a + n) − 1), once factors have lifted a to 10. NaN for a < 0 and
@@ -232,8 +232,9 @@ fn ln_product(a: f64, n: u64) -> f64 {
 
 /// [`ln_rising`] at one a for many n: small n are looked up.
 ///
-/// A log likelihood asks it for every count in the matrix, and nearly all counts are small. 8 bytes an entry; the
-/// default of [`CACHED`](Self::CACHED) entries is 32 KiB and fills in 0.2 ms (50 ns an entry; a look-up takes 1).
+/// A log likelihood asks it for every count in the matrix, and nearly all counts are small. 8 bytes
+/// an entry; the default of [`CACHED`](Self::CACHED) entries is 32 KiB and fills in 0.2 ms (50 ns
+/// an entry; a look-up takes 1).
 ///
 /// ```
 /// use lda_core::special::{LnGammaRatio, ln_rising};

@@ -45,7 +45,7 @@ fn state(corpus: &Corpus, trainer: &Trainer<&Corpus>) -> String {
 }
 
 #[test]
-fn a_state_of_mallet_is_counted() {
+fn mallet_state_gives_counts() {
     let corpus = corpus();
     let trainer = run(&corpus);
     let own = trainer.model();
@@ -72,7 +72,7 @@ fn a_state_of_mallet_is_counted() {
 }
 
 #[test]
-fn a_packed_state_is_unpacked() {
+fn compressed_state_is_read() {
     let corpus = corpus();
     let text = state(&corpus, &run(&corpus));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -85,7 +85,7 @@ fn a_packed_state_is_unpacked() {
 }
 
 #[test]
-fn what_is_wrong_with_a_state_is_said() {
+fn errors_in_a_mallet_state_are_reported() {
     let head = "#doc source pos typeindex type topic\n#alpha : 0.5 0.5\n#beta : 0.1\n";
     let refused = |text: &str| mallet::read_state(text.as_bytes()).unwrap_err().to_string();
     for (text, said) in [
@@ -110,7 +110,7 @@ fn what_is_wrong_with_a_state_is_said() {
 }
 
 #[test]
-fn a_model_of_warplda_is_read() {
+fn warplda_model_is_read() {
     let corpus = corpus();
     let own = run(&corpus).model();
     let counts = own.counts().unwrap();
@@ -132,7 +132,7 @@ fn a_model_of_warplda_is_read() {
 }
 
 #[test]
-fn what_is_wrong_with_a_model_of_warplda_is_said() {
+fn errors_in_a_warplda_model_are_reported() {
     for (text, said) in [
         ("", "line 1: expected numbers"),
         ("2 2 0.5\n", "line 1: expected numbers"),

@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let options = ReadOptions::default();
         let _ = Corpus::read_from(&bytes[..], "t", &options);
         let _ = Format::Uci.read_from(&bytes[..], "t", &options);
@@ -152,7 +152,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = Corpus::read("no/such/docword.txt").expect_err("it is not there").to_string();
     assert!(error.starts_with("no/such/docword.txt: "), "{error}");
     assert!(error.contains("check that the path is right"), "{error}");
@@ -164,7 +164,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn formats_are_told_from_the_file() {
+fn formats_are_detected() {
     let folder = Folder::new();
     for (name, content, format) in [
         ("a.txt", "1\n2\n1\n1 2 3\n", Format::Uci),
@@ -190,7 +190,7 @@ fn formats_are_told_from_the_file() {
 }
 
 #[test]
-fn vocabularies_and_dates_belong_to_their_corpus() {
+fn vocabularies_and_dates_must_match_the_corpus() {
     let folder = Folder::new();
     let corpus = folder.file("docword.a.txt", "2\n3\n2\n1 2 3\n2 3 1\n");
     let read = || Corpus::read(&corpus).expect("a sound file");
@@ -220,7 +220,7 @@ fn vocabularies_and_dates_belong_to_their_corpus() {
 }
 
 #[test]
-fn a_format_without_a_stated_width_takes_a_longer_vocabulary() {
+fn a_format_without_num_words_accepts_a_longer_vocabulary() {
     let folder = Folder::new();
     let corpus = Corpus::read(folder.file("a.svm", "1 1:1 2:1\n")).expect("a sound file");
     let words = folder.file("vocab", "x\ny\nz\n");
@@ -229,7 +229,7 @@ fn a_format_without_a_stated_width_takes_a_longer_vocabulary() {
 }
 
 #[test]
-fn an_option_without_a_place_is_refused() {
+fn an_unsupported_option_is_rejected() {
     let mut options = ReadOptions::default();
     options.transpose = true;
     let error = Corpus::read_from(&b"1 1:1\n"[..], "t", &options).expect_err("LDA-C");
@@ -238,7 +238,7 @@ fn an_option_without_a_place_is_refused() {
 
 #[cfg(feature = "text")]
 #[test]
-fn a_directory_is_walked_in_order() {
+fn a_directory_is_read_in_order() {
     let folder = Folder::new();
     for (name, content) in [
         ("b.txt", "second\nfile"),

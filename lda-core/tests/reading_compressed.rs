@@ -33,7 +33,7 @@ fn parse(bytes: &[u8]) -> Result<(Corpus, ReadReport), ReadError> {
 }
 
 #[test]
-fn packed_is_as_plain() {
+fn compressed_files_read_like_plain_ones() {
     let (_, text) = sample();
     let (plain, report) = parse(&text).expect("just written");
     assert_eq!(report.compression, read::Compression::None);
@@ -49,7 +49,7 @@ fn packed_is_as_plain() {
 }
 
 #[test]
-fn members_and_frames_follow_one_another() {
+fn several_members_and_frames_are_read() {
     let (_, text) = sample();
     let plain = parse(&text).expect("just written").0;
     let (head, tail) = text.split_at(text.len() / 3);
@@ -63,7 +63,7 @@ fn members_and_frames_follow_one_another() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_refused() {
+fn a_truncated_file_is_rejected() {
     let (_, text) = sample();
     for packed in [gzip(&text), zstd(&text)] {
         for len in (4..packed.len()).step_by(7).chain(packed.len() - 12..packed.len()) {
@@ -76,7 +76,7 @@ fn a_file_cut_off_anywhere_is_refused() {
 }
 
 #[test]
-fn damage_is_noticed() {
+fn damage_is_detected() {
     let (_, text) = sample();
     for packed in [gzip(&text), zstd(&text)] {
         for place in (packed.len() / 4..packed.len()).step_by(11) {
@@ -91,7 +91,7 @@ fn damage_is_noticed() {
 }
 
 #[test]
-fn vocabularies_and_dates_may_be_packed_too() {
+fn vocabularies_and_dates_may_be_compressed() {
     let words = read::read_vocabulary(&gzip(b"a\nb\n")[..], "vocab").expect("two words");
     assert_eq!(words.iter().collect::<Vec<_>>(), ["a", "b"]);
     let words = read::read_vocabulary(&zstd(b"a\nb\n")[..], "vocab").expect("two words");

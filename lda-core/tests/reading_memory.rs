@@ -163,7 +163,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 /// One test, since the counters are one for the process.
 #[test]
-fn peaks_stay_within_their_bounds() {
+fn peak_memory_stays_within_bounds() {
     let corpus = corpus();
     let sorted = pairs(&corpus);
     let mut by_word = sorted.clone();

@@ -7,7 +7,7 @@ use lda_core::corpus::{Format, ReadError, ReadOptions, write_uci};
 mod real;
 
 #[test]
-fn kos_is_as_published() {
+fn kos_matches_published_sizes() {
     let Some(path) = real::file("docword.kos.txt.gz") else { return };
     let (corpus, report) =
         Corpus::read_with_report(path, &ReadOptions::default()).expect("a published file");
@@ -34,7 +34,7 @@ fn kos_is_as_published() {
 }
 
 #[test]
-fn files_of_another_corpus_are_refused() {
+fn files_of_another_corpus_are_rejected() {
     let Some(path) = real::file("docword.kos.txt.gz") else { return };
     let corpus = Corpus::read(path).expect("a published file");
     let nips = real::file("vocab.nips.txt.gz").expect("the corpora lie together");
@@ -46,7 +46,7 @@ fn files_of_another_corpus_are_refused() {
 }
 
 #[test]
-fn dates_go_with_documents() {
+fn dates_belong_to_documents() {
     let Some(path) = real::file("docword.nips.txt.gz") else { return };
     let times = real::file("times.nips.txt.gz").expect("it lies beside the corpus");
     let corpus =

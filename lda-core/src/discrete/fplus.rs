@@ -23,16 +23,16 @@
 //!   as its left neighbour, so the first that exceeds u belongs to a positive child. `below(x)` is
 //!   the float before x; it keeps the point inside the child where `u - p[c-1]` was rounded up.
 //!   Hence a leaf of weight 0 is never returned, whatever u is.
-//! - A level adds 3 times at most: the total's relative error is below 3 * 2^-53 a level, 42 * 2^-53
-//!   at the largest K. Weights are f64: a point of 24 bits in a total of 1 could not reach a leaf
-//!   of 6e-8, and at K = 1,000,000 most are below that.
+//! - A level adds 3 times at most: the total's relative error is below 3 * 2^-53 a level, 42 *
+//!   2^-53 at the largest K. Weights are f64: a point of 24 bits in a total of 1 could not reach a
+//!   leaf of 6e-8, and at K = 1,000,000 most are below that.
 //!
 //! # Why 4 children
-//! Tried (November 2026, K = 1,000; ns a draw, a change, and the two changes and a draw of a token):
-//! 2 children 92 / 13 / 137, **4 children 18 / 12 / 68**, 8 children 24 / 40 / 131, 16 children with
-//! vector sums 46 / 33 / 118, with prefix sums kept in the inner nodes 33 / 35 / 120. The binary
-//! descent mispredicts; wide nodes are added up in vectors, which have to wait for the leaf just
-//! stored because it does not forward to a wider load.
+//! Tried (November 2026, K = 1,000; ns a draw, a change, and the two changes and a draw of a
+//! token): 2 children 92 / 13 / 137, **4 children 18 / 12 / 68**, 8 children 24 / 40 / 131, 16
+//! children with vector sums 46 / 33 / 118, with prefix sums kept in the inner nodes 33 / 35 / 120.
+//! The binary descent mispredicts; wide nodes are added up in vectors, which have to wait for the
+//! leaf just stored because it does not forward to a wider load.
 
 use super::{DiscreteError, MAX_LEN, below, check, check_len, checked, clamp, uniform};
 use rand::Rng;

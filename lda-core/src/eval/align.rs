@@ -9,8 +9,8 @@ use crate::model::TopicModel;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alignment {
     /// (topic of the first model, of the second, overlap), by topics of the first; as many as the
-    /// smaller model has topics. Overlap is Σ_w min(φ_kw, φ'_jw): 1 for equal topics, 0 for topics without
-    /// a word in common; 1 less half their L1 distance.
+    /// smaller model has topics. Overlap is Σ_w min(φ_kw, φ'_jw): 1 for equal topics, 0 for topics
+    /// without a word in common; 1 less half their L1 distance.
     pub pairs: Vec<(u32, u32, f64)>,
 }
 
@@ -25,9 +25,9 @@ impl Alignment {
 /// Pairs the topics of two models so that the sum of overlaps is as large as can be (the assignment
 /// problem, solved by shortest augmenting paths: Jonker and Volgenant 1987).
 ///
-/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs. Memory: 8
-/// bytes a pair of topics, and a dense row a thread. `None`, if the models have not the same number of
-/// words.
+/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs. Memory:
+/// 8 bytes a pair of topics, and a dense row a thread. `None`, if the models have not the same
+/// number of words.
 ///
 /// ```
 /// use lda_core::eval::align;
@@ -90,11 +90,12 @@ fn overlaps(first: &TopicModel, second: &TopicModel) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// For each of `rows` a column of its own, of at least as many `columns`, with the least sum of costs.
+/// For each of `rows` a column of its own, of at least as many `columns`, with the least sum of
+/// costs.
 fn assign(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
     const NONE: usize = usize::MAX;
-    // Potentials keep reduced costs at or above 0; each row is added by a shortest path of them. Column
-    // `columns` stands for the row that is being added.
+    // Potentials keep reduced costs at or above 0; each row is added by a shortest path of them.
+    // Column `columns` stands for the row that is being added.
     let (mut of_row, mut of_column) = (vec![0.0; rows], vec![0.0; columns + 1]);
     let mut row_of = vec![NONE; columns + 1];
     for row in 0..rows {

@@ -1,12 +1,13 @@
 //! Do several chains tell the same story?
 
-/// Split R̂ of some value, one series a chain: the square root of how much larger the variance of all
-/// values is than that within halves of chains. Near 1, chains have mixed as far as this value shows;
-/// above 1.01 they have not. Values may be the log joint, or anything else that does not depend on
-/// how topics are numbered.
+/// Split R̂ of some value, one series a chain: the square root of how much larger the variance of
+/// all values is than that within halves of chains. Near 1, chains have mixed as far as this value
+/// shows; above 1.01 they have not. Values may be the log joint, or anything else that does not
+/// depend on how topics are numbered.
 ///
-/// Gelman et al., "Bayesian Data Analysis" (3rd ed. 2013), section 11.4. Series are cut to the length of
-/// the shortest. `None`, if there are fewer than 4 values a chain, no chain, or one that is not finite.
+/// Gelman et al., "Bayesian Data Analysis" (3rd ed. 2013), section 11.4. Series are cut to the
+/// length of the shortest. `None`, if there are fewer than 4 values a chain, no chain, or one that
+/// is not finite.
 ///
 /// ```
 /// use lda_core::eval::r_hat;
@@ -47,7 +48,8 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Halves (1, 3), (2, 4): means 2 and 3, variances 2 and 2; between .5, R̂² = (.5·2 + .5) / 2.
+        // Halves (1, 3), (2, 4): means 2 and 3, variances 2 and 2; between .5, R̂² = (.5·2 + .5) /
+        // 2.
         assert!((r_hat(&[[1.0, 3.0, 2.0, 4.0]]).unwrap() - 0.75f64.sqrt()).abs() < 1e-15);
     }
 

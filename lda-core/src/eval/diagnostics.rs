@@ -12,8 +12,8 @@ pub struct TopicDiagnostics {
     pub tokens: u64,
     /// Documents with a token of it.
     pub documents: u64,
-    /// Over how many documents it is spread: exp of the entropy of C_dk / C_k over documents. A topic of
-    /// one document has 1.
+    /// Over how many documents it is spread: exp of the entropy of C_dk / C_k over documents. A
+    /// topic of one document has 1.
     pub effective_documents: f64,
     /// Over how many words it is spread: exp of the entropy of C_wk / C_k over words.
     pub effective_words: f64,
@@ -85,8 +85,8 @@ where
     Diagnostics { topics, diversity: diversity(top_words) }
 }
 
-/// Share of distinct words among all words of all lists: 1, if no topic shows another's; Dieng, Ruiz and
-/// Blei 2020. 0 where there are none.
+/// Share of distinct words among all words of all lists: 1, if no topic shows another's; Dieng,
+/// Ruiz and Blei 2020. 0 where there are none.
 ///
 /// ```
 /// use lda_core::eval::diversity;

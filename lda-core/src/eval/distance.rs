@@ -1,30 +1,32 @@
 //! How far are topics from one another?
 //!
-//! The Jensen-Shannon divergence of two topics is the mean of what each tells against their mixture:
+//! The Jensen-Shannon divergence of two topics is the mean of what each tells against their
+//! mixture:
 //!
 //! ```text
 //! JSD(p, q) = ½ Σ_w p_w log2(p_w / m_w) + ½ Σ_w q_w log2(q_w / m_w),   m = (p + q) / 2
 //! ```
 //!
-//! in bits, 0 for equal topics and 1 for topics without a word in common. Its square root is a metric
-//! (Endres and Schindelin 2003), and one that points of a Euclidean space can have (Fuglede and Topsøe
-//! 2004): hence distances here are square roots, and [`classical_scaling`](super::classical_scaling)
-//! has no negative eigenvalue to leave out.
+//! in bits, 0 for equal topics and 1 for topics without a word in common. Its square root is a
+//! metric (Endres and Schindelin 2003), and one that points of a Euclidean space can have (Fuglede
+//! and Topsøe 2004): hence distances here are square roots, and
+//! [`classical_scaling`](super::classical_scaling) has no negative eigenvalue to leave out.
 //!
 //! # Cost
-//! φ is sparse over a floor, and many entries of a topic are equal, such as those of all words with a
-//! single token. So a pair of topics costs
+//! φ is sparse over a floor, and many entries of a topic are equal, such as those of all words with
+//! a single token. So a pair of topics costs
 //!
 //! * a look at each entry of the smaller topic, whether the larger has one for the word, and a
 //!   logarithm where it has;
 //! * a logarithm for each distinct value that other words have;
 //! * one for all the words at both floors.
 //!
-//! 1,000 topics over 100,000 words, of 1.8 million entries, took 3.0 CPU seconds of a virtual AMD EPYC.
+//! 1,000 topics over 100,000 words, of 1.8 million entries, took 3.0 CPU seconds of a virtual AMD
+//! EPYC.
 //!
-//! Nothing is approximated, no term is below zero, and none is subtracted from another: equal topics
-//! are at distance 0 exactly. Memory: 24 bytes an entry at first, then 8; 8 bytes a pair of topics, twice
-//! for a moment; 4 bytes a word and thread.
+//! Nothing is approximated, no term is below zero, and none is subtracted from another: equal
+//! topics are at distance 0 exactly. Memory: 24 bytes an entry at first, then 8; 8 bytes a pair of
+//! topics, twice for a moment; 4 bytes a word and thread.
 
 use rayon::prelude::*;
 
@@ -52,8 +54,8 @@ pub struct TopicDistances {
 }
 
 impl TopicDistances {
-    /// Square roots of the Jensen-Shannon divergences in bits, 0 to 1, in the current rayon pool: the
-    /// same bits on any number of threads.
+    /// Square roots of the Jensen-Shannon divergences in bits, 0 to 1, in the current rayon pool:
+    /// the same bits on any number of threads.
     pub fn jensen_shannon(model: &TopicModel) -> Self {
         let mut topics: Vec<Topic> = model
             .by_topic()
@@ -145,7 +147,8 @@ impl Share {
         Self { p, p_ln_p: if p > 0.0 { p * p.ln() } else { 0.0 } }
     }
 
-    /// p ln(p/m) + q ln(q/m), where m is the mean of p and q: not below 0, and 0 where they are equal.
+    /// p ln(p/m) + q ln(q/m), where m is the mean of p and q: not below 0, and 0 where they are
+    /// equal.
     #[inline]
     fn against(self, other: Self) -> f64 {
         let sum = self.p + other.p;

@@ -1,7 +1,7 @@
 //! Gibbs sampling of one document's topics with φ fixed, for estimates of what a model foretells.
 //!
-//! The weights come in three parts, of which each draw builds two (SparseLDA's idea, Yao et al. 2009,
-//! with φ fixed and split as in [`phi`](super::phi)):
+//! The weights come in three parts, of which each draw builds two (SparseLDA's idea, Yao et al.
+//! 2009, with φ fixed and split as in [`phi`](super::phi)):
 //!
 //! ```text
 //! (C_dk + α_k) φ_kw = (C_dk + α_k) excess_kw     the K_w topics of the word

@@ -1,8 +1,8 @@
 //! The probability of documents, by the left-to-right estimator.
 //!
-//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a document
-//! is read token by token, and before each the topics of those before it are sampled anew by R
-//! particles:
+//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a
+//! document is read token by token, and before each the topics of those before it are sampled anew
+//! by R particles:
 //!
 //! ```text
 //! for n = 1 … N, particle r:   for n' < n: z_n' drawn ∝ φ_kw (C_k¬n' + α_k), counts over positions < n
@@ -10,10 +10,10 @@
 //! log p(w) ≈ Σ_n log ( 1/R Σ_r p_n^r )
 //! ```
 //!
-//! The estimate of p is unbiased, that of log p a little low, less so with more particles. No half of
-//! a document is lost, as it is in [completion](super::perplexity), and it costs O(N²) a particle.
-//! Tokens come in an order drawn for each document; documents run in the current rayon pool, and the
-//! value has the same bits at any thread count.
+//! The estimate of p is unbiased, that of log p a little low, less so with more particles. No half
+//! of a document is lost, as it is in [completion](super::perplexity), and it costs O(N²) a
+//! particle. Tokens come in an order drawn for each document; documents run in the current rayon
+//! pool, and the value has the same bits at any thread count.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,8 @@ pub struct LeftToRight {
 }
 
 impl LeftToRight {
-    /// exp(− log probability / tokens). Lower is better; it does not compare with that of completion.
+    /// exp(− log probability / tokens). Lower is better; it does not compare with that of
+    /// completion.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability / self.tokens as f64).exp()
     }

@@ -1,17 +1,18 @@
 //! Topics as points of a plane, so that a person sees which are alike.
 //!
-//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points that
-//! have these distances onto their two directions of greatest variance. It is what LDAvis shows, exact
-//! where two dimensions suffice, and never puts a topic far away that is near; but topics are about
-//! equally far from one another, which takes as many dimensions as there are topics, and projection
-//! lays most of them over each other in the middle.
+//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points
+//! that have these distances onto their two directions of greatest variance. It is what LDAvis
+//! shows, exact where two dimensions suffice, and never puts a topic far away that is near; but
+//! topics are about equally far from one another, which takes as many dimensions as there are
+//! topics, and projection lays most of them over each other in the middle.
 //!
 //! [`smacof`] goes on from there: it moves points until Σ (|x_i − x_j| − d_ij)², the stress, is
-//! in a local minimum, by the SMACOF iteration (de Leeuw 1977), every step of which lowers it. Points
-//! then fill a disc, neighbours stay neighbours, and circles have room. The map of choice for people.
+//! in a local minimum, by the SMACOF iteration (de Leeuw 1977), every step of which lowers it.
+//! Points then fill a disc, neighbours stay neighbours, and circles have room. The map of choice
+//! for people.
 //!
-//! Neither draws anything: the same distances give the same points, on any number of threads. Axes have
-//! no meaning; each points to where its farthest point is.
+//! Neither draws anything: the same distances give the same points, on any number of threads. Axes
+//! have no meaning; each points to where its farthest point is.
 
 use rayon::prelude::*;
 
@@ -25,7 +26,8 @@ const MAX_ITERATIONS: usize = 100;
 /// Ends where the two directions keep this much of themselves.
 const SETTLED: f64 = 1e-12;
 
-/// Points whose distances are the best projection of those given, by topic; their mean is the origin.
+/// Points whose distances are the best projection of those given, by topic; their mean is the
+/// origin.
 ///
 /// O(K²) an iteration, in the current rayon pool, and 8 K² bytes. 100 iterations at most: of
 /// eigenvalues so close that this does not tell them apart, any mixture is as good a map.
@@ -79,8 +81,9 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
     points
 }
 
-/// Moves points until a step lowers the stress by less than a millionth, `iterations` times at most;
-/// gives Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without distortion.
+/// Moves points until a step lowers the stress by less than a millionth, `iterations` times at
+/// most; gives Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without
+/// distortion.
 ///
 /// O(K²) an iteration, in the current rayon pool, and 8 K² bytes.
 ///
@@ -111,7 +114,8 @@ pub fn smacof(distances: &TopicDistances, points: &mut Vec<[f64; 2]>, iterations
     (last / squares).sqrt()
 }
 
-/// Where a point goes: the mean of where each other one would like it; and its squared errors before.
+/// Where a point goes: the mean of where each other one would like it; and its squared errors
+/// before.
 fn guttman(wanted: &[f64], points: &[[f64; 2]], i: usize) -> ([f64; 2], f64) {
     let [x, y] = points[i];
     let (mut to, mut errors) = ([0.0; 2], 0.0);

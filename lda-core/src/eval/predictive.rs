@@ -6,8 +6,8 @@
 //! ```
 //!
 //! ZenLDA (Zhao et al., 2015) plots it as "log likelihood". Unlike the [log
-//! joint](super::likelihood) it is of the words alone: the assignments enter through the counts only,
-//! so that two states of equal counts are equally good. Unlike
+//! joint](super::likelihood) it is of the words alone: the assignments enter through the counts
+//! only, so that two states of equal counts are equally good. Unlike
 //! [perplexity](super::perplexity::held_out_perplexity) it is of the words that θ and φ were
 //! estimated from, which flatters many topics; it compares samplers at the same corpus, K and
 //! priors, not models.

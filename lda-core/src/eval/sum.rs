@@ -31,8 +31,8 @@ impl Sum {
 /// Cuts `0..rows` into ranges of `rows_per_chunk`, evaluates them in the current rayon pool and
 /// returns the values in order of rows.
 ///
-/// Rayon sees work behind a pointer: what it makes of a closure is compiled for each one anew, and is more than the
-/// closure.
+/// Rayon sees work behind a pointer: what it makes of a closure is compiled for each one anew, and
+/// is more than the closure.
 pub(super) fn map_chunks<T: Send>(
     rows: usize,
     rows_per_chunk: usize,

@@ -1,10 +1,10 @@
 //! The words that stand for each topic.
 //!
-//! By **probability**, φ̂_kw = (C_wk + β) / (C_k + β̄): what the topic mostly says, frequent words of
-//! the language included. By **relevance**, λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)) with p(w) = C_w / T:
-//! what it says more than others do (Sievert & Shirley 2014, LDAvis, section 3.1, who found λ = 0.6
-//! best for telling topics apart). λ = 1 is the order by probability; λ = 0 puts words that occur
-//! in one topic only first, however rare.
+//! By **probability**, φ̂_kw = (C_wk + β) / (C_k + β̄): what the topic mostly says, frequent words
+//! of the language included. By **relevance**, λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)) with p(w) =
+//! C_w / T: what it says more than others do (Sievert & Shirley 2014, LDAvis, section 3.1, who
+//! found λ = 0.6 best for telling topics apart). λ = 1 is the order by probability; λ = 0 puts
+//! words that occur in one topic only first, however rare.
 //!
 //! Only words with tokens in the topic are listed, so a small topic may have fewer than asked for.
 //!

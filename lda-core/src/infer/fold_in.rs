@@ -10,7 +10,8 @@
 //! ```
 //!
 //! φ of the document's topics is searched for in the word's row where that takes fewer steps, else
-//! the row is walked: O(min(K_d log K_w, K_w + K_d)) a token, and O(K_w) where the second part is hit.
+//! the row is walked: O(min(K_d log K_w, K_w + K_d)) a token, and O(K_w) where the second part is
+//! hit.
 
 use super::frozen_phi::FrozenPhi;
 use crate::counts::TopicIndex;
@@ -34,9 +35,9 @@ pub(super) struct FoldIn {
 }
 
 impl FoldIn {
-    /// Samples topics for `words`, all of which are known, and lists the mean counts of the samples,
-    /// topics ascending. False if `go_on`, asked before each sweep, ended it; the list means nothing
-    /// then.
+    /// Samples topics for `words`, all of which are known, and lists the mean counts of the
+    /// samples, topics ascending. False if `go_on`, asked before each sweep, ended it; the list
+    /// means nothing then.
     #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,

@@ -1,5 +1,5 @@
-//! What inference by sampling and by variation read of a model, beside its entries: O(K + V), so that
-//! a model that lies in a mapped file is used where it lies.
+//! What inference by sampling and by variation read of a model, beside its entries: O(K + V), so
+//! that a model that lies in a mapped file is used where it lies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -91,8 +91,8 @@ impl FrozenPhi {
         self.prior_sums.last().copied().unwrap_or(0.0)
     }
 
-    /// The topic at `mark` of Σ_k α_k floor_k; rounding may leave the mark at the very end, where the
-    /// last topic with a floor takes it.
+    /// The topic at `mark` of Σ_k α_k floor_k; rounding may leave the mark at the very end, where
+    /// the last topic with a floor takes it.
     pub fn prior_topic(&self, mark: f64) -> u32 {
         let mark = mark.min(self.prior_sum().next_down());
         self.prior_sums.partition_point(|&sum| sum <= mark) as u32

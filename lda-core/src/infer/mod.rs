@@ -37,20 +37,21 @@
 //! the search for the maximum are not taken from there.
 //!
 //! # Three candidates instead of K
-//! Let floor_k = β / (C_k + Vβ), which is φ_kw where C_wk = 0 and less than it elsewhere. The maximum
-//! is among
+//! Let floor_k = β / (C_k + Vβ), which is φ_kw where C_wk = 0 and less than it elsewhere. The
+//! maximum is among
 //!
 //! 1. the word's best topic of an empty document, argmax_k α_k φ_kw: one a word, found beforehand;
 //! 2. the document's topics, (C_dk + α_k) φ_kw for every k with C_dk > 0.
 //!
 //! For candidate 1 the weight is too low if the document has that topic, as C_dk counts for nothing
-//! in it; then the same topic stands among 2 with its true weight. So no weight is ever too high, and
-//! the one that wins is true; nobody has to look for the best topic that is *not* in the document.
+//! in it; then the same topic stands among 2 with its true weight. So no weight is ever too high,
+//! and the one that wins is true; nobody has to look for the best topic that is *not* in the
+//! document.
 //!
 //! φ of the document's topics is found in one of two ways, whichever is shorter:
 //!
-//! * by search: each of them is looked up in the word's row, O(K_d log K_w). A query has few topics,
-//!   however many its words have;
+//! * by search: each of them is looked up in the word's row, O(K_d log K_w). A query has few
+//!   topics, however many its words have;
 //! * by scan, sixteen at a time: the word's row, where the document's factor C_dk + α_k is gathered
 //!   for each topic (0 where it has no token), then the document's topics with floor_k for φ_kw,
 //!   which again is too low for those of the word's row, and these have been seen: O(K_w + K_d).
@@ -63,11 +64,11 @@
 //! # Numerics
 //! α_k, φ_kw and floor_k are rounded to `f32` once and kept normal; a weight is one conversion, one
 //! sum and one product, the same wherever it is computed. Rounding keeps order, so "too low" above
-//! reads "not above" in `f32`, where a large count or β may make both equal. A weight that is too low
-//! belongs to a topic whose true weight is in the race as well; equal or not, it cannot change which
-//! topic has the greatest weight, nor which is the lowest of equals. The answer is, bit by bit, the
-//! one of all K weights computed in `f32`, on any instruction set. Which of two topics wins whose
-//! exact weights differ by less than some 10⁻⁷ of their size is a matter of rounding.
+//! reads "not above" in `f32`, where a large count or β may make both equal. A weight that is too
+//! low belongs to a topic whose true weight is in the race as well; equal or not, it cannot change
+//! which topic has the greatest weight, nor which is the lowest of equals. The answer is, bit by
+//! bit, the one of all K weights computed in `f32`, on any instruction set. Which of two topics
+//! wins whose exact weights differ by less than some 10⁻⁷ of their size is a matter of rounding.
 
 mod argmax;
 mod fold_in;

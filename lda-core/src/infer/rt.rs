@@ -113,8 +113,8 @@ impl RtLda {
     /// Takes O(K + V + non-zeros of C_w); the model is not needed afterwards.
     ///
     /// # Errors
-    /// [`RtLdaError`], if the model has no topics or more than 2,147,483,647, or if its α or β is no
-    /// prior.
+    /// [`RtLdaError`], if the model has no topics or more than 2,147,483,647, or if its α or β is
+    /// no prior.
     pub fn new(model: &TopicModel) -> Result<Self, RtLdaError> {
         Self::with_options(model, &RtOptions::default())
     }
@@ -181,8 +181,8 @@ impl RtLda {
     /// decides among local optima. Words not below [`num_words`](Self::num_words) are left out and
     /// counted. A document of no known word is answered too: its θ is the prior's mean.
     ///
-    /// The answer follows from model, options and words alone. Scratch grows to the longest document
-    /// it has seen; from then on nothing is allocated.
+    /// The answer follows from model, options and words alone. Scratch grows to the longest
+    /// document it has seen; from then on nothing is allocated.
     ///
     /// ```
     /// # use lda_core::corpus::Corpus;

@@ -20,8 +20,8 @@ use crate::random::{Purpose, StreamKey, mix};
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "method")]
 #[non_exhaustive]
 pub enum Method {
-    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up to
-    /// chance.
+    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up
+    /// to chance.
     FoldIn {
         /// Sweeps before the first sample.
         burn_in: u32,
@@ -86,14 +86,14 @@ impl From<PriorError> for InferenceError {
     }
 }
 
-/// A model and a method, made ready: O(K + V) for fold-in and variational, which read a mapped model
-/// where it lies; all of the model is copied for RT-LDA.
+/// A model and a method, made ready: O(K + V) for fold-in and variational, which read a mapped
+/// model where it lies; all of the model is copied for RT-LDA.
 ///
 /// Threads share one, each with a [`Session`]. `M` is a reference to a model, or an `Arc` of one.
 ///
 /// An answer follows from model, method, seed and the words of the document alone: it is the same
-/// whatever else is asked, on any number of threads, and, but for RT-LDA, in whatever order the words
-/// come.
+/// whatever else is asked, on any number of threads, and, but for RT-LDA, in whatever order the
+/// words come.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -153,8 +153,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     /// Makes a model ready.
     ///
     /// # Errors
-    /// [`InferenceError`], if the model has no topics or more than a method can do, if its priors are
-    /// none, or if an option of the method makes no sense.
+    /// [`InferenceError`], if the model has no topics or more than a method can do, if its priors
+    /// are none, or if an option of the method makes no sense.
     pub fn new(model: M, method: Method, seed: u64) -> Result<Self, InferenceError> {
         let topics = model.num_topics();
         super::rt::check_topics(topics)?;
@@ -222,8 +222,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         }
     }
 
-    /// Every document of a corpus over the model's words, in the current rayon pool. Its word ids are
-    /// taken for the model's; [`Translation`](super::Translation) makes them so.
+    /// Every document of a corpus over the model's words, in the current rayon pool. Its word ids
+    /// are taken for the model's; [`Translation`](super::Translation) makes them so.
     pub fn infer_corpus(&self, corpus: &Corpus) -> Vec<Answer>
     where
         M: Sync,
@@ -233,10 +233,10 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         answers
     }
 
-    /// Some documents of a corpus, into answers that may have been used before: who takes a large corpus a few
-    /// thousand documents at a time holds no more answers than that, and once these have grown their memory is
-    /// used again. Of kos with K = 1,000 that was half of the time of one variational iteration, whose answers
-    /// list nearly all topics, and a fifteenth of three.
+    /// Some documents of a corpus, into answers that may have been used before: who takes a large
+    /// corpus a few thousand documents at a time holds no more answers than that, and once these
+    /// have grown their memory is used again. Of kos with K = 1,000 that was half of the time of
+    /// one variational iteration, whose answers list nearly all topics, and a fifteenth of three.
     ///
     /// ```
     /// # use lda_core::Corpus;
@@ -320,8 +320,9 @@ pub struct Session<'a, M> {
 }
 
 impl<M: Deref<Target = TopicModel>> Session<'_, M> {
-    /// Topics of a document, given as the words of its tokens. Words that are not the model's, or that
-    /// no topic can say, are counted and left out; a document of no known word has the prior's mean.
+    /// Topics of a document, given as the words of its tokens. Words that are not the model's, or
+    /// that no topic can say, are counted and left out; a document of no known word has the prior's
+    /// mean.
     pub fn infer(&mut self, words: impl IntoIterator<Item = u32>) -> Answer {
         let mut answer = Answer::default();
         self.infer_into(words, &mut answer);
@@ -347,9 +348,9 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
         self.infer_while(words, answer, || true);
     }
 
-    /// The same as long as `go_on`, asked before each sweep or iteration, has it: for services whose
-    /// clients may leave while a long document is worked on. False if it was given up; the answer is
-    /// then empty. RT-LDA, which is done in the time of a few sweeps, does not ask.
+    /// The same as long as `go_on`, asked before each sweep or iteration, has it: for services
+    /// whose clients may leave while a long document is worked on. False if it was given up; the
+    /// answer is then empty. RT-LDA, which is done in the time of a few sweeps, does not ask.
     ///
     /// ```
     /// # use lda_core::infer::{Answer, Inference, Method};

@@ -78,8 +78,8 @@ impl Translation {
     /// By names where both have them, by ids where neither does.
     ///
     /// # Errors
-    /// [`TranslationError`], where it cannot be told which word is which, or where not one of a hundred
-    /// words or more is known. A few unknown words are no error, be they all there are.
+    /// [`TranslationError`], where it cannot be told which word is which, or where not one of a
+    /// hundred words or more is known. A few unknown words are no error, be they all there are.
     pub fn new(corpus: &Corpus, model: &TopicModel) -> Result<Self, TranslationError> {
         let model_words = model.num_words() as u32;
         let words = match (corpus.vocabulary(), model.vocabulary()) {
@@ -110,8 +110,8 @@ impl Translation {
         translated.filter(|&word| word < self.model_words)
     }
 
-    /// The corpus in the model's words. Words that it does not have are kept, as ids that it does not
-    /// have either, so that they are counted.
+    /// The corpus in the model's words. Words that it does not have are kept, as ids that it does
+    /// not have either, so that they are counted.
     ///
     /// # Errors
     /// [`BuildError`], where a corpus of so many words cannot be.

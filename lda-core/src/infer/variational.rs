@@ -7,19 +7,22 @@
 //! γ_k  ← α_k + Σ_w n_w r_wk          until γ moves by less than the tolerance a token
 //! ```
 //!
-//! With φ over floors, φ_kw = floor_k + scale_k n_kw, the sums over all K topics are shared by all words:
-//! an iteration costs O(K + Σ_w K_w). Loops over topics become vectors of whatever the machine has
-//! ([`SimdKernel`]); those over entries add up n_kw alone, and scales come in a topic at a time. All of it is
-//! in single precision, which moved perplexities of kos by less than one part in ten million.
+//! With φ over floors, φ_kw = floor_k + scale_k n_kw, the sums over all K topics are shared by all
+//! words: an iteration costs O(K + Σ_w K_w). Loops over topics become vectors of whatever the
+//! machine has ([`SimdKernel`]); those over entries add up n_kw alone, and scales come in a topic
+//! at a time. All of it is in single precision, which moved perplexities of kos by less than one
+//! part in ten million.
 //!
-//! Most topics are soon out of the question. One whose exp(ψ(γ_k)) is less than about [`FAINT`] of the largest is
-//! left out of the iterations that follow, with its entries; what is left lies close together. On kos with K = 1,000
-//! and α of 0.002 to 0.3 that moved the perplexity of the other half of documents, and of documents of five words, by
-//! five in a hundred thousand at most, after 5 and after 20 iterations (at 10⁻⁴ by six in a thousand), and
-//! with α = 0.05 left 408, 94, 52, 39 of the topics and 1073, 376, 230, 181 of 1384 entries. So the second
-//! iteration goes over the model's own entries as the first does, and the third over copies of those that are left.
-//! With α near 1 exp(ψ(α)) is large, no topic is left out, and every iteration costs as much as the first. That one
-//! is cheaper where α is symmetric: all topics weigh the same, and Σ_k φ_kw is kept from document to document.
+//! Most topics are soon out of the question. One whose exp(ψ(γ_k)) is less than about [`FAINT`] of
+//! the largest is left out of the iterations that follow, with its entries; what is left lies close
+//! together. On kos with K = 1,000 and α of 0.002 to 0.3 that moved the perplexity of the other
+//! half of documents, and of documents of five words, by five in a hundred thousand at most, after
+//! 5 and after 20 iterations (at 10⁻⁴ by six in a thousand), and with α = 0.05 left 408, 94, 52, 39
+//! of the topics and 1073, 376, 230, 181 of 1384 entries. So the second iteration goes over the
+//! model's own entries as the first does, and the third over copies of those that are left. With α
+//! near 1 exp(ψ(α)) is large, no topic is left out, and every iteration costs as much as the first.
+//! That one is cheaper where α is symmetric: all topics weigh the same, and Σ_k φ_kw is kept from
+//! document to document.
 
 use super::frozen_phi::{FrozenPhi, SinglePrecision};
 use crate::counts::TopicIndex;
@@ -35,7 +38,8 @@ const FAINT: f64 = 1e-5;
 const OUT: u32 = u32::MAX;
 /// Sums over entries that are made side by side.
 const SIDES: usize = 4;
-/// Of Σ_k weight_k φ_kw: a word with less is shared out as if it had this, so that nothing overflows.
+/// Of Σ_k weight_k φ_kw: a word with less is shared out as if it had this, so that nothing
+/// overflows.
 const LITTLE: f32 = 1e-30;
 
 /// Words ahead of which rows are asked for.
@@ -55,7 +59,8 @@ pub(super) struct Variational {
     scaled: Vec<f32>,
     /// Σ_w n_w n_kw / Σ_j weight_j φ_jw.
     shares: Vec<f32>,
-    /// Entries of the words, of topics at these places, and n_kw; behind them what is left of others.
+    /// Entries of the words, of topics at these places, and n_kw; behind them what is left of
+    /// others.
     entries: Vec<(u32, f32)>,
     /// How many entries each word has.
     lengths: Vec<u32>,
@@ -65,8 +70,8 @@ pub(super) struct Variational {
     stay: Vec<u32>,
 }
 
-/// Topics that are not left out, ascending, and what is known of them. As long as all are here, `topics` and
-/// `of` are empty: a topic's place is its number.
+/// Topics that are not left out, ascending, and what is known of them. As long as all are here,
+/// `topics` and `of` are empty: a topic's place is its number.
 #[derive(Clone, Debug, Default)]
 struct Left {
     topics: Vec<u32>,
@@ -85,9 +90,9 @@ struct Scale {
 }
 
 impl Variational {
-    /// Lists γ_k − α_k for `words`, which are sorted and all known; topics ascending, those of hardly
-    /// a token left out and the others made to add up. False if `go_on`, asked before each iteration,
-    /// ended it.
+    /// Lists γ_k − α_k for `words`, which are sorted and all known; topics ascending, those of
+    /// hardly a token left out and the others made to add up. False if `go_on`, asked before each
+    /// iteration, ended it.
     #[allow(clippy::too_many_arguments)]
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
@@ -141,8 +146,8 @@ impl Variational {
     }
 }
 
-/// All iterations of a document. Loops are plain: iterators that end in a call would be compiled without the wide
-/// instructions.
+/// All iterations of a document. Loops are plain: iterators that end in a call would be compiled
+/// without the wide instructions.
 struct Iterations<'a, 'r, T, V> {
     scratch: &'a mut Variational,
     frozen: &'a FrozenPhi,
@@ -215,15 +220,16 @@ impl Variational {
         }
     }
 
-    /// exp(ψ(γ_k)) of each topic whose γ is above `least`, 0 of others, and the same times its scale.
+    /// exp(ψ(γ_k)) of each topic whose γ is above `least`, 0 of others, and the same times its
+    /// scale.
     #[inline(always)]
     fn weigh(&mut self, scales: &[f32], most: f32, least: f32) {
         let Self { left, weights, scaled, .. } = self;
         weigh(&left.gamma, scales, most, least, weights, scaled);
     }
 
-    /// Shares out the tokens among all topics, the faint ones left out but for the `first` time; returns
-    /// Σ_w n_w / Σ_j weight_j φ_jw.
+    /// Shares out the tokens among all topics, the faint ones left out but for the `first` time;
+    /// returns Σ_w n_w / Σ_j weight_j φ_jw.
     #[inline(always)]
     fn share_among_all<L: Lanes, T: TopicIndex, V: Value>(
         &mut self,
@@ -431,8 +437,8 @@ fn keep<X: Copy>(values: &mut Vec<X>, places: &[u32]) {
     values.truncate(places.len());
 }
 
-/// About where ψ is `y`, as Minka begins to look for it (2000, "Estimating a Dirichlet distribution", appendix C):
-/// within a third of it.
+/// About where ψ is `y`, as Minka begins to look for it (2000, "Estimating a Dirichlet
+/// distribution", appendix C): within a third of it.
 fn inverse_digamma(y: f64) -> f64 {
     if y >= -2.22 { y.exp() + 0.5 } else { -1.0 / (y + 0.577_215_664_901_532_9) }
 }

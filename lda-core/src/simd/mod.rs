@@ -6,10 +6,10 @@
 //! three paths give the same bits, and a run on one machine can be repeated on another. The scalar
 //! path is the definition; it has to be right, not fast.
 //!
-//! This module has nearly all of the crate's `unsafe` code; `model/map.rs` has the rest. It pays: at 1,000 topics an epoch of the
-//! exact sampler on a corpus of 0.5 M tokens took 0.09 s with AVX-512, 0.27 s with AVX2 and 0.53 s
-//! with the scalar path, F+LDA 0.06, 0.08 and 0.21 s (`cargo bench -p lda-benches --bench epoch`
-//! compares them on any machine). Gathers and scatters clamp
+//! This module has nearly all of the crate's `unsafe` code; `model/map.rs` has the rest. It pays:
+//! at 1,000 topics an epoch of the exact sampler on a corpus of 0.5 M tokens took 0.09 s with
+//! AVX-512, 0.27 s with AVX2 and 0.53 s with the scalar path, F+LDA 0.06, 0.08 and 0.21 s (`cargo
+//! bench -p lda-benches --bench epoch` compares them on any machine). Gathers and scatters clamp
 //! their indices, so a wrong index is a wrong number and never a wild read.
 
 #![allow(unsafe_code)]
@@ -226,8 +226,9 @@ impl Isa {
     /// Runs `kernel` compiled for this set, or the scalar one where the machine lacks it: results
     /// are the same bits.
     ///
-    /// A build for fuzzing (`--cfg fuzzing`) has the scalar one alone. It looks for bytes that break a reader, and
-    /// kernels read none; two more copies of each, instrumented, would only take long to compile.
+    /// A build for fuzzing (`--cfg fuzzing`) has the scalar one alone. It looks for bytes that
+    /// break a reader, and kernels read none; two more copies of each, instrumented, would only
+    /// take long to compile.
     pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         #[cfg(all(target_arch = "x86_64", not(fuzzing)))]
         match self {

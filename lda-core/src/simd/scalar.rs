@@ -2,8 +2,8 @@
 //!
 //! Where there are vectors to write with (x86-64), this is for machines that are long gone and for
 //! tests; what is long here is called there and not inlined, or it would be most of every kernel's
-//! code and of the time to compile it. Elsewhere it is all there is, and the compiler makes of it what
-//! the machine has.
+//! code and of the time to compile it. Elsewhere it is all there is, and the compiler makes of it
+//! what the machine has.
 
 use super::{LANES, Lanes};
 

@@ -1,22 +1,22 @@
-//! Numbers from bytes.
+//! Parsing of numbers from bytes.
 //!
 //! PERF: up to 8 digits are parsed at once. The byte-wise loop mispredicts the branch at the end
-//! of nearly every number, since lengths vary; finding the first byte that is no digit by
+//! of nearly every number, since lengths vary; finding the first byte that is not a digit by
 //! arithmetic on a 64-bit word costs the same for every length.
 
 use super::error::CountProblem;
 
-/// The number that the first digits of 8 bytes make, little-endian, and how many they are.
+/// Value and number of the leading digits of 8 bytes, given as a little-endian word.
 #[inline]
 pub(super) fn digits(bytes: u64) -> (u64, usize) {
     let values = bytes ^ 0x3030_3030_3030_3030;
-    // The high bit of each byte that is no digit; wrong only above the first such byte.
+    // Sets the high bit of each byte that is not a digit; wrong only above the first such byte.
     let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
     let len = (others.trailing_zeros() / 8) as usize;
     if len == 0 {
         return (0, 0);
     }
-    // The digits move to the top, so that zeros lead; then neighbours are joined three times.
+    // Shift the digits to the top, so that zeros lead; then combine neighbours three times.
     let one = values << (64 - 8 * len);
     let two = (one & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
     let four = (two & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;
@@ -24,10 +24,10 @@ pub(super) fn digits(bytes: u64) -> (u64, usize) {
     (eight, len)
 }
 
-/// The integer that a real number in decimal notation is: `3`, `+3.0`, `30e-1`.
+/// The integer value of a real number in decimal notation: `3`, `+3.0`, `30e-1`.
 ///
-/// Exact, without going through floating point: what counts are the digits from the first to the
-/// last that is not zero, and the power of ten of the last.
+/// Exact, without floating point: only the digits from the first to the last non-zero one matter, and
+/// the power of ten of the last.
 pub(super) fn decimal(text: &[u8]) -> Result<u32, CountProblem> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -75,7 +75,7 @@ pub(super) fn decimal(text: &[u8]) -> Result<u32, CountProblem> {
         .map_err(|_| CountProblem::Overflow)
 }
 
-/// A whole number, cut to one million either way: more is beyond any count.
+/// An integer, clamped to one million either way: a larger exponent exceeds any count.
 fn signed(text: &[u8]) -> Result<i64, CountProblem> {
     let (sign, digits) = match text {
         [b'-', rest @ ..] => (-1, rest),

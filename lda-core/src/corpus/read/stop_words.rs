@@ -1,4 +1,4 @@
-//! English words that carry no topic.
+//! English stop words.
 
 /// Articles, pronouns, prepositions, conjunctions, auxiliaries, a few adverbs of degree and time,
 /// and contractions, in lower case.
@@ -23,7 +23,7 @@ they'd i'll you'll he'll she'll we'll they'll isn't aren't wasn't weren't hasn't
 doesn't don't didn't won't wouldn't shan't shouldn't can't couldn't mustn't mightn't needn't \
 let's that's who's what's here's there's when's where's why's how's";
 
-/// The list, a word at a time.
+/// Iterates over the list.
 pub(super) fn english() -> impl Iterator<Item = &'static str> {
     ENGLISH.split_ascii_whitespace()
 }

@@ -1,4 +1,4 @@
-//! From text to words: what the readers of plain text do with a line.
+//! Tokenizer of plain text.
 
 use hashbrown::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
@@ -7,11 +7,11 @@ use super::options::{StopWords, TextOptions};
 use super::stop_words::english;
 use super::{Input, ReadError};
 
-/// Cuts text into words and decides on each, as [`TextOptions`] say.
+/// Splits text into words and filters them, according to [`TextOptions`].
 ///
-/// What the readers of [plain text](super::text) do with a line: a service that has a model and
-/// gets documents one at a time cuts them by the same rules, without a corpus around them. A word
-/// costs a look into the stop words.
+/// The reader of [plain text](super::text) uses it for each line. A service that has a model and
+/// receives single documents can apply the same rules without building a corpus. Cost: one lookup in
+/// the stop words per word.
 ///
 /// ```
 /// use lda_core::corpus::read::{TextOptions, Tokenizer};
@@ -33,11 +33,10 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Gets the stop words ready. Options about how many documents a word is in, and about files,
-    /// say nothing here.
+    /// Prepares the stop words. Options about document frequencies and files are ignored.
     ///
     /// # Errors
-    /// [`ReadError`] of the file of stop words, where there is one.
+    /// [`ReadError`] of the file of stop words, if there is one.
     pub fn new(options: &TextOptions) -> Result<Self, ReadError> {
         let stop_words = match &options.stop_words {
             StopWords::None => HashSet::new(),
@@ -51,8 +50,8 @@ impl Tokenizer {
         Ok(Self { options: options.clone(), stop_words, word: String::new() })
     }
 
-    /// Calls `visit` with each word that is kept, as a vocabulary has it, and with `None` for each
-    /// that is not.
+    /// Calls `visit` with each word that is kept, in its normalised form, and with `None` for each word
+    /// that is dropped.
     pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
         for word in text.unicode_words() {
             if self.options.split_identifiers {
@@ -63,7 +62,7 @@ impl Tokenizer {
         }
     }
 
-    /// The word as it enters the vocabulary.
+    /// The normalised form of a word; `None` if it is dropped.
     fn admit(&mut self, word: &str) -> Option<&str> {
         fold(&mut self.word, word, self.options.lowercase);
         let word = self.word.as_str();
@@ -80,7 +79,7 @@ impl Tokenizer {
     }
 }
 
-/// Puts a word into `folded`, apostrophes straightened, in lower case if asked for.
+/// Writes the word to `folded` with straight apostrophes, in lower case if `lowercase`.
 fn fold(folded: &mut String, word: &str, lowercase: bool) {
     folded.clear();
     if word.is_ascii() {
@@ -100,7 +99,7 @@ fn stop_word(word: &str) -> Box<str> {
     folded.into()
 }
 
-/// Calls `visit` with the parts of an identifier: runs of letters and digits, cut before an
+/// Calls `visit` with the parts of an identifier: runs of letters and digits, split before an
 /// upper-case letter that follows a lower-case one or a digit, or that starts a capitalised word
 /// after an acronym.
 fn split_identifier(word: &str, mut visit: impl FnMut(&str)) {

@@ -1,8 +1,8 @@
 //! In how many windows words occur, alone and together.
 //!
-//! A word's windows in a document are a few runs of neighbouring ones: an occurrence at place p is in
-//! the windows that begin at p − w + 1 to p. So runs are counted, and not windows one by one, and
-//! two words are together where their runs overlap.
+//! A word's windows in a document are a few runs of neighbouring ones: an occurrence at place p is
+//! in the windows that begin at p − w + 1 to p. So runs are counted, and not windows one by one,
+//! and two words are together where their runs overlap.
 
 use std::collections::HashMap;
 
@@ -242,8 +242,8 @@ fn exact(places: impl Iterator<Item = usize>, size: usize, last: usize) -> Vec<R
 
 /// Windows in which gensim counts it: from when it comes in to when any of its occurrences leaves.
 fn as_gensim(places: impl Iterator<Item = usize> + Clone, size: usize, last: usize) -> Vec<Run> {
-    // The first window is looked at as a whole. After it, the token before a window leaves, and then
-    // its last token comes in.
+    // The first window is looked at as a whole. After it, the token before a window leaves, and
+    // then its last token comes in.
     let mut comes = places.clone().filter_map(|place| match place < size {
         true => None,
         false => Some(place + 1 - size),

@@ -10,29 +10,29 @@
 //! | [C_NPMI](Measure::Npmi) | the same / −ln (p_ij + ε) | mean | of 10 tokens |
 //! | [C_V](Measure::Cv) | NPMI, as vectors v_i = (NPMI_ij)_j | mean of cos(v_i, Σ_j v_j) | of 110 tokens |
 //!
-//! Mimno et al. 2011; Newman et al. 2010; Aletras and Stevenson 2013; Röder, Both and Hinneburg 2015.
-//! A document no longer than the window is one window, a longer one has L − w + 1.
+//! Mimno et al. 2011; Newman et al. 2010; Aletras and Stevenson 2013; Röder, Both and Hinneburg
+//! 2015. A document no longer than the window is one window, a longer one has L − w + 1.
 //!
 //! Windows need the tokens in their original order
-//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); where the corpus did not keep it, whole
-//! documents stand in, and the result's [name](Coherence::name) says so: such numbers do not compare
-//! with others.
+//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); where the corpus did not keep it,
+//! whole documents stand in, and the result's [name](Coherence::name) says so: such numbers do not
+//! compare with others.
 //!
 //! # As gensim computes it
-//! The formulas are those of gensim 4's `CoherenceModel`, whose numbers these are to 10⁻⁶, with three
-//! differences, where it has none worth having:
+//! The formulas are those of gensim 4's `CoherenceModel`, whose numbers these are to 10⁻⁶, with
+//! three differences, where it has none worth having:
 //!
-//! * A word that leaves a gensim window at its edge counts as gone, even if it is still in the window
-//!   at another place, until it comes in again. Here a window counts what is in it;
+//! * A word that leaves a gensim window at its edge counts as gone, even if it is still in the
+//!   window at another place, until it comes in again. Here a window counts what is in it;
 //!   [`Counting::AsGensim`] counts as gensim does.
-//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN. Here
-//!   its pairs have 0, and [`Coherence::absent`] lists it.
+//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN.
+//!   Here its pairs have 0, and [`Coherence::absent`] lists it.
 //! * Two words that are in every window have NPMI 1; gensim's ε turns that into −1.
 //!
 //! Cost: a document costs its occurrences of top words, and for each topic the pairs of its words
-//! that the document holds; documents run in the current rayon pool. Counts are integers, so results
-//! do not depend on threads. Memory: 8 bytes a pair of words of each topic, for
-//! each piece that the pool has cut the documents into.
+//! that the document holds; documents run in the current rayon pool. Counts are integers, so
+//! results do not depend on threads. Memory: 8 bytes a pair of words of each topic, for each piece
+//! that the pool has cut the documents into.
 
 mod count;
 #[cfg(test)]
@@ -186,8 +186,8 @@ impl Coherence {
 /// ```
 ///
 /// # Errors
-/// [`CoherenceError`], if a list has a word twice or one that is not the corpus's, if the window is 0,
-/// or if there are no documents.
+/// [`CoherenceError`], if a list has a word twice or one that is not the corpus's, if the window is
+/// 0, or if there are no documents.
 pub fn coherence<W: AsRef<[u32]> + Sync>(
     reference: &Corpus,
     topics: &[W],

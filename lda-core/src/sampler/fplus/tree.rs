@@ -6,11 +6,11 @@
 //!
 //! Sums are f64 and an update *adds the difference* to each level. Re-adding sixteen children a
 //! level (what [`discrete::FPlusTree`](crate::discrete) does) costs a chain of four shuffles and
-//! additions a level, all of it between one token and the next; in an earlier sketch on three corpora
-//! carrying differences made a token 1.1 to 1.2x faster. What carried differences risk is drift:
-//! leaves are f32, so a difference is exact in f64 but for rare extremes of magnitude, and
-//! [`rebuild`](SmoothingBucket::rebuild) re-adds everything from the leaves at least once a block. Sums never
-//! outlive a block, so results do not depend on which thread sampled what.
+//! additions a level, all of it between one token and the next; in an earlier sketch on three
+//! corpora carrying differences made a token 1.1 to 1.2x faster. What carried differences risk is
+//! drift: leaves are f32, so a difference is exact in f64 but for rare extremes of magnitude, and
+//! [`rebuild`](SmoothingBucket::rebuild) re-adds everything from the leaves at least once a block.
+//! Sums never outlive a block, so results do not depend on which thread sampled what.
 
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
