@@ -1,34 +1,55 @@
-//! Documents of a job, a shard at a time: in memory, or [stored](StoredDocuments).
+//! Sources of a job's documents, read one shard at a time: from [memory](InMemory) or from a
+//! [storage](StoredDocuments).
 
 mod stored;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use lda_core::Corpus;
+use thiserror::Error;
 
 use crate::together::{TogetherError, cut};
 
 pub use stored::{StoredDocuments, StoredError, store};
 
-/// Documents, as they are kept: a shard at a time.
-pub trait Documents {
-    /// The documents of a shard, over the job's vocabulary, and the number of the first one in the whole job.
-    ///
-    /// # Errors
-    /// Why they cannot be had.
-    fn read(&self, shard: u16) -> Result<(Corpus, u64), String>;
+/// Error of a source that cannot read a shard. The [source](Error::source) is the cause.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct ReadShardError(Box<dyn Error + Send + Sync>);
+
+impl ReadShardError {
+    /// An error with this cause: an error of the source's own type, or a message.
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+
+    /// The cause, to be downcast to the error of a source, as [`StoredError`].
+    pub fn get_ref(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.0
+    }
 }
 
-/// A corpus in memory, cut into shards. A copy is of the same.
+/// Source of documents in shards.
+pub trait Documents {
+    /// Reads a shard: its documents, with word ids of the job's vocabulary, and the number of its
+    /// first document in the whole job.
+    ///
+    /// # Errors
+    /// [`ReadShardError`] if there is no such shard or it cannot be read.
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError>;
+}
+
+/// A corpus in memory, cut into shards. Clones share the corpus.
 #[derive(Clone, Debug)]
 pub struct InMemory {
     corpus: Arc<Corpus>,
-    /// First document of each shard, and the end.
+    /// First document of each shard, and the number of documents.
     firsts: Arc<[usize]>,
 }
 
 impl InMemory {
-    /// These documents in so many shards, [cut](cut()) about evenly.
+    /// Cuts a corpus into `shards` shards, [about evenly](cut()).
     ///
     /// # Errors
     /// [`TogetherError::Shards`].
@@ -37,22 +58,23 @@ impl InMemory {
         Ok(Self { corpus: Arc::new(corpus), firsts })
     }
 
-    /// All documents.
+    /// The whole corpus.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
 
-    /// First document of each shard, and the end.
+    /// First document of each shard, and the number of documents.
     pub fn firsts(&self) -> &[usize] {
         &self.firsts
     }
 }
 
 impl Documents for InMemory {
-    fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
-        let shard = usize::from(shard);
-        let Some(&[first, end]) = self.firsts.get(shard..shard + 2) else {
-            return Err(format!("there are {}", self.firsts.len() - 1));
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+        let at = usize::from(shard);
+        let Some(&[first, end]) = self.firsts.get(at..at + 2) else {
+            let shards = self.firsts.len() - 1;
+            return Err(ReadShardError::new(format!("there are {shards} shards, from 0")));
         };
         Ok((self.corpus.select(first..end), first as u64))
     }

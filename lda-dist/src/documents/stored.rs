@@ -1,23 +1,23 @@
-//! Documents in a [`Storage`], each shard an object of its own, so that a worker reads what it has and nothing else.
+//! Documents in a [`Storage`], one object per shard, so that a worker reads only its own shards.
 //!
 //! ```text
-//! manifest        what there is, as text:
+//! manifest        list of the shards, as text:
 //!                   lda-dist documents 1
 //!                   words 6906
 //!                   # shard, first document, documents, tokens, fingerprint
 //!                   shard 0 0 429 58431 9d0c1c6f4a5d3b21
 //!                   shard 1 429 431 58502 …
-//! words           names of the words, where they have some: a corpus without documents
-//! shard-00000     documents of a shard, a corpus without names
-//! hosts           machines on which shards lie, where the storage has told, as text; what is not in it is not known:
+//! words           the vocabulary, if there is one: a corpus without documents
+//! shard-00000     documents of a shard: a corpus without vocabulary
+//! hosts           machines that store a shard locally, as text, if the storage knows them:
 //!                   lda-dist hosts 1
 //!                   shard 0 node-7 node-9
 //! ```
 //!
-//! Which machines they are is told once, when documents are stored, as all nodes have to take the same for it; whoever
-//! knows better, or moves shards, may write it anew. The fingerprint is not of them.
+//! Machines are looked up once, when the documents are stored, because all nodes must use the same
+//! ones. If shards are moved, rewrite `hosts`; it is not part of the fingerprint.
 //!
-//! The manifest is written last: without it there is nothing.
+//! The manifest is written last: without it the documents are incomplete and cannot be opened.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -29,7 +29,7 @@ use lda_core::container::{FileError, checksum};
 use lda_core::corpus::Vocabulary;
 use thiserror::Error;
 
-use super::Documents;
+use super::{Documents, ReadShardError};
 use crate::locality::ShardLocation;
 use crate::storage::{Storage, StorageError};
 use crate::together::{TogetherError, cut};
@@ -40,52 +40,52 @@ const TITLE: &str = "lda-dist documents 1";
 const HOSTS: &str = "hosts";
 const HOSTS_TITLE: &str = "lda-dist hosts 1";
 
-/// Documents that cannot be stored, or had again.
+/// Error of storing documents or reading them back.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoredError {
-    /// They cannot be cut so.
+    /// The documents cannot be cut into this many shards.
     #[error(transparent)]
     Cut(#[from] TogetherError),
-    /// The storage has refused.
+    /// The storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A line of the manifest that is none.
-    #[error("manifest:{line}: {why}; store the documents anew")]
+    /// A line of the manifest is malformed.
+    #[error("manifest:{line}: {why}; store the documents again")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
-    /// A line of the machines on which shards lie that is none.
-    #[error("hosts:{line}: {why}; write it anew, or take it away")]
+    /// A line of `hosts` is malformed.
+    #[error("hosts:{line}: {why}; correct or remove the file")]
     Hosts {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
-    /// An object that is damaged, or something else.
+    /// An object is damaged, or is not a corpus.
     #[error("{name}: {error}")]
     File {
-        /// Which.
+        /// Name of the object.
         name: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         #[source]
         error: FileError,
     },
-    /// An object that is not the one of which the manifest tells.
-    #[error("{name} is not what the manifest says: {why}; store the documents anew")]
+    /// An object differs from what the manifest lists.
+    #[error("{name} does not match the manifest: {why}; store the documents again")]
     Other {
-        /// Which.
+        /// Name of the object.
         name: String,
-        /// Where they differ.
+        /// The difference.
         why: String,
     },
 }
 
-/// What the manifest says of a shard.
+/// Entry of a shard in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     documents: Range<u64>,
@@ -93,7 +93,7 @@ struct Part {
     fingerprint: u64,
 }
 
-/// Stored documents. A copy is of the same.
+/// Documents in a storage. Clones share it.
 #[derive(Debug)]
 pub struct StoredDocuments<S> {
     storage: Arc<S>,
@@ -110,7 +110,8 @@ impl<S> Clone for StoredDocuments<S> {
     }
 }
 
-/// Stores documents in so many shards, [cut](cut()) about evenly. Whatever was stored there before is gone.
+/// Stores documents in `shards` shards, [cut](cut()) about evenly. Documents that were stored there
+/// before are overwritten.
 ///
 /// # Errors
 /// [`StoredError::Cut`] and [`StoredError::Storage`].
@@ -125,16 +126,16 @@ pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), 
         part.take_vocabulary();
         storage.write(&name(shard), &bytes(&part))?;
         let told = storage.hosts(&name(shard))?;
-        // Of what is no name of a machine nothing is known.
+        // Names with spaces, or empty ones, would break the format: leave them out.
         let told = told.iter().filter(|host| host.split_whitespace().eq([&host[..]]));
         let told: String = told.map(|host| format!(" {host}")).collect();
         if !told.is_empty() {
-            writeln!(hosts, "shard {shard}{told}").expect("a string takes it");
+            writeln!(hosts, "shard {shard}{told}").expect("writing to a string does not fail");
         }
         let (first, documents, tokens) = (ends[0], part.num_documents(), part.num_tokens());
         let fingerprint = part.fingerprint();
         writeln!(manifest, "shard {shard} {first} {documents} {tokens} {fingerprint:016x}")
-            .expect("a string takes it");
+            .expect("writing to a string does not fail");
     }
     if hosts.is_empty() {
         storage.remove(HOSTS)?;
@@ -146,7 +147,7 @@ pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), 
 
 fn bytes(corpus: &Corpus) -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
-    corpus.write_to(&mut file).expect("memory takes it");
+    corpus.write_to(&mut file).expect("writing to memory does not fail");
     file.into_inner()
 }
 
@@ -155,10 +156,10 @@ fn name(shard: usize) -> String {
 }
 
 impl<S: Storage> StoredDocuments<S> {
-    /// Reads what there is.
+    /// Opens stored documents: reads the manifest.
     ///
     /// # Errors
-    /// [`StoredError`].
+    /// [`StoredError::Storage`] if there is no manifest, [`StoredError::Line`] if it is malformed.
     ///
     /// ```
     /// use lda_core::Corpus;
@@ -184,41 +185,42 @@ impl<S: Storage> StoredDocuments<S> {
         Ok(Self { storage: Arc::new(storage), words, parts: parts.into(), fingerprint })
     }
 
-    /// Shards.
+    /// Number of shards.
     pub fn num_shards(&self) -> u16 {
         self.parts.len() as u16
     }
 
-    /// Documents.
+    /// Number of documents.
     pub fn num_documents(&self) -> u64 {
         self.parts.last().map_or(0, |part| part.documents.end)
     }
 
-    /// Tokens.
+    /// Number of tokens.
     pub fn num_tokens(&self) -> u64 {
         self.parts.iter().map(|part| part.tokens).sum()
     }
 
-    /// V.
+    /// Number of words V.
     pub fn num_words(&self) -> u32 {
         self.words
     }
 
-    /// A hash of all documents and of how they are cut.
+    /// Hash of all documents and of their shards.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Names of the words, where they have some.
+    /// Reads the vocabulary, if there is one.
     ///
     /// # Errors
-    /// [`StoredError`].
+    /// [`StoredError`] if it is missing or damaged.
     pub fn vocabulary(&self) -> Result<Option<Vocabulary>, StoredError> {
         let mut words = self.corpus(WORDS.to_owned())?;
         Ok(words.take_vocabulary())
     }
 
-    /// Tokens of each shard, and where it lies as far as that was told, to [assign](crate::locality::assign) them.
+    /// Tokens of each shard and the machines that store it, as far as they are known, for
+    /// [`assign`](crate::locality::assign).
     ///
     /// # Errors
     /// [`StoredError::Hosts`] and [`StoredError::Storage`].
@@ -231,7 +233,7 @@ impl<S: Storage> StoredDocuments<S> {
         Ok(held)
     }
 
-    /// An object that is a corpus, over these words.
+    /// Reads an object that is a corpus with this number of words.
     fn corpus(&self, name: String) -> Result<Corpus, StoredError> {
         let read = Corpus::load_from(Cursor::new(self.storage.read(&name)?));
         let corpus = match read {
@@ -260,21 +262,21 @@ impl<S: Storage> StoredDocuments<S> {
 }
 
 impl<S: Storage> Documents for StoredDocuments<S> {
-    fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
-        self.shard(shard).map_err(|error| error.to_string())
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+        self.shard(shard).map_err(ReadShardError::new)
     }
 }
 
-/// Words, and what is said of each shard.
+/// Parses the manifest: the number of words, and the entry of each shard.
 fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
     let fail = |line: usize, why: &str| StoredError::Line { line: line + 1, why: why.to_owned() };
-    let text = std::str::from_utf8(manifest).map_err(|_| fail(0, "it is no text"))?;
+    let text = std::str::from_utf8(manifest).map_err(|_| fail(0, "not UTF-8 text"))?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
-    let (_, title) = lines.next().ok_or_else(|| fail(0, "it is empty"))?;
+    let (_, title) = lines.next().ok_or_else(|| fail(0, "the file is empty"))?;
     if title != TITLE {
         return Err(fail(0, &format!("{TITLE:?} is expected")));
     }
-    let (at, line) = lines.next().ok_or_else(|| fail(1, "it ends here"))?;
+    let (at, line) = lines.next().ok_or_else(|| fail(1, "the file ends here"))?;
     let words = line.strip_prefix("words ").and_then(|words| words.parse().ok());
     let words = words.ok_or_else(|| fail(at, "the number of words is expected"))?;
     let (mut parts, mut next) = (Vec::new(), 0);
@@ -291,10 +293,10 @@ fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
     Ok((words, parts))
 }
 
-/// Puts down where shards lie.
+/// Parses `hosts`, and fills in the machines of each shard.
 fn parse_hosts(hosts: &[u8], held: &mut [ShardLocation]) -> Result<(), StoredError> {
     let fail = |line: usize, why: String| StoredError::Hosts { line: line + 1, why };
-    let text = std::str::from_utf8(hosts).map_err(|_| fail(0, "it is no text".to_owned()))?;
+    let text = std::str::from_utf8(hosts).map_err(|_| fail(0, "not UTF-8 text".to_owned()))?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
     if lines.next().is_none_or(|(_, title)| title != HOSTS_TITLE) {
         return Err(fail(0, format!("{HOSTS_TITLE:?} is expected")));
@@ -308,16 +310,16 @@ fn parse_hosts(hosts: &[u8], held: &mut [ShardLocation]) -> Result<(), StoredErr
         let count = held.len();
         match held.get_mut(shard) {
             Some(held) if held.hosts.is_empty() => held.hosts = words.map(str::to_owned).collect(),
-            Some(_) => return Err(fail(at, format!("shard {shard} was there before"))),
+            Some(_) => return Err(fail(at, format!("shard {shard} is listed twice"))),
             None => {
-                return Err(fail(at, format!("shard {shard} is none: there are {count}, from 0")));
+                return Err(fail(at, format!("no shard {shard}: there are {count}, from 0")));
             }
         }
     }
     Ok(())
 }
 
-/// `None` where it is not the line of this shard, whose first document is `first`.
+/// Parses the line of a shard; `None` if it is not that of this shard with this first document.
 fn shard_line(line: &str, shard: usize, first: u64) -> Option<Part> {
     let mut words = line.split(' ');
     let named = words.next() == Some("shard")
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_the_corpus_piece_by_piece() {
+    fn shards_together_are_the_corpus() {
         let stored = StoredDocuments::open(stored()).unwrap();
         let corpus = corpus();
         assert_eq!(stored.num_documents(), 20);
@@ -359,12 +361,16 @@ mod tests {
             there.take_vocabulary();
             assert_eq!(stored.read(shard).unwrap(), (there, first));
         }
-        assert!(stored.read(3).unwrap_err().contains("there are 3 shards"));
-        assert!(in_memory.read(3).unwrap_err().contains("there are 3"));
+        assert!(stored.read(3).unwrap_err().to_string().contains("there are 3 shards"));
+        assert!(in_memory.read(3).unwrap_err().to_string().contains("there are 3 shards"));
+        // The cause keeps its type.
+        let error = stored.read(3).unwrap_err();
+        let cause = error.get_ref().downcast_ref::<StoredError>();
+        assert!(matches!(cause, Some(StoredError::Other { .. })));
     }
 
     #[test]
-    fn documents_without_names_have_none() {
+    fn documents_without_vocabulary_have_none() {
         let memory = Memory::default();
         store(&Corpus::from_tokens([[0, 5], [1, 1]]).unwrap(), 2, &memory).unwrap();
         let stored = StoredDocuments::open(memory).unwrap();
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_the_documents_and_of_their_cut() {
+    fn the_fingerprint_covers_documents_and_shards() {
         let of = |shards, corpus: &Corpus| {
             let memory = Memory::default();
             store(corpus, shards, &memory).unwrap();
@@ -385,12 +391,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_the_manifest_says_is_refused() {
+    fn objects_that_differ_from_the_manifest_are_refused() {
         let swap = |from: &str, to: &str| {
             let memory = stored();
             let object = memory.read(from).unwrap();
             memory.write(to, &object).unwrap();
-            StoredDocuments::open(memory).unwrap().read(0).unwrap_err()
+            StoredDocuments::open(memory).unwrap().read(0).unwrap_err().to_string()
         };
         assert!(swap("shard-00001", "shard-00000").contains("other documents"));
         assert!(swap("words", "shard-00000").contains("other documents"));
@@ -399,11 +405,16 @@ mod tests {
         store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
         memory.remove("shard-00000").unwrap();
         assert!(
-            StoredDocuments::open(memory).unwrap().read(0).unwrap_err().contains("shard-00000")
+            StoredDocuments::open(memory)
+                .unwrap()
+                .read(0)
+                .unwrap_err()
+                .to_string()
+                .contains("shard-00000")
         );
     }
 
-    /// Objects each of which lies on machines that its name tells.
+    /// A storage whose objects are on machines that depend on their names.
     #[derive(Debug, Default)]
     struct Spread(Memory);
 
@@ -436,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn where_shards_lie_is_told_where_the_storage_tells() {
+    fn hosts_are_stored_if_the_storage_knows_them() {
         let spread = Arc::new(Spread::default());
         store(&corpus(), 3, &spread).unwrap();
         let stored = StoredDocuments::open(Arc::clone(&spread)).unwrap();
@@ -449,7 +460,7 @@ mod tests {
         assert_eq!(held.iter().map(|held| held.tokens).sum::<u64>(), stored.num_tokens());
         let told = "lda-dist hosts 1\nshard 0 node-1 node-2\nshard 2 node-3\n";
         assert_eq!(spread.read(HOSTS).unwrap(), told.as_bytes());
-        // It is no part of the documents, and gone with them.
+        // `hosts` is not part of the fingerprint, and is removed when documents are stored again.
         let silent = Arc::new(Memory::default());
         silent.write(HOSTS, told.as_bytes()).unwrap();
         store(&corpus(), 3, &silent).unwrap();
@@ -457,12 +468,12 @@ mod tests {
         assert_eq!(other.fingerprint(), stored.fingerprint());
         assert!(other.shard_locations().unwrap().iter().all(|held| held.hosts.is_empty()));
         for (text, said) in [
-            (&b"\xff"[..], "hosts:1: it is no text"),
+            (&b"\xff"[..], "hosts:1: not UTF-8 text"),
             (b"", "hosts:1: \"lda-dist hosts 1\" is expected"),
             (b"lda-dist hosts 1\n# x\nshard", "hosts:3: a shard and its machines are"),
             (b"lda-dist hosts 1\nshard x a", "hosts:2: a shard and its machines are"),
-            (b"lda-dist hosts 1\nshard 3 a", "hosts:2: shard 3 is none: there are 3, from 0"),
-            (b"lda-dist hosts 1\nshard 1 a\nshard 1 b", "hosts:3: shard 1 was there before"),
+            (b"lda-dist hosts 1\nshard 3 a", "hosts:2: no shard 3: there are 3, from 0"),
+            (b"lda-dist hosts 1\nshard 1 a\nshard 1 b", "hosts:3: shard 1 is listed twice"),
         ] {
             silent.write(HOSTS, text).unwrap();
             let error = other.shard_locations().unwrap_err().to_string();

@@ -1,24 +1,25 @@
-//! Bits in bytes, from the lowest of a byte to the highest.
+//! Bit stream: numbers of any width in bytes, lowest bit first.
 
-/// Bits of a window, at least.
+/// Number of valid bits of a window at any position: 64 less up to 7 bits of the first byte.
 pub(super) const WINDOW: u32 = 57;
 
-/// Writes bits behind bytes.
+/// Appends bits to bytes.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     to: &'a mut Vec<u8>,
-    /// Bits that are not written yet.
+    /// Bits that are not yet in `to`.
     pending: u64,
-    /// How many: fewer than 64.
+    /// Number of bits in `pending`. INVARIANT: below 64.
     len: u32,
 }
 
 impl<'a> Writer<'a> {
+    /// A writer that appends whole bytes to `to`.
     pub fn new(to: &'a mut Vec<u8>) -> Self {
         Self { to, pending: 0, len: 0 }
     }
 
-    /// The lowest bits of a number that has no more.
+    /// Appends the lowest `bits` bits of a number that has no higher bits set.
     #[inline(always)]
     pub fn put(&mut self, number: u64, bits: u32) {
         debug_assert!(bits <= 64 && (bits == 64 || number >> bits == 0), "{number} in {bits} bits");
@@ -29,12 +30,12 @@ impl<'a> Writer<'a> {
             return;
         }
         self.to.extend_from_slice(&self.pending.to_le_bytes());
-        // A shift by all bits is none.
+        // The bits that did not fit. A shift by 64 overflows and means that all of them fitted.
         self.pending = number.checked_shr(64 - self.len).unwrap_or(0);
         self.len = len - 64;
     }
 
-    /// So many zeros and a one.
+    /// Appends a number in unary: that many zeros and a one.
     #[inline(always)]
     pub fn unary(&mut self, mut zeros: u64) {
         while zeros >= 63 {
@@ -44,24 +45,25 @@ impl<'a> Writer<'a> {
         self.put(1 << zeros, zeros as u32 + 1);
     }
 
-    /// Fills the last byte with zeros.
+    /// Pads the last byte with zeros and writes it.
     pub fn finish(self) {
         let bytes = self.len.div_ceil(8) as usize;
         self.to.extend_from_slice(&self.pending.to_le_bytes()[..bytes]);
     }
 }
 
-/// Reads bits of bytes; behind the last are zeros.
+/// Reads bits at any position. Beyond the end all bits are 0, so that callers check the length once
+/// after a row and not per number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl Reader<'_> {
-    /// How many there are.
+    /// Number of bits.
     pub fn len(self) -> u64 {
         self.0.len() as u64 * 8
     }
 
-    /// At least [`WINDOW`] bits from this one on.
+    /// The bits from position `at` on, of which at least [`WINDOW`] are valid.
     #[inline(always)]
     pub fn window(self, at: u64) -> u64 {
         let byte = usize::try_from(at / 8).unwrap_or(usize::MAX);
@@ -72,6 +74,7 @@ impl Reader<'_> {
         word >> (at % 8)
     }
 
+    /// The last, incomplete word.
     #[cold]
     fn last(self, byte: usize) -> u64 {
         let rest = self.0.get(byte..).unwrap_or_default();
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_of_any_number_end_with_a_one() {
+    fn unary_numbers_end_with_a_single_one() {
         for zeros in [0, 1, 62, 63, 64, 126, 127, 200] {
             let mut bytes = Vec::new();
             let mut writer = Writer::new(&mut bytes);
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_end_are_zeros() {
+    fn bits_beyond_the_end_are_zero() {
         let reader = Reader(&[0xff; 9]);
         assert_eq!(reader.len(), 72);
         assert_eq!(reader.window(0), u64::MAX);

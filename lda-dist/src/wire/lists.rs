@@ -1,12 +1,12 @@
-//! Rows one behind the other in one piece of memory: those of a message, without an allocation each.
+//! Several decoded rows in one buffer, without an allocation per row.
 
 use super::{RowCode, Value, WireError};
 
-/// Rows, in the order that they were read.
+/// Rows of (topic, value) in the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct Lists<V> {
     entries: Vec<(u32, V)>,
-    /// Where each row ends.
+    /// End of each row in `entries`.
     ends: Vec<usize>,
 }
 
@@ -17,31 +17,31 @@ impl<V> Default for Lists<V> {
 }
 
 impl<V: Value> Lists<V> {
-    /// Takes all rows away.
+    /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.ends.clear();
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many topics all of them have.
+    /// Number of entries of all rows.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Reads one more row from the front of `from`, and takes it off; gives it back.
+    /// Decodes one more row off the front of `from`, and returns it.
     ///
     /// # Errors
-    /// [`WireError`], and then nothing has changed.
+    /// [`WireError`] if the row is malformed; the rows and `from` are then unchanged.
     pub fn read(&mut self, code: RowCode, from: &mut &[u8]) -> Result<&[(u32, V)], WireError> {
         let start = self.entries.len();
         code.decode_behind(from, &mut self.entries)?;
@@ -49,10 +49,11 @@ impl<V: Value> Lists<V> {
         Ok(&self.entries[start..])
     }
 
-    /// Reads what else the row that came last has, behind what it has: topics count from `first` on.
+    /// Decodes a further slice of the last row off the front of `from`, and appends it. `first` is
+    /// the first topic of the slice, whose topics are numbered from 0.
     ///
     /// # Errors
-    /// [`WireError`], and then nothing has changed.
+    /// [`WireError`] if the slice is malformed; the rows and `from` are then unchanged.
     pub fn read_more(
         &mut self,
         code: RowCode,
@@ -68,19 +69,19 @@ impl<V: Value> Lists<V> {
         Ok(())
     }
 
-    /// The row that came last.
+    /// The last row; empty if there is none.
     pub fn last_mut(&mut self) -> &mut [(u32, V)] {
         let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before]);
         &mut self.entries[start..]
     }
 
-    /// One more row.
+    /// Appends a row.
     pub fn push(&mut self, row: &[(u32, V)]) {
         self.entries.extend_from_slice(row);
         self.ends.push(self.entries.len());
     }
 
-    /// Bytes held.
+    /// Bytes allocated.
     pub fn memory(&self) -> usize {
         size_of::<(u32, V)>() * self.entries.capacity() + size_of::<usize>() * self.ends.capacity()
     }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_those_of_the_bytes() {
+    fn decoded_rows_come_back_in_order() {
         let code = RowCode::new(10);
         let rows: [&[(u32, u32)]; 3] = [&[(1, 2), (7, 1)], &[], &[(9, 300)]];
         let mut bytes = Vec::new();

@@ -1,31 +1,34 @@
-//! Counts as bytes: rows of C_w and C_d, what is added to them, and tokens that are [pushed](PushCode).
+//! Encoding of counts in messages: rows of C_w and C_d, their deltas, and [pushed](PushCode)
+//! tokens.
 //!
-//! Of a few hundred bytes a row and millions of rows an epoch, so each is written in as few bits as it takes, the form
-//! chosen a row at a time by exact sizes. LDA* (section 5.1) writes a byte or more a count and two a topic; here
-//! topics are the gaps of an ascending list and counts, most of which are 1, take a bit where they are.
+//! An epoch sends millions of rows of a few hundred bytes. Each row is encoded in the form that
+//! takes the fewest bits, chosen by exact sizes. LDA* (section 5.1) writes at least a byte per
+//! count and two per topic; here topics are the gaps of an ascending list, and a count of 1, the
+//! most frequent, takes a single bit.
 //!
 //! # A row
 //! ```text
 //! byte 0    bits 0–1  form: 0 empty, 1 sparse, 2 dense
 //!           bits 2–4  r, the order of the code of values
-//!           bits 5–7  sparse: the number of entries n where it is 1 to 7, else 0; other forms: 0
-//! sparse    n, where byte 0 has it not: 7 bits a byte, the lowest first, the high bit where more follow
+//!           bits 5–7  sparse: the number of entries n if it is 1 to 7, else 0; other forms: 0
+//! sparse    n, if byte 0 does not have it: 7 bits per byte, lowest first; high bit: more follow
 //!           n times l bits: the lower part of t_i − i, topics t_0 < t_1 < …
-//!           n times: as many zeros as the upper part of t_i − i is larger than that of the one before, and a one
+//!           n times: the increase of the upper part of t_i − i, in unary: that many zeros, a one
 //!           n times: the code of v_i − 1
-//! dense     K times: the code of v_k, 0 where there is no entry
+//! dense     K times: the code of v_k, 0 for a topic without entry
 //! ```
 //!
-//! Bits are filled from the lowest of a byte to the highest, numbers from their lowest bit, and the last byte of a row
-//! with zeros. l is the largest number with n 2^l ≤ K − n + 1, or 0: the code of topics is that of Elias (1974) and
-//! Fano (1971), of at most 2 + l bits a topic where log₂ of (K over n) says that there are hardly fewer. K is known on
-//! both sides.
+//! Bytes are filled from the lowest bit to the highest, numbers start with their lowest bit, and
+//! the last byte of a row is padded with zeros. l is the largest number with n 2^l ≤ K − n + 1, or
+//! 0: the topics are in Elias-Fano code (Elias 1974, Fano 1971), with at most 2 + l bits per topic,
+//! which is close to the bound log₂ (K over n). Sender and receiver both know K.
 //!
-//! The code of a number x is that of Teuhola (1978), of order r: with q = ⌊x / 2^r⌋ + 1 and b = ⌊log₂ q⌋, b zeros, a
-//! one, the b lower bits of q, the r lower bits of x: 2 b + 1 + r bits. Of deltas, which have a sign, x is 2 v − 1 for
-//! v > 0 and −2 v for v < 0, each less 1 in a sparse row and as it stands in a dense one.
+//! The code of a number x is the exponential Golomb code (Teuhola 1978) of order r: with q = ⌊x /
+//! 2^r⌋ + 1 and b = ⌊log₂ q⌋, b zeros, a one, the b lower bits of q, and the r lower bits of x; 2 b
+//! + 1 + r bits. Deltas have a sign: x is 2 v − 1 for v > 0 and −2 v for v < 0, less 1 in a sparse
+//! row, unchanged in a dense one.
 //!
-//! Bytes of a peer are not trusted: see [`WireError`].
+//! Decoding does not trust its input: malformed bytes give a [`WireError`].
 //!
 //! ```
 //! use lda_dist::wire::{RowCode, WireError};
@@ -58,61 +61,61 @@ pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};
 pub use word_stats::{put_word_stats, take_word_stats};
 
-/// Bytes that are no rows.
+/// Error of decoding bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// They end too early.
+    /// The bytes end too early.
     #[error("a row is cut off")]
     Truncated,
-    /// A form that there is not.
-    #[error("a row begins with {byte:#04x}, which is no form")]
+    /// Unknown form of a row.
+    #[error("a row begins with {byte:#04x}, which is not a known form")]
     Form {
-        /// The byte.
+        /// First byte of the row.
         byte: u8,
     },
-    /// More entries than topics, or none where there should be some.
+    /// A row with more entries than topics, or a sparse row without entries.
     #[error("a row of {entries} entries, with {topics} topics")]
     Entries {
-        /// How many it says.
+        /// Number of entries given in the row.
         entries: u64,
-        /// K.
+        /// Number of topics K.
         topics: u32,
     },
-    /// Topics that do not ascend.
+    /// Topics of a row do not ascend.
     #[error("topics of a row do not ascend")]
     Order,
-    /// A topic beyond the last.
+    /// A topic is not below K.
     #[error("topic {topic} in a row, with {topics} topics")]
     Topic {
-        /// Which.
+        /// The topic.
         topic: u64,
-        /// K.
+        /// Number of topics K.
         topics: u32,
     },
-    /// A word beyond the last.
+    /// A word is not below the number of words.
     #[error("word {word} in a request, with {words} words")]
     Word {
-        /// Which.
+        /// Index of the word in the partition.
         word: u64,
-        /// How many there are.
+        /// Number of words.
         words: u32,
     },
-    /// A token of a topic that its document has not.
-    #[error("a token of a topic that its document has not")]
+    /// A token has a topic that its document's row does not count.
+    #[error("a token has a topic that the row of its document does not count")]
     NotInRow,
-    /// More tokens of a document than may be pushed.
-    #[error("more than {longest} tokens of a document")]
+    /// More tokens of one document than the limit of a push.
+    #[error("more than {longest} tokens of one document")]
     Length {
-        /// How many may be.
+        /// Largest number of tokens per document.
         longest: u32,
     },
-    /// A number beyond 32 bits.
+    /// A number is out of range: above 32 bits in rows.
     #[error("a number in a row is too large")]
     Number,
 }
 
-/// So many bytes from the front, which are taken off; none where there are fewer.
+/// Takes `N` bytes off the front; `None` if there are fewer.
 pub(crate) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = from.split_first_chunk()?;
     *from = after;

@@ -1,57 +1,60 @@
-//! Tokens that are sampled where their words are (LDA*, section 4.1): what goes to the server, and what comes back.
+//! Encoding of pushed tokens, which are sampled on the server of their words (LDA*, section 4.1),
+//! and of the reply.
 //!
-//! A request has documents, each with its row of C_d and behind it the tokens of it that the server is to sample, by
-//! word. A token's topic is one of the row's, so that it takes as many bits as tell these apart, and not as many as
-//! tell all K apart; one of a document with one topic takes none. The answer has the tokens in the same order; most
-//! keep their topic, which takes a bit.
+//! A request has documents, each with its row of C_d followed by the tokens that the server is to
+//! sample, by word. The topic of a token is one of the row's, and is encoded as its position in the
+//! row: ⌈log₂ K_d⌉ bits instead of ⌈log₂ K⌉, and none for a document with one topic. The answer has
+//! the tokens in the same order; a token that keeps its topic, as most do, takes one bit.
 //!
 //! ```text
-//! document  its row, as `RowCode` writes it, then in bits, filled up to a byte:
+//! document  its row in `RowCode`, then in bits, padded to a byte:
 //!           code₂ of the number of its words − 1, and for each word, ascending:
-//!           code₆ of w − w' − 1, w' being the word before, or −1
+//!           code₆ of w − w' − 1, w' being the previous word, or −1
 //!           code₀ of the number of tokens − 1, and for each token:
-//!           the place of its topic in the row, in ⌈log₂ K_d⌉ bits
-//! answer    in bits, filled up to a byte, for each token of all documents:
-//!           1 where its topic is as before, or 0 and
-//!           1 and the place of the new one in the row, in ⌈log₂ K_d⌉ bits, or
+//!           the position of its topic in the row, in ⌈log₂ K_d⌉ bits
+//! answer    in bits, padded to a byte, for each token of all documents:
+//!           1 if its topic is unchanged, or 0 and
+//!           1 and the position of the new one in the row, in ⌈log₂ K_d⌉ bits, or
 //!           0 and the new topic, in ⌈log₂ K⌉ bits
 //! ```
 //!
-//! Of a document that a peer sends it is checked that its row has the tokens that stand behind it, so that taking them
-//! out leaves no count below zero, and that they are no more than a document may push: tokens that take no bits could
-//! be any number.
+//! Decoding checks that the row of a document counts its tokens, so that removing them leaves no
+//! negative count, and that the document has no more tokens than the limit: tokens that take no
+//! bits could otherwise be any number.
 
 use super::bits::{Reader, Writer};
 use super::row::{get, put};
 use super::{RowCode, WireError};
 
-/// Orders of the codes, of numbers of words, of gaps between them, of tokens a word.
+/// Order of the code of the number of words.
 const OF_WORDS: u32 = 2;
+/// Order of the code of gaps between words.
 const OF_GAPS: u32 = 6;
+/// Order of the code of the number of tokens per word.
 const OF_TOKENS: u32 = 0;
 
-/// Bits that tell `things` apart.
+/// Number of bits of an index below `things`.
 fn bits_to_tell(things: u64) -> u32 {
     things.next_power_of_two().trailing_zeros()
 }
 
-/// A document, as it travels.
+/// The part of a document that is pushed to one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// C_d: topics ascend, counts are above 0.
+    /// Row of C_d: topics ascend, counts are above 0. It counts the tokens below.
     pub row: Vec<(u32, u32)>,
-    /// (word, topic) of tokens; words ascend, and are numbers that both sides know them by.
+    /// (word, topic) of each token, words ascending. Words are positions in their partition.
     pub tokens: Vec<(u32, u32)>,
 }
 
 impl Document {
-    /// Bytes held.
+    /// Bytes allocated.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + 8 * (self.row.capacity() + self.tokens.capacity())
     }
 }
 
-/// How tokens are pushed.
+/// Encoder and decoder of pushed tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushCode {
     rows: RowCode,
@@ -60,29 +63,30 @@ pub struct PushCode {
 }
 
 impl PushCode {
-    /// With K topics and words of so many numbers, at most `longest` tokens a document.
+    /// A code for K topics, a partition of `words` words, and at most `longest` tokens per
+    /// document.
     ///
     /// # Panics
-    /// If there are no topics.
+    /// If K is 0.
     pub fn new(topics: u32, words: u32, longest: u32) -> Self {
         Self { rows: RowCode::new(topics), words, longest }
     }
 
-    /// Most tokens of a document.
+    /// Largest number of tokens per document.
     pub fn longest(self) -> u32 {
         self.longest
     }
 
-    /// Writes a document behind others.
+    /// Appends an encoded document to `to`.
     ///
     /// # Panics
-    /// If its row is none, or has not its tokens; if words do not ascend or are not below their number, or if there
-    /// are no tokens or too many.
+    /// If the row is invalid or does not count the tokens, if words do not ascend or are not below
+    /// their number, or if there are no tokens or too many.
     pub fn encode(self, document: &Document, to: &mut Vec<u8>) {
         let Document { row, tokens } = document;
         let fit = !tokens.is_empty() && tokens.len() <= self.longest as usize;
         assert!(fit, "a document of {} tokens", tokens.len());
-        assert!(tokens.is_sorted_by_key(|token| token.0), "words in disorder");
+        assert!(tokens.is_sorted_by_key(|token| token.0), "words do not ascend");
         self.rows.encode(row, to);
         let bits = bits_to_tell(row.len() as u64);
         let mut writer = Writer::new(to);
@@ -96,16 +100,16 @@ impl PushCode {
             next = word + 1;
             put(&mut writer, run.len() as u32 - 1, OF_TOKENS);
             for &(_, topic) in run {
-                writer.put(place(row, topic).expect("a row has its tokens"), bits);
+                writer.put(position(row, topic).expect("the row counts the token"), bits);
             }
         }
         writer.finish();
     }
 
-    /// Reads a document from the front of `from`, and takes it off.
+    /// Decodes a document off the front of `from`.
     ///
     /// # Errors
-    /// [`WireError`], and then the document is empty.
+    /// [`WireError`] if the bytes are malformed; `document` is then empty and `from` unchanged.
     pub fn decode(self, from: &mut &[u8], document: &mut Document) -> Result<(), WireError> {
         document.tokens.clear();
         let mut rest = *from;
@@ -127,7 +131,7 @@ impl PushCode {
         let reader = Reader(from);
         let mut at = 0;
         let mut next = 0u64;
-        // What is left of each topic when tokens are taken out.
+        // Counts of the row less the tokens so far: none may fall below 0.
         let mut left: Vec<u32> = row.iter().map(|entry| entry.1).collect();
         for _ in 0..=get(reader, &mut at, OF_WORDS)? {
             let word = next + u64::from(get(reader, &mut at, OF_GAPS)?);
@@ -136,14 +140,14 @@ impl PushCode {
             }
             next = word + 1;
             for _ in 0..=get(reader, &mut at, OF_TOKENS)? {
-                let place = reader.window(at) & ((1 << bits) - 1);
+                let position = reader.window(at) & ((1 << bits) - 1);
                 at += u64::from(bits);
                 if tokens.len() == self.longest as usize {
                     return Err(WireError::Length { longest: self.longest });
                 }
-                let count = left.get_mut(place as usize).ok_or(WireError::NotInRow)?;
+                let count = left.get_mut(position as usize).ok_or(WireError::NotInRow)?;
                 *count = count.checked_sub(1).ok_or(WireError::NotInRow)?;
-                tokens.push((word as u32, row[place as usize].0));
+                tokens.push((word as u32, row[position as usize].0));
             }
             if at > reader.len() {
                 return Err(WireError::Truncated);
@@ -153,10 +157,10 @@ impl PushCode {
         Ok(())
     }
 
-    /// Writes the new topics of a request's tokens.
+    /// Appends the answer to a request: the new topics of its tokens.
     ///
     /// # Panics
-    /// If there are not as many as tokens, or one is not below K.
+    /// If there are not as many topics as tokens, or if one is not below K.
     pub fn encode_answer<'a>(
         self,
         documents: impl IntoIterator<Item = &'a Document>,
@@ -168,13 +172,13 @@ impl PushCode {
         for Document { row, tokens } in documents {
             let bits = bits_to_tell(row.len() as u64);
             for &(_, before) in tokens {
-                let &topic = topics.next().expect("a topic a token");
+                let &topic = topics.next().expect("a topic per token");
                 assert!(topic < self.rows.topics(), "topic {topic}");
                 if topic == before {
                     writer.put(1, 1);
-                } else if let Some(place) = place(row, topic) {
+                } else if let Some(position) = position(row, topic) {
                     writer.put(0b10, 2);
-                    writer.put(place, bits);
+                    writer.put(position, bits);
                 } else {
                     writer.put(0, 2);
                     writer.put(topic.into(), of_all);
@@ -185,10 +189,10 @@ impl PushCode {
         writer.finish();
     }
 
-    /// Reads the new topics of the tokens of these documents, which are those of the request.
+    /// Decodes the answer to a request with these documents: the new topics of their tokens.
     ///
     /// # Errors
-    /// [`WireError`], and then `topics` is empty.
+    /// [`WireError`] if the bytes are malformed; `topics` is then empty.
     pub fn decode_answer<'a>(
         self,
         documents: impl IntoIterator<Item = &'a Document>,
@@ -220,8 +224,8 @@ impl PushCode {
                     topics.push(before);
                     at += 1;
                 } else if window & 2 == 2 {
-                    let place = window >> 2 & ((1 << bits) - 1);
-                    topics.push(row.get(place as usize).ok_or(WireError::NotInRow)?.0);
+                    let position = window >> 2 & ((1 << bits) - 1);
+                    topics.push(row.get(position as usize).ok_or(WireError::NotInRow)?.0);
                     at += 2 + u64::from(bits);
                 } else {
                     let (topic, topics_all) =
@@ -241,9 +245,9 @@ impl PushCode {
     }
 }
 
-/// Where a topic stands in a row.
-fn place(row: &[(u32, u32)], topic: u32) -> Option<u64> {
-    row.binary_search_by_key(&topic, |entry| entry.0).ok().map(|place| place as u64)
+/// Position of a topic in a row.
+fn position(row: &[(u32, u32)], topic: u32) -> Option<u64> {
+    row.binary_search_by_key(&topic, |entry| entry.0).ok().map(|at| at as u64)
 }
 
 #[cfg(test)]
@@ -318,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn no_beginning_of_a_document_is_one(document in document()) {
+        fn a_truncated_document_is_refused(document in document()) {
             let bytes = written(&[document]);
             for len in 0..bytes.len() {
                 let mut read = Document::default();
@@ -328,11 +332,11 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_documents_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let code = PushCode::new(20, 50, 100);
             let (mut rest, mut read) = (&bytes[..], Document::default());
             while code.decode(&mut rest, &mut read).is_ok() {
-                // Else this panics.
+                // Panics unless the decoded document is valid.
                 code.encode(&read, &mut Vec::new());
             }
             let document = Document { row: vec![(3, 2), (9, 1)], tokens: vec![(0, 3), (1, 9)] };
@@ -344,18 +348,18 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_its_row_has_not_is_refused() {
+    fn tokens_that_the_row_does_not_count_are_refused() {
         let honest = Document { row: vec![(3, 2), (9, 1)], tokens: vec![(0, 3), (1, 3), (2, 9)] };
         let bytes = written(std::slice::from_ref(&honest));
         let mut read = Document::default();
         code().decode(&mut &bytes[..], &mut read).unwrap();
         assert_eq!(read, honest);
-        // The same tokens behind a row that has one fewer.
+        // The same tokens after a row that counts one fewer.
         let mut forged = Vec::new();
         RowCode::new(TOPICS).encode(&[(3, 1u32), (9, 1)], &mut forged);
         forged.extend(&bytes[RowCode::new(TOPICS).size(&honest.row)..]);
         assert_eq!(code().decode(&mut &forged[..], &mut read), Err(WireError::NotInRow));
-        // And a word that there is not.
+        // A word that is out of range.
         let few = PushCode::new(TOPICS, 2, 40);
         let expected = WireError::Word { word: 2, words: 2 };
         assert_eq!(few.decode(&mut &bytes[..], &mut read), Err(expected));
@@ -365,9 +369,9 @@ mod tests {
     }
 
     #[test]
-    fn one_topic_takes_no_bits() {
+    fn tokens_of_a_document_with_one_topic_take_no_bits() {
         let document = Document { row: vec![(3, 9)], tokens: vec![(0, 3); 8] };
-        // The row is 3 or 4 bytes; 3 bits of one word, 7 of its number, 7 of eight tokens.
+        // After the row: 3 bits for one word, 7 for its number and 7 for eight tokens, 3 bytes.
         let bytes = written(std::slice::from_ref(&document));
         assert_eq!(bytes.len(), RowCode::new(TOPICS).size(&document.row) + 3);
         let mut answer = Vec::new();

@@ -1,23 +1,23 @@
-//! One row.
+//! Encoding of one row of counts or deltas.
 
 use std::ops::Range;
 
 use super::WireError;
 use super::bits::{Reader, WINDOW, Writer};
 
-/// Orders of the code of values that are tried.
+/// Number of orders of the value code; the encoder takes the best.
 const ORDERS: usize = 8;
-/// Most entries whose number stands in the first byte.
+/// Largest number of entries that is stored in the first byte.
 const FEW: usize = 7;
 
-/// Zeros before the one of a number of 32 bits, at most.
+/// Largest number of leading zeros in the code of a 32-bit number.
 const MOST_ZEROS: u32 = 32;
 
-/// What stands beside a topic.
+/// Value of a row's entry: a count (`u32`) or a signed change (`i32`).
 pub trait Value: Copy + Default {
-    /// As a number that is 0 for no other than 0.
+    /// Maps the value to an unsigned number, and only 0 to 0.
     fn code(self) -> u32;
-    /// The value of such a number, where it is of one.
+    /// Inverse of [`code`](Self::code); `None` if no value has this number.
     fn of(code: u32) -> Option<Self>;
 }
 
@@ -33,11 +33,11 @@ impl Value for u32 {
     }
 }
 
-/// With a sign; -2³¹ is none.
+/// Signed values, in zigzag order. -2³¹ cannot be encoded.
 impl Value for i32 {
     #[inline(always)]
     fn code(self) -> u32 {
-        // 1, −1, 2, −2 are 1, 2, 3, 4.
+        // 1, −1, 2, −2 become 1, 2, 3, 4.
         let doubled = (self as u32).wrapping_shl(1);
         if self > 0 { doubled.wrapping_sub(1) } else { doubled.wrapping_neg() }
     }
@@ -49,13 +49,13 @@ impl Value for i32 {
     }
 }
 
-/// How rows of K topics are written.
+/// Encoder and decoder of rows of K topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCode {
     topics: u32,
 }
 
-/// The shortest way to write a row.
+/// Form of an encoded row, and the order of the value code.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Empty,
@@ -63,22 +63,22 @@ enum Form {
     Dense { order: u32 },
 }
 
-/// 2^l times `entries` are no more than `room`.
+/// l: the largest number with `entries` · 2^l ≤ `room`, or 0.
 #[inline(always)]
 fn low_bits(entries: u64, room: u64) -> u32 {
     (room / entries.max(1)).checked_ilog2().unwrap_or(0)
 }
 
-/// Bits of a number.
+/// Length of a number's code in bits.
 const fn bits_of(number: u32, order: usize) -> u64 {
     let q = (number >> order) as u64 + 1;
     2 * q.ilog2() as u64 + 1 + order as u64
 }
 
-/// Numbers below have their bits in a table: nearly all that there are.
+/// Numbers below this, nearly all that occur, have their code lengths in a table.
 const SMALL: usize = 256;
 
-/// Bits of small numbers, by number and order.
+/// Code lengths in bits, by number and order.
 static BITS: [[u32; ORDERS]; SMALL] = {
     let mut bits = [[0; ORDERS]; SMALL];
     let mut number = 0;
@@ -93,10 +93,10 @@ static BITS: [[u32; ORDERS]; SMALL] = {
     bits
 };
 
-/// Entries whose bits are added up in 32 bits.
+/// Number of entries whose code lengths fit a 32-bit sum.
 const AT_ONCE: usize = 1 << 20;
 
-/// Bits of the codes of values less `by`, by order.
+/// Total length in bits of the codes of value − `by` for each order.
 fn bits_of_all<V: Value>(row: &[(u32, V)], by: u32) -> [u64; ORDERS] {
     let mut all = [0; ORDERS];
     for some in row.chunks(AT_ONCE) {
@@ -113,34 +113,35 @@ fn bits_of_all<V: Value>(row: &[(u32, V)], by: u32) -> [u64; ORDERS] {
     all
 }
 
-/// The order that takes the fewest bits, the lowest of several.
+/// The fewest bits and their order; the lowest order on a tie.
 fn fewest(bits: [u64; ORDERS]) -> (u64, u32) {
     let each = bits.into_iter().zip(0..);
-    each.min_by_key(|&(bits, _)| bits).expect("there are orders")
+    each.min_by_key(|&(bits, _)| bits).expect("there is an order")
 }
 
 impl RowCode {
-    /// Of rows with K topics.
+    /// A code for rows of K topics.
     ///
     /// # Panics
-    /// If there are none.
+    /// If K is 0.
     pub fn new(topics: u32) -> Self {
         assert!(topics > 0, "rows without topics");
         Self { topics }
     }
 
-    /// Writes what a row has of these topics, by a code of as many, in which they count from 0. `part` is scratch.
+    /// Appends the part of a row that is in a range of topics, encoded as a row of that many
+    /// topics, which are numbered from 0. `part` is scratch memory.
     ///
     /// # Panics
-    /// If there are no such topics.
+    /// If the range is empty.
     pub fn encode_part<V: Value>(
         row: &[(u32, V)],
         topics: &Range<u32>,
         part: &mut Vec<(u32, V)>,
         to: &mut Vec<u8>,
     ) {
-        let place = |topic| row.partition_point(|entry| entry.0 < topic);
-        let own = &row[place(topics.start)..place(topics.end)];
+        let position = |topic| row.partition_point(|entry| entry.0 < topic);
+        let own = &row[position(topics.start)..position(topics.end)];
         let code = Self::new(topics.end - topics.start);
         if topics.start == 0 {
             return code.encode(own, to);
@@ -150,17 +151,17 @@ impl RowCode {
         code.encode(part, to);
     }
 
-    /// K.
+    /// Number of topics K.
     pub fn topics(self) -> u32 {
         self.topics
     }
 
-    /// t_i − i is below.
+    /// Exclusive upper bound of t_i − i.
     fn room(self, entries: u64) -> u64 {
         u64::from(self.topics) - entries + 1
     }
 
-    /// The shortest form, and its bits behind the first byte.
+    /// The shortest form of a row, and its length in bits after the first byte.
     fn form<V: Value>(self, row: &[(u32, V)]) -> (Form, u64) {
         let Some(&(last, _)) = row.last() else { return (Form::Empty, 0) };
         let entries = row.len() as u64;
@@ -169,7 +170,7 @@ impl RowCode {
         let of_topics = entries * u64::from(low + 1) + ((u64::from(last) - (entries - 1)) >> low);
         let (of_values, order) = fewest(bits_of_all(row, 1));
         let sparse = of_values + of_topics + number * 8;
-        // A dense row has a bit a topic at least.
+        // A dense row has at least a bit per topic, so it need not be tried for shorter rows.
         if sparse > self.topics.into() {
             let without = u64::from(self.topics) - entries;
             let mut bits = bits_of_all(row, 0);
@@ -182,25 +183,26 @@ impl RowCode {
         (Form::Sparse { order }, sparse)
     }
 
-    /// Bytes that a row takes.
+    /// Length of an encoded row in bytes.
     ///
     /// # Panics
-    /// As [`encode`](Self::encode).
+    /// See [`encode`](Self::encode).
     pub fn size<V: Value>(self, row: &[(u32, V)]) -> usize {
         self.check(row);
         1 + self.form(row).1.div_ceil(8) as usize
     }
 
+    /// Panics if this is not a row of K topics.
     fn check<V: Value>(self, row: &[(u32, V)]) {
         let (mut next, mut is_row) = (0, true);
         for &(topic, value) in row {
             is_row &= u64::from(topic) >= next && value.code() > 0;
             next = u64::from(topic) + 1;
         }
-        assert!(is_row && next <= self.topics.into(), "no row of {} topics", self.topics);
+        assert!(is_row && next <= self.topics.into(), "not a row of {} topics", self.topics);
     }
 
-    /// Writes a row behind bytes.
+    /// Appends an encoded row to `to`.
     ///
     /// # Panics
     /// If topics do not ascend or are not below K, or if a value is 0 or -2³¹.
@@ -255,10 +257,10 @@ impl RowCode {
         writer.finish();
     }
 
-    /// Reads a row from the front of `from`, and takes it off. Topics ascend and are below K, and no value is 0.
+    /// Decodes a row off the front of `from`. Its topics ascend and are below K, and no value is 0.
     ///
     /// # Errors
-    /// [`WireError`], and then `row` is empty.
+    /// [`WireError`] if the bytes are malformed; `row` is then empty and `from` unchanged.
     pub fn decode<V: Value>(
         self,
         from: &mut &[u8],
@@ -268,10 +270,10 @@ impl RowCode {
         self.decode_behind(from, row)
     }
 
-    /// The same behind what `rows` has.
+    /// Decodes a row off the front of `from`, and appends it to `rows`.
     ///
     /// # Errors
-    /// [`WireError`], and then `rows` is as it was.
+    /// [`WireError`] if the bytes are malformed; `rows` and `from` are then unchanged.
     pub fn decode_behind<V: Value>(
         self,
         from: &mut &[u8],
@@ -298,13 +300,13 @@ impl RowCode {
             (2, 0) => self.read_dense(Reader(rest), order, row)?,
             _ => return Err(WireError::Form { byte: first }),
         };
-        // Read beyond the end were zeros.
+        // The readers do not check for the end, beyond which they see zeros: check it here.
         let bytes = usize::try_from(used.div_ceil(8)).map_err(|_| WireError::Truncated)?;
         *from = rest.get(bytes..).ok_or(WireError::Truncated)?;
         Ok(())
     }
 
-    /// Returns how many bits were read.
+    /// Decodes a sparse row, and returns the number of bits that it took.
     fn read_sparse<V: Value>(
         self,
         bits: Reader<'_>,
@@ -317,7 +319,7 @@ impl RowCode {
             return Err(WireError::Entries { entries, topics });
         }
         let low = low_bits(entries, self.room(entries));
-        // An entry has so many bits at least: room for more is not made.
+        // The least number of bits per entry bounds the allocation by the length of the input.
         if entries * u64::from(low + 2 + order) > bits.len() {
             return Err(WireError::Truncated);
         }
@@ -343,7 +345,7 @@ impl RowCode {
             let before = place;
             place = high << low | bits.window(low_at) & mask;
             ascends &= place >= before;
-            // The last is the largest, and is looked at below.
+            // Only the last topic, the largest, is checked against K, after the loop.
             entry.0 = (place + i) as u32;
             low_at += u64::from(low);
         }
@@ -361,7 +363,7 @@ impl RowCode {
         Ok(at)
     }
 
-    /// Returns how many bits were read.
+    /// Decodes a dense row, and returns the number of bits that it took.
     fn read_dense<V: Value>(
         self,
         bits: Reader<'_>,
@@ -382,7 +384,7 @@ impl RowCode {
     }
 }
 
-/// Writes a number's code.
+/// Appends the code of a number.
 #[inline(always)]
 pub(super) fn put(writer: &mut Writer<'_>, number: u32, order: u32) {
     let q = u64::from(number >> order) + 1;
@@ -392,7 +394,7 @@ pub(super) fn put(writer: &mut Writer<'_>, number: u32, order: u32) {
     writer.put(u64::from(number) & ((1 << order) - 1), order);
 }
 
-/// Reads a number's code.
+/// Decodes a number at bit `at`, and moves `at` behind it.
 #[inline(always)]
 pub(super) fn get(bits: Reader<'_>, at: &mut u64, order: u32) -> Result<u32, WireError> {
     let mut window = bits.window(*at);
@@ -412,7 +414,7 @@ pub(super) fn get(bits: Reader<'_>, at: &mut u64, order: u32) -> Result<u32, Wir
     u32::try_from((q - 1) << order | low).map_err(|_| WireError::Number)
 }
 
-/// A number of 7 bits a byte, of so many bytes at most.
+/// Decodes a number of 7 bits per byte and at most `most` bytes off the front of `from`.
 pub(super) fn number(from: &mut &[u8], most: u32) -> Result<u64, WireError> {
     let mut value = 0;
     for shift in (0..7 * most).step_by(7) {
@@ -450,7 +452,7 @@ mod tests {
         result.map(|()| (row, bytes.len()))
     }
 
-    /// Rows of all densities, with values of all sizes.
+    /// Rows of all densities, with values of all sizes, and their number of topics.
     fn rows() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
         let topics = prop_oneof![Just(1), 2..40u32, 1000..9000u32, Just(1 << 20), Just(u32::MAX)];
         (topics, 0..200usize, 0..32u32).prop_flat_map(|(topics, len, bits)| {
@@ -464,7 +466,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back_from_as_many_bytes_as_was_said((topics, row) in rows()) {
+        fn rows_come_back_from_the_computed_number_of_bytes((topics, row) in rows()) {
             let code = RowCode::new(topics);
             let mut bytes = written(code, &row);
             prop_assert_eq!(bytes.len(), code.size(&row));
@@ -499,7 +501,7 @@ mod tests {
         }
 
         #[test]
-        fn no_beginning_of_a_row_is_one((topics, row) in rows()) {
+        fn a_truncated_row_is_refused((topics, row) in rows()) {
             let code = RowCode::new(topics);
             let bytes = written(code, &row);
             for len in 0..bytes.len() {
@@ -508,10 +510,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_row_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), topics in 1..300u32) {
+        fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..60), topics in 1..300u32) {
             let code = RowCode::new(topics);
             if let Ok((row, _)) = read::<u32>(code, &bytes) {
-                // Else this panics.
+                // Panics unless the decoded row is valid.
                 let again = written(code, &row);
                 prop_assert_eq!(read(code, &again), Ok((row, 0)));
             }
@@ -522,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_come_back() {
+    fn extreme_values_come_back() {
         let all: Vec<(u32, u32)> = (0..5000).map(|k| (k, k % 3 + 1)).collect();
         for (topics, row) in [
             (u32::MAX, vec![(0, 1), (u32::MAX - 1, u32::MAX)]),
@@ -540,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_the_page() {
+    fn bytes_match_the_documented_format() {
         let code = RowCode::new(1000);
         assert_eq!(written::<u32>(code, &[]), [0]);
         // n = 1: l = 9 bits of 700, its upper part 1 as a zero and a one, and 1 − 1 = 0 as a one.
@@ -554,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_said_to_be_none() {
+    fn malformed_rows_are_refused() {
         let code = RowCode::new(100);
         let error = |bytes: &[u8]| read::<u32>(code, bytes).unwrap_err();
         assert_eq!(error(&[]), WireError::Truncated);
@@ -570,13 +572,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "no row of 10 topics")]
+    #[should_panic(expected = "not a row of 10 topics")]
     fn topics_in_disorder_are_refused() {
         written(RowCode::new(10), &[(3, 1u32), (3, 1)]);
     }
 
     #[test]
-    #[should_panic(expected = "no row of 10 topics")]
+    #[should_panic(expected = "not a row of 10 topics")]
     fn a_zero_is_refused() {
         written(RowCode::new(10), &[(3, 0u32)]);
     }

@@ -1,16 +1,16 @@
-//! How often words occur, as all nodes are told.
+//! Encoding of word statistics, which the master sends to all nodes.
 
 use super::WireError;
 use super::row::number;
 use crate::placement::WordStats;
 
-/// Most tokens of a job: 2^16 shards of 2^32.
-const MOST_TOKENS: u64 = 1 << 48;
-/// Of a number.
-const MOST_BYTES: u32 = 9;
+/// Largest number of tokens of a job: 2^16 shards of 2^32 tokens.
+const MAX_TOKENS: u64 = 1 << 48;
+/// Largest number of bytes of an encoded number.
+const MAX_BYTES: u32 = 9;
 
-/// Writes of each word its tokens and how many more these are than its documents, 7 bits a byte; the latter where there
-/// are tokens.
+/// Appends, for each word, its number of tokens and, if that is not 0, the number by which its
+/// tokens exceed its documents. Numbers have 7 bits per byte.
 pub fn put_word_stats(words: &WordStats, to: &mut Vec<u8>) {
     for (&tokens, &documents) in words.tokens().iter().zip(words.documents()) {
         put(tokens, to);
@@ -20,23 +20,24 @@ pub fn put_word_stats(words: &WordStats, to: &mut Vec<u8>) {
     }
 }
 
-/// Reads the word_stats of so many words from the front of `from`, and takes them off.
+/// Decodes the statistics of `words` words off the front of `from`.
 ///
 /// # Errors
-/// [`WireError`].
+/// [`WireError::Truncated`] if bytes are missing, [`WireError::Number`] if a number is out of
+/// range.
 pub fn take_word_stats(words: u32, from: &mut &[u8]) -> Result<WordStats, WireError> {
-    // A word has a byte at least.
+    // A word takes at least a byte: reject before allocating.
     if from.len() < words as usize {
         return Err(WireError::Truncated);
     }
     let (mut all, mut sum) = ((Vec::new(), Vec::new()), 0u64);
     for _ in 0..words {
-        let tokens = number(from, MOST_BYTES)?;
+        let tokens = number(from, MAX_BYTES)?;
         let documents = match tokens {
             0 => 0,
-            _ => tokens.checked_sub(number(from, MOST_BYTES)?).ok_or(WireError::Number)?,
+            _ => tokens.checked_sub(number(from, MAX_BYTES)?).ok_or(WireError::Number)?,
         };
-        sum = sum.checked_add(tokens).filter(|&sum| sum <= MOST_TOKENS).ok_or(WireError::Number)?;
+        sum = sum.checked_add(tokens).filter(|&sum| sum <= MAX_TOKENS).ok_or(WireError::Number)?;
         all.0.push(tokens);
         all.1.push(documents);
     }
@@ -59,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(word_stats in prop::collection::vec((0..1u64 << 42, 0..100u64), 0..20)) {
+        fn encoded_statistics_come_back(word_stats in prop::collection::vec((0..1u64 << 42, 0..100u64), 0..20)) {
             let documents = |&(tokens, by): &(u64, u64)| tokens - tokens.saturating_sub(1) * by / 100;
             let all = word_stats.iter().map(documents).collect();
             let words = WordStats::new(word_stats.iter().map(|it| it.0).collect(), all).unwrap();
@@ -73,7 +74,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_uses_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), words in 0..9u32) {
+        fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..60), words in 0..9u32) {
             let mut rest = &bytes[..];
             if let Ok(word_stats) = take_word_stats(words, &mut rest) {
                 prop_assert_eq!(word_stats.num_words(), words as usize);
@@ -83,15 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn contradictory_numbers_are_refused() {
         let read = |mut from: &[u8]| take_word_stats(1, &mut from).unwrap_err();
-        assert_eq!(read(&[3, 3]), WireError::Number, "no documents");
-        assert_eq!(read(&[3, 4]), WireError::Number, "fewer than none");
+        assert_eq!(read(&[3, 3]), WireError::Number, "tokens without documents");
+        assert_eq!(read(&[3, 4]), WireError::Number, "a negative number of documents");
         let mut long = vec![0xff; 9];
         long.push(0);
         assert_eq!(read(&long), WireError::Number);
         let mut many = Vec::new();
-        put(MOST_TOKENS + 1, &mut many);
+        put(MAX_TOKENS + 1, &mut many);
         many.push(0);
         assert_eq!(read(&many), WireError::Number);
         assert_eq!(take_word_stats(u32::MAX, &mut &[0; 9][..]), Err(WireError::Truncated));

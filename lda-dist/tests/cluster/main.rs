@@ -23,7 +23,7 @@ use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
     Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
-use lda_dist::documents::InMemory;
+use lda_dist::documents::{InMemory, ReadShardError};
 use lda_dist::job::Job;
 use lda_dist::shard::Hybrid;
 use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
@@ -356,8 +356,8 @@ fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
     #[derive(Clone, Debug)]
     struct Torn(InMemory);
     impl Documents for Torn {
-        fn read(&self, shard: u16) -> Result<(Corpus, u64), String> {
-            if shard == 1 { Err("no file".to_owned()) } else { self.0.read(shard) }
+        fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+            if shard == 1 { Err(ReadShardError::new("no file")) } else { self.0.read(shard) }
         }
     }
     let corpus = corpus();

@@ -199,7 +199,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let words = self.setup.job.words();
         for shard in self.setup.shards(self.number) {
             let failed = |why: String| Failed::Documents { shard, why };
-            let (corpus, _) = self.documents.read(shard).map_err(failed)?;
+            let (corpus, _) =
+                self.documents.read(shard).map_err(|error| failed(error.to_string()))?;
             if corpus.num_words() != words as usize {
                 return Err(failed(format!("{} words for a job of {words}", corpus.num_words())));
             }
@@ -358,7 +359,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let (corpus, first) = self
                 .documents
                 .read(number)
-                .map_err(|why| Failed::Documents { shard: number, why })?;
+                .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
             let all = 0..corpus.num_documents();
             let Setup { job, options, .. } = &self.setup;
             let hybrid = options.hybrid;
