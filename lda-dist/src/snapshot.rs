@@ -1,9 +1,10 @@
-//! What a run can go on from: the topics of all tokens after an epoch, and nothing else. All counts follow from them,
-//! and all chance from the job's seed, the epoch and the round, so that a run that goes back to a snapshot ends with
-//! the bits of one that never failed.
+//! Snapshots, from which a run can continue: the topics of all tokens after an epoch, and nothing
+//! else. All counts follow from the topics, and all random numbers from the seed, the epoch and the
+//! round. A run that restarts from a snapshot therefore ends with the same bits as one that never
+//! failed.
 //!
 //! ```text
-//! latest                 which epoch all shards have kept, as text:
+//! latest                 last epoch of which all shards have a snapshot, as text:
 //!                          lda-dist snapshot 1
 //!                          epoch 40
 //!                          run 9d0c1c6f4a5d3b21
@@ -11,17 +12,17 @@
 //!   byte 0    8  89 'L' 'D' 'A' 'z' 0d 0a 1a
 //!        8    4  version, 1
 //!       12    2  shard
-//!       14    2  bytes a topic, 2 or 4
+//!       14    2  bytes per topic, 2 or 4
 //!       16    8  run: a hash of job, documents and their shards
 //!       24    4  epoch
 //!       28    4  zeros
 //!       32    8  tokens
 //!       40       topics, by word and then by document
-//!       last  8  XXH64 of all before
+//!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
-//! Numbers have their lower bytes first. Partitions, rounds, servers and workers may be others when a run goes on; with
-//! other rounds it ends elsewhere.
+//! Numbers are little-endian. A run can continue with other partitions, rounds, servers and
+//! workers; with another number of rounds its result differs.
 
 use std::fmt::Write;
 
@@ -29,21 +30,21 @@ use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
 use thiserror::Error;
 
-/// Name of the object that tells which epoch all shards have kept.
+/// Name of the object with the last epoch of which all shards have a snapshot.
 pub const LATEST: &str = "latest";
 const TITLE: &str = "lda-dist snapshot 1";
 const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
 const VERSION: u32 = 1;
 const HEAD: usize = 40;
 
-/// A snapshot that is none, or of something else.
+/// Error of a snapshot that is damaged or belongs to something else.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Bytes that are something else, or not all.
+    /// The bytes are not a snapshot, or incomplete.
     #[error("it is no snapshot, or damaged")]
     Damaged,
-    /// Of a later version.
+    /// The format version is newer than this program.
     #[error(
         "it has format version {version} and this program reads up to {VERSION}: use a newer one"
     )]
@@ -51,7 +52,7 @@ pub enum SnapshotError {
         /// The snapshot's.
         version: u32,
     },
-    /// Of another run.
+    /// The snapshot belongs to another run.
     #[error(
         "it is of run {found:016x}, and this is {run:016x}: its topics, priors, seed, documents or shards are others"
     )]
@@ -61,7 +62,7 @@ pub enum SnapshotError {
         /// This one.
         run: u64,
     },
-    /// Of another shard or epoch.
+    /// The snapshot is of another shard or epoch.
     #[error("it is of shard {shard} after epoch {epoch}")]
     Other {
         /// Its shard.
@@ -69,35 +70,35 @@ pub enum SnapshotError {
         /// Its epoch.
         epoch: u32,
     },
-    /// Topics of another width.
+    /// Topics have another width.
     #[error("its topics have {found} bytes, not {expected}")]
     Width {
         /// The snapshot's.
         found: u16,
-        /// What they should have.
+        /// Bytes per topic of this run.
         expected: u16,
     },
 }
 
-/// Which topics they are.
+/// Identity of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotId {
-    /// A hash of job, documents and their shards.
+    /// Hash of the job, the documents and their shards.
     pub run: u64,
-    /// After which epoch.
+    /// Epoch after which it was taken.
     pub epoch: u32,
-    /// Whose.
+    /// Number of the shard.
     pub shard: u16,
 }
 
 impl SnapshotId {
-    /// Name of the object.
+    /// Name of the snapshot's object in the storage.
     pub fn name(&self) -> String {
         format!("topics-{:08}-{:05}", self.epoch, self.shard)
     }
 }
 
-/// A shard's topics as bytes.
+/// Encodes the topics of a shard.
 pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T]) -> Vec<u8> {
     let width = size_of::<T>();
     let mut bytes = Vec::with_capacity(HEAD + size_of_val(topics) + 8);
@@ -117,10 +118,10 @@ pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The topics that bytes are.
+/// Decodes the topics of a shard.
 ///
 /// # Errors
-/// [`SnapshotError`].
+/// [`SnapshotError`] if the bytes are damaged, or of another run, shard, epoch or width.
 pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, SnapshotError> {
     let damaged = SnapshotError::Damaged;
     let (content, sum) = bytes.split_last_chunk().ok_or(damaged.clone())?;
@@ -157,17 +158,17 @@ pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, Sn
     Ok(topics.chunks_exact(width).map(topic).collect())
 }
 
-/// What is said of the epoch that all shards have kept.
+/// Encodes the content of [`LATEST`].
 pub fn encode_latest(run: u64, epoch: u32) -> String {
     let mut text = format!("{TITLE}\n");
     writeln!(text, "epoch {epoch}\nrun {run:016x}").expect("a string takes it");
     text
 }
 
-/// The epoch that this says.
+/// Decodes the epoch in the content of [`LATEST`].
 ///
 /// # Errors
-/// [`SnapshotError`].
+/// [`SnapshotError`] if the text is malformed or of another run.
 pub fn decode_latest(run: u64, text: &[u8]) -> Result<u32, SnapshotError> {
     let parse = || {
         let rest = std::str::from_utf8(text).ok()?.strip_prefix(TITLE)?;
@@ -191,7 +192,7 @@ mod tests {
     const OF: SnapshotId = SnapshotId { run: 77, epoch: 40, shard: 3 };
 
     #[test]
-    fn what_is_of_something_else_is_refused() {
+    fn snapshots_of_something_else_are_refused() {
         let bytes = encode::<u16>(&OF, &[1, 2, 3]);
         assert_eq!(bytes.len(), 40 + 6 + 8);
         assert_eq!(OF.name(), "topics-00000040-00003");
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_epoch_is_of_a_run() {
+    fn the_latest_epoch_belongs_to_a_run() {
         assert_eq!(decode_latest(9, encode_latest(9, 40).as_bytes()), Ok(40));
         let other = SnapshotError::Run { found: 9, run: 8 };
         assert_eq!(decode_latest(8, encode_latest(9, 40).as_bytes()), Err(other));
@@ -237,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_is_noticed(at in 0..54usize, by in 1..=255u8) {
+        fn a_changed_byte_is_detected(at in 0..54usize, by in 1..=255u8) {
             let mut bytes = encode::<u16>(&OF, &[1, 2, 3]);
             bytes[at] ^= by;
             prop_assert_eq!(decode::<u16>(&OF, &bytes), Err(SnapshotError::Damaged));

@@ -7,11 +7,11 @@ use lda_core::special::LnGammaRatio;
 use super::Aggregate;
 use crate::wire::take;
 
-/// Σ ln Γ(C_wk + β) − ln Γ(β) of the rows of each slice of a partition: the bits of the sum follow from the slices, and
-/// not from the servers that they lie on.
+/// Σ ln Γ(C_wk + β) − ln Γ(β) over the rows of each slice. The parts are added up in the order of
+/// slices, so that the bits of the sum do not depend on which server has which slice.
 ///
 /// ```text
-/// number of slices (2), and for each its number (2) and its part (8)
+/// number of slices (2 bytes), and for each its number (2) and its part (8)
 /// ```
 #[derive(Clone, Debug)]
 pub struct LogJoint {
@@ -20,12 +20,12 @@ pub struct LogJoint {
 }
 
 impl LogJoint {
-    /// With this β.
+    /// An empty sum for this β.
     pub fn new(beta: f64) -> Self {
         Self { ratio: LnGammaRatio::new(beta), parts: BTreeMap::new() }
     }
 
-    /// All parts, added up by slice.
+    /// Sum of all parts, in the order of slices.
     pub fn sum(&self) -> f64 {
         self.parts.values().sum()
     }
@@ -49,7 +49,7 @@ impl Aggregate for LogJoint {
         for _ in 0..u16::from_le_bytes(take(from)?) {
             let number = u16::from_le_bytes(take(from)?);
             let part = f64::from_le_bytes(take(from)?);
-            // Each lies on one server.
+            // Every slice is on one server: a second part is an error.
             if self.parts.insert(number, part).is_some() {
                 return None;
             }

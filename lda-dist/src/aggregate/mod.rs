@@ -1,20 +1,22 @@
-//! What servers compute of the rows that they have, so that only results travel (LDA*, section 5.4).
+//! Aggregates that servers compute from their rows, so that only results are sent (LDA*, section
+//! 5.4).
 //!
-//! An **aggregation** sees every row of a server once, at the end of a round, and writes what it has found; the master
-//! adds up what all servers have. A round's end asks for those that are [`AggregateRequest`]:
+//! An **aggregate** is shown every row of a server once, at the end of a round, and is encoded; the
+//! master merges those of all servers. The end of a round requests those in [`AggregateRequest`]:
 //!
-//! | | of its rows a server tells | bytes |
+//! | aggregate | result of a server | bytes |
 //! |---|---|---|
-//! | [`LogJoint`] | each slice's part of log p(W, Z) | 10 a slice |
-//! | [`NonZeros`] | how many counts are above 0 | 8 |
-//! | [`TopWords`] | the n words of each topic that have most of its tokens | 1 a topic and 2 to 2.5 a word |
+//! | [`LogJoint`] | part of log p(W, Z) of each slice | 10 per slice |
+//! | [`NonZeros`] | number of counts above 0 | 8 |
+//! | [`TopWords`] | the n words of each topic with the most tokens | 1 per topic and 2 to 2.5 per word |
 //!
-//! All of them together take one walk over the rows, O(non-zeros of the server), and of memory 24 bytes a topic and 8 a
-//! word that is kept. To gather the rows instead would take all their bytes. On nips with K = 1,000 four servers take
-//! 14 ms together for 0.24 M non-zeros, and tell 10 words a topic in 104 KB; their rows take 357 KB, and more where
-//! there are more documents.
+//! All of them together take one pass over the rows, O(non-zeros of the server), and 24 bytes of
+//! memory per topic and 8 per word in a list. Collecting the rows instead would send all their
+//! bytes. On nips with K = 1,000, four servers together take 14 ms for 0.24 M non-zeros, and send
+//! 10 words per topic in 104 KB; their rows take 357 KB, and more with more documents.
 //!
-//! Another one is a type that is an [`Aggregate`], and a field of [`Aggregates`].
+//! A type of your own that implements [`Aggregate`] can be computed with
+//! [`Server::aggregate`](crate::server::Server::aggregate).
 //!
 //! ```
 //! use lda_core::Corpus;
@@ -50,44 +52,44 @@ pub use log_joint::LogJoint;
 pub use non_zeros::NonZeros;
 pub use top_words::TopWords;
 
-/// Something that is found of all rows, a part of it by each server.
+/// Statistic of all rows, computed in parts by the servers and merged.
 pub trait Aggregate {
-    /// Sees a word's row, or what a slice has of it: topics ascend, and counts are above 0.
+    /// Adds a word's row, or the part of it that is in a slice: (topic, count), topics ascending,
+    /// counts above 0.
     fn add_row(&mut self, slice: u16, word: u32, row: &[(u32, u32)]);
 
-    /// Writes what was found behind `to`.
+    /// Appends the encoded result to `to`.
     fn encode(&self, to: &mut Vec<u8>);
 
-    /// Adds what was found of other rows, from the front of `from`, and takes it off; none where it is not what
-    /// [`encode`](Self::encode) writes, or is seen to be of rows that were told of before; then what is here is of no
-    /// meaning. Never more memory is taken than a few
-    /// times as much as the bytes, and V entries.
+    /// Decodes the result of other rows off the front of `from`, and merges it. Returns `None` if
+    /// the bytes are malformed or repeat rows that were merged already; the value of `self` is then
+    /// unspecified. Must not allocate more than O(length of `from` + V).
     #[must_use]
     fn merge(&mut self, from: &mut &[u8]) -> Option<()>;
 }
 
-/// Which aggregations are asked for.
+/// Aggregates that the end of a round requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregateRequest {
-    /// Those that judge the model: [`LogJoint`] and [`NonZeros`].
+    /// Whether to compute [`LogJoint`] and [`NonZeros`], which evaluate the model.
     pub evaluation: bool,
-    /// [`TopWords`], so many a topic; none where it is 0.
+    /// Number of [`TopWords`] per topic; 0 for none.
     pub top_words: u32,
 }
 
-/// All that are asked for; the others are none.
+/// The requested aggregates; the others are `None`.
 #[derive(Debug, Default)]
 pub struct Aggregates {
-    /// The words' part of the log joint.
+    /// Words' part of the log joint.
     pub log_joint: Option<LogJoint>,
-    /// Non-zeros of C_w.
+    /// Number of non-zeros of C_w.
     pub non_zeros: Option<NonZeros>,
-    /// Words of topics.
+    /// Top words of each topic.
     pub top_words: Option<TopWords>,
 }
 
 impl Aggregates {
-    /// Of no rows yet.
+    /// Empty aggregates for a request.
     pub fn new(wanted: AggregateRequest, job: &Job) -> Self {
         let AggregateRequest { evaluation, top_words } = wanted;
         Self {
@@ -97,7 +99,7 @@ impl Aggregates {
         }
     }
 
-    /// In the order that they are written in.
+    /// The requested aggregates, in the order in which they are encoded.
     fn each(&self) -> impl Iterator<Item = &dyn Aggregate> {
         fn some(one: &Option<impl Aggregate>) -> Option<&dyn Aggregate> {
             one.as_ref().map(|one| one as &dyn Aggregate)
@@ -114,7 +116,7 @@ impl Aggregates {
         [some(log_joint), some(non_zeros), some(top_words)].into_iter().flatten()
     }
 
-    /// Whether none is asked for: then nobody has to look at rows.
+    /// Whether nothing is requested, so that the rows need not be visited.
     pub fn is_empty(&self) -> bool {
         self.each().next().is_none()
     }
@@ -161,7 +163,7 @@ mod tests {
             let job = Job::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
             let mut found = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);
             if found.merge(&mut &bytes[..]).is_some() {
-                // What was read can be written, and is as long as its lists allow.
+                // A decoded result can be encoded and decoded again.
                 let mut again = Vec::new();
                 found.encode(&mut again);
                 let mut more = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);

@@ -1,14 +1,14 @@
-//! How full rows are.
+//! Number of non-zero counts.
 
 use super::Aggregate;
 use crate::wire::take;
 
-/// Counts above 0 of all rows, written in 8 bytes: what memory, bytes and time follow from.
+/// Number of counts above 0 of all rows, encoded in 8 bytes. Memory, bytes and time grow with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonZeros(u64);
 
 impl NonZeros {
-    /// How many.
+    /// The number of non-zeros.
     pub fn count(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The words that have most of each topic's tokens.
+//! The words with the most tokens of each topic.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,12 +8,12 @@ use lda_core::eval::TopWord;
 use super::Aggregate;
 use crate::wire::RowCode;
 
-/// The n words of each topic that have most of its tokens, of equal ones those with the lower numbers: what
-/// [`top_words`](fn@lda_core::eval::top_words) finds by probability in all rows at once, as φ̂_kw of one topic is in
-/// the order of C_wk.
+/// The n words of each topic with the most tokens; of equal words those with the lower numbers.
+/// This is the result of [`top_words`](fn@lda_core::eval::top_words) by probability over all rows,
+/// because φ̂_kw of one topic is in the order of C_wk.
 ///
 /// ```text
-/// for each topic, as a row of V: how many of its tokens each of its words has
+/// for each topic, as a row of V entries: (word, its tokens of the topic)
 /// ```
 #[derive(Clone, Debug)]
 pub struct TopWords {
@@ -26,7 +26,7 @@ pub struct TopWords {
 type Entry = (u32, Reverse<u32>);
 
 impl TopWords {
-    /// The `most` first of V words, for each of K topics.
+    /// Empty lists of at most `most` of V words, for each of K topics.
     pub fn new(topics: u32, words: u32, most: u32) -> Self {
         Self { words, most: most as usize, topics: vec![BinaryHeap::new(); topics as usize] }
     }
@@ -43,7 +43,7 @@ impl TopWords {
         }
     }
 
-    /// Each topic's, best first, given C_k and β.
+    /// Words of each topic, best first, with their probabilities given C_k and β.
     pub fn lists(&self, totals: impl IntoIterator<Item = u64>, beta: f64) -> Vec<Vec<TopWord>> {
         let beta_bar = beta * f64::from(self.words);
         let list = |(list, total): (&BinaryHeap<Reverse<Entry>>, u64)| {
@@ -85,7 +85,8 @@ impl Aggregate for TopWords {
                 return None;
             }
             row.iter().for_each(|&(word, count)| self.offer(topic, (count, Reverse(word))));
-            // What a word has of a topic is on one server: two that tell of it do not both tell of their own.
+            // A word's count of a topic is on one server: the same word from two servers is an
+            // error.
             let list = &self.topics[topic as usize];
             words.clear();
             words.extend(list.iter().map(|&Reverse((_, Reverse(word)))| word));
@@ -137,8 +138,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_give_the_lists_of_all_rows(
-            // So few different counts that many are equal, and so many that some are not.
+        fn merged_parts_are_the_lists_of_all_rows(
+            // Few different counts, so that some are equal and some are not.
             rows in prop::collection::vec((any::<[u8; TOPICS]>(), 0..4usize), 1..60),
             most in 1..9u32,
             large in any::<bool>(),
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_two_servers_is_refused() {
+    fn the_same_word_from_two_servers_is_refused() {
         let told = |word, count| {
             let mut part = TopWords::new(1, 9, 2);
             part.add_row(0, word, &[(0, count)]);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn more_words_than_were_asked_for_are_refused() {
+    fn more_words_than_requested_are_refused() {
         let mut two = TopWords::new(1, 9, 2);
         two.add_row(0, 3, &[(0, 5)]);
         two.add_row(0, 4, &[(0, 6)]);
@@ -194,7 +195,7 @@ mod tests {
         two.encode(&mut bytes);
         assert_eq!(TopWords::new(1, 9, 2).merge(&mut &bytes[..]), Some(()));
         assert_eq!(TopWords::new(1, 9, 1).merge(&mut &bytes[..]), None);
-        // Or of a vocabulary of more.
+        // A word beyond the vocabulary.
         let mut bytes = Vec::new();
         RowCode::new(100).encode(&[(50, 1u32)], &mut bytes);
         assert_eq!(TopWords::new(1, 9, 2).merge(&mut &bytes[..]), None);

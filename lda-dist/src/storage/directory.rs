@@ -1,4 +1,4 @@
-//! Files of a directory.
+//! Storage in a directory of the file system.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,22 +8,22 @@ use lda_core::container::replace;
 
 use super::{Storage, StorageError, checked};
 
-/// Files of a directory.
+/// Storage with one file per object in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// That at `path`.
+    /// Uses the directory at `path`, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// That at `path`, which is made if it is not there, with those that it is in.
+    /// Uses the directory at `path`, and creates it and its parents if needed.
     ///
     /// # Errors
-    /// [`StorageError::Io`].
+    /// [`StorageError::Io`] if it cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, StorageError> {
         let path = path.into();
         match fs::create_dir_all(&path) {
@@ -32,7 +32,7 @@ impl Directory {
         }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

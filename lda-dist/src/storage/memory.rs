@@ -1,4 +1,4 @@
-//! Objects in memory.
+//! Storage in memory.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Storage, StorageError, checked};
 
-/// Objects in memory, which are gone with it: for tests, and for what need not last.
+/// Storage in memory, for tests and for data that need not outlive the process.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 

@@ -1,9 +1,11 @@
-//! Where a run keeps what outlasts its nodes: objects with names, each there as a whole or not at all.
+//! Storage for data that outlives the nodes of a run: named objects that are replaced atomically.
 //!
-//! Documents ([`documents`](crate::documents)) and snapshots ([`snapshot`](crate::snapshot)) are kept so.
+//! It holds documents ([`documents`](crate::documents)) and snapshots
+//! ([`snapshot`](crate::snapshot)).
 //!
-//! The trait is small, so that whatever a site has can be one: a directory that all nodes see ([`Directory`]), or, with
-//! the feature `object-store`, a prefix of S3, Google Cloud Storage or Azure (`ObjectStore`).
+//! The trait is small, so that it is easy to implement for other systems. Implementations are a
+//! directory that all nodes can access ([`Directory`]), and, with the feature `object-store`, a
+//! prefix of S3, Google Cloud Storage or Azure (`ObjectStore`).
 
 mod directory;
 mod memory;
@@ -24,88 +26,89 @@ pub use memory::Memory;
 #[cfg(feature = "object-store")]
 pub use remote::{Access, ObjectStore};
 
-/// Longest name.
+/// Longest name of an object, in bytes.
 const LONGEST: usize = 128;
 
-/// Objects by name.
+/// Store of named objects.
 ///
-/// Names are ASCII letters, digits, `-`, `_` and `.`, the first one a letter or digit, 128 at most.
+/// Names have 1 to 128 ASCII letters, digits, `-`, `_` and `.`, and begin with a letter or digit.
 pub trait Storage: fmt::Debug + Send + Sync {
-    /// All of an object.
+    /// Reads a whole object.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`] if there is no such object, or it cannot be read.
     fn read(&self, name: &str) -> Result<Vec<u8>, StorageError>;
 
-    /// Puts an object in the place of whatever had this name. Whoever reads it meanwhile, and whatever happens, finds
-    /// the old one or the new one.
+    /// Writes an object, and replaces an existing one. Atomic: concurrent readers, and readers
+    /// after a crash, find either the old or the new content.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`] if the object cannot be written.
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError>;
 
-    /// Whether there is an object of that name.
+    /// Whether there is an object of this name.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`] if that cannot be determined.
     fn has(&self, name: &str) -> Result<bool, StorageError>;
 
-    /// Takes an object away, if there is one.
+    /// Removes an object, if it exists.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`] if it exists and cannot be removed.
     fn remove(&self, name: &str) -> Result<(), StorageError>;
 
-    /// Machines on which an object lies, by the names that they have where [workers are put near
-    /// them](crate::locality); none where that is not known, as of directories and object stores.
+    /// Names of the machines that store an object locally, for the
+    /// [assignment of shards](crate::locality). Empty if they are not known, as for directories and
+    /// object stores; this is the default.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`] if the lookup fails.
     fn hosts(&self, name: &str) -> Result<Vec<String>, StorageError> {
         let _ = name;
         Ok(Vec::new())
     }
 }
 
-/// An object that cannot be read or written.
+/// Error of reading or writing an object.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// A name that none may have.
+    /// The name of an object is invalid.
     #[error("{name:?} is no name of an object: take letters, digits, -, _ and .")]
     Name {
         /// The name.
         name: String,
     },
-    /// The storage has refused.
+    /// An operation on the storage failed.
     #[error("{place}: {error}; check that it exists, may be used, and that there is room")]
     Io {
-        /// Where it would be.
+        /// Path or name of the object.
         place: String,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// A file that cannot be written.
+    /// A file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// An address of no storage.
+    /// The URL is not that of a storage.
     #[error("{url}: {why}")]
     Url {
-        /// The address, without what may be secret in it.
+        /// The URL, without secrets.
         url: String,
-        /// What is wrong with it, and what to give.
+        /// The problem, and what to use instead.
         why: String,
     },
-    /// An object store has refused, or has not been reached.
+    /// An object store refused the operation, or could not be reached.
     #[error("{place}: {error}; {remedy}")]
     Store {
-        /// Where the object would be.
+        /// URL of the object.
         place: String,
-        /// Why; its kind says whether there is none, or it may not be used.
+        /// The cause; its kind distinguishes a missing object from a refused one.
         #[source]
         error: io::Error,
-        /// What to look at.
+        /// What to check.
         remedy: &'static str,
     },
 }

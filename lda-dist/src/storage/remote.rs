@@ -1,5 +1,5 @@
-//! Objects of an object store: S3, Google Cloud Storage, Azure and what speaks their protocols, by the crate
-//! [`object_store`].
+//! Objects of an object store: S3, Google Cloud Storage, Azure and what speaks their protocols, by
+//! the crate [`object_store`].
 
 use std::error::Error;
 use std::fmt;
@@ -20,8 +20,8 @@ use url::Url;
 
 use super::{Storage, StorageError, checked};
 
-/// Bytes of a part of an object that is sent in several: less is one request. Of the 10,000 parts that S3 takes this
-/// makes 160 GB.
+/// Bytes of a part of an object that is sent in several: less is one request. Of the 10,000 parts
+/// that S3 takes this makes 160 GB.
 const PART: usize = 16 << 20;
 /// Of what a store says, at most: some send pages.
 const LONGEST_REASON: usize = 1000;
@@ -35,8 +35,9 @@ type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub struct Access {
     /// How long a request is made again and again that the store has not answered, or has put off.
     pub patience: Duration,
-    /// Settings by their names in the crate [`object_store`], as `aws_endpoint` and `aws_secret_access_key`, which go
-    /// before those of the environment; memory and files have none.
+    /// Settings by their names in the crate [`object_store`], as `aws_endpoint` and
+    /// `aws_secret_access_key`, which go before those of the environment; memory and files have
+    /// none.
     pub settings: Vec<(String, String)>,
 }
 
@@ -60,12 +61,13 @@ impl fmt::Debug for Access {
 
 /// Objects under a prefix of an object store.
 ///
-/// Each call waits for one request, and a write of more than 16 MiB for one each 16 MiB, which are copied before they
-/// are sent, one after the other. An object is there when the last has been answered; of a writer that ends before, S3
-/// keeps parts that nobody sees, until a rule of the bucket for unfinished uploads takes them away.
+/// Each call waits for one request, and a write of more than 16 MiB for one each 16 MiB, which are
+/// copied before they are sent, one after the other. An object is there when the last has been
+/// answered; of a writer that ends before, S3 keeps parts that nobody sees, until a rule of the
+/// bucket for unfinished uploads takes them away.
 ///
-/// Requests are made by a thread of its own. Who calls is blocked meanwhile, wherever that is: on a thread of an
-/// asynchronous runtime too, where others have to wait for it then.
+/// Requests are made by a thread of its own. Who calls is blocked meanwhile, wherever that is: on a
+/// thread of an asynchronous runtime too, where others have to wait for it then.
 pub struct ObjectStore {
     url: String,
     prefix: Path,
@@ -80,16 +82,18 @@ impl fmt::Debug for ObjectStore {
 }
 
 impl ObjectStore {
-    /// That at an address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, their other forms that
-    /// the crate [`object_store`] knows, or `file:///path`. `memory:///` is another one each time it is opened, and
-    /// gone with it.
+    /// That at an address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`,
+    /// their other forms that the crate [`object_store`] knows, or `file:///path`. `memory:///` is
+    /// another one each time it is opened, and gone with it.
     ///
-    /// Credentials and the like are those of the environment, by the names of the stores' own programs:
-    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` (and `AWS_ALLOW_HTTP=true` where
-    /// that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`;
-    /// or what the machine has been given (roles of instances and pods). Nothing is asked of the store yet.
+    /// Credentials and the like are those of the environment, by the names of the stores' own
+    /// programs: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`
+    /// (and `AWS_ALLOW_HTTP=true` where that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`,
+    /// `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or what the machine has been
+    /// given (roles of instances and pods). Nothing is asked of the store yet.
     ///
-    /// Where the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of rustls, ring becomes it.
+    /// Where the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of
+    /// rustls, ring becomes it.
     ///
     /// # Errors
     /// [`StorageError::Url`], also where settings make no sense.
@@ -142,8 +146,8 @@ impl ObjectStore {
         Self::over(store, prefix, parsed.to_string())
     }
 
-    /// A prefix of a store that is there already, as that of another library (HDFS by `hdfs-native-object-store`), or
-    /// with bounds of its own; errors name it so.
+    /// A prefix of a store that is there already, as that of another library (HDFS by
+    /// `hdfs-native-object-store`), or with bounds of its own; errors name it so.
     ///
     /// # Errors
     /// [`StorageError::Io`] where the system gives no thread.
@@ -152,8 +156,8 @@ impl ObjectStore {
         prefix: Path,
         url: String,
     ) -> Result<Self> {
-        // A second thread would have nothing to do: requests wait for the network. Files are read by threads that come
-        // and go.
+        // A second thread would have nothing to do: requests wait for the network. Files are read
+        // by threads that come and go.
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("lda-objects")
@@ -170,8 +174,8 @@ impl ObjectStore {
         &self.url
     }
 
-    /// What becomes of a request for an object. It is not awaited on this thread, as one that belongs to a runtime may
-    /// not do so.
+    /// What becomes of a request for an object. It is not awaited on this thread, as one that
+    /// belongs to a runtime may not do so.
     fn ask<T, F>(
         &self,
         name: &str,
