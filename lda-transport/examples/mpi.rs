@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use lda_transport::mpi::{Mpi, Options, start};
+use lda_transport::mpi::{Mpi, MpiOptions, start};
 use lda_transport::node::{Node, Silent};
 use lda_transport::rpc::{Config, Group, Identity};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
@@ -103,7 +103,7 @@ fn frame(node: &mut Mpi) -> Result<Frame> {
 }
 
 fn frames() -> Result<()> {
-    let mut node = start(&Options::default())?;
+    let mut node = start(&MpiOptions::default())?;
     let peer = NodeId(1 - node.id().0);
     // The other is up.
     node.receive(Wait::Forever)?;
@@ -159,7 +159,7 @@ fn frames() -> Result<()> {
 
 fn together() -> Result<()> {
     let minute = Duration::from_secs(60);
-    let transport = start(&Options::default())?;
+    let transport = start(&MpiOptions::default())?;
     let all = transport.all();
     let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
     let node = Node::start(Box::new(transport), Config::new(identity), Silent)?;

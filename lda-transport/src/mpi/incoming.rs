@@ -1,33 +1,34 @@
-//! What comes of one peer, until it is a frame.
+//! Assembles the messages of one peer to frames.
 
 use super::wire::{CLOSE, FRAME, GRANT, HALT, NEXT, START, Small};
 use crate::buffer_pool::BufferPool;
 
+/// Receive state of one peer.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// A long frame, and how many of its bytes have come.
-    begun: Option<(Vec<u8>, usize)>,
-    /// Whether something has come that cannot: then nothing more is taken of it.
+    /// The long frame being received, and how many of its bytes have arrived.
+    partial: Option<(Vec<u8>, usize)>,
+    /// Whether the peer has violated the protocol. Its further frames are dropped.
     pub lost: bool,
-    /// Nothing comes after that.
+    /// Whether the peer has sent its last message.
     pub closed: bool,
 }
 
-/// What a message has led to.
+/// Result of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Come {
+pub(super) enum Received {
     Frame(Vec<u8>),
     Small(Small),
-    /// More has to come.
+    /// The frame is not complete.
     Nothing,
 }
 
 impl Incoming {
-    /// Takes a message of this tag and so many bytes, which `receive` writes where they belong. It is called
-    /// once, whatever the message is.
+    /// Takes a message with this tag and length. `receive` writes its bytes; it is called exactly once,
+    /// even for an invalid message, as a message that MPI has matched must be received.
     ///
     /// # Errors
-    /// Words that say why no such message can come now.
+    /// Description of a message that violates the protocol.
     pub fn take(
         &mut self,
         tag: i32,
@@ -35,37 +36,39 @@ impl Incoming {
         longest: usize,
         rooms: &BufferPool,
         receive: impl FnOnce(&mut [u8]),
-    ) -> Result<Come, String> {
+    ) -> Result<Received, String> {
         if tag == NEXT
-            && let Some((frame, come)) = &mut self.begun
-            && len <= frame.len() - *come
+            && let Some((frame, filled)) = &mut self.partial
+            && len <= frame.len() - *filled
         {
-            receive(&mut frame[*come..*come + len]);
-            *come += len;
-            if *come < frame.len() {
-                return Ok(Come::Nothing);
+            receive(&mut frame[*filled..*filled + len]);
+            *filled += len;
+            if *filled < frame.len() {
+                return Ok(Received::Nothing);
             }
-            let frame = self.begun.take().map(|begun| begun.0);
-            return Ok(Come::Frame(frame.unwrap_or_default()));
+            let frame = self.partial.take().map(|partial| partial.0);
+            return Ok(Received::Frame(frame.unwrap_or_default()));
         }
         let mut bytes = rooms.filled(len);
         receive(&mut bytes);
         match tag {
-            FRAME if self.begun.is_none() && len <= longest => Ok(Come::Frame(bytes)),
+            FRAME if self.partial.is_none() && len <= longest => Ok(Received::Frame(bytes)),
             START | GRANT | HALT | CLOSE => match Small::decode(tag, &bytes) {
-                Some(Small::Start { len }) if self.begun.is_none() && len <= longest as u64 => {
-                    self.begun = Some((rooms.filled(len as usize), 0));
-                    Ok(Come::Nothing)
+                Some(Small::Start { len }) if self.partial.is_none() && len <= longest as u64 => {
+                    self.partial = Some((rooms.filled(len as usize), 0));
+                    Ok(Received::Nothing)
                 }
-                Some(small @ (Small::Grant(_) | Small::Halt { .. })) => Ok(Come::Small(small)),
+                Some(small @ (Small::Grant(_) | Small::Halt { .. })) => Ok(Received::Small(small)),
                 Some(Small::Close) => {
-                    self.begun = None;
+                    self.partial = None;
                     self.closed = true;
-                    Ok(Come::Small(Small::Close))
+                    Ok(Received::Small(Small::Close))
                 }
-                small => Err(format!("{small:?}, which cannot come now")),
+                small => Err(format!("protocol violation: unexpected {small:?}")),
             },
-            _ => Err(format!("a message of tag {tag} and {len} bytes, which cannot come now")),
+            _ => Err(format!(
+                "protocol violation: unexpected message with tag {tag} and {len} bytes"
+            )),
         }
     }
 }
@@ -74,35 +77,35 @@ impl Incoming {
 mod tests {
     use super::*;
 
-    fn take(incoming: &mut Incoming, tag: i32, bytes: &[u8]) -> Result<Come, String> {
+    fn take(incoming: &mut Incoming, tag: i32, bytes: &[u8]) -> Result<Received, String> {
         let rooms = BufferPool::new(0);
         let mut received = false;
         let receive = |room: &mut [u8]| {
             room.copy_from_slice(bytes);
             received = true;
         };
-        let come = incoming.take(tag, bytes.len(), 100, &rooms, receive);
-        assert!(received, "what MPI has matched has to be received");
-        come
+        let result = incoming.take(tag, bytes.len(), 100, &rooms, receive);
+        assert!(received, "a matched message must be received");
+        result
     }
 
     #[test]
-    fn pieces_become_frames() {
+    fn pieces_are_assembled() {
         let mut incoming = Incoming::default();
-        assert_eq!(take(&mut incoming, FRAME, &[]), Ok(Come::Frame(vec![])));
+        assert_eq!(take(&mut incoming, FRAME, &[]), Ok(Received::Frame(vec![])));
         let (tag, start) = Small::Start { len: 5 }.encode();
-        assert_eq!(take(&mut incoming, tag, &start), Ok(Come::Nothing));
-        assert_eq!(take(&mut incoming, NEXT, &[1, 2]), Ok(Come::Nothing));
+        assert_eq!(take(&mut incoming, tag, &start), Ok(Received::Nothing));
+        assert_eq!(take(&mut incoming, NEXT, &[1, 2]), Ok(Received::Nothing));
         let (tag, halt) =
             Small::Halt { begun: 1, why: super::super::wire::HaltReason::Closed }.encode();
-        assert!(matches!(take(&mut incoming, tag, &halt), Ok(Come::Small(Small::Halt { .. }))));
-        assert_eq!(take(&mut incoming, NEXT, &[3, 4, 5]), Ok(Come::Frame(vec![1, 2, 3, 4, 5])));
-        assert_eq!(take(&mut incoming, CLOSE, &[]), Ok(Come::Small(Small::Close)));
+        assert!(matches!(take(&mut incoming, tag, &halt), Ok(Received::Small(Small::Halt { .. }))));
+        assert_eq!(take(&mut incoming, NEXT, &[3, 4, 5]), Ok(Received::Frame(vec![1, 2, 3, 4, 5])));
+        assert_eq!(take(&mut incoming, CLOSE, &[]), Ok(Received::Small(Small::Close)));
         assert!(incoming.closed);
     }
 
     #[test]
-    fn what_cannot_come_is_refused() {
+    fn unexpected_messages_are_rejected() {
         let (start, long) =
             (Small::Start { len: 5 }.encode().1, Small::Start { len: 101 }.encode().1);
         let mut incoming = Incoming::default();

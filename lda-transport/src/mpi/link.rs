@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use super::Options;
+use super::MpiOptions;
 
 /// Counters of the frames in flight to one peer.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn is_full(&self, bounds: &Options) -> bool {
+    fn is_full(&self, bounds: &MpiOptions) -> bool {
         self.frames.load(SeqCst) >= bounds.queue_frames
             || self.bytes.load(SeqCst) >= bounds.queue_bytes
     }
@@ -25,7 +25,7 @@ impl Link {
     /// Adds a frame of `len` bytes. Returns false if the limits are reached; [`grant`](Self::grant) then
     /// returns true when there is space again. The last frame may exceed the limit of bytes, so that no
     /// frame is too long to be sent at all.
-    pub fn add(&self, len: usize, bounds: &Options) -> bool {
+    pub fn add(&self, len: usize, bounds: &MpiOptions) -> bool {
         if self.is_full(bounds) {
             self.is_blocked.store(true, SeqCst);
             if self.is_full(bounds) {
@@ -42,7 +42,7 @@ impl Link {
     }
 
     /// Subtracts what the peer has taken. Returns whether the program waited and can send again.
-    pub fn grant(&self, taken: Taken, bounds: &Options) -> bool {
+    pub fn grant(&self, taken: Taken, bounds: &MpiOptions) -> bool {
         // Only this thread decreases the counters, so load and subtraction need not be one operation.
         // A faulty peer may grant more than it has received; the counters stop at 0.
         self.bytes.fetch_sub(taken.bytes.min(self.bytes.load(SeqCst)), SeqCst);
@@ -62,7 +62,7 @@ impl Taken {
     /// Adds a frame. Returns the sum, to be granted, when it is at least half of a limit.
     ///
     /// A sender that waits has reached a limit, so taking its frames leads to a grant.
-    pub fn count(&mut self, len: usize, bounds: &Options) -> Option<Self> {
+    pub fn count(&mut self, len: usize, bounds: &MpiOptions) -> Option<Self> {
         self.frames += 1;
         self.bytes += len;
         let half = self.frames >= bounds.queue_frames.div_ceil(2)
@@ -75,8 +75,8 @@ impl Taken {
 mod tests {
     use super::*;
 
-    fn bounds(queue_frames: usize, queue_bytes: usize) -> Options {
-        Options { queue_frames, queue_bytes, ..Options::default() }
+    fn bounds(queue_frames: usize, queue_bytes: usize) -> MpiOptions {
+        MpiOptions { queue_frames, queue_bytes, ..MpiOptions::default() }
     }
 
     #[test]

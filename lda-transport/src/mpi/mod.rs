@@ -1,71 +1,75 @@
-//! Nodes that are the ranks of an MPI job: for clusters whose network MPI knows best.
+//! Transport between the ranks of an MPI job, for clusters whose network MPI supports best.
 //!
-//! MPI belongs to one thread, which makes all calls to it: it begins it, moves the frames, and ends it. The
-//! node's thread talks with that one, so that [`send`](Transport::send) does not wait for MPI, and MPI makes progress
-//! while the program computes. A node's number is its rank. The feature is `mpi`; it builds where MPI is
-//! installed, with its compiler wrapper `mpicc`, and libclang.
+//! One thread makes all calls of MPI: it initialises MPI, moves the frames, and finalises MPI. The
+//! node's thread communicates with it through queues, so [`send`](Transport::send) does not wait for
+//! MPI, and MPI makes progress while the program computes. The number of a node is its rank. The
+//! feature `mpi` builds where MPI, with its compiler wrapper `mpicc`, and libclang are installed.
 //!
 //! ```no_run
 //! use std::time::Duration;
 //!
 //! use lda_transport::rpc::{Config, Group, Identity};
-//! use lda_transport::mpi::{self, Options};
+//! use lda_transport::mpi::{self, MpiOptions};
 //! use lda_transport::node::{Node, Silent};
 //!
 //! let minute = Duration::from_secs(60);
-//! let transport = mpi::start(&Options::default())?;
+//! let transport = mpi::start(&MpiOptions::default())?;
 //! let (this, all) = (lda_transport::Transport::id(&transport), transport.all());
 //! let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
 //! let node = Node::start(Box::new(transport), Config::new(identity), Silent)?;
 //! let group = Group::new(1, all, this)?;
 //! let sums: Vec<u64> = node.all_reduce(&group, &[u64::from(this.0)], minute)?;
-//! // All close, in the end: MPI ends when the last one has.
+//! // All ranks close at the end: MPI is finalised when the last one has closed.
 //! node.close(minute)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Starting
-//! - Open MPI: `mpirun -n 4 --bind-to none ./program`; `--oversubscribe` for more ranks than cores. Where ranks are
-//!   bound to cores, as they are unless told otherwise, all threads of a rank share one: give each as many as it has
-//!   threads (`--map-by slot:pe=8`), or do not bind.
-//! - Slurm: `srun --mpi=pmix -n 4 -c 8 ./program`, where Slurm knows PMIx; `srun --mpi=list` says so.
+//! - Open MPI: `mpirun -n 4 --bind-to none ./program`; `--oversubscribe` for more ranks than cores. By
+//!   default each rank is bound to one core, which all its threads then share: give each rank as many
+//!   cores as it has threads (`--map-by slot:pe=8`), or do not bind.
+//! - Slurm: `srun --mpi=pmix -n 4 -c 8 ./program`, if Slurm supports PMIx; `srun --mpi=list` shows it.
 //!
-//! A program that neither has started is refused, unless [`Options::alone`] allows a job of one. All ranks give
-//! the same bounds.
+//! A program without a launcher is an error, unless [`MpiOptions::alone`] allows a job of one rank. All
+//! ranks must have the same limits.
 //!
 //! # Closing
-//! [`close`](Transport::close) hands on what was taken, as for any transport, and the others hear of it. Dropping the
-//! transport, or a node that has it, waits until all ranks have closed, as the end of MPI does; so all should close
-//! when the work is done. A program that ends otherwise, as by a panic on the node's thread or
-//! [`exit`](std::process::exit), has not ended MPI: `mpirun` then ends the whole job, and says which rank it was. So
-//! does the loss of a rank or a host. Nobody comes again.
+//! [`close`](Transport::close) sends the frames in the queues, as for any transport, and the other ranks
+//! receive `Down`. Dropping the transport, or a node that owns it, waits until all ranks have closed, as
+//! `MPI_Finalize` does; so all ranks should close when the work is done. A program that ends otherwise,
+//! such as by a panic on the node's thread or [`exit`](std::process::exit), has not finalised MPI:
+//! `mpirun` then ends the whole job and names the rank. The loss of a rank or a host has the same
+//! effect. Ranks cannot rejoin.
 //!
-//! # Bounds
-//! A rank grants its peers room for frames, [`Options::queue_frames`] and [`queue_bytes`](Options::queue_bytes) for
-//! each, and grants it again as its program takes them. So all that is sent is received at once, into room of this
-//! process; what a program leaves there is at most so much of each peer, and one frame more. Of its own sends MPI is
-//! asked for at most 32 at once, and for 16 operations.
+//! # Flow control
+//! A rank grants each peer credit of [`MpiOptions::queue_frames`] and
+//! [`queue_bytes`](MpiOptions::queue_bytes), and renews it as its program takes frames. Every message is
+//! therefore received at once, into memory of this process; the frames of a peer that a program has not
+//! taken are bounded by the credit and one frame more. At most 32 sends and 16 operations are
+//! requested from MPI at a time.
 //!
 //! # Operations
-//! Those of a [`Group`](crate::rpc::Group) that is all ranks in order are MPI's own: barriers, broadcasts,
-//! gatherings, and sums of integers. Sums of `f32` go over frames, as their bits should not depend on the order in
-//! which MPI adds. Before an operation moves anything its ranks tell each other what it is, by a gathering of 48 bytes
-//! each. So one that is not the same everywhere ends as
-//! [`Mismatch`](crate::rpc::CollectiveError::Mismatch) and does not confuse MPI.
+//! Operations of a [`Group`](crate::rpc::Group) that consists of all ranks in order use MPI's
+//! collectives: barriers, broadcasts, gathers, and sums of integers. Sums of `f32` use frames, because
+//! their bits must not depend on the order in which MPI adds. Before an operation moves any data, its
+//! ranks gather a description of 48 bytes each. An operation that differs between ranks therefore ends
+//! as [`Mismatch`](crate::rpc::CollectiveError::Mismatch) and does not corrupt MPI's state.
 //!
-//! MPI takes nothing back. When an operation misses its deadline or is not the same everywhere, or a rank closes, no
-//! more of MPI's are begun by any rank; those that not all have begun end as
-//! [`Rejected`](crate::rpc::CollectiveError::Rejected). A group with another id then works, over frames.
+//! MPI operations cannot be cancelled. When one misses its deadline or differs between ranks, or a rank
+//! closes, no rank starts further MPI operations; those that not all ranks have started end as
+//! [`Rejected`](crate::rpc::CollectiveError::Rejected). A group with another id then works, over
+//! frames.
 //!
 //! # Cost
-//! The thread looks for messages without rest for [`Options::spin`] after the last, and then sleeps in between, for a
-//! quarter of the pause so far and at most for [`Options::sleep`]. So what ends a pause may come as much later, and a
-//! little more as systems wake threads late; what is sent wakes the thread at once. An idle rank takes a few percent of
-//! a core for this. Where there are fewer cores than threads, shorter spins leave more to others. Long frames go in
-//! pieces of 1 MiB; frames are not copied but by MPI. There and back a frame wakes four threads. `examples/mpi.rs`
-//! measures all this, beside MPI alone.
+//! The thread polls without sleep for [`MpiOptions::spin`] after the last message, and then sleeps
+//! between polls, for a quarter of the idle time so far and at most for [`MpiOptions::sleep`]. A message
+//! after a pause may be delayed by that much, and a little more as systems wake threads late; a send
+//! wakes the thread at once. An idle rank takes a few percent of a core for this. With fewer cores than
+//! threads, a shorter spin leaves more time to other threads. Long frames are sent in pieces of 1 MiB;
+//! only MPI copies frames. A round trip of a frame wakes four threads. `examples/mpi.rs` measures all
+//! this and compares it with plain MPI.
 //!
-//! There is no encryption: this is for a network of one's own.
+//! There is no encryption: use it in a private network.
 
 mod agree;
 mod backoff;
@@ -100,31 +104,33 @@ use crate::transport::{
 use crate::buffer_pool::BufferPool;
 use link::{Link, Taken};
 use operations::Begun;
-use thread::{Ends, Order};
+use thread::{Order, ThreadParts};
 
-/// Bounds, and how the thread waits.
+/// Options of an [`Mpi`] node: limits, and waits of its thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 #[non_exhaustive]
-pub struct Options {
+pub struct MpiOptions {
     /// Longest frame, in bytes.
     pub max_frame_len: usize,
-    /// Frames underway from one node to another, at most.
+    /// Maximum number of frames in flight from one node to another.
     pub queue_frames: usize,
-    /// Their bytes, at most, and one frame more.
+    /// Maximum bytes in flight from one node to another; one frame more may be.
     pub queue_bytes: usize,
-    /// Bytes of released frames that are kept for use again, at most.
+    /// Maximum bytes of released frames that are kept for reuse.
     pub pool_bytes: usize,
-    /// How long the thread looks for messages without rest.
+    /// Time after the last message in which the thread polls without sleep.
     pub spin: Duration,
-    /// How long it then sleeps, at most, before it looks again: a quarter of the time in which nothing has come.
+    /// Longest sleep between polls afterwards. A sleep takes a quarter of the idle time so far.
     pub sleep: Duration,
-    /// Whether a program that no launcher has started is a job of one rank. Else it is an error, lest one who forgets
-    /// `mpirun` has many jobs of one.
+    /// Whether a program without a launcher is a job of one rank. If not, it is an error, so that a
+    /// forgotten `mpirun` does not start many jobs of one rank.
     pub alone: bool,
 }
 
-impl Default for Options {
-    /// 1 GiB a frame; 256 frames and 16 MiB a pair; 128 MiB to spare; spins of 200 µs and sleeps of 500 µs; not alone.
+impl Default for MpiOptions {
+    /// Frames of 1 GiB; 256 frames and 16 MiB in flight per pair of nodes; 128 MiB of released frames;
+    /// spins of 200 µs and sleeps of at most 500 µs; not alone.
     fn default() -> Self {
         Self {
             max_frame_len: 1 << 30,
@@ -138,98 +144,105 @@ impl Default for Options {
     }
 }
 
-/// A rank that cannot be.
+/// Reason why a rank did not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// No launcher has started the program.
+pub enum MpiError {
+    /// The program was not started by a launcher.
     #[error(
-        "nobody has started this program as a rank: start it with mpirun, or with srun --mpi=pmix"
+        "this program was not started as a rank: start it with mpirun, or with srun --mpi=pmix"
     )]
     NotStarted,
-    /// The launcher has started several, and MPI knows of one.
+    /// The launcher started several tasks, and each is an MPI job of its own.
     #[error(
-        "{expected} tasks were started, and MPI knows of this one alone: start them with the mpirun of the \
-         MPI that the program is built with, or with srun --mpi=pmix"
+        "{expected} tasks were started, and MPI has only this one: start them with the mpirun of the MPI \
+         that the program is built with, or with srun --mpi=pmix"
     )]
     Apart {
-        /// How many tasks.
+        /// Number of tasks.
         expected: usize,
     },
-    /// MPI has been begun in this process, by this transport or by others.
-    #[error("MPI was begun in this process before: it can be once, and is this transport's alone")]
+    /// MPI has already been initialised in this process.
+    #[error("MPI is already initialised: it can be once per process, and only by this transport")]
     Initialised,
-    /// MPI does not allow a thread.
+    /// MPI does not support threads.
     #[error(
-        "this MPI does not allow a program that uses it to have threads: build it with support for them"
+        "this MPI does not support programs with threads: build MPI with support for `MPI_THREAD_FUNNELED`"
     )]
     Threads,
-    /// A bound is 0.
-    #[error("{0} is 0")]
+    /// A limit is 0; contains the name of the option.
+    #[error("option {0} must be at least 1")]
     Zero(&'static str),
-    /// Ranks have different bounds.
-    #[error("{rank} has other bounds than node 0: give all ranks the same options")]
+    /// Ranks have different limits.
+    #[error("{rank} has other limits than node 0: give all ranks the same options")]
     Differ {
-        /// One that has.
+        /// First rank whose limits differ from those of rank 0.
         rank: NodeId,
     },
-    /// The system gives no thread.
-    #[error("no thread for MPI: {0}")]
+    /// The operating system starts no thread.
+    #[error("cannot start a thread for MPI: {0}")]
     Thread(#[from] io::Error),
-    /// MPI has ended its thread.
-    #[error("MPI could not be begun")]
+    /// The MPI thread ended during the initialisation.
+    #[error("MPI could not be initialised")]
     Failed,
 }
 
 type Item = Result<Arrival, String>;
 
-/// What both threads know.
+/// State that the node's thread and the MPI thread share.
 #[derive(Debug)]
 struct Shared {
-    /// To each rank.
+    /// Flow control of each rank.
     links: Box<[Link]>,
     rooms: BufferPool,
-    /// Whether no more operations of MPI's are begun.
+    /// Whether no more MPI operations are started.
     halted: AtomicBool,
 }
 
 impl Shared {
-    fn new(options: &Options, ranks: usize) -> Self {
+    fn new(options: &MpiOptions, ranks: usize) -> Self {
         let links = (0..ranks).map(|_| Link::default()).collect();
         Self { links, rooms: BufferPool::new(options.pool_bytes), halted: AtomicBool::new(false) }
     }
 }
 
-/// Begins MPI, and waits until all ranks have. It can be begun once in a process.
+/// Initialises MPI and waits until all ranks have done so. Works once per process.
 ///
-/// What goes wrong within MPI ends the program, and with it the job.
+/// An error inside MPI ends the program, and with it the job.
 ///
 /// # Errors
-/// [`Error`](enum@Error).
-pub fn start(options: &Options) -> Result<Mpi, Error> {
+/// [`MpiError`] if a limit is invalid, no launcher started the program, or MPI cannot be initialised.
+pub fn start(options: &MpiOptions) -> Result<Mpi, MpiError> {
     for (name, bound) in [
-        ("longest_frame", options.max_frame_len),
+        ("max_frame_len", options.max_frame_len),
         ("queue_frames", options.queue_frames),
         ("queue_bytes", options.queue_bytes),
     ] {
         if bound == 0 {
-            return Err(Error::Zero(name));
+            return Err(MpiError::Zero(name));
         }
     }
     let expected = launched(&system);
     if expected.is_none() && !options.alone {
-        return Err(Error::NotStarted);
+        return Err(MpiError::NotStarted);
     }
-    let ((orders, taking), (giving, inbox)) = (unbounded(), unbounded());
-    let ((handed, hands), (begun, begins)) = (mpsc::channel(), mpsc::channel());
-    let bell = Arc::new(Notifier { rung: AtomicBool::new(false), inbox: giving.clone() });
-    let ends = Ends { options: options.clone(), orders: taking, inbox: giving, handed };
+    let ((orders, order_receiver), (inbox_sender, inbox)) = (unbounded(), unbounded());
+    let ((drained_sender, drained), (started, starts)) = (mpsc::channel(), mpsc::channel());
+    let notifier =
+        Arc::new(Notifier { is_notified: AtomicBool::new(false), inbox: inbox_sender.clone() });
+    let parts = ThreadParts {
+        options: options.clone(),
+        orders: order_receiver,
+        inbox: inbox_sender,
+        drained: drained_sender,
+    };
     let thread = std::thread::Builder::new().name("lda mpi".to_owned());
-    let thread = thread.spawn(move || thread::run(ends, expected.flatten(), &begun))?;
-    let (shared, this) = match begins.recv().unwrap_or(Err(Error::Failed)) {
-        Ok(begun) => begun,
+    let thread = thread.spawn(move || thread::run(parts, expected.flatten(), &started))?;
+    let (shared, this) = match starts.recv().unwrap_or(Err(MpiError::Failed)) {
+        Ok(started) => started,
         Err(error) => {
-            // A program that ends while MPI does may keep others from it. One that has panicked has said so.
+            // Wait for the thread: a program that exits during `MPI_Finalize` may block other ranks. A
+            // panic of the thread has been printed already.
             let _ = thread.join();
             return Err(error);
         }
@@ -242,13 +255,14 @@ pub fn start(options: &Options) -> Result<Mpi, Error> {
         this,
         inbox: Some(inbox),
         orders,
-        bell,
-        hands,
+        notifier,
+        drained,
         thread: Some(thread),
     })
 }
 
-/// Of a launcher that has started this process: how many it has, where it says so.
+/// Returns the number of ranks of the launcher that started this process. `Some(None)` if the launcher
+/// does not provide it, `None` without a launcher.
 fn launched(environment: Environment<'_>) -> Option<Option<usize>> {
     let counts = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
     let count = counts.iter().find_map(|name| environment(name)?.trim().parse().ok());
@@ -257,21 +271,21 @@ fn launched(environment: Environment<'_>) -> Option<Option<usize>> {
     (count.is_some() || rank).then_some(count)
 }
 
-/// A rank of a job.
+/// Node of the MPI transport: a rank of a job.
 #[derive(Debug)]
 pub struct Mpi {
-    options: Options,
+    options: MpiOptions,
     shared: Arc<Shared>,
     this: usize,
     /// All ranks.
     members: Vec<NodeId>,
     peers: Vec<Peer>,
-    /// None once closed.
+    /// `None` after `close`.
     inbox: Option<Receiver<Item>>,
     orders: Sender<Order>,
-    bell: Arc<Notifier>,
-    /// Cut off when all has been handed on.
-    hands: mpsc::Receiver<std::convert::Infallible>,
+    notifier: Arc<Notifier>,
+    /// Disconnected when all queued frames have been sent.
+    drained: mpsc::Receiver<std::convert::Infallible>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -283,8 +297,8 @@ struct Peer {
 
 #[derive(Debug)]
 struct Notifier {
-    /// Whether a waking lies in the inbox.
-    rung: AtomicBool,
+    /// Whether a wake-up is in the inbox.
+    is_notified: AtomicBool,
     inbox: Sender<Item>,
 }
 
@@ -294,33 +308,34 @@ impl Wake for Notifier {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, SeqCst) {
-            // A node that has closed has nobody to wake.
+        if !self.is_notified.swap(true, SeqCst) {
+            // Fails only when the node has closed.
             let _ = self.inbox.send(Ok(Arrival::Woken));
         }
     }
 }
 
 impl Mpi {
-    /// All ranks, in order: for a [`Group`](crate::rpc::Group) whose operations are MPI's own.
+    /// Returns all ranks, in order. A [`Group`](crate::rpc::Group) of them uses MPI's collectives.
     pub fn all(&self) -> Vec<NodeId> {
         self.members.clone()
     }
 
-    /// Takes note of what comes to the program.
-    fn note(&mut self, arrival: &Arrival) {
+    /// Updates the state of the peers before an arrival is returned to the program.
+    fn record(&mut self, arrival: &Arrival) {
         match arrival {
             Arrival::Up { peer } => self.peers[peer.0 as usize].up = true,
             Arrival::Down { peer, .. } => self.peers[peer.0 as usize].up = false,
             Arrival::Frame { peer, frame } => {
                 let to = peer.0 as usize;
                 if let Some(taken) = self.peers[to].taken.count(frame.len(), &self.options) {
-                    // A thread that has ended has no peers that wait.
+                    // Fails only when the thread has ended, and then no peer waits.
                     let _ = self.orders.send(Order::Grant { to, taken });
                 }
             }
-            // Before it is reported: who rings from now on means the next time.
-            Arrival::Woken => self.bell.rung.store(false, SeqCst),
+            // INVARIANT: cleared before the wake-up is returned, so that a wake from now on leads to
+            // another one.
+            Arrival::Woken => self.notifier.is_notified.store(false, SeqCst),
             Arrival::Writable { .. } | Arrival::Together { .. } => {}
         }
     }
@@ -351,7 +366,7 @@ impl Transport for Mpi {
                     Ok(()) => Ok(()),
                     Err(unsent) => {
                         let Order::Send { frame, .. } = unsent.into_inner() else {
-                            unreachable!("what was sent comes back")
+                            unreachable!("the channel returns the value")
                         };
                         refuse(frame, SendError::NotUp)
                     }
@@ -363,7 +378,7 @@ impl Transport for Mpi {
 
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
         let inbox = self.inbox.as_ref().ok_or(ReceiveError::Closed)?;
-        // This node has a sender of its own inbox, so that it is never cut off.
+        // This node owns a sender of its inbox, so the channel is never disconnected.
         let item = match wait {
             Wait::No => inbox.try_recv().ok(),
             Wait::For(time) => inbox.recv_timeout(time).ok(),
@@ -371,13 +386,13 @@ impl Transport for Mpi {
         };
         let arrival = item.transpose().map_err(ReceiveError::Failed)?;
         if let Some(arrival) = &arrival {
-            self.note(arrival);
+            self.record(arrival);
         }
         Ok(arrival)
     }
 
     fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bell))
+        Waker::from(Arc::clone(&self.notifier))
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {
@@ -398,8 +413,8 @@ impl Transport for Mpi {
             return;
         }
         let _ = self.orders.send(Order::Close);
-        if let Err(mpsc::RecvTimeoutError::Timeout) = self.hands.recv_timeout(patience) {
-            let _ = self.orders.send(Order::Cut);
+        if let Err(mpsc::RecvTimeoutError::Timeout) = self.drained.recv_timeout(patience) {
+            let _ = self.orders.send(Order::DropFrames);
         }
     }
 }
@@ -422,15 +437,16 @@ impl Together for Mpi {
             Ok(()) => Ok(()),
             Err(unsent) => match unsent.into_inner() {
                 Order::Begin(begun) => Err(begun.collective),
-                _ => unreachable!("what was sent comes back"),
+                _ => unreachable!("the channel returns the value"),
             },
         }
     }
 
     fn abandon(&mut self, operation: OperationId) {
-        // From now on, so that what the program begins next is not lost with it.
+        // INVARIANT: set before the order is processed, so that an operation that the program starts
+        // next uses frames and is not lost with this one.
         self.shared.halted.store(true, SeqCst);
-        // A thread that has ended has no operations.
+        // Fails only when the thread has ended, and then it has no operations.
         let _ = self.orders.send(Order::Abandon(operation));
     }
 }
@@ -441,7 +457,7 @@ impl Drop for Mpi {
         if let Some(thread) = self.thread.take()
             && !std::thread::panicking()
         {
-            // One that has panicked has said so.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
@@ -452,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn launchers_are_known_by_what_they_say() {
+    fn launchers_are_recognised_by_their_variables() {
         let with = |names: &[(&str, &str)]| {
             launched(&|name| names.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()))
         };
@@ -463,12 +479,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_before_mpi_is_begun() {
-        let zero = Options { queue_frames: 0, ..Options::default() };
-        assert!(matches!(start(&zero), Err(Error::Zero("queue_frames"))));
+    fn invalid_options_are_rejected_before_mpi_starts() {
+        let zero = MpiOptions { queue_frames: 0, ..MpiOptions::default() };
+        assert!(matches!(start(&zero), Err(MpiError::Zero("queue_frames"))));
         if launched(&system).is_none() {
-            let error = start(&Options::default()).unwrap_err();
-            assert!(matches!(error, Error::NotStarted), "{error}");
+            let error = start(&MpiOptions::default()).unwrap_err();
+            assert!(matches!(error, MpiError::NotStarted), "{error}");
         }
     }
 }

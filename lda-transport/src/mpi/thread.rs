@@ -1,8 +1,8 @@
-//! The thread that MPI belongs to. It makes all calls, and looks all the time after what comes.
+//! The MPI thread: it makes all calls of MPI, and polls for messages.
 //!
-//! Every message that was begun is received at once by the thread at the other end, whatever its program does:
-//! grants keep that within bounds. So whatever is sent will have been received after a while, without
-//! anybody having to wait for anybody's program, and a batch of sends ends.
+//! The MPI thread of the receiver receives every message at once, whatever its program does; the credit
+//! of [`Link`](super::link::Link) bounds the memory for it. A started send therefore always completes,
+//! without waiting for a program, and so does a batch of sends.
 
 use std::array;
 use std::cell::OnceCell;
@@ -19,26 +19,26 @@ use ::mpi::{Rank, Threading};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use super::backoff::Backoff;
-use super::incoming::{Come, Incoming};
+use super::incoming::{Incoming, Received};
 use super::link::Taken;
 use super::operations::{Begun, Operations, Ways, rounds};
 use super::outgoing::{Message, Outgoing};
 use super::wire::{HaltReason, Small};
-use super::{Error, Item, Options, Shared};
+use super::{Item, MpiError, MpiOptions, Shared};
 use crate::frame::Frame;
 use crate::rpc::OperationId;
 use crate::transport::{Arrival, DisconnectReason, NodeId};
 
-/// Sends that MPI is asked for at once. It looks at each whenever it is asked for any.
+/// Maximum number of sends in progress. MPI tests all of them at each call.
 const WINDOW: usize = 32;
 
-/// Messages and orders that are seen to before others are.
-const AT_ONCE: usize = 32;
+/// Maximum number of messages, or of orders, that are processed in a row.
+const BATCH: usize = 32;
 
-/// Bytes up to which a message is there when it is heard of.
-const SHORT: usize = 1 << 10;
+/// Longest message, in bytes, that has arrived completely when the probe finds it.
+const EAGER_LEN: usize = 1 << 10;
 
-/// What the node's thread has this one do.
+/// Order of the node's thread to the MPI thread.
 #[derive(Debug)]
 pub(super) enum Order {
     Send {
@@ -51,65 +51,65 @@ pub(super) enum Order {
     },
     Begin(Begun),
     Abandon(OperationId),
-    /// Hands on what it has been given; then nothing more is sent.
+    /// Sends the queued frames; nothing more is sent after them.
     Close,
-    /// Forgets what has not gone.
-    Cut,
+    /// Drops the frames that have not been sent.
+    DropFrames,
 }
 
-/// Which rank this is, and what both threads know.
-pub(super) type Begin = Result<(Arc<Shared>, usize), Error>;
+/// Shared state and number of this rank, or the reason why MPI did not start.
+pub(super) type Started = Result<(Arc<Shared>, usize), MpiError>;
 
-/// What the thread is given.
-pub(super) struct Ends {
-    pub options: Options,
+/// Options and channel ends of the thread.
+pub(super) struct ThreadParts {
+    pub options: MpiOptions,
     pub orders: Receiver<Order>,
     pub inbox: Sender<Item>,
-    /// Dropped when what was taken has been handed on.
-    pub handed: mpsc::Sender<Infallible>,
+    /// Dropped when all queued frames have been sent.
+    pub drained: mpsc::Sender<Infallible>,
 }
 
-/// Says that MPI's thread is no more, where that is not as it should be.
-struct Obituary(Sender<Item>);
+/// Reports a panic of the MPI thread to the program.
+struct PanicReport(Sender<Item>);
 
-impl Drop for Obituary {
+impl Drop for PanicReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = self.0.send(Err("MPI's thread has panicked".to_owned()));
+            let _ = self.0.send(Err("the MPI thread has panicked".to_owned()));
         }
     }
 }
 
-/// Begins MPI, and ends it when all ranks have closed.
-pub(super) fn run(ends: Ends, expected: Option<usize>, begun: &mpsc::Sender<Begin>) {
-    let _obituary = Obituary(ends.inbox.clone());
+/// Initialises MPI, runs until all ranks have closed, and finalises MPI.
+pub(super) fn run(parts: ThreadParts, expected: Option<usize>, started: &mpsc::Sender<Started>) {
+    let _report = PanicReport(parts.inbox.clone());
     let universe = match initialise(expected) {
         Ok(universe) => universe,
         Err(error) => {
-            let _ = begun.send(Err(error));
+            let _ = started.send(Err(error));
             return;
         }
     };
     let world = universe.world();
-    if let Err(error) = compare(&world, &ends.options) {
-        let _ = begun.send(Err(error));
+    if let Err(error) = compare(&world, &parts.options) {
+        let _ = started.send(Err(error));
         return;
     }
-    // Nobody else's messages come this way.
+    // Communicators of our own, so that messages and operations of others do not interfere.
     let (frames, rows, contents) = (world.duplicate(), world.duplicate(), world.duplicate());
     let (this, ranks) = (world.rank() as usize, world.size() as usize);
-    let shared = Arc::new(Shared::new(&ends.options, ranks));
-    let mut thread = Thread::new(ends, Arc::clone(&shared), frames, this, ranks);
+    let shared = Arc::new(Shared::new(&parts.options, ranks));
+    let mut thread = Thread::new(parts, Arc::clone(&shared), frames, this, ranks);
     for peer in (0..ranks).filter(|&rank| rank != this) {
         thread.arrive(Arrival::Up { peer: NodeId(peer as u32) });
     }
-    if begun.send(Ok((Arc::clone(&shared), this))).is_err() {
-        // Nobody is there any more. The others hear of that.
+    if started.send(Ok((Arc::clone(&shared), this))).is_err() {
+        // The node's thread has ended. Close, so that the other ranks receive `Down`.
         thread.close();
     }
     let ways = Ways { rows, contents };
     rounds(&shared.rooms, |round| {
-        let busy = thread.pass();
+        let busy = thread.poll();
         let (moved, halt) = round.advance(&mut thread.operations, &ways);
         let moves = round.moves_content();
         if let Some(why) = halt {
@@ -120,38 +120,38 @@ pub(super) fn run(ends: Ends, expected: Option<usize>, begun: &mpsc::Sender<Begi
     });
 }
 
-fn initialise(expected: Option<usize>) -> Result<Universe, Error> {
+fn initialise(expected: Option<usize>) -> Result<Universe, MpiError> {
     let begun = ::mpi::initialize_with_threading(Threading::Funneled);
-    let (universe, threading) = begun.ok_or(Error::Initialised)?;
+    let (universe, threading) = begun.ok_or(MpiError::Initialised)?;
     if threading < Threading::Funneled {
-        return Err(Error::Threads);
+        return Err(MpiError::Threads);
     }
     match (expected, universe.world().size()) {
-        (Some(expected), 1) if expected > 1 => Err(Error::Apart { expected }),
+        (Some(expected), 1) if expected > 1 => Err(MpiError::Apart { expected }),
         _ => Ok(universe),
     }
 }
 
-/// Whether all ranks have the same bounds.
-fn compare(world: &SimpleCommunicator, options: &Options) -> Result<(), Error> {
+/// Checks that all ranks have the same limits.
+fn compare(world: &SimpleCommunicator, options: &MpiOptions) -> Result<(), MpiError> {
     let own = [options.max_frame_len, options.queue_frames, options.queue_bytes];
     let own: [u64; 3] = own.map(|bound| bound as u64);
     let mut all = vec![0u64; own.len() * world.size() as usize];
     world.all_gather_into(&own[..], &mut all[..]);
-    // All see the same, so that all fail or none.
+    // All ranks compare the same values, so either all fail or none.
     let (all, _) = all.as_chunks::<3>();
     match all.iter().position(|other| *other != all[0]) {
-        Some(rank) => Err(Error::Differ { rank: NodeId(rank as u32) }),
+        Some(rank) => Err(MpiError::Differ { rank: NodeId(rank as u32) }),
         None => Ok(()),
     }
 }
 
 struct Thread {
-    options: Options,
+    options: MpiOptions,
     shared: Arc<Shared>,
     orders: Receiver<Order>,
     inbox: Sender<Item>,
-    handed: Option<mpsc::Sender<Infallible>>,
+    drained: Option<mpsc::Sender<Infallible>>,
     ranks: SimpleCommunicator,
     this: usize,
     outgoing: Outgoing,
@@ -159,19 +159,19 @@ struct Thread {
     operations: Operations,
     backoff: Backoff,
     closing: bool,
-    /// Whether the peers have been told, in the messages that wait or before.
-    told: bool,
+    /// Whether `Close` is queued for the peers, or sent.
+    close_queued: bool,
 }
 
 impl Thread {
     fn new(
-        ends: Ends,
+        parts: ThreadParts,
         shared: Arc<Shared>,
         frames: SimpleCommunicator,
         this: usize,
         ranks: usize,
     ) -> Self {
-        let Ends { options, orders, inbox, handed } = ends;
+        let ThreadParts { options, orders, inbox, drained } = parts;
         let operations = Operations::new(this, Arc::clone(&shared), inbox.clone());
         Self {
             backoff: Backoff::new(options.spin, options.sleep),
@@ -179,45 +179,45 @@ impl Thread {
             shared,
             orders,
             inbox,
-            handed: Some(handed),
+            drained: Some(drained),
             ranks: frames,
             this,
             outgoing: Outgoing::new(ranks),
             incoming: (0..ranks).map(|_| Incoming::default()).collect(),
             operations,
             closing: false,
-            told: false,
+            close_queued: false,
         }
     }
 
-    /// One look at everything; whether there was anything.
-    fn pass(&mut self) -> bool {
-        let ordered = self.see_to_orders();
+    /// Processes orders, received messages and sends once. Returns whether there were any.
+    fn poll(&mut self) -> bool {
+        let ordered = self.process_orders();
         let received = self.receive();
         if !self.outgoing.is_empty() {
             self.send();
-        } else if self.closing && !self.told {
-            self.told = true;
-            self.tell(Small::Close);
+        } else if self.closing && !self.close_queued {
+            self.close_queued = true;
+            self.broadcast(Small::Close);
             return true;
-        } else if self.told {
-            self.handed = None;
+        } else if self.close_queued {
+            self.drained = None;
         }
         ordered || received
     }
 
     fn has_ended(&self) -> bool {
         let others = self.incoming.iter().enumerate().filter(|(rank, _)| *rank != self.this);
-        self.told && self.outgoing.is_empty() && others.clone().all(|(_, peer)| peer.closed)
+        self.close_queued && self.outgoing.is_empty() && others.clone().all(|(_, peer)| peer.closed)
     }
 
-    /// Waits until another look is worth it.
+    /// Waits until the next poll.
     fn rest(&mut self, busy: bool, moves: bool) {
         if busy || moves {
             self.backoff.reset();
         }
         if moves {
-            // MPI moves contents in many steps, each when it is asked how far it is.
+            // MPI moves data in many steps, one at each test of the request, so the thread must not sleep.
             return self.backoff.spin();
         }
         if busy {
@@ -227,7 +227,7 @@ impl Thread {
         match self.orders.recv_timeout(sleep) {
             Ok(order) => {
                 self.backoff.reset();
-                self.see_to(order);
+                self.process(order);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(sleep),
@@ -235,11 +235,12 @@ impl Thread {
     }
 
     fn arrive(&self, arrival: Arrival) {
-        // A program that has closed does not want to know.
+        // Fails only when the program has closed.
         let _ = self.inbox.send(Ok(arrival));
     }
 
-    fn tell(&mut self, small: Small) {
+    /// Queues a control message for all peers.
+    fn broadcast(&mut self, small: Small) {
         for peer in (0..self.incoming.len()).filter(|&rank| rank != self.this) {
             self.outgoing.small(peer, small);
         }
@@ -247,7 +248,7 @@ impl Thread {
 
     fn halt(&mut self, why: HaltReason) {
         if let Some(small) = self.operations.halt(why) {
-            self.tell(small);
+            self.broadcast(small);
         }
     }
 
@@ -256,13 +257,13 @@ impl Thread {
         self.closing = true;
     }
 
-    fn see_to_orders(&mut self) -> bool {
-        for done in 0..AT_ONCE {
+    fn process_orders(&mut self) -> bool {
+        for done in 0..BATCH {
             match self.orders.try_recv() {
-                Ok(order) => self.see_to(order),
+                Ok(order) => self.process(order),
                 Err(TryRecvError::Empty) => return done > 0,
                 Err(TryRecvError::Disconnected) => {
-                    // A node that went without a word.
+                    // The node was dropped without a close.
                     self.close();
                     return done > 0;
                 }
@@ -271,22 +272,23 @@ impl Thread {
         true
     }
 
-    fn see_to(&mut self, order: Order) {
+    fn process(&mut self, order: Order) {
         match order {
             Order::Send { to, frame } => self.outgoing.frame(to, frame),
-            // Nothing goes to one who has closed, nor after the last of this one.
-            Order::Grant { to, taken } if !self.incoming[to].closed && !self.told => {
+            // No message is sent to a rank that has closed, nor after the last of this one.
+            Order::Grant { to, taken } if !self.incoming[to].closed && !self.close_queued => {
                 self.outgoing.small(to, Small::Grant(taken));
             }
             Order::Grant { .. } => {}
             Order::Begin(begun) => self.operations.begin(begun),
             Order::Abandon(operation) => self.operations.abandon(operation),
             Order::Close => self.close(),
-            Order::Cut => self.outgoing.drop_frames(),
+            Order::DropFrames => self.outgoing.drop_frames(),
         }
     }
 
-    /// Sends what waits and what comes to wait meanwhile, up to a number of messages; receives in between.
+    /// Sends the queued messages, and those queued meanwhile, up to [`WINDOW`]. Receives in between, as
+    /// two ranks that only send could block each other.
     fn send(&mut self) {
         let messages: [OnceCell<Message>; WINDOW] = array::from_fn(|_| OnceCell::new());
         multiple_scope(WINDOW, |scope, requests| {
@@ -306,7 +308,7 @@ impl Thread {
                 if ended == begun && (begun == WINDOW || self.outgoing.is_empty()) {
                     return;
                 }
-                if !self.see_to_orders() && !self.receive() {
+                if !self.process_orders() && !self.receive() {
                     self.backoff.spin();
                 }
             }
@@ -316,9 +318,9 @@ impl Thread {
         }
     }
 
-    /// Takes messages that are there; whether any was.
+    /// Receives the messages that have arrived. Returns whether there were any.
     fn receive(&mut self) -> bool {
-        for done in 0..AT_ONCE {
+        for done in 0..BATCH {
             let message = self.ranks.any_process().immediate_matched_probe();
             let Some((message, status)) = message else { return done > 0 };
             self.take(message, &status);
@@ -331,50 +333,50 @@ impl Thread {
         let peer = NodeId(from as u32);
         let len = status.count(u8::equivalent_datatype()) as usize;
         let backoff = &mut self.backoff;
-        let come = self.incoming[from].take(
+        let result = self.incoming[from].take(
             status.tag(),
             len,
             self.options.max_frame_len,
             &self.shared.rooms,
-            |room| receive_into(message, room, backoff),
+            |buffer| receive_into(message, buffer, backoff),
         );
         let lost = self.incoming[from].lost;
-        match come {
-            Ok(Come::Small(Small::Halt { begun, why })) => {
+        match result {
+            Ok(Received::Small(Small::Halt { begun, why })) => {
                 self.operations.halted(from, begun, why);
-                // What has ended at one has ended at all.
+                // A halt of one rank halts all.
                 self.halt(why);
             }
-            // The program has heard that it is down.
+            // The program has received `Down` already.
             _ if lost => {}
-            Ok(Come::Frame(frame)) => {
+            Ok(Received::Frame(frame)) => {
                 self.arrive(Arrival::Frame { peer, frame: Frame::from(frame) });
             }
-            Ok(Come::Small(Small::Grant(taken))) => {
+            Ok(Received::Small(Small::Grant(taken))) => {
                 if self.shared.links[from].grant(taken, &self.options) {
                     self.arrive(Arrival::Writable { peer });
                 }
             }
-            Ok(Come::Small(Small::Close)) => {
+            Ok(Received::Small(Small::Close)) => {
                 self.arrive(Arrival::Down { peer, reason: DisconnectReason::Closed });
             }
-            Ok(Come::Small(Small::Start { .. }) | Come::Nothing) => {}
-            Err(words) => {
+            Ok(Received::Small(Small::Start { .. }) | Received::Nothing) => {}
+            Err(reason) => {
                 self.incoming[from].lost = true;
-                self.arrive(Arrival::Down { peer, reason: DisconnectReason::Broken(words) });
+                self.arrive(Arrival::Down { peer, reason: DisconnectReason::Broken(reason) });
             }
         }
     }
 }
 
-/// Waits for the rest of a message, which its sender has begun.
-fn receive_into(message: Matched, room: &mut [u8], backoff: &mut Backoff) {
-    if room.len() <= SHORT {
-        message.matched_receive_into(room);
+/// Receives a matched message. Waits for the rest of a long one, which its sender is sending.
+fn receive_into(message: Matched, buffer: &mut [u8], backoff: &mut Backoff) {
+    if buffer.len() <= EAGER_LEN {
+        message.matched_receive_into(buffer);
         return;
     }
     scope(|scope| {
-        let mut request = message.immediate_matched_receive_into(scope, room);
+        let mut request = message.immediate_matched_receive_into(scope, buffer);
         while let Err(again) = request.test() {
             request = again;
             backoff.spin();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lda_transport::mpi::{self, Options};
+use lda_transport::mpi::{self, MpiOptions};
 use lda_transport::node::{Asked, Node, Silent};
 use lda_transport::rpc::{
     Collective, CollectiveError, Element, Group, MessageBuf, OperationId, Outcome,
@@ -108,7 +108,7 @@ pub fn same_by_either_way() {
 
 /// Without a node, so that nothing but MPI can have done it.
 pub fn hook() {
-    let mut node = mpi::start(&Options::default()).unwrap();
+    let mut node = mpi::start(&MpiOptions::default()).unwrap();
     let (this, all) = (node.id(), node.all());
     let together = node.together().expect("MPI has operations");
     assert_eq!(together.members(), all);

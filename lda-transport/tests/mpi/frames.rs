@@ -4,7 +4,7 @@ use std::env;
 use std::time::Duration;
 
 use lda_transport::bootstrap;
-use lda_transport::mpi::{self, Error, Mpi, Options};
+use lda_transport::mpi::{self, Mpi, MpiError, MpiOptions};
 use lda_transport::node::{Asked, Node, Service};
 use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome, RequestKind};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
@@ -15,7 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank to which all others are up.
 fn start() -> Mpi {
-    let mut node = mpi::start(&Options::default()).unwrap();
+    let mut node = mpi::start(&MpiOptions::default()).unwrap();
     for _ in 1..node.all().len() {
         let arrival = node.receive(Wait::For(PATIENCE)).unwrap();
         assert!(matches!(arrival, Some(Arrival::Up { .. })), "{arrival:?}");
@@ -25,7 +25,7 @@ fn start() -> Mpi {
 
 /// A node of which all others are members.
 pub fn node(service: impl Service) -> (Node, Vec<NodeId>) {
-    let transport = mpi::start(&Options::default()).unwrap();
+    let transport = mpi::start(&MpiOptions::default()).unwrap();
     let all = transport.all();
     let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
     let node = Node::start(Box::new(transport), Config::new(identity), service).unwrap();
@@ -118,26 +118,26 @@ pub fn crowd() {
 
 pub fn twice() {
     let node = start();
-    let error = mpi::start(&Options::default()).unwrap_err();
-    assert!(matches!(error, Error::Initialised), "{error}");
+    let error = mpi::start(&MpiOptions::default()).unwrap_err();
+    assert!(matches!(error, MpiError::Initialised), "{error}");
     drop(node);
-    let error = mpi::start(&Options::default()).unwrap_err();
-    assert!(matches!(error, Error::Initialised), "{error}");
+    let error = mpi::start(&MpiOptions::default()).unwrap_err();
+    assert!(matches!(error, MpiError::Initialised), "{error}");
 }
 
 pub fn differ() {
     // Of Open MPI, or of MPICH.
     let rank = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].into_iter().find_map(bootstrap::system);
     let rank: usize = rank.unwrap().parse().unwrap();
-    let mut options = Options::default();
+    let mut options = MpiOptions::default();
     options.queue_bytes += usize::from(rank == 1);
     let error = mpi::start(&options).unwrap_err();
-    assert!(matches!(error, Error::Differ { rank: NodeId(1) }), "{error}");
+    assert!(matches!(error, MpiError::Differ { rank: NodeId(1) }), "{error}");
 }
 
 /// A job of one.
 pub fn alone() {
-    let mut options = Options::default();
+    let mut options = MpiOptions::default();
     options.alone = true;
     let mut node = mpi::start(&options).unwrap();
     assert_eq!((node.id(), node.all().len()), (NodeId(0), 1));

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use lda_transport::conformance::Subject;
-use lda_transport::mpi::{self, Options};
+use lda_transport::mpi::{self, MpiOptions};
 use lda_transport::{
     Arrival, Capabilities, DisconnectReason, Frame, NodeId, ReceiveError, SendError, Transport,
     Unsent, Wait,
@@ -102,7 +102,7 @@ fn write_arrival(
 
 /// Does what the driver wants until it hangs up.
 pub fn serve() {
-    let mut options = Options::default();
+    let mut options = MpiOptions::default();
     // So that a few frames are more than there is room for.
     (options.queue_frames, options.queue_bytes) = (40, 300_000);
     let mut node = mpi::start(&options).unwrap();

@@ -198,7 +198,7 @@ fn over_grpc(_: &Node, _: &Grpc, _: &Setup, _: NodeId) -> Result<Box<dyn Transpo
 fn rank(setup: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
     use lda_transport::mpi;
 
-    let node = mpi::start(&mpi::Options::default())
+    let node = mpi::start(&mpi::MpiOptions::default())
         .map_err(|error| ClusterError::Transport(error.to_string()))?;
     let (ranks, nodes) = (node.all().len(), 1 + setup.options.servers + setup.workers);
     if ranks != nodes as usize {
