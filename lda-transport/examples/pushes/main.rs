@@ -100,10 +100,10 @@ fn push(server: &str, time: Duration) -> Result<(), Box<dyn Error>> {
             match pending.wait() {
                 Outcome::Done(_) => println!("{millis} {number} done"),
                 Outcome::Rejected(_) => println!("{millis} {number} rejected"),
-                Outcome::Unknown { sent: true, why } => {
-                    println!("{millis} {number} unknown:{why:?}")
+                Outcome::Unknown { sent: true, reason } => {
+                    println!("{millis} {number} unknown:{reason:?}")
                 }
-                Outcome::Unknown { why, .. } => println!("{millis} {number} unsent:{why:?}"),
+                Outcome::Unknown { reason, .. } => println!("{millis} {number} unsent:{reason:?}"),
             }
         }
         thread::sleep(Duration::from_millis(2));

@@ -189,7 +189,7 @@ pub enum ConnectError {
     },
     /// The two nodes have different values of `max_frame_len`.
     #[error(
-        "`longest_frame` is {theirs} bytes at the peer and {ours} at this node: give both the same value"
+        "`max_frame_len` is {theirs} bytes at the peer and {ours} at this node: give both the same value"
     )]
     FrameLimitMismatch {
         /// Value of this node, in bytes.

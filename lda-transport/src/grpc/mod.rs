@@ -37,7 +37,7 @@
 //! | `max_peers`, `max_unauthenticated`, `handshake_timeout` | 4,096, 64, 5 s | limits on peers and on connections without a hello |
 //! | `keepalive_interval`, `keepalive_timeout` | 0.5 s, 1.5 s | a dead connection is detected after at most their sum |
 //! | `initial_backoff`, `max_backoff` | 50 ms, 2 s | waits between attempts to connect |
-//! | `spare_bytes`, `threads` | 16 MiB, 1 | |
+//! | `pool_bytes`, `threads` | 16 MiB, 1 | |
 //!
 //! # Costs
 //! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the

@@ -185,7 +185,7 @@ impl GrpcOptions {
     fn check_limits(&self) -> Result<(), StartError> {
         let wrong = |name, reason: &str| Err(invalid(name, reason));
         let numbers = [
-            ("longest_frame", self.max_frame_len),
+            ("max_frame_len", self.max_frame_len),
             ("queue_frames", self.queue_frames),
             ("queue_bytes", self.queue_bytes),
             ("inbox_bytes", self.inbox_bytes as usize),
@@ -212,7 +212,7 @@ impl GrpcOptions {
         }
         if self.max_frame_len > u32::MAX as usize - MAX_PREFIX_LEN {
             return wrong(
-                "longest_frame",
+                "max_frame_len",
                 "gRPC messages are shorter than 4 GiB: use shorter frames",
             );
         }
@@ -292,7 +292,7 @@ mod tests {
             refused(|options| options.keepalive_interval = Duration::ZERO),
             "keepalive_interval"
         );
-        assert_eq!(refused(|options| options.max_frame_len = 1 << 32), "longest_frame");
+        assert_eq!(refused(|options| options.max_frame_len = 1 << 32), "max_frame_len");
         assert_eq!(refused(|options| options.window = 1000), "window");
         assert_eq!(refused(|options| options.listen = None), "listen");
         assert_eq!(refused(|options| options.allowlist_only = true), "allowlist_only");

@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn end(rows: &[Row], this: usize) -> Result<Work, CollectiveError> {
-        let numbers: Vec<u64> = rows.iter().flat_map(|row| row.rng()).collect();
+        let numbers: Vec<u64> = rows.iter().flat_map(|row| row.numbers()).collect();
         agree(&numbers, this, |_| HaltReason::Closed)
     }
 

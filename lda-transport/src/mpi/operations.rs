@@ -277,7 +277,7 @@ impl Round<'_, '_> {
             let row = Row::new(
                 begun.as_ref().map(|begun| (begun.operation, &begun.collective, begun.longest)),
             );
-            slot.row = row.rng();
+            slot.row = row.numbers();
             slot.rows.resize(ROW * operations.halts.len(), 0);
             let (own, all) = (&slot.row[..], &mut slot.rows[..]);
             let asked = ways.rows.immediate_all_gather_into(self.scope, own, all);

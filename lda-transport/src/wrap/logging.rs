@@ -49,6 +49,9 @@ impl<T: Transport> Transport for Logging<T> {
             Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Broken(why) })) => {
                 warn!(node, peer = peer.0, %why, "lost");
             }
+            Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Silent })) => {
+                warn!(node, peer = peer.0, "silent");
+            }
             Ok(Some(Arrival::Together { .. } | Arrival::Woken) | None) => {}
             Err(ReceiveError::Closed) => info!(node, "this node has closed"),
             Err(ReceiveError::Failed(why)) => warn!(node, %why, "the transport has failed"),

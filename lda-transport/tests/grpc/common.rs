@@ -64,7 +64,7 @@ pub fn expect_down(node: &mut Grpc, peer: u32) -> DisconnectReason {
 pub fn expect_broken(node: &mut Grpc, peer: u32) -> String {
     match expect_down(node, peer) {
         DisconnectReason::Broken(reason) => reason,
-        reason => panic!("{loss:?}"),
+        reason => panic!("{reason:?}"),
     }
 }
 

@@ -152,12 +152,12 @@ fn over_grpc(
     use lda_transport::grpc::{GrpcOptions, Peer, Tls};
 
     /// Maximum size of a frame, above that of the rows of a partition; a larger one is rejected.
-    const LONGEST_FRAME: usize = 1 << 30;
+    const MAX_FRAME_LEN: usize = 1 << 30;
 
     let this = Which::of(setup, id);
     let mut options = GrpcOptions::default();
     options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
-    options.longest_frame = LONGEST_FRAME;
+    options.max_frame_len = MAX_FRAME_LEN;
     options.allowlist_only = true;
     options.tls = grpc.tls.as_ref().map(|tls| {
         Tls::new(this.fill(&tls.authority), this.fill(&tls.certificate), this.fill(&tls.key))
