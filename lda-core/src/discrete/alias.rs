@@ -1,20 +1,21 @@
 //! Walker's alias table over dense weights.
 //!
-//! The table is n columns of equal height, each owned by at most two indices: column k holds k up
-//! to a threshold and an alias above it. A draw picks a column and a height, both out of one
-//! random word, and reads one entry.
+//! The table is n columns of equal height, each split between at most two indices: column k is k's
+//! up to a threshold and an alias's above it. A draw takes a column and a height from one random
+//! word and reads one entry.
 //!
 //! # Numerics
 //! An entry is 8 bytes: the threshold in units of 2^-32 of a column, and the alias. Weights are
-//! first rounded to whole units, then paired by integers, so the table *is* the rounded law, and
-//! [`probabilities`](AliasTable::probabilities) reads it back without error:
-//! - a weight of 0 has no unit, a positive one has at least one;
-//! - an index is off by at most 2^-32 / n in probability, plus 2^-46 relatively for the sums;
-//! - but for the heaviest, which settles all roundings and is off by at most 2^-32.
+//! first rounded to whole units and then paired in integer arithmetic, so the table represents the
+//! rounded distribution exactly, and [`probabilities`](AliasTable::probabilities) reads it back
+//! without error:
+//! - a weight of 0 has no unit, a positive weight has at least one;
+//! - the probability of an index is off by at most 2^-32 / n, plus a relative 2^-46 for the sums;
+//! - the heaviest index absorbs all rounding errors and is off by at most 2^-32.
 //!
-//! So the total variation distance is at most 2^-32. An f32 threshold would cost the same memory
-//! and be 2^7 times worse there. A draw multiplies one 64-bit word by n: each owner of a column
-//! gets a number of words that is off by at most one in 2^64.
+//! The total variation distance is therefore at most 2^-32. An f32 threshold would take the same
+//! memory and be 2^7 times worse. A draw multiplies one 64-bit word by n: the number of words that
+//! lead to each owner of a column is off by at most one in 2^64.
 
 use super::{AliasScratch, DiscreteError, pairing};
 use rand::Rng;
@@ -22,13 +23,13 @@ use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
-    /// Units of the column below which it stays with its own index.
+    /// Units of the column that belong to its own index.
     threshold: u32,
-    /// Who owns the rest; the column's own index where it is not shared.
+    /// Index that owns the rest; the column's own index if the column is not shared.
     alias: u32,
 }
 
-/// An alias table: O(K) to build, O(1) to draw, 8 bytes a weight.
+/// An alias table over dense weights: O(K) to build, O(1) to draw, 8 bytes per weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AliasTable {
     entries: Vec<Entry>,
@@ -55,13 +56,13 @@ impl AliasTable {
         Ok(table)
     }
 
-    /// Replaces the weights, any number of them. Nothing is allocated where table and scratch have
-    /// held as many before.
+    /// Replaces the weights; the new number may differ. Allocates only if table or scratch have not
+    /// held this many weights before.
     ///
     /// ```
     /// use lda_core::discrete::{AliasScratch, AliasTable};
     ///
-    /// let mut scratch = AliasScratch::default(); // one a thread
+    /// let mut scratch = AliasScratch::default(); // one per thread
     /// let mut table = AliasTable::new(&[1.0, 2.0])?;
     /// table.rebuild(&[0.0, 5.0], &mut scratch)?;
     /// assert_eq!(table.locate(0), 1);
@@ -69,7 +70,7 @@ impl AliasTable {
     /// ```
     ///
     /// # Errors
-    /// As [`new`](Self::new); the old table is kept then.
+    /// As [`new`](Self::new); the table is then unchanged.
     pub fn rebuild(
         &mut self,
         weights: &[f64],
@@ -79,44 +80,46 @@ impl AliasTable {
         self.entries.resize(weights.len(), Entry::default());
         let entries = &mut self.entries[..];
         pairing::pair(&scratch.masses, pairing::ONE, |k, own, other| {
-            // A whole column does not fit the threshold; its alias is itself, so any will do.
+            // A whole column, 2^32, does not fit the threshold. Its alias is the column itself, so
+            // the threshold does not matter.
             let threshold = u32::try_from(own).unwrap_or(u32::MAX);
             entries[k] = Entry { threshold, alias: other as u32 };
         });
         Ok(())
     }
 
-    /// The sum of the weights given.
+    /// Sum of the weights the table was built from, before rounding to units.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// Number of weights, those of 0 included.
+    /// Number of weights, including those of 0.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The index at `u` of 2^64: the upper word of `u` times n is the column, the lower the height.
+    /// Index at point `u` of 2^64. The upper word of `u` times n is the column, the lower word the
+    /// height.
     #[inline]
     pub fn locate(&self, u: u64) -> usize {
         let (column, height) = split(u, self.entries.len());
         self.cell(column, height)
     }
 
-    /// Draws an index; takes one `u64` from the generator.
+    /// Draws an index; consumes one `u64` of the generator.
     #[inline]
     pub fn sample(&self, rng: &mut (impl Rng + ?Sized)) -> usize {
         self.locate(rng.next_u64())
     }
 
-    /// The probabilities that the table really has, read back from its entries.
+    /// Probabilities that the table represents, read back from its entries.
     pub fn probabilities(&self) -> Vec<f64> {
         let units = (pairing::ONE * self.entries.len() as u64) as f64;
         self.masses().into_iter().map(|mass| mass as f64 / units).collect()
     }
 
-    /// The weights that the table really has: [`probabilities`](Self::probabilities) times
+    /// Weights that the table represents: [`probabilities`](Self::probabilities) times
     /// [`total`](Self::total).
     pub fn weights(&self) -> Vec<f64> {
         self.probabilities().into_iter().map(|p| p * self.total).collect()
@@ -128,7 +131,7 @@ impl AliasTable {
         select_unpredictable(height < entry.threshold, column, entry.alias as usize)
     }
 
-    /// Units each index owns.
+    /// Units of each index.
     fn masses(&self) -> Vec<u64> {
         let mut masses = vec![0; self.entries.len()];
         for (k, entry) in self.entries.iter().enumerate() {
@@ -139,7 +142,10 @@ impl AliasTable {
     }
 }
 
-/// A random word as a column of n and a height in it.
+/// Splits a random word into a column below n and a height in it.
+///
+/// PERF: both come from one widening multiplication, `u * n` as a 128-bit number in fixed point: its
+/// upper 64 bits are the column, the next 32 the height.
 #[inline]
 pub(super) fn split(u: u64, n: usize) -> (usize, u32) {
     let wide = u128::from(u) * n as u128;
@@ -150,14 +156,14 @@ pub(super) fn split(u: u64, n: usize) -> (usize, u32) {
 pub(super) mod tests {
     use super::*;
 
-    /// The least random word at a height of a column: the inverse of [`split`].
+    /// Smallest random word at a height of a column: the inverse of [`split`].
     pub(in super::super) fn join(column: usize, height: u32, n: usize) -> u64 {
         let wide = (column as u128) << 64 | u128::from(height) << 32;
         wide.div_ceil(n as u128) as u64
     }
 
     #[test]
-    fn the_table_holds_the_quantised_masses_exactly() {
+    fn table_holds_the_quantised_masses_exactly() {
         let cases: [&[f64]; 7] = [
             &[3.0],
             &[0.0, 1.0],
@@ -175,7 +181,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Every height that can matter, in every column: just below and at the threshold, both ends.
+    /// Tests each column at the heights that matter: below and at the threshold, and both ends.
     #[test]
     fn columns_change_owner_at_the_threshold() {
         let weights = [0.0, 2.0, 0.5, 0.0, 9.0, 1e-12, 0.0];
@@ -217,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_refused_rebuild_keeps_the_old_table() {
+    fn failed_rebuild_keeps_the_table() {
         let mut scratch = AliasScratch::default();
         let mut table = AliasTable::new(&[1.0, 2.0]).unwrap();
         let before = table.clone();

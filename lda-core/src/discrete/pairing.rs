@@ -1,30 +1,31 @@
-//! The step all alias tables share: cut n masses into n columns of equal height, two owners each.
+//! Construction shared by the alias tables: splits n masses into n columns of equal height with at
+//! most two owners each.
 //!
-//! Walker (1977), in the O(n) form of Vose (1991), without his work lists: two cursors sweep the
-//! masses, one over the light (at most a column), one over the heavy (more than a column), as in
+//! Walker (1977), in the O(n) form of Vose (1991) without his work lists: two cursors sweep the
+//! masses, one over the light (at most a column), the other over the heavy (more than a column), as in
 //! Hübschle-Schneider and Sanders, Parallel Weighted Random Sampling (2019), §4.1.
 //!
 //! ```text
-//! rest = mass of the first heavy one
-//! while there is a heavy one:
-//!     if rest > one:  the next light column is topped up by the heavy one; rest -= what it gave
-//!     else:           the heavy one's own column holds rest, topped up by the next heavy one
+//! rest = mass of the first heavy item
+//! while there is a heavy item:
+//!     if rest > one:  fill the next light column from the heavy item; rest -= the amount taken
+//!     else:           the heavy item's own column holds rest, filled up by the next heavy item
 //! ```
 //!
-//! Everything is an integer and the masses add up to n columns, so the columns come out full to
-//! the last unit: the unfinished masses always add up to the unfinished columns. Hence a light
-//! column is there whenever rest > one (heavy ones alone would be more than their columns), and
-//! whatever is left after the last heavy one is exactly one column each. Who tops up is heavy, so
-//! a mass of 0 owns nothing.
+//! INVARIANT: the unfinished masses add up to the unfinished columns, because all numbers are
+//! integers and the masses add up to n columns. So every column is full to the last unit. A light
+//! column exists whenever rest > one (heavy items alone would exceed their columns), and each mass
+//! that remains after the last heavy item is exactly one column. Columns are filled up from heavy
+//! items only, so a mass of 0 owns nothing.
 
 use super::{DiscreteError, check};
 
-/// Columns of the tables of real weights are 2^32 units high.
+/// Units of a column, 2^32.
 pub(super) const ONE: u64 = 1 << 32;
 
-/// Memory for building alias tables; one serves any number of tables and never affects a result.
+/// Reusable memory for building alias tables. It never affects a result.
 ///
-/// It grows to 20 bytes a weight of the largest table built with it.
+/// It grows to 20 bytes per weight of the largest table built with it.
 #[derive(Clone, Debug, Default)]
 pub struct AliasScratch {
     pub(super) masses: Vec<u64>,
@@ -33,8 +34,8 @@ pub struct AliasScratch {
 }
 
 /// Calls `column(k, own, other)` once for each column k, in no particular order: the lower `own`
-/// units belong to k, the rest to `other`. A column that k owns alone has `own == one` and
-/// `other == k`.
+/// units belong to k, the rest to `other`. A column with k as its only owner has `own == one` and
+/// `other == k`. `one` is the height of a column.
 ///
 /// The masses must add up to `one` times their number.
 pub(super) fn pair(masses: &[u64], one: u64, mut column: impl FnMut(usize, u64, usize)) {
@@ -72,12 +73,13 @@ pub(super) fn pair(masses: &[u64], one: u64, mut column: impl FnMut(usize, u64, 
     }
 }
 
-/// Turns weights into masses that add up to exactly [`ONE`] a weight; returns their sum.
+/// Converts weights to masses that add up to exactly [`ONE`] per weight; returns the sum of the
+/// weights.
 ///
-/// Each mass is its weight's share rounded to a whole unit, but at least one unit where the weight
-/// is positive, so that the support stays what it was. What rounding left over or took too much is
-/// settled with the heaviest, whose mass is at least [`ONE`] minus rounding: the sum of all
-/// roundings, at most a unit a weight, is below 2^27 + 2^14 units, far less than that.
+/// Each mass is its weight's share rounded to a whole unit, and at least one unit for a positive
+/// weight, so that the support does not change. The heaviest mass absorbs the sum of all rounding
+/// errors: it is at least [`ONE`] minus rounding, and the errors, at most a unit per weight, sum to
+/// less than 2^27 + 2^14 units.
 pub(super) fn quantise(weights: &[f64], masses: &mut Vec<u64>) -> Result<f64, DiscreteError> {
     check(weights)?;
     let (heaviest, largest) = weights
@@ -88,8 +90,8 @@ pub(super) fn quantise(weights: &[f64], masses: &mut Vec<u64>) -> Result<f64, Di
         return Err(DiscreteError::AllZero);
     }
     let total = sum(weights);
-    // Multiplying by a power of two is exact. Without it, units / total is infinite for subnormals;
-    // with it, at most 2^59 / 2^(127 - 1074) < 2^1007.
+    // Multiplying by a power of two is exact. Without it units / total is infinite for subnormal
+    // totals; with it the quotient is at most 2^59 / 2^(127 - 1074) < 2^1007.
     let lift = if total < 1e-200 { (1_u128 << 127) as f64 } else { 1.0 };
     let units = ONE * weights.len() as u64;
     let scale = units as f64 / (total * lift);
@@ -99,13 +101,15 @@ pub(super) fn quantise(weights: &[f64], masses: &mut Vec<u64>) -> Result<f64, Di
         mass.max(u64::from(w > 0.0))
     }));
     let sum_of_masses: u64 = masses.iter().sum();
+    // Wrapping: the correction may be negative, the result is in 1..=units.
     let settled = masses[heaviest].wrapping_add(units).wrapping_sub(sum_of_masses);
     debug_assert!((1..=units).contains(&settled));
     masses[heaviest] = settled;
     Ok(total)
 }
 
-/// Pairwise summation: relative error at most (16 + log2 n) 2^-53.
+/// Pairwise summation: relative error at most (16 + log2 n) 2^-53. The order of additions depends
+/// only on the length.
 fn sum(weights: &[f64]) -> f64 {
     if weights.len() <= 128 {
         let mut lanes = [0.0; 8];
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Adds the columns up again.
+    /// Adds up the masses of the columns that `pair` makes.
     fn unpair(masses: &[u64], one: u64) -> Vec<u64> {
         let mut back = vec![0; masses.len()];
         let mut seen = vec![0; masses.len()];
@@ -142,7 +146,7 @@ mod tests {
         back
     }
 
-    /// All ways to spread n columns of height `one` over n masses.
+    /// Visits all ways to distribute `left` units over the remaining of n masses.
     fn all_masses(n: usize, left: u64, masses: &mut Vec<u64>, visit: &mut impl FnMut(&[u64])) {
         if masses.len() + 1 == n {
             masses.push(left);
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn all_small_cases_come_back_exactly() {
+    fn all_small_cases_are_paired_exactly() {
         let mut cases = 0;
         for n in 1..=5 {
             for one in 1..=4 {
@@ -188,7 +192,7 @@ mod tests {
                 Ok(total) => {
                     for (w, &mass) in weights.iter().zip(&masses) {
                         prop_assert_eq!(*w > 0.0, mass > 0);
-                        // Through the total's exponent, so that no subnormal rounds here.
+                        // Scaled up, so that no subnormal is rounded here.
                         let share = (w * 1e10) / (total * 1e10) * weights.len() as f64;
                         let got = mass as f64 / ONE as f64;
                         let slack = weights.len() as f64 / ONE as f64 + 1e-13 * share;
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_subnormals_share_equally() {
+    fn equal_subnormals_have_equal_masses() {
         let mut masses = Vec::new();
         assert_eq!(quantise(&[5e-324; 3], &mut masses), Ok(1.5e-323));
         assert_eq!(masses, [ONE; 3]);

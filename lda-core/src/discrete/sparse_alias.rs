@@ -1,7 +1,7 @@
-//! Walker's alias table over the non-zeros of a sparse row; draws topics, not positions.
+//! Walker's alias table over the non-zeros of a sparse row; it returns topics, not positions.
 //!
-//! The table of [`AliasTable`](super::AliasTable) with the topics written into its entries, so that
-//! a draw still reads one place: 12 bytes a non-zero. Numerics are the same, with n the number of
+//! Same as [`AliasTable`](super::AliasTable), with the topics stored in the entries so that a draw
+//! still reads one entry: 12 bytes per non-zero. The numerics are the same, with n the number of
 //! non-zeros.
 
 use super::{AliasScratch, DiscreteError, MAX_LEN, alias::split, checked, pairing};
@@ -15,7 +15,8 @@ struct Entry {
     alias: u32,
 }
 
-/// An alias table over (topic, weight) pairs: O(n) to build, O(1) to draw, 12 bytes a non-zero.
+/// An alias table over (topic, weight) pairs: O(n) to build, O(1) to draw, 12 bytes per
+/// non-zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseAlias {
     entries: Vec<Entry>,
@@ -23,8 +24,8 @@ pub struct SparseAlias {
 }
 
 impl SparseAlias {
-    /// Builds the table of `pairs`, in any order. Weights of 0 are left out; a topic that comes
-    /// twice has the sum of its weights.
+    /// Builds the table of `pairs`, in any order. Weights of 0 are left out; the weights of a
+    /// repeated topic add up.
     ///
     /// ```
     /// use lda_core::discrete::SparseAlias;
@@ -43,10 +44,10 @@ impl SparseAlias {
         Ok(table)
     }
 
-    /// Replaces the pairs. Nothing is allocated where table and scratch have held as many before.
+    /// Replaces the pairs. Allocates only if table or scratch have not held this many before.
     ///
     /// # Errors
-    /// As [`new`](Self::new); the old table is kept then.
+    /// As [`new`](Self::new); the table is then unchanged.
     pub fn rebuild(
         &mut self,
         pairs: impl IntoIterator<Item = (u32, f64)>,
@@ -74,14 +75,15 @@ impl SparseAlias {
         self.entries.resize(topics.len(), Entry::default());
         let entries = &mut self.entries[..];
         pairing::pair(masses, pairing::ONE, |k, own, other| {
-            // A whole column does not fit the threshold; its alias is itself, so any will do.
+            // A whole column, 2^32, does not fit the threshold. Its alias is the column itself, so
+            // the threshold does not matter.
             let threshold = u32::try_from(own).unwrap_or(u32::MAX);
             entries[k] = Entry { threshold, topic: topics[k], alias: topics[other] };
         });
         Ok(())
     }
 
-    /// The sum of the weights given.
+    /// Sum of the weights the table was built from, before rounding to units.
     pub fn total(&self) -> f64 {
         self.total
     }
@@ -92,7 +94,8 @@ impl SparseAlias {
         self.entries.len()
     }
 
-    /// The topic at `u` of 2^64: the upper word of `u` times n is the column, the lower the height.
+    /// Topic at point `u` of 2^64. The upper word of `u` times n is the column, the lower word the
+    /// height.
     #[inline]
     pub fn locate(&self, u: u64) -> u32 {
         let (column, height) = split(u, self.entries.len());
@@ -100,26 +103,26 @@ impl SparseAlias {
         select_unpredictable(height < entry.threshold, entry.topic, entry.alias)
     }
 
-    /// Draws a topic; takes one `u64` from the generator.
+    /// Draws a topic; consumes one `u64` of the generator.
     #[inline]
     pub fn sample(&self, rng: &mut (impl Rng + ?Sized)) -> u32 {
         self.locate(rng.next_u64())
     }
 
-    /// The (topic, probability) pairs that the table really has, ascending by topic, read back
-    /// from its entries.
+    /// (topic, probability) pairs that the table represents, ascending by topic, read back from its
+    /// entries.
     pub fn probabilities(&self) -> Vec<(u32, f64)> {
         let units = (pairing::ONE * self.entries.len() as u64) as f64;
         self.masses().into_iter().map(|(topic, mass)| (topic, mass as f64 / units)).collect()
     }
 
-    /// The (topic, weight) pairs that the table really has, ascending by topic.
+    /// (topic, weight) pairs that the table represents, ascending by topic.
     pub fn weights(&self) -> Vec<(u32, f64)> {
         let scaled = |(topic, p): (u32, f64)| (topic, p * self.total);
         self.probabilities().into_iter().map(scaled).collect()
     }
 
-    /// Units each topic owns, ascending by topic.
+    /// Units of each topic, ascending by topic.
     fn masses(&self) -> Vec<(u32, u64)> {
         let parts = self.entries.iter().flat_map(|entry| {
             let own = u64::from(entry.threshold);
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_holds_the_quantised_masses_exactly() {
+    fn table_holds_the_quantised_masses_exactly() {
         let pairs = [(9, 0.25), (2, 7.0), (4, 0.0), (900, 1e-9), (3, 1.0)];
         let positive: Vec<_> = pairs.into_iter().filter(|pair| pair.1 > 0.0).collect();
         let weights: Vec<f64> = positive.iter().map(|pair| pair.1).collect();
@@ -173,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_given_twice_has_both_weights() {
+    fn weights_of_a_repeated_topic_add_up() {
         let table = SparseAlias::new([(1, 1.0), (2, 2.0), (1, 1.0)]).unwrap();
         assert_eq!(table.weights().len(), 2);
         assert!((table.weights()[0].1 - 2.0).abs() < 1e-8);
     }
 
     #[test]
-    fn bad_pairs_are_refused_and_change_nothing() {
+    fn invalid_pairs_are_rejected_and_keep_the_table() {
         let mut scratch = AliasScratch::default();
         let mut table = SparseAlias::new([(u32::MAX, 1.0)]).unwrap();
         let before = table.clone();
