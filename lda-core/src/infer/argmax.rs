@@ -1,11 +1,11 @@
-//! The max step, compiled for each instruction set.
+//! RT-LDA's argmax step, compiled for each instruction set.
 
 use super::row::Row;
 use super::tables::{Tables, WordRow};
 use crate::counts::TopicIndex;
 use crate::simd::{LANES, Lanes, SimdKernel};
 
-/// A topic and its weight for a token. Never NaN.
+/// A topic and its weight for a token. The weight is never NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
     pub weight: f32,
@@ -13,7 +13,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Gives way to a greater weight, and to an equal one of a lower topic.
+    /// Replaces `self` if `other` has a larger weight, or the same weight and a lower topic.
     #[inline(always)]
     pub fn challenge(&mut self, other: Self) {
         if other.weight > self.weight || (other.weight == self.weight && other.topic < self.topic) {
@@ -22,22 +22,22 @@ impl Candidate {
     }
 }
 
-/// A token of the document: its word and its topic.
+/// A token of the document: (word, topic).
 pub(super) type Token = (u32, u32);
 
-/// Gives every token a topic.
+/// Kernel that assigns a topic to every token of a document.
 pub(super) struct Infer<'a, T> {
     pub tables: &'a Tables<T>,
-    /// Empty at the start, the topics' counts at the end.
+    /// Topic counts of the document; empty at the start.
     pub row: &'a mut Row,
-    /// Words below V; their topics are written.
+    /// Words below V; the kernel writes the topics.
     pub tokens: &'a mut [Token],
-    /// Sweeps at most.
+    /// Maximum number of sweeps.
     pub sweeps: u32,
 }
 
 impl<T: TopicIndex> SimdKernel for Infer<'_, T> {
-    /// Whether it was seen that no token would move.
+    /// Whether the sweeps reached a state in which no token would move.
     type Output = bool;
 
     #[inline(always)]
@@ -47,8 +47,8 @@ impl<T: TopicIndex> SimdKernel for Infer<'_, T> {
             *topic = argmax(l, tables.word(*word), row);
             row.add(tables, *topic);
         }
-        // Tokens in a row that would keep their topic. Whichever moved last is one: it was given
-        // its topic with all the others where they are.
+        // INVARIANT: `settled` is the number of consecutive tokens that would keep their topic. The
+        // token that moved last counts as one: its topic was chosen with all others in place.
         let length = tokens.len();
         let mut settled = length.min(1);
         for _ in 0..sweeps {
@@ -73,10 +73,10 @@ impl<T: TopicIndex> SimdKernel for Infer<'_, T> {
     }
 }
 
-/// The topic of the greatest (C_dk + α_k) φ_kw, the lowest of equals.
+/// Topic of the largest (C_dk + α_k) φ_kw, the lowest of equals.
 #[inline(always)]
 fn argmax<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: &Row) -> u32 {
-    // A search takes about as long as a step of the scan; the bounds of both loops as another one.
+    // A search takes about as long as one step of the scan; loop bounds take about one more step.
     if row.len() <= word.len.div_ceil(LANES) + 1 {
         by_search(word, row)
     } else {
@@ -84,7 +84,7 @@ fn argmax<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: &Row) -> u32
     }
 }
 
-/// φ of each of the document's topics is searched for: O(K_d log K_w).
+/// Looks up φ of each of the document's topics by binary search: O(K_d log K_w).
 #[inline(always)]
 pub(super) fn by_search<T: TopicIndex>(word: WordRow<'_, T>, row: &Row) -> u32 {
     let mut best = word.best;
@@ -98,8 +98,8 @@ pub(super) fn by_search<T: TopicIndex>(word: WordRow<'_, T>, row: &Row) -> u32 {
     best.topic
 }
 
-/// The word's topics, then the document's as if the word had none of them: O(K_w + K_d), sixteen
-/// at a time.
+/// Scans the word's topics, then the document's topics with their floors: O(K_w + K_d), sixteen at a
+/// time.
 #[inline(always)]
 pub(super) fn by_scan<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: &Row) -> u32 {
     let mut best = Best::new(l, word.best);
@@ -108,7 +108,7 @@ pub(super) fn by_scan<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: 
     for (c, (topics, phi)) in topics.iter().zip(phi).enumerate() {
         let topics = T::load(l, topics);
         let weights = l.mul_f(l.gather_f(row.dense(), topics), l.load_f(phi));
-        // The lanes past the end belong to the next word.
+        // Lanes past the end belong to the next word and get weight 0.
         let left = (word.len - c * LANES).min(LANES);
         let inside = (u32::MAX >> (32 - left)) as u16;
         best.challenge(l, l.select_f(inside, weights, l.splat_f(0.0)), topics);
@@ -124,7 +124,7 @@ pub(super) fn by_scan<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: 
     best.of_all(l).topic
 }
 
-/// The best candidate of each lane.
+/// Best candidate of each lane.
 struct Best<L: Lanes> {
     weights: L::F,
     topics: L::U,
@@ -136,7 +136,7 @@ impl<L: Lanes> Best<L> {
         Self { weights: l.splat_f(first.weight), topics: l.splat_u(first.topic) }
     }
 
-    /// [`Candidate::challenge`] a lane.
+    /// [`Candidate::challenge`] for each lane.
     #[inline(always)]
     fn challenge(&mut self, l: L, weights: L::F, topics: L::U) {
         let greater = l.gt_f(weights, self.weights);

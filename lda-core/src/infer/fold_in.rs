@@ -1,27 +1,27 @@
-//! Gibbs sampling of a document's topics, φ held fixed.
+//! Gibbs sampling of a document's topics with fixed φ (fold-in).
 //!
-//! The weights of a token's topics in three parts, of which two never change and need no more than
-//! their sums (SparseLDA's cut, Yao et al. 2009, with φ fixed):
+//! The weights of a token's topics are split into three parts; two of them are constant and need only
+//! their sums (the buckets of SparseLDA, Yao et al. 2009, with φ fixed):
 //!
 //! ```text
-//! (C_dk + α_k) φ_kw = C_dk φ_kw            the K_d topics of the document, added up for each token
-//!                   + α_k excess_kw        the word's sum, kept; its K_w topics only if it is hit
-//!                   + α_k floor_k          the model's sum, kept; a search in K sums if it is hit
+//! (C_dk + α_k) φ_kw = C_dk φ_kw            the K_d topics of the document, summed for each token
+//!                   + α_k excess_kw        cached sum per word; its K_w topics are read if it is hit
+//!                   + α_k floor_k          cached sum of the model; search in K sums if it is hit
 //! ```
 //!
-//! φ of the document's topics is searched for in the word's row where that takes fewer steps, else
-//! the row is walked: O(min(K_d log K_w, K_w + K_d)) a token, and O(K_w) where the second part is
-//! hit.
+//! φ of the document's topics is looked up in the word's row by search if that takes fewer steps,
+//! else by a scan of the row: O(min(K_d log K_w, K_w + K_d)) per token, and O(K_w) if the second part
+//! is hit.
 
-use super::frozen_phi::FrozenPhi;
+use super::frozen_phi::{FrozenPhi, Query};
 use crate::counts::TopicIndex;
 use crate::model::{Rows, Value};
 use crate::random::Xoshiro256PlusPlus;
 
-/// Topics of one document; scratch that outlives it.
+/// State of one document; the memory is reused for the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FoldIn {
-    /// C_dk by topic; zero but for the topics present.
+    /// C_dk by topic; zero except for the topics in `present`.
     counts: Vec<u32>,
     /// Topics whose count is not zero.
     present: Vec<u32>,
@@ -29,27 +29,25 @@ pub(super) struct FoldIn {
     topics: Vec<u32>,
     /// Running sums of the document's part.
     sums: Vec<f64>,
-    /// Σ of C_dk over samples, by topic; zero but for the topics seen.
+    /// Σ of C_dk over samples, by topic; zero except for the topics in `seen`.
     total: Vec<u64>,
     seen: Vec<u32>,
 }
 
 impl FoldIn {
-    /// Samples topics for `words`, all of which are known, and lists the mean counts of the
-    /// samples, topics ascending. False if `go_on`, asked before each sweep, ended it; the list
-    /// means nothing then.
-    #[allow(clippy::too_many_arguments)]
+    /// Samples topics for `words`, all of them known, and appends the mean counts of the samples to
+    /// `means`, topics ascending. Calls `go_on` before each sweep; if it returns false, `run` stops and
+    /// returns false, and `means` is meaningless.
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
-        frozen: &FrozenPhi,
-        rows: &Rows<'_, T, V>,
-        words: &[u32],
+        query: &Query<'_, '_, T, V>,
         burn_in: u32,
         samples: u32,
         stream: &mut Xoshiro256PlusPlus,
         go_on: &mut dyn FnMut() -> bool,
         means: &mut Vec<(u32, f64)>,
     ) -> bool {
+        let &Query { frozen, rows, words } = query;
         let topics = frozen.floors.len();
         if self.counts.len() < topics {
             self.counts.resize(topics, 0);
@@ -88,7 +86,7 @@ impl FoldIn {
         finished
     }
 
-    /// The topic at `unit`, in [0, 1), of the mass of (C_dk + α_k) φ_kw.
+    /// Topic at `unit`, in [0, 1), of the mass of (C_dk + α_k) φ_kw.
     #[inline]
     fn draw<T: TopicIndex, V: Value>(
         &mut self,
@@ -155,7 +153,7 @@ impl FoldIn {
         *count -= 1;
         if *count == 0 {
             let at = self.present.iter().position(|&other| other == topic);
-            self.present.swap_remove(at.expect("it was counted"));
+            self.present.swap_remove(at.expect("a topic with tokens is in the list"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! What inference by sampling and by variation read of a model, beside its entries: O(K + V), so
-//! that a model that lies in a mapped file is used where it lies.
+//! Precomputed values of a fixed model for fold-in and variational inference: O(K + V) memory. The
+//! entries of φ are read in place, so a memory-mapped model is not copied.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,32 +7,41 @@ use crate::counts::TopicIndex;
 use crate::model::{Rows, TopicModel, Value};
 use crate::simd::Isa;
 
-/// No sum of weights has these bits.
+/// Marks a sum that is not computed yet. It is the bit pattern of a NaN, which no sum of weights
+/// has.
 const UNKNOWN: u64 = u64::MAX;
 
-/// A model's floors and priors.
+/// Floors, scales and priors of a model, and sums over them.
 #[derive(Debug)]
 pub(super) struct FrozenPhi {
     /// α_k.
     pub alpha: Vec<f64>,
-    /// φ_kw of words without an entry.
+    /// floor_k: φ_kw of words without an entry.
     pub floors: Vec<f64>,
-    /// 1 / (C_k + Vβ) where the model is made of counts.
+    /// 1 / (C_k + Vβ) for a model of counts, else 1.
     pub scales: Vec<f64>,
-    /// α_k, where all are the same.
+    /// α if symmetric.
     pub even: Option<f64>,
     /// Σ_{j≤k} α_j floor_j.
     prior_sums: Vec<f64>,
-    /// Σ_k α_k excess_kw of each word, computed when it is first asked for; bits of `f64`.
+    /// Σ_k α_k excess_kw of each word as bits of an `f64`; computed on first use.
     word_sums: Vec<AtomicU64>,
     has_floor: bool,
-    /// The same in single precision.
+    /// `alpha`, `floors` and `scales` in single precision.
     pub single: SinglePrecision,
     /// Never affects a result.
     pub isa: Isa,
 }
 
-/// α_k, floors and scales of some topics.
+/// A document to infer and the model's φ.
+pub(super) struct Query<'a, 'r, T, V> {
+    pub frozen: &'a FrozenPhi,
+    pub rows: &'a Rows<'r, T, V>,
+    /// Known words of the tokens, ascending.
+    pub words: &'a [u32],
+}
+
+/// α_k, floors and scales of a list of topics, in single precision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SinglePrecision {
     pub alpha: Vec<f32>,
@@ -91,14 +100,17 @@ impl FrozenPhi {
         self.prior_sums.last().copied().unwrap_or(0.0)
     }
 
-    /// The topic at `mark` of Σ_k α_k floor_k; rounding may leave the mark at the very end, where
-    /// the last topic with a floor takes it.
+    /// Topic at `mark` of Σ_k α_k floor_k. A mark that was rounded up to the total gives the last topic
+    /// with a floor.
     pub fn prior_topic(&self, mark: f64) -> u32 {
         let mark = mark.min(self.prior_sum().next_down());
         self.prior_sums.partition_point(|&sum| sum <= mark) as u32
     }
 
-    /// Σ_k α_k excess_kw. The same bits whoever computes it, so that threads need not agree on one.
+    /// Σ_k α_k excess_kw, cached.
+    ///
+    /// Two threads may both compute it; every computation gives the same bits, so relaxed loads and
+    /// stores suffice.
     #[inline]
     pub fn word_sum<T: TopicIndex, V: Value>(&self, rows: &Rows<'_, T, V>, word: u32) -> f64 {
         let cell = &self.word_sums[word as usize];
@@ -111,7 +123,7 @@ impl FrozenPhi {
         sum
     }
 
-    /// The topic at `mark` of [`word_sum`](Self::word_sum), which is above zero.
+    /// Topic at `mark` of [`word_sum`](Self::word_sum), which is above zero.
     pub fn word_topic<T: TopicIndex, V: Value>(
         &self,
         rows: &Rows<'_, T, V>,
@@ -143,7 +155,7 @@ impl FrozenPhi {
         })
     }
 
-    /// Bytes.
+    /// Memory in bytes.
     pub fn memory(&self) -> usize {
         8 * (self.alpha.len() * 4 + self.word_sums.len()) + 4 * (self.alpha.len() * 3)
     }

@@ -1,22 +1,22 @@
-//! The topics of one document while it is inferred.
+//! Topic counts of one document during RT-LDA inference.
 
 use super::tables::Tables;
 use crate::counts::TopicIndex;
 use crate::simd::LANES;
 
-/// C_d: a list of its non-zeros, and where each topic stands in it.
+/// C_d as a list of its non-zeros, with the position of each topic in the list.
 ///
-/// Arrays over topics are touched where the document has tokens and nowhere else, and are all zero
-/// between documents: a document costs no O(K), and the same scratch serves any model.
+/// INVARIANT: `dense` is all zero between documents, and only topics with tokens are written. So a
+/// document costs no O(K), and the same scratch serves any model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     /// C_dk + α_k where C_dk > 0, else 0, by topic.
     dense: Vec<f32>,
-    /// Entry of each topic with C_dk > 0, by topic.
+    /// Position in the list of each topic with C_dk > 0, by topic.
     place: Vec<u32>,
-    /// The entries, in no order, in whole vectors; those past `len` have factor 0.
+    /// Topics of the entries, in no order, padded to whole vectors; entries past `len` have factor 0.
     topics: Vec<u32>,
-    /// C_dk. 64 bits, for a document may be of any length.
+    /// C_dk. 64 bits, since document length is unbounded.
     counts: Vec<u64>,
     /// C_dk + α_k where C_dk > 0, else 0.
     factors: Vec<f32>,
@@ -26,7 +26,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Makes room for the topics of a model.
+    /// Grows the arrays to the number of topics of a model.
     pub fn begin(&mut self, topics: usize) {
         if self.dense.len() < topics {
             self.dense.resize(topics, 0.0);
@@ -34,14 +34,13 @@ impl Row {
         }
     }
 
-    /// Entries: K_d, and one more while a token is out of its topic.
+    /// Number of entries: K_d, or one more while a token is removed and its topic has no other.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Topics, C_dk + α_k and floor_k of all entries and, up to a whole vector, of no topic with
-    /// factor 0.
+    /// Topics, C_dk + α_k and floor_k of all entries, padded to whole vectors by entries of factor 0.
     #[inline(always)]
     pub fn entries(&self) -> (&[u32], &[f32], &[f32]) {
         let end = self.len.next_multiple_of(LANES);
@@ -54,22 +53,22 @@ impl Row {
         &self.dense
     }
 
-    /// Takes a token out of a topic. The entry stays, for most tokens return to where they were;
-    /// with its last token out it has factor 0, that is weight 0, like a topic that has none.
+    /// Removes a token from a topic. The entry stays, because most tokens return to their topic; without
+    /// tokens it has factor 0 and so weight 0, like a topic without an entry.
     #[inline(always)]
     pub fn take<T: TopicIndex>(&mut self, tables: &Tables<T>, topic: u32) {
         let at = self.place[topic as usize] as usize;
         self.set(tables, at, topic, self.counts[at] - 1);
     }
 
-    /// Puts back what [`take`](Self::take) took.
+    /// Undoes [`take`](Self::take).
     #[inline(always)]
     pub fn put_back<T: TopicIndex>(&mut self, tables: &Tables<T>, topic: u32) {
         let at = self.place[topic as usize] as usize;
         self.set(tables, at, topic, self.counts[at] + 1);
     }
 
-    /// After [`take`](Self::take): the token will not return to `topic`.
+    /// Drops the entry of `topic` if [`take`](Self::take) has removed its last token.
     #[inline(always)]
     pub fn leave(&mut self, topic: u32) {
         let at = self.place[topic as usize] as usize;
@@ -111,7 +110,7 @@ impl Row {
         self.dense[topic as usize] = factor;
     }
 
-    /// Apart, so that the loop over tokens stays small.
+    /// Out of line, so that the loop over tokens stays small.
     #[cold]
     fn grow(&mut self) {
         let len = self.topics.len() + LANES;
@@ -121,7 +120,7 @@ impl Row {
         self.floors.resize(len, 0.0);
     }
 
-    /// Moves the counts to `to`, topics ascending, and is empty then.
+    /// Moves the counts to `to`, topics ascending; the row is then empty.
     pub fn drain_into(&mut self, to: &mut Vec<(u32, u64)>) {
         to.clear();
         to.extend(self.topics.iter().copied().zip(self.counts.iter().copied()).take(self.len));
@@ -133,7 +132,7 @@ impl Row {
         self.len = 0;
     }
 
-    /// Bytes.
+    /// Memory in bytes.
     pub fn memory(&self) -> usize {
         size_of::<f32>() * (self.dense.capacity() + self.place.capacity())
             + size_of::<u32>() * self.topics.capacity()

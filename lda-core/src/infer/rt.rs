@@ -1,4 +1,4 @@
-//! The face of RT-LDA: a model made ready, options, scratch, answers.
+//! RT-LDA: prepared model, options, scratch memory and answers.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -11,19 +11,18 @@ use crate::model::TopicModel;
 use crate::prior::{Alpha, PriorError, check_beta};
 use crate::simd::Isa;
 
-/// Most topics; a gather reaches no further.
+/// Largest number of topics: gathers have signed 32-bit indices.
 const MAX_TOPICS: usize = i32::MAX as usize;
 
-/// How to infer.
+/// Options of RT-LDA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct RtOptions {
-    /// Sweeps over a document at most, after its tokens have been given their first topics; 0
-    /// leaves it at these. A document that has settled is not swept further: on a generated corpus
-    /// with K = 1,000, 99 % of documents of 20 words had after 3 sweeps, of 200 words after 5, of
-    /// 2,000 after 10.
+    /// Maximum number of sweeps over a document after the initial assignment; 0 keeps the initial
+    /// topics. Sweeps stop when no token moves: on a generated corpus with K = 1,000, 99 % of
+    /// documents of 20 words stopped after 3 sweeps, of 200 words after 5, of 2,000 after 10.
     pub sweeps: u32,
-    /// Instruction set; the best this machine has unless given. Never changes a result.
+    /// Instruction set; defaults to the best of this machine. Never changes a result.
     pub isa: Option<Isa>,
 }
 
@@ -33,29 +32,29 @@ impl Default for RtOptions {
     }
 }
 
-/// Why a model cannot be used.
+/// Error of preparing a model for RT-LDA.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RtLdaError {
     /// K is 0.
     #[error("the model has no topics: train one with at least 1")]
     NoTopics,
-    /// K is beyond what vectors can address.
+    /// K is above the limit of gather indices.
     #[error("the model has {topics} topics, above the limit of {limit}: train one with fewer")]
     TooManyTopics {
         /// K.
         topics: usize,
-        /// Largest possible.
+        /// Largest K.
         limit: usize,
     },
-    /// α or β is no prior.
+    /// α or β is invalid.
     #[error(transparent)]
     Prior(#[from] PriorError),
 }
 
-/// A model made ready to answer for new documents. See the [module documentation](super).
+/// A model prepared for RT-LDA. See the [module documentation](super).
 ///
-/// Nothing in it changes after construction: threads share one, each with a scratch of its own.
+/// It is immutable: threads share one value, each with its own [`RtScratch`].
 ///
 /// ```
 /// use lda_core::corpus::Corpus;
@@ -97,7 +96,7 @@ enum Width {
     Full(Tables<u32>),
 }
 
-/// Runs the same code for either width.
+/// Runs the same code for both widths.
 macro_rules! each_width {
     ($width:expr, $tables:ident => $code:expr) => {
         match $width {
@@ -108,18 +107,18 @@ macro_rules! each_width {
 }
 
 impl RtLda {
-    /// Makes a model ready, with default options.
+    /// Prepares a model with default options.
     ///
     /// Takes O(K + V + non-zeros of C_w); the model is not needed afterwards.
     ///
     /// # Errors
     /// [`RtLdaError`], if the model has no topics or more than 2,147,483,647, or if its α or β is
-    /// no prior.
+    /// invalid.
     pub fn new(model: &TopicModel) -> Result<Self, RtLdaError> {
         Self::with_options(model, &RtOptions::default())
     }
 
-    /// Makes a model ready.
+    /// Prepares a model.
     ///
     /// ```
     /// # use lda_core::corpus::Corpus;
@@ -157,7 +156,7 @@ impl RtLda {
         })
     }
 
-    /// Topics K.
+    /// Number of topics K.
     pub fn num_topics(&self) -> usize {
         each_width!(&self.tables, tables => tables.num_topics())
     }
@@ -167,8 +166,8 @@ impl RtLda {
         each_width!(&self.tables, tables => tables.num_words())
     }
 
-    /// Bytes it takes: 6 a non-zero of C_w (8 where K > 65,536), 16 a word, 8 a topic, and 8 more a
-    /// topic if α is given per topic.
+    /// Memory in bytes: 6 per non-zero of C_w (8 if K > 65,536), 16 per word, 8 per topic, and 8 more
+    /// per topic if α is given per topic.
     pub fn memory(&self) -> usize {
         let alpha = match &self.alpha {
             Alpha::Symmetric(_) => 0,
@@ -177,12 +176,12 @@ impl RtLda {
         size_of::<Self>() + alpha + each_width!(&self.tables, tables => tables.memory())
     }
 
-    /// Finds the topics of a document, given as the words of its tokens, in any order; the order
-    /// decides among local optima. Words not below [`num_words`](Self::num_words) are left out and
-    /// counted. A document of no known word is answered too: its θ is the prior's mean.
+    /// Infers the topics of a document, given as the words of its tokens. Their order decides among
+    /// local optima. Words not below [`num_words`](Self::num_words) are left out and counted. The θ of
+    /// a document without known words is the mean of the prior.
     ///
-    /// The answer follows from model, options and words alone. Scratch grows to the longest
-    /// document it has seen; from then on nothing is allocated.
+    /// The answer depends on model, options and words alone. The scratch grows to the longest document
+    /// so far; then nothing is allocated.
     ///
     /// ```
     /// # use lda_core::corpus::Corpus;
@@ -237,8 +236,8 @@ pub(super) fn check_topics(topics: usize) -> Result<(), RtLdaError> {
     }
 }
 
-/// A thread's memory between documents: 8 bytes a topic of the largest model, 8 a token of the
-/// longest document, and 36 a topic of the richest.
+/// Scratch memory of one thread: 8 bytes per topic of the largest model, 8 per token of the longest
+/// document, and 36 per topic of the document with the most topics.
 ///
 /// It never affects an answer, and models may share it.
 #[derive(Clone, Debug, Default)]
@@ -249,7 +248,7 @@ pub struct RtScratch {
 }
 
 impl RtScratch {
-    /// Bytes it takes by now.
+    /// Memory in bytes.
     pub fn memory(&self) -> usize {
         self.row.memory()
             + self.tokens.capacity() * size_of::<Token>()
@@ -257,7 +256,7 @@ impl RtScratch {
     }
 }
 
-/// The topics of one document; borrows from scratch.
+/// Inferred topics of one document; borrows from the scratch.
 #[derive(Clone, Copy, Debug)]
 pub struct Inferred<'a> {
     model: &'a RtLda,
@@ -268,7 +267,7 @@ pub struct Inferred<'a> {
 }
 
 impl<'a> Inferred<'a> {
-    /// (word, topic) of each token of a known word, in the order in which they were given.
+    /// (word, topic) of each token of a known word, in input order.
     pub fn tokens(&self) -> &'a [(u32, u32)] {
         self.tokens
     }
@@ -278,23 +277,23 @@ impl<'a> Inferred<'a> {
         self.counts
     }
 
-    /// Tokens L of known words.
+    /// Number of tokens L of known words.
     pub fn num_tokens(&self) -> u64 {
         self.tokens.len() as u64
     }
 
-    /// Tokens left out, of words that the model does not know.
+    /// Number of tokens of unknown words, which were left out.
     pub fn num_unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// Whether the sweeps went on until no token would move: a further one would change nothing.
-    /// Where they ran out first this is `false`, even if the last one happened to be enough.
+    /// Whether the sweeps reached a state in which no token would move. `false` if the maximum number of
+    /// sweeps came first, even if the last sweep happened to be enough.
     pub fn settled(&self) -> bool {
         self.settled
     }
 
-    /// θ_k = (C_dk + α_k) / (L + ᾱ), the share of a topic; all of them add up to 1.
+    /// Share of a topic: θ_k = (C_dk + α_k) / (L + ᾱ). The shares of all topics add up to 1.
     ///
     /// # Panics
     /// If `topic` is not below K.

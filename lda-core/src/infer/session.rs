@@ -1,4 +1,4 @@
-//! The face of inference: a model made ready for a method, sessions, answers.
+//! Inference for whole documents: a model prepared for a method, sessions and answers.
 
 use std::ops::{Deref, Range};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::fold_in::FoldIn;
-use super::frozen_phi::FrozenPhi;
+use super::frozen_phi::{FrozenPhi, Query};
 use super::rt::{RtLda, RtLdaError, RtOptions, RtScratch};
 use super::variational::Variational;
 use crate::corpus::{Corpus, Document};
@@ -15,30 +15,29 @@ use crate::model::{TopicModel, with_rows};
 use crate::prior::{PriorError, check_beta};
 use crate::random::{Purpose, StreamKey, mix};
 
-/// How topics of a new document are found.
+/// Inference method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "method")]
 #[non_exhaustive]
 pub enum Method {
-    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up
-    /// to chance.
+    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up to
+    /// sampling error.
     FoldIn {
         /// Sweeps before the first sample.
         burn_in: u32,
         /// Samples, at least 1.
         samples: u32,
     },
-    /// The most probable topic of each token: quickest, and shares lean to the leading topic
-    /// ([`RtLda`]).
+    /// The most probable topic of each token: fastest, biased towards the leading topic ([`RtLda`]).
     Rt {
-        /// Sweeps at most.
+        /// Maximum number of sweeps.
         sweeps: u32,
     },
-    /// The variational E-step: no chance in it, O(K) an iteration.
+    /// The variational E-step: deterministic, O(K) per iteration.
     Variational {
-        /// Iterations at most.
+        /// Maximum number of iterations, at least 1.
         iterations: u32,
-        /// Ends when shares move by less than this, in all.
+        /// Stops when the shares change by less than this in total. At least 0.
         tolerance: f64,
     },
 }
@@ -46,12 +45,12 @@ pub enum Method {
 impl Method {
     /// Gibbs sampling, 10 sweeps and 20 samples.
     pub const FOLD_IN: Self = Self::FoldIn { burn_in: 10, samples: 20 };
-    /// RT-LDA, 5 sweeps at most.
+    /// RT-LDA, at most 5 sweeps.
     pub const RT: Self = Self::Rt { sweeps: 5 };
-    /// Variational, to a thousandth in 100 iterations at most.
+    /// Variational, tolerance 0.001, at most 100 iterations.
     pub const VARIATIONAL: Self = Self::Variational { iterations: 100, tolerance: 1e-3 };
 
-    /// Name as it stands in options and on command lines.
+    /// Name in options and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::FoldIn { .. } => "fold-in",
@@ -61,21 +60,21 @@ impl Method {
     }
 }
 
-/// Why a model cannot be asked so.
+/// Error of preparing a model for inference.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InferenceError {
-    /// The model is no model for inference.
+    /// The model cannot be used for inference.
     #[error(transparent)]
     Model(#[from] RtLdaError),
-    /// An option makes no sense.
+    /// An option of the method is out of range.
     #[error("{option} is {value}: {remedy}")]
     Option {
-        /// Its name.
+        /// Name of the option.
         option: &'static str,
-        /// Its value.
+        /// Value of the option.
         value: String,
-        /// What to give.
+        /// Remedy, as the end of the message.
         remedy: &'static str,
     },
 }
@@ -86,14 +85,14 @@ impl From<PriorError> for InferenceError {
     }
 }
 
-/// A model and a method, made ready: O(K + V) for fold-in and variational, which read a mapped
-/// model where it lies; all of the model is copied for RT-LDA.
+/// A model prepared for a method. Takes O(K + V) memory for fold-in and variational inference, which
+/// read a memory-mapped model in place; RT-LDA copies the model.
 ///
-/// Threads share one, each with a [`Session`]. `M` is a reference to a model, or an `Arc` of one.
+/// Threads share one value, each with its own [`Session`]. `M` is a reference to a model or an `Arc`
+/// of one.
 ///
-/// An answer follows from model, method, seed and the words of the document alone: it is the same
-/// whatever else is asked, on any number of threads, and, but for RT-LDA, in whatever order the
-/// words come.
+/// An answer depends on the model, the method, the seed and the words of the document alone: not on
+/// other documents, not on the number of threads and, except for RT-LDA, not on the order of the words.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -138,23 +137,23 @@ enum Prepared {
     Rt(RtLda),
 }
 
-/// Topics of one document.
+/// Inferred topics of one document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// (topic, tokens of it that are expected), topics ascending; they add up to `tokens`.
+    /// (topic, expected tokens), topics ascending; the expected tokens add up to `tokens`.
     pub counts: Vec<(u32, f64)>,
-    /// Tokens of words that the model knows.
+    /// Tokens of known words: words of the model to which some topic gives a positive probability.
     pub tokens: u64,
-    /// Tokens of words that it does not, which were left out.
+    /// Tokens of unknown words, which were left out.
     pub unknown: u64,
 }
 
 impl<M: Deref<Target = TopicModel>> Inference<M> {
-    /// Makes a model ready.
+    /// Prepares a model.
     ///
     /// # Errors
-    /// [`InferenceError`], if the model has no topics or more than a method can do, if its priors
-    /// are none, or if an option of the method makes no sense.
+    /// [`InferenceError`], if the model has no topics or too many for the method, if its priors are
+    /// invalid, or if an option of the method is out of range.
     pub fn new(model: M, method: Method, seed: u64) -> Result<Self, InferenceError> {
         let topics = model.num_topics();
         super::rt::check_topics(topics)?;
@@ -172,7 +171,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
                 return refused("iterations", "0".to_owned(), "give at least 1");
             }
             Method::Variational { tolerance, .. } if tolerance.is_nan() || tolerance < 0.0 => {
-                return refused("tolerance", tolerance.to_string(), "give a number, 0 at least");
+                return refused("tolerance", tolerance.to_string(), "give a number of at least 0");
             }
             Method::FoldIn { .. } | Method::Variational { .. } => {
                 Prepared::FrozenPhi(FrozenPhi::new(&model))
@@ -203,7 +202,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         self.method
     }
 
-    /// Bytes held beside the model.
+    /// Memory in bytes, excluding the model.
     pub fn memory(&self) -> usize {
         match &self.prepared {
             Prepared::FrozenPhi(frozen) => frozen.memory(),
@@ -211,7 +210,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         }
     }
 
-    /// A thread's own.
+    /// Makes a session, one per thread.
     pub fn session(&self) -> Session<'_, M> {
         Session {
             inference: self,
@@ -222,8 +221,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         }
     }
 
-    /// Every document of a corpus over the model's words, in the current rayon pool. Its word ids
-    /// are taken for the model's; [`Translation`](super::Translation) makes them so.
+    /// Infers every document of a corpus in the current rayon pool. Word ids of the corpus must be the
+    /// model's; [`Translation`](super::Translation) converts them.
     pub fn infer_corpus(&self, corpus: &Corpus) -> Vec<Answer>
     where
         M: Sync,
@@ -233,10 +232,10 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         answers
     }
 
-    /// Some documents of a corpus, into answers that may have been used before: who takes a large
-    /// corpus a few thousand documents at a time holds no more answers than that, and once these
-    /// have grown their memory is used again. Of kos with K = 1,000 that was half of the time of
-    /// one variational iteration, whose answers list nearly all topics, and a fifteenth of three.
+    /// Infers a range of documents of a corpus into reused answers. A large corpus in batches of a few
+    /// thousand documents then needs memory for one batch, and the answers' memory is reused. For kos
+    /// with K = 1,000 the reuse saved half of the time of one variational iteration, whose answers list
+    /// nearly all topics, and a fifteenth of three.
     ///
     /// ```
     /// # use lda_core::Corpus;
@@ -259,7 +258,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     /// ```
     ///
     /// # Panics
-    /// If a document is not below the corpus' number.
+    /// If `documents` exceeds the documents of the corpus.
     pub fn infer_documents(
         &self,
         corpus: &Corpus,
@@ -275,7 +274,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         );
     }
 
-    /// θ_k = (C_dk + α_k) / (L + ᾱ), the share of `topic`.
+    /// Share of `topic`: θ_k = (C_dk + α_k) / (L + ᾱ).
     ///
     /// # Panics
     /// If `topic` is not below K.
@@ -300,7 +299,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         theta
     }
 
-    /// (topic, share) of the topics that have tokens, largest first, lower topic first of equals.
+    /// (topic, share) of the topics with tokens, largest first; ties: lower topic first.
     pub fn leading(&self, answer: &Answer) -> Vec<(u32, f64)> {
         let share = |&(topic, count): &(u32, f64)| (topic, self.share(answer, topic, count));
         let mut shares: Vec<(u32, f64)> = answer.counts.iter().map(share).collect();
@@ -309,7 +308,7 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     }
 }
 
-/// One thread's scratch: it grows to the largest document it has seen and never affects an answer.
+/// Scratch memory of one thread. It grows to the largest document so far and never affects an answer.
 #[derive(Debug)]
 pub struct Session<'a, M> {
     inference: &'a Inference<M>,
@@ -320,37 +319,38 @@ pub struct Session<'a, M> {
 }
 
 impl<M: Deref<Target = TopicModel>> Session<'_, M> {
-    /// Topics of a document, given as the words of its tokens. Words that are not the model's, or
-    /// that no topic can say, are counted and left out; a document of no known word has the prior's
-    /// mean.
+    /// Infers the topics of a document, given as the words of its tokens. Words outside the model's
+    /// vocabulary, or with probability 0 in every topic, are counted and left out; a document without
+    /// known words gets the mean of the prior.
     pub fn infer(&mut self, words: impl IntoIterator<Item = u32>) -> Answer {
         let mut answer = Answer::default();
         self.infer_into(words, &mut answer);
         answer
     }
 
-    /// Topics of a document of a corpus over the model's words.
+    /// Infers the topics of a document of a corpus over the model's words.
     pub fn infer_document(&mut self, document: Document<'_>) -> Answer {
         let mut answer = Answer::default();
         self.infer_document_into(document, &mut answer);
         answer
     }
 
-    /// The same into an answer that was used before.
+    /// As [`infer_document`](Self::infer_document), into a reused answer.
     pub fn infer_document_into(&mut self, document: Document<'_>, answer: &mut Answer) {
         let tokens = |(word, count)| std::iter::repeat_n(word, count as usize);
         self.infer_into(document.iter().flat_map(tokens), answer);
     }
 
-    /// The same into an answer that was used before: once it and scratch have grown, nothing is
-    /// allocated.
+    /// As [`infer`](Self::infer), into a reused answer. Allocates nothing once answer and scratch have
+    /// grown.
     pub fn infer_into(&mut self, words: impl IntoIterator<Item = u32>, answer: &mut Answer) {
         self.infer_while(words, answer, || true);
     }
 
-    /// The same as long as `go_on`, asked before each sweep or iteration, has it: for services
-    /// whose clients may leave while a long document is worked on. False if it was given up; the
-    /// answer is then empty. RT-LDA, which is done in the time of a few sweeps, does not ask.
+    /// As [`infer_into`](Self::infer_into), but calls `go_on` before each sweep or iteration and stops
+    /// if it returns false: for services whose clients may disconnect during a long document. Returns
+    /// false if it stopped; the answer is then empty. RT-LDA takes the time of a few sweeps and does
+    /// not call `go_on`.
     ///
     /// ```
     /// # use lda_core::infer::{Answer, Inference, Method};
@@ -395,18 +395,20 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
                     answer.unknown += 1;
                 }
             }
+            // Sorted, so that the answer does not depend on the order of the words.
             known.sort_unstable();
             answer.tokens = known.len() as u64;
             let (go_on, means): (&mut dyn FnMut() -> bool, _) = (&mut go_on, &mut answer.counts);
+            let query = Query { frozen, rows: &rows, words: known };
             match inference.method {
                 Method::FoldIn { burn_in, samples } => {
                     let mut stream = inference.stream(known).stream();
-                    fold_in.run(frozen, &rows, known, burn_in, samples, &mut stream, go_on, means)
+                    fold_in.run(&query, burn_in, samples, &mut stream, go_on, means)
                 }
                 Method::Variational { iterations, tolerance } => {
-                    variational.run(frozen, &rows, known, iterations, tolerance, go_on, means)
+                    variational.run(&query, iterations, tolerance, go_on, means)
                 }
-                Method::Rt { .. } => unreachable!("it has tables of its own"),
+                Method::Rt { .. } => unreachable!("RT-LDA returned above"),
             }
         });
         if !finished {
@@ -416,7 +418,7 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
         finished
     }
 
-    /// Bytes of scratch held by now.
+    /// Memory of the scratch in bytes.
     pub fn memory(&self) -> usize {
         4 * self.words.capacity()
             + self.fold_in.memory()
@@ -426,7 +428,7 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
 }
 
 impl<M> Inference<M> {
-    /// The stream of a document, by what is in it.
+    /// Random stream of a document, a function of its sorted words.
     fn stream(&self, words: &[u32]) -> StreamKey {
         let block =
             words.iter().fold(words.len() as u64, |hash, &word| mix(hash ^ u64::from(word)));

@@ -1,15 +1,16 @@
-//! A model as the max step reads it: φ in `f32`, by word, and each word's best topic to begin with.
+//! A model in the layout of the argmax step: φ in `f32`, by word, and the best initial topic of each
+//! word.
 //!
-//! Values are computed in `f64` and rounded once. Rounding keeps order, so floor_k ≤ φ_kw holds
-//! in `f32` too, for every topic and word; the max step rests on that and on no more. Values
-//! below the smallest normal `f32` are raised to it: then no weight is 0 · ∞.
+//! Values are computed in `f64` and rounded once. INVARIANT: floor_k ≤ φ_kw also holds in `f32`,
+//! because rounding preserves order; the argmax step relies on nothing else. Values below the
+//! smallest normal `f32` are raised to it, so that no weight is 0 · ∞.
 
 use super::argmax::Candidate;
 use crate::counts::TopicIndex;
 use crate::model::TopicModel;
 use crate::simd::LANES;
 
-/// Where a word's row begins; it ends where the next one begins.
+/// Start of a word's row. The row ends at the start of the next one.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     start: usize,
@@ -24,12 +25,12 @@ pub(super) struct Tables<T> {
     pub alpha: Vec<f32>,
     /// floor_k = β / (C_k + Vβ): φ_kw of every word without a token in topic k.
     pub floor: Vec<f32>,
-    /// V words and the end.
+    /// V words and the end of the last row.
     words: Vec<Word>,
-    /// Topics of each word, ascending. [`LANES`] more than there are non-zeros, so that a vector
-    /// can be read from any of them.
+    /// Topics of each word, ascending; padded by [`LANES`] entries, so that a vector can be read at any
+    /// position.
     topics: Vec<T>,
-    /// φ_kw beside each.
+    /// φ_kw of each entry of `topics`.
     phi: Vec<f32>,
 }
 
@@ -37,11 +38,11 @@ pub(super) struct Tables<T> {
 #[derive(Clone, Copy)]
 pub(super) struct WordRow<'a, T> {
     pub best: Candidate,
-    /// Topics of the row.
+    /// Number of topics of the row.
     pub len: usize,
-    /// The row's topics and, up to a whole vector, what follows them.
+    /// The row's topics, then entries of the next rows up to a whole vector.
     pub topics: &'a [T],
-    /// φ_kw beside each.
+    /// φ_kw of each entry of `topics`.
     pub phi: &'a [f32],
 }
 
@@ -94,7 +95,7 @@ impl<T: TopicIndex> Tables<T> {
         WordRow { best, len, topics: &self.topics[start..end], phi: &self.phi[start..end] }
     }
 
-    /// Bytes.
+    /// Memory in bytes.
     pub fn memory(&self) -> usize {
         size_of_val(&*self.alpha)
             + size_of_val(&*self.floor)
@@ -104,7 +105,7 @@ impl<T: TopicIndex> Tables<T> {
     }
 }
 
-/// The nearest `f32` from the smallest normal one to the largest.
+/// Rounds to the nearest normal, finite `f32`.
 fn rounded(x: f64) -> f32 {
     (x as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
 }

@@ -1,15 +1,15 @@
-//! Word ids of one vocabulary as those of another.
+//! Mapping of a corpus's word ids to a model's word ids.
 
 use thiserror::Error;
 
 use crate::corpus::{BuildError, Corpus, CorpusBuilder, Vocabulary};
 use crate::model::TopicModel;
 
-/// A corpus and a model whose word ids may mean different words.
+/// Error of matching the words of a corpus with those of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TranslationError {
-    /// Only one of them names its words.
+    /// Only one of them has a vocabulary.
     #[error(
         "the {named} names its words and the {unnamed}, of {words} words, does not: give it a \
          vocabulary, or make sure that word ids are the same and take the names away"
@@ -17,29 +17,29 @@ pub enum TranslationError {
     OneSided {
         /// `corpus` or `model`.
         named: &'static str,
-        /// The other.
+        /// The one without a vocabulary.
         unnamed: &'static str,
-        /// Words of the other.
+        /// Number of words of the one without a vocabulary.
         words: usize,
     },
-    /// Neither names its words, and there are more of them than the model has.
+    /// Neither has a vocabulary, and the corpus has more words than the model.
     #[error(
         "the corpus has {corpus} words without names and the model {model}: they are not the same \
          words"
     )]
     Unnamed {
-        /// Words of the corpus.
+        /// Number of words of the corpus.
         corpus: usize,
-        /// Words of the model.
+        /// Number of words of the model.
         model: usize,
     },
-    /// They have no word in common, and the corpus is too large for that to be chance.
+    /// They have no word in common, and the corpus has too many words for that to be chance.
     #[error(
         "none of the corpus's {words} words is the model's, as in {corpus:?} and {model:?}: they are \
          of other languages or were cut into words by other rules"
     )]
     Disjoint {
-        /// Distinct words of the corpus.
+        /// Number of distinct words of the corpus.
         words: usize,
         /// A word of the corpus.
         corpus: String,
@@ -48,7 +48,7 @@ pub enum TranslationError {
     },
 }
 
-/// Which word of a model each word of a corpus is.
+/// Map from the word ids of a corpus to those of a model.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -64,22 +64,22 @@ pub enum TranslationError {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// By the corpus's ids; `None` where ids are the same.
+    /// Model's id by corpus id; `None` if the ids are the same.
     words: Option<Vec<u32>>,
     model_words: u32,
 }
 
-/// Fewer words than this may all be unknown.
+/// A corpus with fewer words than this may consist of unknown words only.
 const FEW: usize = 100;
-/// The id of a word that the model does not have.
+/// Id of a word that is not in the model.
 const UNKNOWN: u32 = u32::MAX;
 
 impl Translation {
-    /// By names where both have them, by ids where neither does.
+    /// Matches words by name if both have a vocabulary, by id if neither has one.
     ///
     /// # Errors
-    /// [`TranslationError`], where it cannot be told which word is which, or where not one of a
-    /// hundred words or more is known. A few unknown words are no error, be they all there are.
+    /// [`TranslationError`], if the words cannot be matched, or if none of a hundred or more words is in
+    /// the model. Fewer words may all be unknown.
     pub fn new(corpus: &Corpus, model: &TopicModel) -> Result<Self, TranslationError> {
         let model_words = model.num_words() as u32;
         let words = match (corpus.vocabulary(), model.vocabulary()) {
@@ -101,7 +101,7 @@ impl Translation {
         Ok(Self { words, model_words })
     }
 
-    /// The model's word for a word of the corpus.
+    /// Model's id of a word of the corpus; `None` if the model lacks the word.
     pub fn word(&self, word: u32) -> Option<u32> {
         let translated = match &self.words {
             Some(words) => words.get(word as usize).copied(),
@@ -110,11 +110,11 @@ impl Translation {
         translated.filter(|&word| word < self.model_words)
     }
 
-    /// The corpus in the model's words. Words that it does not have are kept, as ids that it does
-    /// not have either, so that they are counted.
+    /// Converts the corpus to the model's word ids. Words that are not in the model get an id beyond its
+    /// vocabulary, so that inference counts them as unknown.
     ///
     /// # Errors
-    /// [`BuildError`], where a corpus of so many words cannot be.
+    /// [`BuildError`], if the converted corpus is too large.
     pub fn apply(&self, corpus: &Corpus) -> Result<Corpus, BuildError> {
         let mut builder = CorpusBuilder::new();
         for document in corpus.documents() {

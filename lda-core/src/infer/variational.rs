@@ -1,53 +1,52 @@
-//! The variational E-step: θ's posterior as one Dirichlet, found by iteration, no chance in it.
+//! Variational E-step: approximates the posterior of θ by one Dirichlet. Deterministic.
 //!
 //! Blei, Ng and Jordan 2003, section 5.2, with φ held fixed:
 //!
 //! ```text
 //! r_wk ∝ exp(ψ(γ_k)) φ_kw            the share of topic k in the tokens of word w
-//! γ_k  ← α_k + Σ_w n_w r_wk          until γ moves by less than the tolerance a token
+//! γ_k  ← α_k + Σ_w n_w r_wk          until γ moves by less than the tolerance per token
 //! ```
 //!
-//! With φ over floors, φ_kw = floor_k + scale_k n_kw, the sums over all K topics are shared by all
-//! words: an iteration costs O(K + Σ_w K_w). Loops over topics become vectors of whatever the
-//! machine has ([`SimdKernel`]); those over entries add up n_kw alone, and scales come in a topic
-//! at a time. All of it is in single precision, which moved perplexities of kos by less than one
-//! part in ten million.
+//! With φ_kw = floor_k + scale_k n_kw, the sums of the floors over all K topics are shared by all
+//! words: an iteration costs O(K + Σ_w K_w). Loops over topics are vectorised for the machine's
+//! instruction set ([`SimdKernel`]). Loops over entries add up n_kw alone; scales are applied once per
+//! topic. All values are in single precision, which moved perplexities of kos by less than one part in
+//! ten million.
 //!
-//! Most topics are soon out of the question. One whose exp(ψ(γ_k)) is less than about [`FAINT`] of
-//! the largest is left out of the iterations that follow, with its entries; what is left lies close
-//! together. On kos with K = 1,000 and α of 0.002 to 0.3 that moved the perplexity of the other
-//! half of documents, and of documents of five words, by five in a hundred thousand at most, after
-//! 5 and after 20 iterations (at 10⁻⁴ by six in a thousand), and with α = 0.05 left 408, 94, 52, 39
-//! of the topics and 1073, 376, 230, 181 of 1384 entries. So the second iteration goes over the
-//! model's own entries as the first does, and the third over copies of those that are left. With α
-//! near 1 exp(ψ(α)) is large, no topic is left out, and every iteration costs as much as the first.
-//! That one is cheaper where α is symmetric: all topics weigh the same, and Σ_k φ_kw is kept from
-//! document to document.
+//! # Pruning
+//! Most topics soon have negligible weight. A topic whose exp(ψ(γ_k)) is less than about [`FAINT`] of
+//! the largest is left out of later iterations together with its entries, and the rest is stored
+//! contiguously. On kos with K = 1,000 and α of 0.002 to 0.3 this moved the perplexity of the other
+//! half of documents, and of documents of five words, by at most five in a hundred thousand, after 5
+//! and after 20 iterations (with a bound of 10⁻⁴ by six in a thousand). With α = 0.05 it left 408, 94,
+//! 52, 39 of the topics and 1073, 376, 230, 181 of 1384 entries. The first two iterations therefore
+//! read the model's own entries, and the third copies the remaining ones. With α near 1 exp(ψ(α)) is
+//! large, no topic is left out, and every iteration costs as much as the first. The first is cheaper
+//! if α is symmetric: all topics have the same weight, and Σ_k φ_kw is cached across documents.
 
-use super::frozen_phi::{FrozenPhi, SinglePrecision};
+use super::frozen_phi::{FrozenPhi, Query, SinglePrecision};
 use crate::counts::TopicIndex;
 use crate::model::{Rows, Value};
 use crate::simd::{LANES, Lanes, SimdKernel};
 use crate::special::{digamma, exp_digamma};
 
-/// Less of a topic than this, in tokens, is left out of an answer.
+/// Topics with fewer expected tokens than this are left out of an answer.
 const LEAST: f32 = 1e-4;
-/// A topic whose weight is less than this of the largest is left out of further iterations.
+/// A topic with less than this fraction of the largest weight is left out of later iterations.
 const FAINT: f64 = 1e-5;
-/// The place of a topic that is left out.
+/// Position of a topic that was left out.
 const OUT: u32 = u32::MAX;
-/// Sums over entries that are made side by side.
+/// Independent partial sums in loops over entries. Fixed, since it decides the order of additions.
 const SIDES: usize = 4;
-/// Of Σ_k weight_k φ_kw: a word with less is shared out as if it had this, so that nothing
-/// overflows.
+/// Lower bound of Σ_k weight_k φ_kw, so that a quotient by it does not overflow.
 const LITTLE: f32 = 1e-30;
 
-/// Words ahead of which rows are asked for.
+/// Number of words by which rows are prefetched ahead of use.
 const AHEAD: usize = 3;
 
 const IOTA: [u32; LANES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// One document's γ; scratch that outlives it.
+/// State of one document; the memory is reused for the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variational {
     /// (word, tokens), words ascending.
@@ -55,55 +54,53 @@ pub(super) struct Variational {
     left: Left,
     /// exp(ψ(γ_k)) of these topics, up to a factor.
     weights: Vec<f32>,
-    /// Times scale_k.
+    /// `weights` times scale_k.
     scaled: Vec<f32>,
     /// Σ_w n_w n_kw / Σ_j weight_j φ_jw.
     shares: Vec<f32>,
-    /// Entries of the words, of topics at these places, and n_kw; behind them what is left of
-    /// others.
+    /// (position of the topic, n_kw) of the words' remaining entries. Entries past the sum of `lengths`
+    /// are stale.
     entries: Vec<(u32, f32)>,
-    /// How many entries each word has.
+    /// Number of entries of each word.
     lengths: Vec<u32>,
-    /// Where what was at a place is now.
+    /// New position of each old position; [`OUT`] if the topic was left out.
     places: Vec<u32>,
-    /// Places of topics that stay; behind them what is left of others.
+    /// Positions of the topics that stay. Values past their number are stale.
     stay: Vec<u32>,
 }
 
-/// Topics that are not left out, ascending, and what is known of them. As long as all are here,
-/// `topics` and `of` are empty: a topic's place is its number.
+/// The remaining topics, ascending, with their values. INVARIANT: while no topic is left out, `topics`
+/// and `of` are empty, and the position of a topic is its number.
 #[derive(Clone, Debug, Default)]
 struct Left {
     topics: Vec<u32>,
     of: SinglePrecision,
     gamma: Vec<f32>,
-    /// γ_k − α_k: of a large α little would be left in the difference.
+    /// γ_k − α_k, stored because subtracting a large α would lose digits.
     tokens: Vec<f32>,
 }
 
-/// What weights are measured by.
+/// Normalisation of the weights in one iteration.
 struct Scale {
     /// ψ of the largest γ.
     most: f32,
-    /// Topics whose γ is no more than this are left out.
+    /// Topics with γ up to this are left out.
     least: f32,
 }
 
 impl Variational {
-    /// Lists γ_k − α_k for `words`, which are sorted and all known; topics ascending, those of
-    /// hardly a token left out and the others made to add up. False if `go_on`, asked before each
-    /// iteration, ended it.
-    #[allow(clippy::too_many_arguments)]
+    /// Appends γ_k − α_k for `words`, which are sorted and all known, to `means`; topics ascending,
+    /// those below [`LEAST`] left out and the others scaled to add up to the tokens. Calls `go_on`
+    /// before each iteration; if it returns false, `run` stops and returns false.
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
-        frozen: &FrozenPhi,
-        rows: &Rows<'_, T, V>,
-        words: &[u32],
+        query: &Query<'_, '_, T, V>,
         iterations: u32,
         tolerance: f64,
         go_on: &mut dyn FnMut() -> bool,
         means: &mut Vec<(u32, f64)>,
     ) -> bool {
+        let &Query { frozen, rows, words } = query;
         self.pairs.clear();
         self.pairs.extend(words.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
         let tokens = words.len() as f64;
@@ -120,7 +117,8 @@ impl Variational {
         let Left { topics, tokens: counts, .. } = &self.left;
         self.stay.resize(self.stay.len().max(counts.len()), 0);
         let (mut number, mut kept) = (0, 0.0);
-        // Without a branch, which could not be foretold either.
+        // PERF: no branch, since it would be unpredictable. Every position is written; only those of
+        // topics that count advance `number`.
         let places = &mut self.stay[..counts.len()];
         for (place, &count) in counts.iter().enumerate() {
             places[number] = place as u32;
@@ -146,15 +144,15 @@ impl Variational {
     }
 }
 
-/// All iterations of a document. Loops are plain: iterators that end in a call would be compiled
-/// without the wide instructions.
+/// All iterations of a document. Loops are plain `for` loops: closures that are called and not inlined
+/// would be compiled without the vector instructions.
 struct Iterations<'a, 'r, T, V> {
     scratch: &'a mut Variational,
     frozen: &'a FrozenPhi,
     rows: &'a Rows<'r, T, V>,
     tokens: f64,
     iterations: u32,
-    /// Ends when shares move by no more, in tokens.
+    /// Stops when γ changes by no more than this in total, in tokens.
     least: f64,
     go_on: &'a mut dyn FnMut() -> bool,
 }
@@ -220,16 +218,15 @@ impl Variational {
         }
     }
 
-    /// exp(ψ(γ_k)) of each topic whose γ is above `least`, 0 of others, and the same times its
-    /// scale.
+    /// [`weigh`] of the remaining topics.
     #[inline(always)]
     fn weigh(&mut self, scales: &[f32], most: f32, least: f32) {
         let Self { left, weights, scaled, .. } = self;
         weigh(&left.gamma, scales, most, least, weights, scaled);
     }
 
-    /// Shares out the tokens among all topics, the faint ones left out but for the `first` time;
-    /// returns Σ_w n_w / Σ_j weight_j φ_jw.
+    /// Computes `shares` over all topics, faint ones having weight 0 except the `first` time; returns
+    /// Σ_w n_w / Σ_j weight_j φ_jw.
     #[inline(always)]
     fn share_among_all<L: Lanes, T: TopicIndex, V: Value>(
         &mut self,
@@ -238,7 +235,7 @@ impl Variational {
         rows: &Rows<'_, T, V>,
         first: bool,
     ) -> f64 {
-        // Σ_k φ_kw, of which FrozenPhi has α times as much.
+        // With equal weights the denominator is Σ_k φ_kw; `FrozenPhi` caches α times that sum.
         let even = if first { frozen.even } else { None };
         let floor = match even {
             Some(_) => {
@@ -256,7 +253,7 @@ impl Variational {
         let Self { left, scaled, shares, pairs, .. } = self;
         shares.clear();
         shares.resize(left.gamma.len(), 0.0);
-        // Slices, not vectors, wherever a loop writes: else it would look up again where they are.
+        // PERF: slices instead of vectors, so that a loop that writes does not reload their pointers.
         let (scaled, shares) = (&scaled[..], &mut shares[..]);
         let mut all = 0.0;
         for (at, &(word, tokens)) in pairs.iter().enumerate() {
@@ -283,7 +280,7 @@ impl Variational {
         all
     }
 
-    /// The same, among those that are left.
+    /// [`share_among_all`](Self::share_among_all) for the remaining topics and entries.
     #[inline(always)]
     fn share_among_left(&mut self, scale: &Scale) -> f64 {
         let Self { left, weights, scaled, shares, pairs, entries, lengths, .. } = self;
@@ -306,21 +303,21 @@ impl Variational {
         all
     }
 
-    /// The new γ; returns Σ_k |change of γ_k|.
+    /// Updates γ of all topics; returns Σ_k |change of γ_k|.
     #[inline(always)]
     fn change(&mut self, of: &SinglePrecision, all: f64) -> f64 {
         let Left { gamma, tokens, .. } = &mut self.left;
         change(gamma, tokens, &mut self.weights, &self.shares, of, all)
     }
 
-    /// The same, of the topics that are left.
+    /// Updates γ of the remaining topics; returns Σ_k |change of γ_k|.
     #[inline(always)]
     fn change_left(&mut self, all: f64) -> f64 {
         let Left { gamma, tokens, of, .. } = &mut self.left;
         change(gamma, tokens, &mut self.weights, &self.shares, of, all)
     }
 
-    /// Leaves out topics whose γ is no more than `least`; whether entries have to follow.
+    /// Leaves out topics with γ up to `least`; returns whether entries have to be filtered too.
     #[inline(always)]
     fn leave_out<L: Lanes>(&mut self, l: L, frozen: &FrozenPhi, least: f32) -> bool {
         let Self { left, places, stay, .. } = self;
@@ -333,7 +330,9 @@ impl Variational {
         for (at, gamma) in whole.iter().enumerate() {
             let above = l.gt_f(l.load_f(gamma), bar);
             if above != 0 {
-                let room = stay[count..].first_chunk_mut().expect("room for all and a chunk");
+                let room = stay[count..]
+                    .first_chunk_mut()
+                    .expect("`stay` has space for all topics and one chunk");
                 l.compress(above, l.add_u(iota, l.splat_u((at * LANES) as u32)), room);
                 count += above.count_ones() as usize;
             }
@@ -372,7 +371,7 @@ impl Variational {
         true
     }
 
-    /// Copies the words' entries of the topics that are left.
+    /// Copies the words' entries of the remaining topics.
     #[inline(always)]
     fn gather<T: TopicIndex, V: Value>(&mut self, rows: &Rows<'_, T, V>) {
         let Self { pairs, entries, lengths, places, .. } = self;
@@ -381,7 +380,8 @@ impl Variational {
         let mut to = 0;
         for &(word, _) in pairs.iter() {
             let (topics, values) = rows.word(word);
-            // Each is written and most are written over: which stay cannot be foretold.
+            // PERF: every entry is written and `len` advances only for those that stay, as a branch
+            // would be unpredictable.
             if entries.len() < to + topics.len() {
                 entries.resize(to + topics.len(), (OUT, 0.0));
             }
@@ -407,7 +407,7 @@ impl Variational {
         }
     }
 
-    /// Drops the entries of topics that are left out.
+    /// Drops the entries of topics that were left out, in place.
     #[inline(always)]
     fn thin_out(&mut self) {
         let Self { entries, lengths, places, .. } = self;
@@ -427,7 +427,7 @@ impl Variational {
     }
 }
 
-/// Keeps the values at these places, which ascend.
+/// Keeps the values at these positions, which ascend, so that no value is overwritten before it moves.
 #[inline(always)]
 fn keep<X: Copy>(values: &mut Vec<X>, places: &[u32]) {
     let all = &mut values[..];
@@ -437,13 +437,14 @@ fn keep<X: Copy>(values: &mut Vec<X>, places: &[u32]) {
     values.truncate(places.len());
 }
 
-/// About where ψ is `y`, as Minka begins to look for it (2000, "Estimating a Dirichlet
-/// distribution", appendix C): within a third of it.
+/// Approximates the x with ψ(x) = `y` within a third of x. Start of the iteration in Minka 2000,
+/// "Estimating a Dirichlet distribution", appendix C.
 fn inverse_digamma(y: f64) -> f64 {
     if y >= -2.22 { y.exp() + 0.5 } else { -1.0 / (y + 0.577_215_664_901_532_9) }
 }
 
-/// exp(ψ(γ_k)) of each topic whose γ is above `least`, 0 of others, and the same times its scale.
+/// Writes exp(ψ(γ_k) − `most`) of each topic with γ above `least`, and 0 of others, to `weights`, and
+/// the same times its scale to `scaled`.
 #[inline(always)]
 fn weigh(
     gamma: &[f32],
@@ -466,7 +467,7 @@ fn weigh(
     }
 }
 
-/// Σ scaled_k n_kw over a word's entries.
+/// Σ scaled_k n_kw over a word's entries in the model.
 #[inline(always)]
 fn row_sum<T: TopicIndex, V: Value>(topics: &[T], values: &[V], scaled: &[f32]) -> f32 {
     let part = |topic: T, value: V| scaled[topic.get() as usize] * value.excess(1.0) as f32;
@@ -485,7 +486,7 @@ fn row_sum<T: TopicIndex, V: Value>(topics: &[T], values: &[V], scaled: &[f32]) 
     sum
 }
 
-/// The same over entries that were copied.
+/// Σ scaled_k n_kw over a word's copied entries.
 #[inline(always)]
 fn entry_sum(entries: &[(u32, f32)], scaled: &[f32]) -> f32 {
     let (whole, rest) = entries.as_chunks::<SIDES>();
@@ -502,7 +503,7 @@ fn entry_sum(entries: &[(u32, f32)], scaled: &[f32]) -> f32 {
     sum
 }
 
-/// The new γ; returns Σ_k |change of γ_k|. Weights are gone afterwards.
+/// Updates γ and returns Σ_k |change of γ_k|. Overwrites `weights` with the changes.
 #[inline(always)]
 fn change(
     gamma: &mut [f32],
@@ -562,10 +563,10 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum
 }
 
-/// The largest of numbers above 0.
+/// Largest of values above 0; 0 if there are none.
 #[inline(always)]
 fn largest(values: &[f32]) -> f32 {
-    // `f32::max` looks for what is no number; here all are.
+    // PERF: `f32::max` also handles NaN, which does not occur here.
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let (whole, rest) = values.as_chunks::<LANES>();
     let mut most = [0.0; LANES];
@@ -586,7 +587,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digamma_is_turned_round_within_a_third() {
+    fn inverse_digamma_is_within_a_third() {
         for power in -40..=40 {
             let x = 2f64.powf(f64::from(power) / 2.0);
             let found = inverse_digamma(digamma(x));
@@ -595,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_all_sides_and_the_rest() {
+    fn sums_cover_all_chunks_and_the_rest() {
         for len in [0u16, 1, 7, 15, 16, 17, 48, 63] {
             let values: Vec<f32> = (1..=len).map(f32::from).collect();
             let len = f32::from(len);

@@ -1,30 +1,29 @@
-//! Arrays that begin on a cache line.
+//! Arrays aligned to a cache line.
 //!
-//! A vector load from a plain `Vec` straddles two lines three times out of four, and costs two
-//! accesses then.
+//! Three out of four vector loads from a plain `Vec` straddle two lines and take two accesses.
 
 use std::ops::{Deref, DerefMut};
 
 use super::LANES;
 
-/// Sixteen values on one line (of 32-bit values) or two.
+/// Sixteen values: one cache line of 32-bit values, two of 64-bit values.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Chunk<X>([X; LANES]);
 
-/// A fixed number of values, whole vectors, the first at a multiple of 64 bytes.
+/// An array of whole vectors that starts at a multiple of 64 bytes. Its length is fixed.
 #[derive(Clone, Debug)]
 pub struct Aligned<X> {
     chunks: Vec<Chunk<X>>,
 }
 
 impl<X: Copy + Default> Aligned<X> {
-    /// `len` default values.
+    /// Makes an array of `len` default values.
     ///
     /// # Panics
-    /// If `len` is no multiple of sixteen, or a value is not 4 or 8 bytes wide.
+    /// If `len` is not a multiple of sixteen, or a value is not 4 or 8 bytes wide.
     pub fn new(len: usize) -> Self {
-        assert!(len.is_multiple_of(LANES), "{len} is no multiple of {LANES}");
+        assert!(len.is_multiple_of(LANES), "{len} is not a multiple of {LANES}");
         assert_eq!(size_of::<Chunk<X>>(), LANES * size_of::<X>());
         Self { chunks: vec![Chunk([X::default(); LANES]); len / LANES] }
     }
@@ -35,8 +34,8 @@ impl<X> Deref for Aligned<X> {
 
     #[inline(always)]
     fn deref(&self) -> &[X] {
-        // SAFETY: a chunk is sixteen values and no padding (checked at construction), so the chunks
-        // are that many values in a row.
+        // SAFETY: a chunk is sixteen values without padding (checked at construction), so the chunks
+        // are `chunks.len() * LANES` consecutive values.
         unsafe {
             std::slice::from_raw_parts(self.chunks.as_ptr().cast(), self.chunks.len() * LANES)
         }
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn begins_on_a_line_and_keeps_values() {
+    fn array_is_aligned_and_keeps_its_values() {
         let mut values = Aligned::<u32>::new(48);
         assert_eq!(values.as_ptr().addr() % 64, 0);
         for (i, value) in values.iter_mut().enumerate() {

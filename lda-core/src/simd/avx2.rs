@@ -1,15 +1,17 @@
-//! Two 256-bit registers a vector, the lower lanes in the first.
+//! AVX2 lanes: two 256-bit registers per vector, the lower lanes in the first.
 
 use std::arch::x86_64::*;
 
 use super::{LANES, Lanes, SimdKernel};
 
-/// Proof that the machine has AVX2.
+/// Proof that the CPU has AVX2, BMI1, BMI2, LZCNT and POPCNT.
+///
+/// INVARIANT: values are made by [`detect`](Self::detect) only.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// `Some` where the machine has the instructions.
+    /// Returns `Some` if the CPU has the instructions.
     pub fn detect() -> Option<Self> {
         let all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -20,7 +22,7 @@ impl Avx2 {
     }
 }
 
-/// Runs a kernel compiled with the wide instructions.
+/// Runs a kernel compiled with these instructions.
 #[cfg_attr(fuzzing, allow(dead_code))]
 pub(super) fn run<K: SimdKernel>(lanes: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -31,9 +33,11 @@ pub(super) fn run<K: SimdKernel>(lanes: Avx2, kernel: K) -> K::Output {
     unsafe { wide(lanes, kernel) }
 }
 
+/// Evaluates intrinsics that access registers only. To be used in methods of [`Avx2`] only.
 macro_rules! registers {
     ($e:expr) => {{
-        // SAFETY: registers only; `self` proves that the machine has the instruction.
+        // SAFETY: the intrinsics access no memory, and the `self` of the method that uses the macro
+        // proves that the CPU has the instructions.
         #[allow(unused_unsafe)]
         unsafe {
             $e
@@ -44,7 +48,7 @@ macro_rules! registers {
 type Floats = (__m256, __m256);
 type Words = (__m256i, __m256i);
 
-/// One intrinsic on both halves.
+/// Applies one intrinsic to both halves.
 macro_rules! both {
     ($f:ident, $a:expr, $b:expr) => {{
         let (a, b) = ($a, $b);
@@ -52,28 +56,31 @@ macro_rules! both {
     }};
 }
 
-/// A word as a float: the halves are exact, their sum rounds once.
-#[inline(always)]
-fn word_to_float(x: __m256i) -> __m256 {
-    registers!({
-        let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(x));
-        let low = _mm256_cvtepi32_ps(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)));
-        _mm256_add_ps(_mm256_mul_ps(high, _mm256_set1_ps(65536.0)), low)
-    })
-}
+impl Avx2 {
+    /// Converts u32 to f32, which AVX2 has for i32 only. Both 16-bit halves are exact as floats, so
+    /// their sum rounds once.
+    #[inline(always)]
+    fn word_to_float(self, x: __m256i) -> __m256 {
+        registers!({
+            let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(x));
+            let low = _mm256_cvtepi32_ps(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)));
+            _mm256_add_ps(_mm256_mul_ps(high, _mm256_set1_ps(65536.0)), low)
+        })
+    }
 
-/// Bit i of `mask`, spread over lane i: all ones or all zeros.
-#[inline(always)]
-fn spread(mask: u16) -> Words {
-    registers!({
-        let all = _mm256_set1_epi32(i32::from(mask));
-        let low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        let high = _mm256_slli_epi32::<8>(low);
-        (
-            _mm256_cmpeq_epi32(_mm256_and_si256(all, low), low),
-            _mm256_cmpeq_epi32(_mm256_and_si256(all, high), high),
-        )
-    })
+    /// Spreads bit i of `mask` over lane i: all ones or all zeros.
+    #[inline(always)]
+    fn spread(self, mask: u16) -> Words {
+        registers!({
+            let all = _mm256_set1_epi32(i32::from(mask));
+            let low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let high = _mm256_slli_epi32::<8>(low);
+            (
+                _mm256_cmpeq_epi32(_mm256_and_si256(all, low), low),
+                _mm256_cmpeq_epi32(_mm256_and_si256(all, high), high),
+            )
+        })
+    }
 }
 
 impl Lanes for Avx2 {
@@ -227,7 +234,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn to_f(self, x: Self::U) -> Self::F {
-        (word_to_float(x.0), word_to_float(x.1))
+        (self.word_to_float(x.0), self.word_to_float(x.1))
     }
     #[inline(always)]
     fn truncate(self, x: Self::F) -> Self::U {
@@ -251,7 +258,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn select_f(self, mask: u16, yes: Self::F, no: Self::F) -> Self::F {
-        let mask = spread(mask);
+        let mask = self.spread(mask);
         registers!((
             _mm256_blendv_ps(no.0, yes.0, _mm256_castsi256_ps(mask.0)),
             _mm256_blendv_ps(no.1, yes.1, _mm256_castsi256_ps(mask.1)),
@@ -259,7 +266,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U {
-        let mask = spread(mask);
+        let mask = self.spread(mask);
         registers!((
             _mm256_blendv_epi8(no.0, yes.0, mask.0),
             _mm256_blendv_epi8(no.1, yes.1, mask.1),
@@ -384,7 +391,8 @@ impl Lanes for Avx2 {
         self.store_u(&mut value, x);
         let mut at = 0;
         for (i, x) in value.into_iter().enumerate() {
-            // Written always, kept where the bit is set: no branch on a random bit.
+            // PERF: every lane is written, and overwritten by the next unless its bit is set: there
+            // is no branch on a random bit.
             to[at & (LANES - 1)] = x;
             at += usize::from(mask >> i & 1);
         }
@@ -401,7 +409,8 @@ impl Lanes for Avx2 {
             let (low, high) = (in_group(x.0), in_group(x.1));
             let g_low = _mm256_permute_ps::<0xff>(low);
             let g_high = _mm256_permute_ps::<0xff>(high);
-            // Groups are 0 1 | 2 3; each moves up by 1, 2 and 3 places, zeros come in below.
+            // Groups of four lanes are 0 1 | 2 3; their sums move up by 1, 2 and 3 groups, zeros are
+            // shifted in. Zeros are added to the low half as well, in the order of the other paths.
             let zero = _mm256_setzero_ps();
             let up1_low = _mm256_permute2f128_ps::<0x08>(g_low, g_low);
             let up1_high = _mm256_permute2f128_ps::<0x21>(g_low, g_high);
@@ -416,7 +425,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn prefetch<T>(self, at: &[T], index: usize) {
         if let Some(at) = at.get(index) {
-            // SAFETY: a prefetch never faults, and the address is inside the slice anyway.
+            // SAFETY: a prefetch never faults, and the address is inside the slice.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
         }
     }

@@ -1,15 +1,17 @@
-//! One 512-bit register a vector.
+//! AVX-512 lanes: one 512-bit register per vector.
 
 use std::arch::x86_64::*;
 
 use super::{LANES, Lanes, SimdKernel};
 
-/// Proof that the machine has AVX-512 F, BW, DQ and VL.
+/// Proof that the CPU has AVX-512 F, BW, DQ and VL, BMI1, BMI2, LZCNT and POPCNT.
+///
+/// INVARIANT: values are made by [`detect`](Self::detect) only.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// `Some` where the machine has the instructions.
+    /// Returns `Some` if the CPU has the instructions.
     pub fn detect() -> Option<Self> {
         let all = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -23,7 +25,7 @@ impl Avx512 {
     }
 }
 
-/// Runs a kernel compiled with the wide instructions.
+/// Runs a kernel compiled with these instructions.
 #[cfg_attr(fuzzing, allow(dead_code))]
 pub(super) fn run<K: SimdKernel>(lanes: Avx512, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
@@ -34,11 +36,11 @@ pub(super) fn run<K: SimdKernel>(lanes: Avx512, kernel: K) -> K::Output {
     unsafe { wide(lanes, kernel) }
 }
 
-// SAFETY of every block below that has no comment of its own: the intrinsic touches registers only,
-// and `self` proves that the machine has the instruction.
+/// Evaluates intrinsics that access registers only. To be used in methods of [`Avx512`] only.
 macro_rules! registers {
     ($e:expr) => {{
-        // SAFETY: registers only; `self` proves that the machine has the instruction.
+        // SAFETY: the intrinsics access no memory, and the `self` of the method that uses the macro
+        // proves that the CPU has the instructions.
         #[allow(unused_unsafe)]
         unsafe {
             $e
@@ -46,38 +48,38 @@ macro_rules! registers {
     }};
 }
 
-/// Each lane, at most `len − 1`.
+/// min(lane, `len − 1`) for each lane.
 ///
 /// # Safety
-/// The machine must have AVX-512.
+/// The CPU must have AVX-512.
 #[inline(always)]
 unsafe fn clamp(index: __m512i, len: usize) -> __m512i {
-    // SAFETY: registers only; the caller vouches for the instruction.
+    // SAFETY: registers only; the caller guarantees the instruction.
     unsafe { _mm512_min_epu32(index, _mm512_set1_epi32(len as u32 as i32 - 1)) }
 }
 
-/// Four indices, by two extractions.
+/// The four indices of a vector, by two 64-bit extractions.
 ///
 /// # Safety
-/// The machine must have AVX-512.
+/// The CPU must have AVX-512.
 #[inline(always)]
 unsafe fn split(index: __m128i) -> [usize; 4] {
-    // SAFETY: registers only; the caller vouches for the instructions.
+    // SAFETY: registers only; the caller guarantees the instructions.
     let (low, high) =
         unsafe { (_mm_cvtsi128_si64(index) as u64, _mm_extract_epi64::<1>(index) as u64) };
     [low as u32 as usize, (low >> 32) as usize, high as u32 as usize, (high >> 32) as usize]
 }
 
-/// `from[index]` a lane, by sixteen scalar loads.
+/// `from[index]` for each lane, by sixteen scalar loads.
 ///
-/// PERF: the gather instruction is microcoded on Zen 4. Out of a table in the first cache it took
-/// twice as long (8.2 against 4.2 ns), and an epoch of F+LDA 2 to 10 % longer.
+/// PERF: the gather instruction is microcoded on Zen 4. From a table in the L1 cache it took twice as
+/// long (8.2 against 4.2 ns), and an epoch of F+LDA took 2 to 10 % longer.
 ///
 /// # Safety
-/// Every index must be inside what `from` points to; the machine must have AVX-512.
+/// Every index must be inside the array at `from`; the CPU must have AVX-512.
 #[inline(always)]
 unsafe fn gather(from: *const i32, index: __m512i) -> __m512i {
-    // SAFETY: the caller vouches for the indices and the instructions.
+    // SAFETY: the caller guarantees the indices and the instructions.
     unsafe {
         let four = |index: __m128i| {
             let [a, b, c, d] = split(index);
@@ -317,7 +319,8 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]) {
-        // Compressing in a register and storing it whole is far cheaper than a compressing store.
+        // PERF: compressing in a register and storing all of it is far cheaper than a compressing
+        // store.
         self.store_u(to, registers!(_mm512_maskz_compress_epi32(mask, x)));
     }
     #[inline(always)]
@@ -328,7 +331,7 @@ impl Lanes for Avx512 {
             let by2 = _mm512_castsi512_ps(_mm512_bslli_epi128::<8>(_mm512_castps_si512(x)));
             let x = _mm512_add_ps(x, by2);
             let last = _mm512_permute_ps::<0xff>(x);
-            // Groups move up by 1, 2 and 3 places; zeros come in below.
+            // Sums of groups of four lanes move up by 1, 2 and 3 groups; zeros are shifted in.
             let up1 = _mm512_maskz_shuffle_f32x4::<0b10_01_00_00>(0xfff0, last, last);
             let up2 = _mm512_maskz_shuffle_f32x4::<0b01_00_00_00>(0xff00, last, last);
             let up3 = _mm512_maskz_shuffle_f32x4::<0b00_00_00_00>(0xf000, last, last);
@@ -338,7 +341,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn prefetch<T>(self, at: &[T], index: usize) {
         if let Some(at) = at.get(index) {
-            // SAFETY: a prefetch never faults, and the address is inside the slice anyway.
+            // SAFETY: a prefetch never faults, and the address is inside the slice.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
         }
     }

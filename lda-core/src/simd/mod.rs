@@ -1,16 +1,16 @@
-//! Sixteen lanes on every machine: AVX-512, AVX2, or plain scalar code.
+//! Portable vectors of sixteen lanes: AVX-512, AVX2, or scalar code.
 //!
 //! Samplers are written once, over the [`Lanes`] trait, and compiled once for each instruction set.
-//! Every operation is defined lane by lane and rounds as IEEE 754 says; there is no fused
-//! multiply-add, no reciprocal estimate and only one order of additions ([`Lanes::prefix`]). So the
-//! three paths give the same bits, and a run on one machine can be repeated on another. The scalar
-//! path is the definition; it has to be right, not fast.
+//! Every operation is defined lane by lane and rounds as IEEE 754 requires. There is no fused
+//! multiply-add, no reciprocal estimate and only one order of additions ([`Lanes::prefix`]). The
+//! three paths therefore give the same bits, and a run on one machine can be repeated on another.
+//! The scalar path is the definition; it has to be right, not fast.
 //!
-//! This module has nearly all of the crate's `unsafe` code; `model/map.rs` has the rest. It pays:
+//! Most of the crate's `unsafe` code is in this module; memory-mapped files have the rest. The gain:
 //! at 1,000 topics an epoch of the exact sampler on a corpus of 0.5 M tokens took 0.09 s with
-//! AVX-512, 0.27 s with AVX2 and 0.53 s with the scalar path, F+LDA 0.06, 0.08 and 0.21 s (`cargo
-//! bench -p lda-benches --bench epoch` compares them on any machine). Gathers and scatters clamp
-//! their indices, so a wrong index is a wrong number and never a wild read.
+//! AVX-512, 0.27 s with AVX2 and 0.53 s with the scalar path, F+LDA 0.06, 0.08 and 0.21 s
+//! (`cargo bench -p lda-benches --bench epoch` compares them on any machine). Gathers and scatters
+//! clamp their indices, so a wrong index gives a wrong number and never an access out of bounds.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,7 @@ pub use {avx2::Avx2, avx512::Avx512};
 
 use serde::{Deserialize, Serialize};
 
-/// Lanes of a vector, on every path.
+/// Lanes per vector, on every path.
 pub const LANES: usize = 16;
 
 /// One cache line of sixteen 32-bit words, aligned to its size.
@@ -36,7 +36,7 @@ pub const LANES: usize = 16;
 #[repr(C, align(64))]
 pub struct Line(pub [u32; LANES]);
 
-/// Vectors of sixteen lanes. A value of the type is the proof that the machine has the
+/// Operations on vectors of sixteen lanes. A value of the type proves that the CPU has the
 /// instructions, so all methods are safe.
 pub trait Lanes: Copy + Send + Sync + 'static {
     /// Sixteen `f32`.
@@ -44,7 +44,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// Sixteen `u32`.
     type U: Copy;
 
-    /// Whether a vector is a register or two, so that loops over few vectors are worth unrolling.
+    /// Whether a vector is one or two registers, so that unrolling loops over few vectors pays off.
     const WIDE: bool;
 
     /// All lanes `x`.
@@ -59,9 +59,9 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     fn load_u(self, from: &[u32; LANES]) -> Self::U;
     /// Writes sixteen words.
     fn store_u(self, to: &mut [u32; LANES], x: Self::U);
-    /// Reads sixteen 16-bit values packed two a word, the lower half first.
+    /// Reads sixteen 16-bit values packed two per word, the lower half first.
     fn load_u16(self, from: &[u32; LANES / 2]) -> Self::U;
-    /// Adds `by`, wrapping, to 16-bit value number `lane` of sixteen packed two a word; reads and
+    /// Adds `by`, wrapping, to 16-bit value number `lane` of sixteen packed two per word; reads and
     /// writes all of them at once.
     fn add_u16_at(self, at: &mut [u32; LANES / 2], lane: usize, by: u16);
     /// Reads sixteen 16-bit values.
@@ -91,7 +91,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     fn xor_u(self, a: Self::U, b: Self::U) -> Self::U;
     /// `a << N`.
     fn shl_u<const N: u32>(self, a: Self::U) -> Self::U;
-    /// `a >> N`, zeros in.
+    /// `a >> N`, shifting in zeros.
     fn shr_u<const N: u32>(self, a: Self::U) -> Self::U;
     /// The smaller of `a` and `b`, unsigned.
     fn min_u(self, a: Self::U, b: Self::U) -> Self::U;
@@ -101,7 +101,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
 
     /// Each word as a float, correctly rounded.
     fn to_f(self, x: Self::U) -> Self::F;
-    /// Each float, in 0 ≤ x < 2³¹, cut to a word.
+    /// Each float, in 0 ≤ x < 2³¹, truncated to a word.
     fn truncate(self, x: Self::F) -> Self::U;
 
     /// Bit i is set where `a[i] > b[i]`.
@@ -113,22 +113,22 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
     fn select_u(self, mask: u16, yes: Self::U, no: Self::U) -> Self::U;
 
-    /// `from[min(index, len − 1)]` a lane.
+    /// `from[min(index, len − 1)]` for each lane.
     ///
     /// # Panics
     /// If `from` is empty.
     fn gather_f(self, from: &[f32], index: Self::U) -> Self::F;
-    /// `from[min(index, len − 1)]` a lane.
+    /// `from[min(index, len − 1)]` for each lane.
     ///
     /// # Panics
     /// If `from` is empty.
     fn gather_u(self, from: &[u32], index: Self::U) -> Self::U;
-    /// The two halves of `from[min(index, len − 1)]` a lane.
+    /// The two halves of `from[min(index, len − 1)]` for each lane.
     ///
     /// # Panics
     /// If `from` is empty.
     fn gather_both(self, from: &[[u32; 2]], index: Self::U) -> (Self::U, Self::U);
-    /// `to[min(index, len − 1)] = x` a lane, lanes in ascending order.
+    /// `to[min(index, len − 1)] = x` for each lane, in ascending order of lanes.
     ///
     /// # Panics
     /// If `to` is empty.
@@ -138,34 +138,35 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     fn load_pairs(self, from: &[[u16; 2]; LANES]) -> Self::U;
     /// Writes sixteen pairs.
     fn store_pairs(self, to: &mut [[u16; 2]; LANES], x: Self::U);
-    /// `from[min(index, len − 1)]` a lane, as [`load_pairs`](Self::load_pairs) packs them.
+    /// `from[min(index, len − 1)]` for each lane, as [`load_pairs`](Self::load_pairs) packs them.
     ///
     /// # Panics
     /// If `from` is empty.
     fn gather_pairs(self, from: &[[u16; 2]], index: Self::U) -> Self::U;
-    /// `to[min(index, len − 1)] = x` a lane, lanes in ascending order.
+    /// `to[min(index, len − 1)] = x` for each lane, in ascending order of lanes.
     ///
     /// # Panics
     /// If `to` is empty.
     fn scatter_pairs(self, to: &mut [[u16; 2]], index: Self::U, x: Self::U);
-    /// Writes the lanes whose bit is set to the front of `to`, in order; what follows is undefined.
+    /// Writes the lanes with a set bit to the front of `to`, in order; the rest of `to` is
+    /// unspecified.
     fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]);
 
-    /// Sums from lane 0 up to each lane, in this order: within each group of four lanes by
-    /// distances 1 and 2; then plus the groups before, nearest two first. It is the only place
-    /// where lanes are added to each other.
+    /// Inclusive prefix sums over the lanes, added in this order: within each group of four lanes by
+    /// distances 1 and 2; then the sums of the groups before, the nearest two first. No other
+    /// operation adds lanes to each other.
     fn prefix(self, x: Self::F) -> Self::F;
 
-    /// Asks for the line that holds `at` ahead of its use. Never affects a result.
+    /// Prefetches the cache line of `at[index]`; nothing if out of bounds. Never affects a result.
     fn prefetch<T>(self, at: &[T], index: usize);
 }
 
-/// A piece of work written over [`Lanes`]. Everything it calls must be `#[inline(always)]`, or that
-/// part is compiled without the wide instructions.
+/// A computation generic over [`Lanes`], run by [`Isa::run`]. Every function it calls must be
+/// `#[inline(always)]`, or that part is compiled without the vector instructions.
 pub trait SimdKernel {
-    /// What the work returns.
+    /// Result of the computation.
     type Output;
-    /// Does the work.
+    /// Runs the computation.
     fn run<L: Lanes>(self, lanes: L) -> Self::Output;
 }
 
@@ -186,7 +187,7 @@ impl Isa {
     /// Every set, narrowest first.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// The widest set this machine has.
+    /// The widest set of this machine.
     ///
     /// ```
     /// use lda_core::simd::Isa;
@@ -196,7 +197,7 @@ impl Isa {
         [Isa::Avx512, Isa::Avx2].into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
     }
 
-    /// Name as it stands in options and on command lines.
+    /// Name in options and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
@@ -205,7 +206,7 @@ impl Isa {
         }
     }
 
-    /// Whether this machine has it.
+    /// Whether this machine has the instructions.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Scalar => true,
@@ -218,17 +219,17 @@ impl Isa {
         }
     }
 
-    /// Every set this machine has, scalar first.
+    /// All sets of this machine, scalar first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_available())
     }
 
-    /// Runs `kernel` compiled for this set, or the scalar one where the machine lacks it: results
-    /// are the same bits.
+    /// Runs `kernel` compiled for this set, or for scalar code if the machine lacks the set. Results
+    /// have the same bits.
     ///
-    /// A build for fuzzing (`--cfg fuzzing`) has the scalar one alone. It looks for bytes that
-    /// break a reader, and kernels read none; two more copies of each, instrumented, would only
-    /// take long to compile.
+    /// A build for fuzzing (`--cfg fuzzing`) has the scalar path only: fuzz targets test readers of
+    /// untrusted bytes, kernels read none, and two more instrumented copies of each take long to
+    /// compile.
     pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         #[cfg(all(target_arch = "x86_64", not(fuzzing)))]
         match self {
@@ -244,7 +245,7 @@ impl Isa {
             }
             Isa::Scalar => {}
         }
-        // In one place only: a kernel is inlined wherever it is run.
+        // The only scalar call: the kernel is inlined at each call.
         kernel.run(Scalar)
     }
 }

@@ -1,13 +1,13 @@
-//! The definition of every operation, one lane after the other.
+//! Scalar lanes: the definition of every operation, one lane after the other.
 //!
-//! Where there are vectors to write with (x86-64), this is for machines that are long gone and for
-//! tests; what is long here is called there and not inlined, or it would be most of every kernel's
-//! code and of the time to compile it. Elsewhere it is all there is, and the compiler makes of it
-//! what the machine has.
+//! On x86-64 this path serves CPUs without AVX2 and tests. Its longer operations are not inlined
+//! there, because they would make up most of each kernel's code and compile time. On other
+//! architectures it is the only path, everything is inlined, and the compiler vectorises it for the
+//! target.
 
 use super::{LANES, Lanes};
 
-/// Sixteen lanes in plain arrays.
+/// Sixteen lanes in plain arrays. Available on every CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar;
 

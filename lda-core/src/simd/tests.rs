@@ -1,10 +1,10 @@
-//! Every path against the scalar twin, bit for bit.
+//! Compares every path with the scalar one, bit for bit.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// All operations over one input, their results as bits.
+/// Runs all operations on one input and returns the bits of their results.
 struct Everything<'a> {
     a: [f32; LANES],
     b: [f32; LANES],
