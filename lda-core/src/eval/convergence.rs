@@ -1,13 +1,13 @@
-//! Do several chains tell the same story?
+//! Convergence of several chains: split R̂.
 
-/// Split R̂ of some value, one series a chain: the square root of how much larger the variance of
-/// all values is than that within halves of chains. Near 1, chains have mixed as far as this value
-/// shows; above 1.01 they have not. Values may be the log joint, or anything else that does not
-/// depend on how topics are numbered.
+/// Split R̂ of a value, one series per chain: the square root of the ratio of the variance of all
+/// values to the variance within half-chains. Near 1 the chains have mixed as far as this value
+/// shows; above 1.01 they have not. The value may be the log joint or any other that does not depend
+/// on the numbering of topics.
 ///
-/// Gelman et al., "Bayesian Data Analysis" (3rd ed. 2013), section 11.4. Series are cut to the
-/// length of the shortest. `None`, if there are fewer than 4 values a chain, no chain, or one that
-/// is not finite.
+/// Gelman et al., "Bayesian Data Analysis" (3rd ed. 2013), section 11.4. Series are truncated to
+/// the shortest. `None` if there is no chain, a chain has fewer than 4 values, or a value is not
+/// finite.
 ///
 /// ```
 /// use lda_core::eval::r_hat;

@@ -1,36 +1,36 @@
-//! What kind of topics are these: large or small, narrow or broad, alike or apart?
+//! Diagnostics of topics: size, spread over documents and words, and distinctness.
 
 use serde::{Deserialize, Serialize};
 
 use super::phi::Phi;
 use crate::counts::{DocumentCounts, WordCounts};
 
-/// One topic.
+/// Diagnostics of one topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopicDiagnostics {
     /// Tokens C_k.
     pub tokens: u64,
-    /// Documents with a token of it.
+    /// Number of documents with a token of the topic.
     pub documents: u64,
-    /// Over how many documents it is spread: exp of the entropy of C_dk / C_k over documents. A
-    /// topic of one document has 1.
+    /// Effective number of documents: exp of the entropy of C_dk / C_k over documents. 1 for a topic of
+    /// one document.
     pub effective_documents: f64,
-    /// Over how many words it is spread: exp of the entropy of C_wk / C_k over words.
+    /// Effective number of words: exp of the entropy of C_wk / C_k over words.
     pub effective_words: f64,
-    /// Whether its top words are its own: the mean of φ_kw / Σ_j φ_jw over them, 1/K to 1.
+    /// Exclusivity of the top words: the mean of φ_kw / Σ_j φ_jw over them, 1/K to 1.
     pub exclusivity: f64,
 }
 
-/// All topics.
+/// Diagnostics of all topics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostics {
-    /// One a topic.
+    /// One entry per topic.
     pub topics: Vec<TopicDiagnostics>,
     /// Share of distinct words among all top words ([`diversity`]).
     pub diversity: f64,
 }
 
-/// Measures all topics; `top_words[k]` are the words that topic k is shown by.
+/// Computes the diagnostics of all topics; `top_words[k]` are the top words of topic k.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -45,7 +45,7 @@ pub struct Diagnostics {
 /// ```
 ///
 /// # Panics
-/// If there are not as many lists as topics, or a list has a word that φ does not have.
+/// If the number of lists is not K, or a list contains a word outside φ's vocabulary.
 pub fn diagnose<C, W>(counts: &C, phi: &Phi, top_words: &[W]) -> Diagnostics
 where
     C: DocumentCounts + WordCounts + ?Sized,
@@ -85,8 +85,8 @@ where
     Diagnostics { topics, diversity: diversity(top_words) }
 }
 
-/// Share of distinct words among all words of all lists: 1, if no topic shows another's; Dieng,
-/// Ruiz and Blei 2020. 0 where there are none.
+/// Share of distinct words among all words of all lists (Dieng, Ruiz and Blei 2020): 1 if no two
+/// topics share a word, 0 if there are no words.
 ///
 /// ```
 /// use lda_core::eval::diversity;

@@ -1,19 +1,19 @@
-//! Gibbs sampling of one document's topics with φ fixed, for estimates of what a model foretells.
+//! Gibbs sampling of one document's topics with φ fixed, for estimates of held-out probability.
 //!
-//! The weights come in three parts, of which each draw builds two (SparseLDA's idea, Yao et al.
-//! 2009, with φ fixed and split as in [`phi`](super::phi)):
+//! The weights are split into three parts; each draw sums two of them (the buckets of SparseLDA, Yao
+//! et al. 2009, with φ fixed and split as in [`phi`](super::phi)):
 //!
 //! ```text
 //! (C_dk + α_k) φ_kw = (C_dk + α_k) excess_kw     the K_w topics of the word
 //!                   + C_dk floor_k               the K_d topics of the document
-//!                   + α_k floor_k                summed once for all
+//!                   + α_k floor_k                summed once per model
 //! ```
 
 use super::phi::Phi;
 use crate::prior::Alpha;
 use crate::random::Xoshiro256PlusPlus;
 
-/// What all documents share.
+/// φ, α and sums shared by all documents.
 pub(super) struct Model<'a> {
     pub phi: &'a Phi,
     pub alpha: &'a Alpha,
@@ -43,9 +43,9 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Topics of one document's first half; scratch that outlives the document.
+/// Topics of one document's first half. The memory is reused for the next document.
 pub(super) struct FoldIn {
-    /// C_dk by topic; zero but for the topics listed.
+    /// C_dk by topic; zero except for the listed topics.
     counts: Vec<u32>,
     /// Topics whose count is not zero, in order of arrival.
     present: Vec<u32>,
@@ -60,7 +60,7 @@ impl FoldIn {
         Self { counts: vec![0; num_topics], present, topics, weights }
     }
 
-    /// Gives every token a topic, each given those before it.
+    /// Draws a topic for every token, conditional on the tokens before it.
     pub fn start(&mut self, model: &Model<'_>, tokens: &[u32], stream: &mut Xoshiro256PlusPlus) {
         for &word in tokens {
             let topic = self.draw(model, word, stream.next_f64());
@@ -78,8 +78,8 @@ impl FoldIn {
         }
     }
 
-    /// The topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero,
-    /// unless all weights underflow.
+    /// Topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero unless all
+    /// weights underflow.
     pub fn draw(&mut self, model: &Model<'_>, word: u32, unit: f64) -> u32 {
         let (topics, excesses) = model.phi.row(word);
         self.weights.clear();
@@ -119,7 +119,7 @@ impl FoldIn {
         }
     }
 
-    /// Σ_k (C_dk + α_k) floor_k, the part of the prediction that all words share.
+    /// Σ_k (C_dk + α_k) floor_k, the part of the prediction that is the same for all words.
     pub fn floor_sum(&self, model: &Model<'_>) -> f64 {
         let floor = |&topic: &u32| {
             f64::from(self.counts[topic as usize]) * model.phi.floors()[topic as usize]

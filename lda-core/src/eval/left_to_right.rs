@@ -1,8 +1,8 @@
-//! The probability of documents, by the left-to-right estimator.
+//! Probability of held-out documents by the left-to-right estimator.
 //!
-//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a
-//! document is read token by token, and before each the topics of those before it are sampled anew
-//! by R particles:
+//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a document
+//! is read token by token, and before each token R particles resample the topics of the tokens before
+//! it:
 //!
 //! ```text
 //! for n = 1 … N, particle r:   for n' < n: z_n' drawn ∝ φ_kw (C_k¬n' + α_k), counts over positions < n
@@ -10,10 +10,10 @@
 //! log p(w) ≈ Σ_n log ( 1/R Σ_r p_n^r )
 //! ```
 //!
-//! The estimate of p is unbiased, that of log p a little low, less so with more particles. No half
-//! of a document is lost, as it is in [completion](super::perplexity), and it costs O(N²) a
-//! particle. Tokens come in an order drawn for each document; documents run in the current rayon
-//! pool, and the value has the same bits at any thread count.
+//! The estimate of p is unbiased; that of log p is slightly low, less so with more particles. Unlike
+//! [document completion](super::perplexity) it predicts all tokens of a document; it costs O(N²) per
+//! particle. Each document's tokens are read in a random order; documents run in the current rayon
+//! pool, and the value has the same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ use crate::corpus::Corpus;
 use crate::prior::Alpha;
 use crate::random::{Purpose, StreamKey};
 
-/// How to estimate.
+/// Options of the left-to-right estimator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftToRightOptions {
@@ -41,19 +41,19 @@ impl Default for LeftToRightOptions {
     }
 }
 
-/// What was found.
+/// Result of the left-to-right estimator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LeftToRight {
     /// Σ log p over documents, in nats.
     pub log_probability: f64,
     /// Tokens of known words.
     pub tokens: u64,
-    /// Tokens left out, of words that the model does not know.
+    /// Tokens of unknown words, which were left out.
     pub unknown_tokens: u64,
 }
 
 impl LeftToRight {
-    /// exp(− log probability / tokens). Lower is better; it does not compare with that of
+    /// exp(− log probability / tokens). Lower is better. Not comparable with the perplexity of document
     /// completion.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability / self.tokens as f64).exp()
@@ -76,7 +76,7 @@ impl LeftToRight {
 /// ```
 ///
 /// # Errors
-/// [`CompletionError`], if α is no prior for φ's topics, no particles are asked for, a document is
+/// [`CompletionError`], if α is invalid for φ's topics, `particles` is 0, a document is
 /// longer than 2²⁸ tokens, or no document has a known token.
 pub fn left_to_right(
     corpus: &Corpus,

@@ -1,36 +1,36 @@
-//! Topics as points of a plane, so that a person sees which are alike.
+//! Multidimensional scaling: maps topics to points of a plane such that similar topics are close.
 //!
-//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points
-//! that have these distances onto their two directions of greatest variance. It is what LDAvis
-//! shows, exact where two dimensions suffice, and never puts a topic far away that is near; but
-//! topics are about equally far from one another, which takes as many dimensions as there are
-//! topics, and projection lays most of them over each other in the middle.
+//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points that
+//! have these distances onto their two directions of greatest variance. LDAvis shows this map. It is
+//! exact if two dimensions suffice, and never moves near topics far apart. But topics are about equally
+//! far from each other, which takes as many dimensions as there are topics, and the projection puts
+//! most of them on top of each other in the middle.
 //!
-//! [`smacof`] goes on from there: it moves points until Σ (|x_i − x_j| − d_ij)², the stress, is
-//! in a local minimum, by the SMACOF iteration (de Leeuw 1977), every step of which lowers it.
-//! Points then fill a disc, neighbours stay neighbours, and circles have room. The map of choice
-//! for people.
+//! [`smacof`] starts from such points and moves them until the stress Σ (|x_i − x_j| − d_ij)² is in a
+//! local minimum, by the SMACOF iteration (de Leeuw 1977), each step of which lowers the stress. The
+//! points then fill a disc, neighbours stay neighbours, and circles have space. Preferred for display.
 //!
-//! Neither draws anything: the same distances give the same points, on any number of threads. Axes
-//! have no meaning; each points to where its farthest point is.
+//! Both are deterministic: the same distances give the same points on any number of threads. The axes
+//! have no meaning; each is oriented such that its farthest point is on the positive side.
 
 use rayon::prelude::*;
 
 use super::distance::TopicDistances;
 use crate::random::Xoshiro256PlusPlus;
 
-/// Directions that are iterated: more than two, so that those wanted are apart from the rest.
+/// Number of iterated directions: more than two, so that the first two separate from the rest.
 const DIRECTIONS: usize = 8;
-/// Iterations at most.
+/// Maximum number of iterations.
 const MAX_ITERATIONS: usize = 100;
-/// Ends where the two directions keep this much of themselves.
+/// Stops when the cosine between successive directions is within this of 1, for both directions.
 const SETTLED: f64 = 1e-12;
 
-/// Points whose distances are the best projection of those given, by topic; their mean is the
-/// origin.
+/// Classical scaling: one point per topic, centred at the origin, whose distances are the best
+/// projection of those given.
 ///
-/// O(K²) an iteration, in the current rayon pool, and 8 K² bytes. 100 iterations at most: of
-/// eigenvalues so close that this does not tell them apart, any mixture is as good a map.
+/// O(K²) per iteration, in the current rayon pool, and 8 K² bytes. At most 100 iterations: if
+/// eigenvalues are too close to be separated in these, any mixture of their directions is as good a
+/// map.
 ///
 /// ```
 /// use lda_core::eval::{TopicDistances, classical_scaling};
@@ -52,7 +52,7 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
     let n = distances.num_topics();
     let products = scalar_products(distances);
     let directions = DIRECTIONS.min(n);
-    // Any start that is not orthogonal to the answer will do; always this one.
+    // Any start that is not orthogonal to the answer is good; the seed is fixed.
     let mut rng = Xoshiro256PlusPlus::from_seed(0);
     let mut basis: Vec<Vec<f64>> =
         (0..directions).map(|_| (0..n).map(|_| rng.next_f64() - 0.5).collect()).collect();
@@ -71,7 +71,7 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
     }
     let mut points = vec![[0.0; 2]; n];
     for axis in 0..directions.min(2) {
-        // A direction without variance has a length of rounding errors.
+        // The eigenvalue of a direction without variance consists of rounding errors.
         let length = if values[axis] > 1e-12 * values[0] { values[axis].sqrt() } else { 0.0 };
         for (point, x) in points.iter_mut().zip(&basis[axis]) {
             point[axis] = length * x;
@@ -81,19 +81,19 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
     points
 }
 
-/// Moves points until a step lowers the stress by less than a millionth, `iterations` times at
-/// most; gives Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without
+/// SMACOF: moves points until a step lowers the stress by less than a millionth, at most `iterations`
+/// times. Returns Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without
 /// distortion.
 ///
-/// O(K²) an iteration, in the current rayon pool, and 8 K² bytes.
+/// O(K²) per iteration, in the current rayon pool, and 8 K² bytes.
 ///
 /// # Panics
-/// If there is not one point a topic.
+/// If the number of points is not K.
 pub fn smacof(distances: &TopicDistances, points: &mut Vec<[f64; 2]>, iterations: u32) -> f64 {
     let n = distances.num_topics();
-    assert_eq!(points.len(), n, "one point a topic");
+    assert_eq!(points.len(), n, "one point per topic");
     let wanted = matrix(n, |i, j| distances.get(i, j));
-    // Every pair is met twice, here and below.
+    // Every pair is counted twice, here and below.
     let squares = wanted.iter().map(|row| dot(row, row)).sum::<f64>() / 2.0;
     if squares == 0.0 {
         return 0.0;
@@ -114,17 +114,17 @@ pub fn smacof(distances: &TopicDistances, points: &mut Vec<[f64; 2]>, iterations
     (last / squares).sqrt()
 }
 
-/// Where a point goes: the mean of where each other one would like it; and its squared errors
-/// before.
+/// Guttman transform of one point: its new position, the mean of the positions that preserve the
+/// wanted distance to each other point; and the sum of its squared errors before the move.
 fn guttman(wanted: &[f64], points: &[[f64; 2]], i: usize) -> ([f64; 2], f64) {
     let [x, y] = points[i];
     let (mut to, mut errors) = ([0.0; 2], 0.0);
-    // It has no distance to itself, and none is wanted.
+    // The point itself adds 0: both its distances to itself are 0.
     for (&[u, v], wanted) in points.iter().zip(wanted) {
         let (dx, dy) = (x - u, y - v);
         let found = (dx * dx + dy * dy).sqrt();
         errors += (found - wanted) * (found - wanted);
-        // Points on one another have no direction to part in.
+        // Coincident points have no direction in which to separate.
         let pull = if found > 1e-12 { wanted / found } else { 0.0 };
         to[0] += pull * dx;
         to[1] += pull * dy;
@@ -138,7 +138,7 @@ fn matrix(n: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Vec<Vec<f64>>
     (0..n).into_par_iter().map(|i| (0..n).map(|j| value(i, j)).collect()).collect()
 }
 
-/// −½ J D² J, J = I − 11ᵀ/n: the scalar products of points with these distances around their mean.
+/// −½ J D² J with J = I − 11ᵀ/n: scalar products, around their mean, of points with these distances.
 fn scalar_products(distances: &TopicDistances) -> Vec<Vec<f64>> {
     let n = distances.num_topics();
     let mut rows = matrix(n, |i, j| distances.get(i, j).powi(2));
@@ -160,7 +160,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Gram-Schmidt, twice, which is enough; what depends on those before it becomes zero.
+/// Gram-Schmidt, applied twice, which is enough. Vectors that depend on those before them become 0.
 fn orthonormalize(basis: &mut [Vec<f64>]) {
     for at in 0..basis.len() {
         let (before, rest) = basis.split_at_mut(at);
@@ -178,8 +178,8 @@ fn orthonormalize(basis: &mut [Vec<f64>]) {
     }
 }
 
-/// Rayleigh-Ritz: the eigenvectors that the space of `basis` has to offer, and their images, by
-/// descending eigenvalue.
+/// Rayleigh-Ritz: approximate eigenvectors in the span of `basis`, and their images, by descending
+/// eigenvalue.
 fn rotate_to_eigenvectors(
     basis: &[Vec<f64>],
     images: &[Vec<f64>],
@@ -208,7 +208,7 @@ fn eigen(mut matrix: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
     let n = matrix.len();
     let mut vectors: Vec<Vec<f64>> =
         (0..n).map(|i| (0..n).map(|j| f64::from(i == j)).collect()).collect();
-    // It converges quadratically: six sweeps are the most that such sizes are known to take.
+    // Convergence is quadratic: matrices of this size are known to take at most six sweeps.
     for _ in 0..12 {
         for p in 0..n {
             for q in p + 1..n {
@@ -240,7 +240,7 @@ fn orient(points: &mut [[f64; 2]]) {
     for axis in 0..2 {
         let mut farthest: f64 = 0.0;
         for point in &*points {
-            // Equals up to rounding are equals.
+            // Values that are equal up to rounding count as equal.
             if point[axis].abs() > farthest.abs() * (1.0 + 1e-9) {
                 farthest = point[axis];
             }

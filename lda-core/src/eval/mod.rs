@@ -1,24 +1,24 @@
-//! How good a state of the counts, or a finished model, is.
+//! Evaluation of a state of the counts or of a finished model.
 //!
-//! Nothing here knows a sampler: evaluation sees counts, priors and corpora, so every sampler is
-//! judged by the same code, in training and after it.
+//! Evaluation reads counts, priors and corpora and is independent of the sampler, so all samplers are
+//! measured by the same code, during training and after it.
 //!
-//! | question | answer | cost |
+//! | question | function | cost |
 //! |---|---|---|
-//! | has the chain settled? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
-//! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d a (document, word) pair, plus K_w a word |
-//! | does the model foretell unseen text? | [`perplexity::held_out_perplexity`] | O(K_w + K_d) a token and sweep |
-//! | how probable is a document? | [`left_to_right::left_to_right`] | the square of its length, a particle |
-//! | do its words occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them in a document |
-//! | how large, narrow, apart is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
+//! | has the chain converged? | [`likelihood::log_joint`] | non-zeros of C_d and C_w, plus K |
+//! | how well do θ and φ explain the training words? | [`predictive::log_predictive`] | K_d per (document, word) pair, plus K_w per word |
+//! | does the model predict unseen text? | [`perplexity::held_out_perplexity`] | O(K_w + K_d) per token and sweep |
+//! | how probable is a document? | [`left_to_right::left_to_right`] | the square of its length, per particle |
+//! | do the words of a topic occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them per document |
+//! | how large, narrow and distinct is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
 //! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
-//! | how far are topics from one another? | [`TopicDistances`] | K² pairs of entries |
-//! | which topics are alike, to the eye? | [`classical_scaling`], [`smacof`] | K² an iteration |
-//! | do chains agree? | [`convergence::r_hat`] | a pass over their values |
+//! | how far apart are topics? | [`TopicDistances`] | K² pairs of entries |
+//! | which topics are similar, on a map? | [`classical_scaling`], [`smacof`] | K² per iteration |
+//! | do chains agree? | [`convergence::r_hat`] | one pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
-//! Results do not depend on the number of threads: work is cut into chunks of a fixed number of
-//! rows, each chunk is summed in order, and so are the chunks.
+//! Results do not depend on the number of threads: work is split into chunks of a fixed number of
+//! rows; each chunk is summed in order, and the chunk sums are added in order.
 
 pub mod align;
 pub mod coherence;

@@ -1,8 +1,8 @@
 //! Held-out perplexity by document completion.
 //!
-//! How well does a model foretell the second half of a document from its first? Each document is
-//! shuffled by a seed and its number; its first half is *folded in*, that is, topics are sampled
-//! for its tokens with φ held fixed, and the second is predicted:
+//! Measures how well a model predicts the second half of a document from its first half. Each document
+//! is shuffled by the seed and the document's number; the first half is *folded in*, that is, topics
+//! are sampled for its tokens with φ fixed, and the second half is predicted:
 //!
 //! ```text
 //! p(w) = 1/S Σ_s Σ_k φ_kw (C^s_dk + α_k) / (L_fold + ᾱ)        averaged over S samples, then
@@ -10,14 +10,14 @@
 //! ```
 //!
 //! Rosen-Zvi et al. 2004; Wallach et al. 2009, section 5.2, there "document completion". Averaging
-//! probabilities and not their logarithms is what makes it an estimate of p(second | first); it
-//! still is a little pessimistic, by Jensen, for small S. The number depends on φ and α alone and
-//! not on the sampler that found them; the split depends on the seed, the document's number and its
-//! known words alone, so models over one vocabulary are judged on the same tokens.
+//! probabilities instead of their logarithms makes it an estimate of p(second | first); by Jensen's
+//! inequality it is slightly pessimistic for small S. The value depends on φ and α alone and not on
+//! the sampler that found them. The split depends on the seed, the document's number and its known
+//! words alone, so models over one vocabulary are evaluated on the same tokens.
 //!
-//! Cost: O(K_w + K_d + log K) a token and sweep, documents in parallel in the current rayon pool;
-//! memory 4 bytes a topic and thread, and 8 bytes a token of the documents at work. The value has
-//! the same bits at any thread count.
+//! Cost: O(K_w + K_d + log K) per token and sweep, documents in parallel in the current rayon pool;
+//! memory: 4 bytes per topic and thread, and 8 bytes per token of the documents in progress. The value
+//! has the same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -29,13 +29,13 @@ use crate::corpus::{Corpus, Document};
 use crate::prior::{Alpha, PriorError};
 use crate::random::{Purpose, StreamKey, Xoshiro256PlusPlus};
 
-/// Longest document taken: its tokens are laid out one by one, 8 bytes each.
+/// Largest number of tokens of a document; each token takes 8 bytes during the evaluation.
 pub(super) const LONGEST_DOCUMENT: u64 = 1 << 28;
 
-/// Documents of one unit of work. Fixed, since the cut decides the order of additions.
+/// Documents per unit of work. Fixed, since the chunks decide the order of additions.
 const DOCUMENTS_PER_CHUNK: usize = 16;
 
-/// How to estimate. Every field has an effect on the value, and is worth reporting with it.
+/// Options of document completion. Every field affects the value and should be reported with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CompletionOptions {
@@ -43,7 +43,7 @@ pub struct CompletionOptions {
     pub seed: u64,
     /// Sweeps over the first half before the first sample.
     pub burn_in: u32,
-    /// Samples S, one a sweep; at least 1.
+    /// Number of samples S, one per sweep; at least 1.
     pub samples: u32,
 }
 
@@ -53,38 +53,38 @@ impl Default for CompletionOptions {
     }
 }
 
-/// Why there is no estimate.
+/// Error of held-out evaluation.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CompletionError {
-    /// α does not fit.
+    /// α is invalid for the model's topics.
     #[error(transparent)]
     Prior(#[from] PriorError),
     /// `samples` is 0.
     #[error("samples is 0: give at least 1")]
     NoSamples,
-    /// A document whose tokens would not be worth their memory.
+    /// A document is longer than 2²⁸ tokens.
     #[error("document {document} has {tokens} tokens, more than {LONGEST_DOCUMENT}: split it")]
     DocumentTooLong {
-        /// Its number, from 0.
+        /// Number of the document, from 0.
         document: usize,
-        /// Its tokens.
+        /// Number of tokens of the document.
         tokens: u64,
     },
-    /// Not one document has two tokens the model knows.
+    /// No document has two tokens of known words.
     #[error(
         "none of {documents} documents has two known tokens ({unknown_tokens} tokens are unknown): \
          build the corpus over the model's vocabulary"
     )]
     NothingToPredict {
-        /// Documents there were.
+        /// Number of documents.
         documents: u64,
-        /// Tokens of words the model does not know.
+        /// Number of tokens of unknown words.
         unknown_tokens: u64,
     },
 }
 
-/// What document completion found.
+/// Result of document completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DocumentCompletion {
     /// Σ log p(w) over the predicted tokens, in nats.
@@ -93,18 +93,18 @@ pub struct DocumentCompletion {
     pub tokens: u64,
     /// Tokens folded in: the first halves, the longer ones where lengths are odd.
     pub folded_tokens: u64,
-    /// Documents with both.
+    /// Number of evaluated documents.
     pub documents: u64,
-    /// Documents left out, with fewer than 2 known tokens.
+    /// Number of documents left out because they have fewer than 2 known tokens.
     pub skipped_documents: u64,
-    /// Tokens dropped, those of skipped documents included: of words outside the model's
-    /// vocabulary, or impossible in every topic.
+    /// Number of tokens dropped, including those of skipped documents: tokens of words outside the
+    /// model's vocabulary or with probability 0 in every topic.
     pub unknown_tokens: u64,
 }
 
 impl DocumentCompletion {
     /// exp(− log probability / tokens): the number of equally likely words that would be as hard to
-    /// guess. Lower is better, 1 is the least.
+    /// guess. Lower is better; the minimum is 1.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability / self.tokens as f64).exp()
     }
@@ -115,7 +115,7 @@ impl DocumentCompletion {
 /// Word ids of the corpus are those of φ; ids beyond φ's vocabulary are unknown words.
 ///
 /// # Errors
-/// [`CompletionError`], if α is no prior for φ's topics, no samples are asked for, a document is
+/// [`CompletionError`], if α is invalid for φ's topics, `samples` is 0, a document is
 /// longer than 2²⁸ tokens, or no document has two known tokens.
 ///
 /// ```
@@ -208,7 +208,7 @@ fn complete(
     log_probability(fold_in, model, first, second, options, &mut stream(1), sum);
 }
 
-/// The tokens the model knows, by ascending word, and the number of the others.
+/// Tokens of known words, ascending by word, and the number of other tokens.
 pub(super) fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
     let (mut tokens, mut unknown) = (Vec::new(), 0);
     for (&word, &count) in document.words.iter().zip(document.counts) {
@@ -221,14 +221,14 @@ pub(super) fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64)
     (tokens, unknown)
 }
 
-/// Puts tokens, of which there are at most [`LONGEST_DOCUMENT`], in any order.
+/// Shuffles at most [`LONGEST_DOCUMENT`] tokens (Fisher-Yates).
 pub(super) fn shuffle(tokens: &mut [u32], stream: &mut Xoshiro256PlusPlus) {
     for last in (1..tokens.len()).rev() {
         tokens.swap(last, stream.below(last as u32 + 1) as usize);
     }
 }
 
-/// Shuffles and halves; the first half is the longer one where the number is odd.
+/// Shuffles and halves; the first half is the longer one if the number is odd.
 fn split<'a>(
     tokens: &'a mut [u32],
     stream: &mut Xoshiro256PlusPlus,

@@ -1,13 +1,13 @@
-//! φ, the words of each topic, as evaluation uses it: sparse over a floor.
+//! φ, the word distribution of each topic, stored as sparse excess over a floor per topic.
 //!
 //! ```text
 //! φ_kw = (C_wk + β) / (C_k + β̄) = β / (C_k + β̄)  +  C_wk / (C_k + β̄)
 //!                                 floor of topic k    excess, where C_wk > 0
 //! ```
 //!
-//! Only the excess is stored, 12 bytes a non-zero of C_w, and 8 bytes a word and a topic: K × V
-//! never is. A sum Σ_k x_k φ_kw costs Σ_k x_k floor_k, the same for all words, plus the K_w
-//! non-zeros of the word.
+//! Only the excess is stored: 12 bytes per non-zero of C_w, 8 bytes per word and 8 per topic. The
+//! K × V matrix is never formed. A sum Σ_k x_k φ_kw costs Σ_k x_k floor_k, which is the same for all
+//! words, plus the K_w non-zeros of the word.
 
 use thiserror::Error;
 
@@ -18,36 +18,36 @@ use crate::prior::{PriorError, check_beta};
 
 const WORDS_PER_CHUNK: usize = 1024;
 
-/// Rows that are no topics.
+/// Error of building [`Phi`] from rows.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PhiError {
-    /// No topic, or topics without words.
+    /// There are no topics, or the topics have no words.
     #[error("there are no probabilities: give at least one topic with at least one word")]
     Empty,
-    /// A topic with another number of words than the first.
+    /// The rows differ in length.
     #[error("topic {topic} has {found} words and topic 0 has {expected}: give each one a word")]
     Ragged {
         /// The first topic that differs.
         topic: usize,
         /// Its number of words.
         found: usize,
-        /// That of topic 0.
+        /// Number of words of topic 0.
         expected: usize,
     },
-    /// A value that is negative, above one, or no number.
+    /// A value is negative, above 1, or NaN.
     #[error("the probability of word {word} in topic {topic} is {value}: give one from 0 to 1")]
     NotAProbability {
         /// Topic of the value.
         topic: usize,
         /// Word of the value.
         word: usize,
-        /// What it was.
+        /// The value.
         value: f64,
     },
 }
 
-/// The probability of each word in each topic.
+/// φ: the probability of each word in each topic.
 ///
 /// ```
 /// use lda_core::eval::Phi;
@@ -116,10 +116,10 @@ impl Phi {
         Ok(phi)
     }
 
-    /// φ of a model, whichever form it has.
+    /// φ of a model of counts or of weights.
     ///
     /// # Errors
-    /// [`PriorError`], if it is made of counts and its β is not finite and positive.
+    /// [`PriorError`], if the model consists of counts and its β is not finite and positive.
     pub fn from_model(model: &TopicModel) -> Result<Self, PriorError> {
         if let Some(counts) = model.counts() {
             return Self::from_counts(counts, counts.beta());
@@ -139,12 +139,12 @@ impl Phi {
         Ok(phi)
     }
 
-    /// φ from one row a topic, each of V probabilities.
+    /// φ from one row of V probabilities per topic.
     ///
-    /// A row need not sum to one: a model may keep back mass for words it does not list.
+    /// A row need not sum to 1: a model may reserve mass for words outside its vocabulary.
     ///
     /// # Errors
-    /// [`PhiError`] says which row or value is at fault.
+    /// [`PhiError`], which names the invalid row or value.
     pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Result<Self, PhiError> {
         let num_words = rows.first().map_or(0, |row| row.as_ref().len());
         if num_words == 0 {
@@ -211,12 +211,12 @@ impl Phi {
         (word as usize) < self.num_words() && (self.has_floor || !self.row(word).0.is_empty())
     }
 
-    /// The part of φ_kw that all words share, by topic.
+    /// floor_k by topic: the part of φ_kw that is the same for all words.
     pub(super) fn floors(&self) -> &[f64] {
         &self.floors
     }
 
-    /// Topics that give the word more than their floor, ascending, and how much more.
+    /// Topics with φ_kw above their floor, ascending, and the excesses.
     #[inline]
     pub(super) fn row(&self, word: u32) -> (&[u32], &[f64]) {
         let range = self.offsets[word as usize]..self.offsets[word as usize + 1];
@@ -227,7 +227,7 @@ impl Phi {
 /// Rows of a chunk of words.
 #[derive(Default)]
 struct Rows {
-    /// Where each row starts; rows that were not visited are empty.
+    /// Start of each row; rows that were not visited are empty.
     starts: Vec<usize>,
     entries: Vec<(u32, u32)>,
 }

@@ -1,4 +1,4 @@
-//! Sums of many floats that lose no digits and do not depend on threads.
+//! Compensated sums of many floats, and parallel sums that do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -28,11 +28,11 @@ impl Sum {
     }
 }
 
-/// Cuts `0..rows` into ranges of `rows_per_chunk`, evaluates them in the current rayon pool and
+/// Splits `0..rows` into ranges of `rows_per_chunk`, evaluates them in the current rayon pool and
 /// returns the values in order of rows.
 ///
-/// Rayon sees work behind a pointer: what it makes of a closure is compiled for each one anew, and
-/// is more than the closure.
+/// `evaluate` is a trait object, because rayon's code is compiled again for each closure type and is
+/// larger than the closure.
 pub(super) fn map_chunks<T: Send>(
     rows: usize,
     rows_per_chunk: usize,
@@ -41,7 +41,7 @@ pub(super) fn map_chunks<T: Send>(
     map_chunks_with(rows, rows_per_chunk, &|| (), &|(), range| evaluate(range))
 }
 
-/// The same with scratch, which may be used for several chunks and must not affect a value.
+/// [`map_chunks`] with scratch memory, which is reused across chunks and must not affect a value.
 pub(super) fn map_chunks_with<S, T: Send>(
     rows: usize,
     rows_per_chunk: usize,
@@ -57,7 +57,7 @@ pub(super) fn map_chunks_with<S, T: Send>(
         .collect()
 }
 
-/// The sum of what `evaluate` adds for each chunk.
+/// Sum of the terms that `evaluate` adds for each chunk.
 pub(super) fn sum_chunks(
     rows: usize,
     rows_per_chunk: usize,

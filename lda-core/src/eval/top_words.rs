@@ -1,16 +1,17 @@
-//! The words that stand for each topic.
+//! Top words of each topic, by probability or by relevance.
 //!
-//! By **probability**, φ̂_kw = (C_wk + β) / (C_k + β̄): what the topic mostly says, frequent words
-//! of the language included. By **relevance**, λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)) with p(w) =
-//! C_w / T: what it says more than others do (Sievert & Shirley 2014, LDAvis, section 3.1, who
-//! found λ = 0.6 best for telling topics apart). λ = 1 is the order by probability; λ = 0 puts
-//! words that occur in one topic only first, however rare.
+//! By **probability**, φ̂_kw = (C_wk + β) / (C_k + β̄): the most frequent words of
+//! the topic, including words that are frequent everywhere. By **relevance**, λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)) with p(w) = C_w / T:
+//! words that are more frequent in the topic than elsewhere (Sievert & Shirley 2014, LDAvis, section 3.1, who found λ = 0.6
+//! best for telling topics apart). λ = 1 is the order by probability; λ = 0 ranks words that occur
+//! in one topic only first, even rare ones.
 //!
-//! Only words with tokens in the topic are listed, so a small topic may have fewer than asked for.
+//! Only words with tokens in the topic are listed, so a small topic may have fewer than requested.
 //!
-//! Cost: one visit of the non-zeros of C_w, each compared with the least word kept for its topic,
-//! O(log n) where it is better; memory 24 bytes a word kept and 24 a topic. Neither K × V nor the
-//! non-zeros are held. One thread: a list a topic and thread would cost more than it saved.
+//! Cost: one pass over the non-zeros of C_w. Each is compared with the last word of its topic's list
+//! and inserted in O(log n) if it is better. Memory: 24 bytes per listed word and 24 per topic; neither
+//! the K × V matrix nor the non-zeros are stored. Single-threaded, since lists per topic and thread
+//! would cost more than they save.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -21,7 +22,7 @@ use thiserror::Error;
 use crate::counts::WordCounts;
 use crate::prior::{PriorError, check_beta};
 
-/// What makes a word stand before another.
+/// Ranking of a topic's words.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ranking {
@@ -29,19 +30,19 @@ pub enum Ranking {
     Probability,
     /// λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)).
     Relevance {
-        /// Weight of the word's probability against its lift, 0 to 1.
+        /// λ, the weight of the word's probability against its lift, from 0 to 1.
         lambda: f64,
     },
 }
 
-/// Why there are no lists.
+/// Error of [`top_words()`].
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TopWordsError {
-    /// β does not fit.
+    /// β is invalid.
     #[error(transparent)]
     Prior(#[from] PriorError),
-    /// λ outside its range.
+    /// λ is not between 0 and 1.
     #[error("lambda is {0}: give a number from 0 to 1")]
     Lambda(f64),
 }
@@ -55,11 +56,11 @@ pub struct TopWord {
     pub count: u32,
     /// φ̂_kw.
     pub probability: f64,
-    /// What the list is ordered by: the probability, or the relevance in nats.
+    /// Sort key of the list: the probability, or the relevance in nats.
     pub score: f64,
 }
 
-/// The `n` first words of every topic, best first; of equal words the lower id first.
+/// The `n` top words of every topic, best first; ties: lower id first.
 ///
 /// # Errors
 /// [`TopWordsError`], if β is not finite and positive or λ not between 0 and 1.
@@ -133,7 +134,7 @@ where
     Ok(lists.into_iter().enumerate().map(finish).collect())
 }
 
-/// The best words of a topic so far, the worst of them on top.
+/// Best words of a topic so far, as a heap with the worst of them on top.
 #[derive(Default)]
 struct List(BinaryHeap<Reverse<Ranked>>);
 
@@ -150,7 +151,7 @@ impl List {
     }
 }
 
-/// Greater is better: a higher score, or the same and a lower id.
+/// Ordered by quality: a higher score is greater, and for equal scores the lower id.
 #[derive(Clone, Copy)]
 struct Ranked {
     score: f64,
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The same by writing the formula down and sorting everything.
+    /// Reference: evaluates the formula for all words and sorts them.
     fn plain(table: &Table, beta: f64, n: usize, lambda: f64) -> Vec<Vec<u32>> {
         let tokens: f64 = table.rows.iter().flatten().map(|&count| f64::from(count)).sum();
         let list = |topic: usize| {
