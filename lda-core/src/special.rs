@@ -1,17 +1,18 @@
-//! ln Γ, ψ and the ln Γ ratio that log likelihoods are made of, in f64.
+//! Special functions in f64: ln Γ, ψ, and the ln Γ ratio in log likelihoods.
 //!
 //! Each function states its error as absolute plus relative, because all three cross zero, where a
-//! relative error alone says nothing. The bounds are tested against 30-digit values. Logarithms
-//! are the platform's, so values may differ in the last bits between machines: nothing that is
-//! drawn depends on them.
+//! relative error alone is meaningless. The bounds are tested against 30-digit values. Logarithms
+//! are the platform's, so values may differ in the last bits between machines; no random draw depends
+//! on them.
 
-/// Above this argument the Stirling series are used; 7 terms leave 3e-17 (ln Γ) and 5e-17 (ψ).
+/// Above this argument the Stirling series are used; the error of 7 terms is 3e-17 (ln Γ) and 5e-17
+/// (ψ).
 const LARGE: f64 = 10.0;
 
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
 
-/// ln Γ(2 + z) = Σ_k c_k z^k: c_1 = 1 − γ, c_k = (−1)^k (ζ(k) − 1) / k. At |z| ≤ ½ the 26 terms
-/// leave 2e-17.
+/// ln Γ(2 + z) = Σ_k c_k z^k: c_1 = 1 − γ, c_k = (−1)^k (ζ(k) − 1) / k. At |z| ≤ ½ the error of
+/// 26 terms is 2e-17.
 #[expect(clippy::excessive_precision, reason = "the digits as computed, rounded by the compiler")]
 const AROUND_TWO: [f64; 26] = [
     0.422_784_335_098_467_139,
@@ -61,7 +62,7 @@ pub fn ln_gamma(x: f64) -> f64 {
         if x == f64::INFINITY {
             return x;
         }
-        // Not (x - 1/2) ln x - x: that is infinite sooner and rounds twice.
+        // Not (x - 1/2) ln x - x, which overflows for smaller x and rounds twice.
         return (x - 0.5) * (x.ln() - 1.0) + (HALF_LN_TAU - 0.5) + stirling(x);
     }
     if x > 2.5 {
@@ -89,7 +90,7 @@ fn around_two(z: f64) -> f64 {
     z * AROUND_TWO.iter().rev().fold(0.0, |sum, c| sum * z + c)
 }
 
-/// What Stirling's formula leaves: ln Γ(x) − ((x − ½) ln x − x + ½ ln 2π), x ≥ 10.
+/// Remainder of Stirling's formula: ln Γ(x) − ((x − ½) ln x − x + ½ ln 2π), x ≥ 10.
 fn stirling(x: f64) -> f64 {
     let y = 1.0 / (x * x);
     let terms = [
@@ -140,14 +141,14 @@ pub fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - series - below
 }
 
-/// exp(ψ(x) − shift) for x > 0 in single precision, without a branch or a call, so that a loop over
-/// many x becomes vectors: two divisions each.
+/// exp(ψ(x) − shift) for x > 0 in single precision, without branches or calls, so that the compiler
+/// vectorises a loop over many x; two divisions each.
 ///
-/// Error at most (8 + 1/x) · 3e-7 relatively, for a result of 1 at most; 0 below 1e-37.
+/// Error at most (8 + 1/x) · 3e-7 relatively, for results up to 1; 0 below 1e-37.
 ///
-/// Method: ψ(x) = ψ(x+4) − Σ_{i<4} 1/(x+i). Of the first, exp is a series in y = x + 3½ that has
-/// odd powers alone (y + 1/(24 y) − …; 4 terms leave 3e-8); the sum is one fraction in u = x² + 3x,
-/// since i and 3 − i go together.
+/// Method: ψ(x) = ψ(x+4) − Σ_{i<4} 1/(x+i). The exp of the first term is a series of odd powers of
+/// y = x + 3½ (y + 1/(24 y) − …; the error of 4 terms is 3e-8). The sum is one fraction in
+/// u = x² + 3x, since the terms i and 3 − i combine.
 #[inline(always)]
 pub(crate) fn exp_digamma(x: f32, shift: f32) -> f32 {
     let y = x + 3.5;
@@ -157,7 +158,7 @@ pub(crate) fn exp_digamma(x: f32, shift: f32) -> f32 {
     let terms = terms * z - 37.0 / 5760.0;
     let terms = terms * z + 1.0 / 24.0;
     let lifted = y + y * z * terms;
-    // Beyond, the sum is next to nothing and its parts would overflow.
+    // Above this bound the sum is negligible and its parts would overflow.
     let x = x.min(1e9);
     let u = x * x + 3.0 * x;
     let sum = (2.0 * x + 3.0) * (2.0 * u + 2.0) / (u * (u + 2.0));
@@ -166,12 +167,12 @@ pub(crate) fn exp_digamma(x: f32, shift: f32) -> f32 {
 
 /// exp(z) for z ≤ 0, to 3e-7 relatively; 0 below −87.
 ///
-/// Method: z = k ln 2 + r with |r| ≤ ½ ln 2; Taylor's series of r, and k into the exponent.
+/// Method: z = k ln 2 + r with |r| ≤ ½ ln 2; Taylor series in r, and k added to the exponent bits.
 #[inline(always)]
 fn exp_below(z: f32) -> f32 {
-    // 1½ · 2^23: added to a number it leaves the nearest integer in the last bits.
+    // 1½ · 2^23: the sum with a number has the nearest integer in its last mantissa bits.
     const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts, the first with zeros at its end, so that k times it is exact.
+    // ln 2 in two parts; the first ends in zero bits, so that k times it is exact.
     const HIGH: f32 = 0.693_145_75;
     const LOW: f32 = 1.428_606_8e-6;
     let within = z.max(-87.0);
@@ -188,11 +189,11 @@ fn exp_below(z: f32) -> f32 {
 
 /// ln Γ(a + n) − ln Γ(a) = Σ_{j<n} ln(a + j), for a > 0: the logarithm of the rising factorial.
 ///
-/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15.
-/// The difference of two [`ln_gamma`] would lose all digits where n is small against a.
+/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15. The
+/// difference of two [`ln_gamma`] would lose all digits if n is small against a.
 ///
-/// Method: up to 24 factors are multiplied; beyond, Stirling's formula is subtracted by hand,
-/// (a − ½) ln(1 + n/a) + n (ln(a + n) − 1), once factors have lifted a to 10. NaN for a < 0 and
+/// Method: up to 24 factors are multiplied; above that the difference of Stirling's formulas is
+/// simplified to (a − ½) ln(1 + n/a) + n (ln(a + n) − 1), after factors have lifted a to 10. NaN for a < 0 and
 /// NaN; negative infinity at a = 0 unless n = 0, since Γ(0) is infinite.
 ///
 /// ```
@@ -220,7 +221,7 @@ fn ln_product(a: f64, n: u64) -> f64 {
     let mut product = 1.0_f64;
     for j in 0..n {
         let factor = a + j as f64;
-        // Kept finite and normal; one logarithm does for all but absurd a.
+        // The product is kept finite and normal; one logarithm suffices except for extreme a.
         if product > 1e200 || factor > 1e100 {
             sum += product.ln();
             product = 1.0;
@@ -230,11 +231,11 @@ fn ln_product(a: f64, n: u64) -> f64 {
     sum + product.ln()
 }
 
-/// [`ln_rising`] at one a for many n: small n are looked up.
+/// [`ln_rising`] for one a and many n, with a table for small n.
 ///
-/// A log likelihood asks it for every count in the matrix, and nearly all counts are small. 8 bytes
-/// an entry; the default of [`CACHED`](Self::CACHED) entries is 32 KiB and fills in 0.2 ms (50 ns
-/// an entry; a look-up takes 1).
+/// A log likelihood evaluates it for every count of a matrix, and nearly all counts are small. 8 bytes
+/// per entry; the default of [`CACHED`](Self::CACHED) entries takes 32 KiB and 0.2 ms to fill (50 ns
+/// per entry; a look-up takes 1 ns).
 ///
 /// ```
 /// use lda_core::special::{LnGammaRatio, ln_rising};
@@ -251,21 +252,21 @@ pub struct LnGammaRatio {
 }
 
 impl LnGammaRatio {
-    /// Entries of the table that [`new`](Self::new) makes.
+    /// Table entries of [`new`](Self::new).
     pub const CACHED: usize = 4096;
 
-    /// The ratio at `a`, with [`CACHED`](Self::CACHED) small n looked up.
+    /// Ratio at `a` with a table of [`CACHED`](Self::CACHED) entries.
     pub fn new(a: f64) -> Self {
         Self::with_cache(a, Self::CACHED)
     }
 
-    /// The ratio at `a`, with n below `cached` looked up. Where there are many different `a`, as
-    /// with an asymmetric prior, short tables keep them in the cache.
+    /// Ratio at `a` with a table for n below `cached`. With many different `a`, as in an asymmetric
+    /// prior, short tables stay in the CPU cache.
     pub fn with_cache(a: f64, cached: usize) -> Self {
         Self { a, cached: (0..cached as u64).map(|n| ln_rising(a, n)).collect() }
     }
 
-    /// The a of this ratio.
+    /// The parameter a.
     pub fn a(&self) -> f64 {
         self.a
     }
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
     use statrs::function::gamma as peer;
 
-    /// x, ln Γ(x), ψ(x), by arithmetic of 40 digits.
+    /// x, ln Γ(x), ψ(x), computed with 40 digits.
     const GOLDEN: [(f64, f64, f64); 35] = [
         (1e-300, 690.775_527_898_213_7, -9.999_999_999_999_999e299),
         (1e-08, 18.420_680_738_180_21, -100_000_000.577_215_64),
@@ -322,7 +323,7 @@ mod tests {
         (1e300, 6.897_755_278_982_137e302, 690.775_527_898_213_7),
     ];
 
-    /// a, n, ln Γ(a + n) − ln Γ(a), by arithmetic of 40 digits.
+    /// a, n, ln Γ(a + n) − ln Γ(a), computed with 40 digits.
     const GOLDEN_RATIOS: [(f64, u64, f64); 64] = [
         (1e-12, 1, -27.631_021_115_928_547),
         (1e-12, 3, -26.937_873_935_367_104),
@@ -423,7 +424,7 @@ mod tests {
         }
     }
 
-    /// A wide grid, against another library. Its own error is what the tolerances allow for.
+    /// A wide grid against another library. The tolerances include that library's error.
     #[test]
     fn the_grid_agrees_with_statrs() {
         let mut x = 1e-8;
@@ -434,7 +435,7 @@ mod tests {
         }
     }
 
-    /// One step of the recurrence at every switch between methods.
+    /// Tests one step of the recurrence at every switch between methods.
     #[test]
     fn methods_meet() {
         for edge in [0.5, 1.5, 2.5, LARGE, LARGE - 1.0] {
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!(digamma(f64::INFINITY), f64::INFINITY);
         assert_eq!((ln_rising(0.0, 0), ln_rising(0.0, 5)), (0.0, f64::NEG_INFINITY));
         assert_eq!(ln_rising(0.0, 500), f64::NEG_INFINITY);
-        // Absurdly large, but neither infinite nor NaN.
+        // Extremely large, but neither infinite nor NaN.
         assert!(ln_rising(1e150, 20).is_finite() && ln_rising(1e300, u64::MAX).is_finite());
         assert_eq!(LnGammaRatio::with_cache(0.1, 0).get(3).to_bits(), ln_rising(0.1, 3).to_bits());
         assert_eq!(LnGammaRatio::new(0.1).a(), 0.1);

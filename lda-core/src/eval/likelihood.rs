@@ -5,16 +5,16 @@
 //! Σ_k [ lnΓ(β̄) − lnΓ(β̄ + C_k) + Σ_w ( lnΓ(β + C_wk) − lnΓ(β) ) ]         word part
 //! ```
 //!
-//! LDA* (Yu et al., VLDB 2017), section 6.1, whose Γ(α)/Γ(α + L_d) means ᾱ = Σ_k α_k. It is what a
-//! Gibbs sampler climbs, and the figure by which samplers are compared: its per-token value rises
-//! from the random start and levels off when the chain has settled. Both parts are worth watching,
-//! for a proposal may win one and lose the other. The value is a joint of words *and* assignments:
-//! it is not the probability of held-out text (see perplexity for that), and values at different K
-//! or priors do not compare.
+//! LDA* (Yu et al., VLDB 2017), section 6.1, whose Γ(α)/Γ(α + L_d) means ᾱ = Σ_k α_k. A Gibbs
+//! sampler climbs it, and samplers are compared by it: its per-token value rises from the random
+//! start and levels off when the chain has converged. Both parts are worth watching, since a proposal
+//! may improve one and worsen the other. The value is a joint of words *and* assignments: it is not
+//! the probability of held-out text (see perplexity), and values for different K or priors are not
+//! comparable.
 //!
-//! Cost: one table lookup a non-zero whose count is small, two lnΓ otherwise, in parallel over
-//! rows in the current rayon pool. Zeros cost nothing, as lnΓ(α + 0) − lnΓ(α) = 0. Values agree
-//! at any thread count in every bit.
+//! Cost: one table look-up per non-zero with a small count, two lnΓ otherwise, in parallel over rows
+//! in the current rayon pool. Zeros cost nothing, since lnΓ(α + 0) − lnΓ(α) = 0. The value has the
+//! same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,32 +23,32 @@ use crate::counts::{DocumentCounts, WordCounts};
 use crate::prior::{Alpha, PriorError, check_beta};
 use crate::special::ln_rising;
 
-/// Rows of one unit of work. Fixed, since the cut decides the order of additions.
+/// Rows per unit of work. Fixed, since the chunks decide the order of additions.
 const DOCUMENTS_PER_CHUNK: usize = 1024;
 const WORDS_PER_CHUNK: usize = 256;
 const TOPICS_PER_CHUNK: usize = 4096;
 
-/// Counts up to this are looked up where all rows share one prior value.
+/// Counts up to this are looked up if all rows share one prior value.
 const SHARED_TABLE: usize = 512;
-/// The same where each topic has its own α_k; 8 bytes an entry and topic.
+/// Counts up to this are looked up if each topic has its own α_k; 8 bytes per entry and topic.
 const PER_TOPIC_TABLE: usize = 4;
 
 /// log p(W, Z | α, β) in its two parts, totals over the corpus in nats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogJoint {
-    /// log p(Z | α): how few topics the documents use.
+    /// log p(Z | α): high if documents use few topics.
     pub documents: f64,
-    /// log p(W | Z, β): how few words the topics use.
+    /// log p(W | Z, β): high if topics use few words.
     pub words: f64,
 }
 
 impl LogJoint {
-    /// Both parts together.
+    /// Sum of both parts.
     pub fn total(&self) -> f64 {
         self.documents + self.words
     }
 
-    /// The total divided by a number of tokens: the figure to plot.
+    /// The total per token, for plots.
     pub fn per_token(&self, num_tokens: u64) -> f64 {
         self.total() / num_tokens as f64
     }
@@ -57,7 +57,7 @@ impl LogJoint {
 /// The log joint likelihood of a state of the counts.
 ///
 /// # Errors
-/// [`PriorError`], if a prior is not finite and positive or α has not one value a topic.
+/// [`PriorError`], if a prior is not finite and positive, or α does not have one value per topic.
 ///
 /// ```
 /// use std::ops::Range;
@@ -99,7 +99,7 @@ where
 /// The document part alone, log p(Z | α).
 ///
 /// # Errors
-/// [`PriorError`], if α is no prior for the number of topics.
+/// [`PriorError`], if α is invalid for the number of topics.
 pub fn document_part<C>(counts: &C, alpha: &Alpha) -> Result<f64, PriorError>
 where
     C: DocumentCounts + ?Sized,
@@ -153,11 +153,11 @@ where
     Ok(part.value())
 }
 
-/// lnΓ(a_k + n) − lnΓ(a_k), looked up for small n: most counts of C_d are 1, most of C_w are few.
+/// lnΓ(a_k + n) − lnΓ(a_k) with a table for small n: most counts of C_d are 1, most of C_w are small.
 enum Rising {
-    /// One a for all topics; entry n of the table.
+    /// One a for all topics; index n of the table.
     Shared { base: f64, table: Vec<f64> },
-    /// One a a topic; entry n − 1 of topic k's table.
+    /// One a per topic; index n − 1 of topic k's table.
     PerTopic { bases: Vec<f64>, table: Vec<[f64; PER_TOPIC_TABLE]> },
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::counts::VisitRow;
 
-    /// Counts of tokens (document, word, topic), kept dense: the plainest view there is.
+    /// Counts of tokens (document, word, topic), stored densely: the simplest view.
     struct Dense {
         num_topics: usize,
         documents: Vec<Vec<u32>>,

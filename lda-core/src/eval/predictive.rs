@@ -1,4 +1,4 @@
-//! The likelihood of the training words given the state's point estimates of θ and φ.
+//! Likelihood of the training words given point estimates of θ and φ.
 //!
 //! ```text
 //! Σ_d Σ_{w in d} n_dw ln Σ_k θ_dk φ_kw        θ_dk = (C_dk + α_k) / (L_d + ᾱ)
@@ -6,42 +6,42 @@
 //! ```
 //!
 //! ZenLDA (Zhao et al., 2015) plots it as "log likelihood". Unlike the [log
-//! joint](super::likelihood) it is of the words alone: the assignments enter through the counts
-//! only, so that two states of equal counts are equally good. Unlike
-//! [perplexity](super::perplexity::held_out_perplexity) it is of the words that θ and φ were
-//! estimated from, which flatters many topics; it compares samplers at the same corpus, K and
-//! priors, not models.
+//! joint](super::likelihood) it is the likelihood of the words alone: assignments enter only through
+//! the counts, so states with equal counts have equal values. Unlike
+//! [perplexity](super::perplexity::held_out_perplexity) it uses the words from which θ and φ were
+//! estimated, which favours many topics. It compares samplers for the same corpus, K and priors, not
+//! models.
 //!
-//! The sum over topics is cut in two,
+//! The sum over topics is split in two,
 //!
 //! ```text
 //! Σ_k (C_dk + α_k) φ_kw = Σ_{k in d} C_dk φ_kw  +  Σ_k α_k φ_kw
-//!                         the K_d topics of d      once a word: Σ_k α_k β / (C_k + β̄), once for
-//!                                                  all, and its K_w topics
+//!                         the K_d topics of d      per word: Σ_k α_k β / (C_k + β̄), computed once,
+//!                                                  plus the word's K_w topics
 //! ```
 //!
-//! and words are gone through one after the other with φ_w laid out by topic, so that a term of the
-//! first sum is one look-up in K values that stay in the cache. Cost: O(K_d) a distinct (document,
-//! word) pair and O(K_w) a word, in parallel over words in the current rayon pool. Memory, for the
-//! time of the call: 8 bytes a pair and a non-zero of C_d, and 8 bytes a topic and thread. Values
-//! agree at any thread count in every bit, and whatever the order of the view's rows.
+//! and words are processed one at a time with φ_w in a dense array by topic, so that a term of the
+//! first sum is one look-up in K values that stay in the cache. Cost: O(K_d) per distinct (document,
+//! word) pair and O(K_w) per word, in parallel over words in the current rayon pool. Memory during
+//! the call: 8 bytes per pair and per non-zero of C_d, and 8 bytes per topic and thread. The value has
+//! the same bits for any number of threads and any order of entries in the view's rows.
 
 use super::sum::{Sum, map_chunks, map_chunks_with};
 use crate::corpus::Corpus;
 use crate::counts::{DocumentCounts, WordCounts};
 use crate::prior::{Alpha, PriorError, check_beta};
 
-/// Rows of one unit of work. Fixed, since the cut decides the order of additions.
+/// Rows per unit of work. Fixed, since the chunks decide the order of additions.
 const DOCUMENTS_PER_CHUNK: usize = 1024;
 const WORDS_PER_CHUNK: usize = 256;
 
-/// The log likelihood of all tokens of `corpus` given θ and φ of its counts, in nats.
+/// Log likelihood of all tokens of `corpus` given θ and φ of its counts, in nats.
 ///
 /// # Errors
-/// [`PriorError`], if a prior is not finite and positive or α has not one value a topic.
+/// [`PriorError`], if a prior is not finite and positive, or α does not have one value per topic.
 ///
 /// # Panics
-/// If the counts are not of as many documents and words as the corpus.
+/// If counts and corpus differ in the number of documents or words.
 ///
 /// ```
 /// use std::ops::Range;
@@ -131,7 +131,7 @@ where
             sum.value()
         },
     );
-    // What θ is divided by, which is the same for all tokens of a document.
+    // The denominator of θ is the same for all tokens of a document.
     let alpha_sum = alpha.sum(num_topics);
     let mut total = Sum::default();
     words.into_iter().for_each(|part| total.add(part));
@@ -142,8 +142,8 @@ where
     Ok(total.value())
 }
 
-/// All rows of C_d, ascending by topic, so that sums over a row have the same bits whatever the
-/// view's order.
+/// All rows of C_d, ascending by topic, so that sums over a row have the same bits for any order in
+/// the view.
 struct DocumentRows {
     /// Row d is `entries[offsets[d]..offsets[d + 1]]`.
     offsets: Vec<usize>,
@@ -188,7 +188,7 @@ impl DocumentRows {
 
 /// The distinct (document, word) pairs of a corpus, by word.
 struct PairsByWord {
-    /// Word w's are `pairs[offsets[w]..offsets[w + 1]]`.
+    /// Word w's pairs are `pairs[offsets[w]..offsets[w + 1]]`.
     offsets: Vec<usize>,
     /// Document and tokens, documents ascending.
     pairs: Vec<(u32, u32)>,
@@ -227,7 +227,7 @@ mod tests {
     use crate::corpus::CorpusBuilder;
     use crate::counts::VisitRow;
 
-    /// A corpus, its dense counts, and whether rows are handed over backwards.
+    /// A corpus, its dense counts, and whether rows are visited in reverse order of entries.
     struct Dense {
         corpus: Corpus,
         documents: Vec<Vec<u32>>,
@@ -267,7 +267,7 @@ mod tests {
             }
         }
 
-        /// The plain sum, a pass over all topics for every pair.
+        /// Reference: sums over all topics for every pair.
         fn plain(&self, alpha: &Alpha, beta: f64) -> f64 {
             let (topics, words) = (self.words[0].len(), self.words.len());
             let mut sum = 0.0;
