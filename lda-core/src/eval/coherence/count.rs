@@ -1,8 +1,8 @@
-//! In how many windows words occur, alone and together.
+//! Counts of the windows that contain a word or a pair of words.
 //!
-//! A word's windows in a document are a few runs of neighbouring ones: an occurrence at place p is
-//! in the windows that begin at p − w + 1 to p. So runs are counted, and not windows one by one,
-//! and two words are together where their runs overlap.
+//! The windows of a word in a document form a few runs: an occurrence at position p is in the windows
+//! that begin at p − w + 1 to p. Runs are counted instead of single windows; a pair of words occurs
+//! together in the overlaps of their runs.
 
 use std::collections::HashMap;
 
@@ -11,45 +11,45 @@ use rayon::prelude::*;
 use super::Counting;
 use crate::corpus::Corpus;
 
-/// Documents of one unit of work.
+/// Documents per unit of work.
 const DOCUMENTS_PER_CHUNK: usize = 64;
 
-/// What a window is.
+/// Kind of window.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Windows {
-    /// A document.
+    /// A whole document.
     Documents,
-    /// So many tokens in a row.
+    /// This number of consecutive tokens.
     Sliding { size: usize, counting: Counting },
 }
 
-/// A word's place in a topic's list.
+/// Position of a word in a topic's list.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     topic: u32,
     at: u32,
 }
 
-/// Where which words are listed, and where their counts are.
+/// Index of the listed words and of the positions of their counts.
 #[derive(Debug)]
 struct Lists {
-    /// Contiguous number of each listed word.
+    /// Word → contiguous number of each listed word.
     numbers: HashMap<u32, u32>,
     /// Number → word.
     words: Vec<u32>,
-    /// Number → its places.
+    /// Number → its positions in lists.
     places: Vec<Vec<Place>>,
     /// Topic → number of each of its words.
     topics: Vec<Vec<u32>>,
-    /// Topic → its first pair; one more at the end.
+    /// Topic → index of its first pair; one more entry at the end.
     pairs: Vec<usize>,
 }
 
-/// Windows that hold words, and pairs of words of one topic.
+/// Numbers of windows that contain words, and pairs of words of one topic.
 #[derive(Debug)]
 pub(super) struct Counts {
     lists: Lists,
-    /// All windows.
+    /// Number of all windows.
     pub windows: u64,
     tally: Tally,
 }
@@ -57,23 +57,23 @@ pub(super) struct Counts {
 #[derive(Clone, Debug, Default)]
 struct Tally {
     windows: u64,
-    /// By number of the word.
+    /// Windows of each word, by number of the word.
     occurrences: Vec<u64>,
-    /// By topic, (i, j) with j < i at i(i − 1)/2 + j.
+    /// Windows of each pair, by topic; pair (i, j) with j < i is at i(i − 1)/2 + j.
     together: Vec<u64>,
 }
 
-/// A run of windows, by where the first and the one after the last begin.
+/// A run of windows: start of the first window, and start of the window after the last.
 type Run = (usize, usize);
 
-/// Scratch of one thread.
+/// Scratch memory of one thread.
 #[derive(Default)]
 struct Scratch {
-    /// Number and place of each listed token.
+    /// (number, position) of each listed token.
     tokens: Vec<(u32, usize)>,
-    /// Numbers in the document, and their runs.
+    /// Numbers in the document and their runs.
     present: Vec<(u32, Vec<Run>)>,
-    /// Topics with a word in the document: its place in the list, and in `present`.
+    /// Topics with a word in the document: the word's position in the list and in `present`.
     topics: Vec<(u32, u32, u32)>,
 }
 
@@ -139,22 +139,22 @@ impl Counts {
         Self { windows: tally.windows, tally, lists }
     }
 
-    /// Words of a topic.
+    /// Number of words of a topic.
     pub fn len(&self, topic: usize) -> usize {
         self.lists.topics[topic].len()
     }
 
-    /// Windows with the word at place `i` of a topic.
+    /// Number of windows with the word at position `i` of a topic.
     pub fn occurrences(&self, topic: usize, i: usize) -> u64 {
         self.tally.occurrences[self.lists.topics[topic][i] as usize]
     }
 
-    /// Windows with the words at places `i` and `j` of a topic, which differ.
+    /// Number of windows with the words at the different positions `i` and `j` of a topic.
     pub fn together(&self, topic: usize, i: usize, j: usize) -> u64 {
         self.tally.together[self.lists.pair(topic, i, j)]
     }
 
-    /// Listed words that are in no window, ascending.
+    /// Listed words without a window, ascending.
     pub fn absent(&self) -> Vec<u32> {
         let words = self.lists.words.iter().zip(&self.tally.occurrences);
         let mut absent: Vec<u32> =
@@ -174,7 +174,7 @@ impl Tally {
 }
 
 impl Scratch {
-    /// Finds the runs of a document's listed words; returns how many windows it has.
+    /// Finds the runs of a document's listed words; returns the number of its windows.
     fn runs(&mut self, corpus: &Corpus, d: usize, lists: &Lists, windows: Windows) -> u64 {
         let Self { tokens, present, .. } = self;
         present.clear();
@@ -227,7 +227,8 @@ impl Scratch {
     }
 }
 
-/// Windows in which a word is that occurs at ascending `places`; the last window begins at `last`.
+/// Runs of windows that contain a word with occurrences at ascending `places`; the last window begins at
+/// `last`.
 fn exact(places: impl Iterator<Item = usize>, size: usize, last: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for place in places {
@@ -240,10 +241,10 @@ fn exact(places: impl Iterator<Item = usize>, size: usize, last: usize) -> Vec<R
     runs
 }
 
-/// Windows in which gensim counts it: from when it comes in to when any of its occurrences leaves.
+/// Runs of windows in which gensim counts the word: from its entry until any of its occurrences leaves.
 fn as_gensim(places: impl Iterator<Item = usize> + Clone, size: usize, last: usize) -> Vec<Run> {
-    // The first window is looked at as a whole. After it, the token before a window leaves, and
-    // then its last token comes in.
+    // The first window is evaluated as a whole. For each later window, the token before it leaves and
+    // then its last token enters.
     let mut comes = places.clone().filter_map(|place| match place < size {
         true => None,
         false => Some(place + 1 - size),
@@ -270,7 +271,7 @@ fn length(runs: &[Run]) -> u64 {
     runs.iter().map(|run| (run.1 - run.0) as u64).sum()
 }
 
-/// Windows in both.
+/// Number of windows in both lists of runs.
 fn overlap(mut a: &[Run], mut b: &[Run]) -> u64 {
     let mut windows = 0;
     while let (Some((first, a_rest)), Some((second, b_rest))) = (a.split_first(), b.split_first()) {
@@ -291,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// Windows that hold `word`, one by one.
+    /// Reference: windows that contain `word`, one by one.
     fn windows_with(tokens: &[u32], word: u32, size: usize, counting: Counting) -> Vec<usize> {
         let last = tokens.len().saturating_sub(size);
         let window = |start: usize| &tokens[start..tokens.len().min(start + size)];

@@ -1,38 +1,39 @@
-//! Topic coherence: do a topic's words occur together?
+//! Topic coherence: how often the top words of a topic occur together.
 //!
-//! A topic is its list of top words. For pairs of them, it is counted in how many *windows* of a
-//! reference corpus each word occurs, and both do; p is that number over all windows, ε = 10⁻¹²:
+//! A topic is given by its list of top words. For each word and each pair of words, the *windows* of a
+//! reference corpus that contain them are counted; p is that number divided by the number of windows,
+//! ε = 10⁻¹²:
 //!
-//! | measure | of a pair | over pairs | windows |
+//! | measure | value of a pair | mean over pairs | windows |
 //! |---|---|---|---|
 //! | [U_Mass](Measure::UMass) | ln (p_ij + ε) / p_j | mean, j before i in the list | documents |
 //! | [C_UCI](Measure::Uci) | ln (p_ij + ε) / (p_i p_j) | mean | of 10 tokens |
-//! | [C_NPMI](Measure::Npmi) | the same / −ln (p_ij + ε) | mean | of 10 tokens |
+//! | [C_NPMI](Measure::Npmi) | C_UCI / −ln (p_ij + ε) | mean | of 10 tokens |
 //! | [C_V](Measure::Cv) | NPMI, as vectors v_i = (NPMI_ij)_j | mean of cos(v_i, Σ_j v_j) | of 110 tokens |
 //!
 //! Mimno et al. 2011; Newman et al. 2010; Aletras and Stevenson 2013; Röder, Both and Hinneburg
 //! 2015. A document no longer than the window is one window, a longer one has L − w + 1.
 //!
 //! Windows need the tokens in their original order
-//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); where the corpus did not keep it,
-//! whole documents stand in, and the result's [name](Coherence::name) says so: such numbers do not
-//! compare with others.
+//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); if the corpus did not keep it, whole
+//! documents are used as windows, and the result's [name](Coherence::name) states that. Such values
+//! are not comparable with others.
 //!
-//! # As gensim computes it
-//! The formulas are those of gensim 4's `CoherenceModel`, whose numbers these are to 10⁻⁶, with
-//! three differences, where it has none worth having:
+//! # Comparison with gensim
+//! The formulas are those of gensim 4's `CoherenceModel`, and values agree to 10⁻⁶, with three
+//! intended differences:
 //!
-//! * A word that leaves a gensim window at its edge counts as gone, even if it is still in the
-//!   window at another place, until it comes in again. Here a window counts what is in it;
-//!   [`Counting::AsGensim`] counts as gensim does.
-//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN.
-//!   Here its pairs have 0, and [`Coherence::absent`] lists it.
+//! * gensim removes a word from its sliding window when one occurrence leaves at the edge, even if
+//!   another occurrence is still inside, until the word enters again. Here a window counts all words in
+//!   it; [`Counting::AsGensim`] counts like gensim.
+//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN. Here
+//!   its pairs have value 0, and [`Coherence::absent`] lists the word.
 //! * Two words that are in every window have NPMI 1; gensim's ε turns that into −1.
 //!
-//! Cost: a document costs its occurrences of top words, and for each topic the pairs of its words
-//! that the document holds; documents run in the current rayon pool. Counts are integers, so
-//! results do not depend on threads. Memory: 8 bytes a pair of words of each topic, for each piece
-//! that the pool has cut the documents into.
+//! Cost per document: its occurrences of top words, and for each topic the pairs of its words in the
+//! document; documents run in the current rayon pool. Counts are integers, so results do not depend on
+//! the number of threads. Memory: 8 bytes per pair of words of each topic, for each piece into which
+//! the pool has split the documents.
 
 mod count;
 #[cfg(test)]
@@ -44,28 +45,28 @@ use thiserror::Error;
 use crate::corpus::Corpus;
 use count::{Counts, Windows};
 
-/// Keeps logarithms finite, as in the papers' programs.
+/// ε: keeps logarithms finite, as in the papers' programs.
 const EPSILON: f64 = 1e-12;
 
-/// What coherence is measured by. See the [module](self).
+/// Coherence measure. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// U_Mass: how likely a document with a word has one that stands higher, too.
+    /// U_Mass: log probability that a document with a word also has a word higher in the list.
     UMass,
-    /// C_UCI: pointwise mutual information.
+    /// C_UCI: pointwise mutual information (PMI).
     Uci,
-    /// C_NPMI: the same from −1 to 1.
+    /// C_NPMI: normalised PMI, from −1 to 1.
     Npmi,
-    /// C_V: likeness of words by what they occur with, 0 to 1.
+    /// C_V: similarity of the words' NPMI vectors, 0 to 1.
     Cv,
 }
 
 impl Measure {
-    /// Every measure.
+    /// All measures.
     pub const ALL: [Self; 4] = [Self::UMass, Self::Uci, Self::Npmi, Self::Cv];
 
-    /// Name as it stands in options and reports.
+    /// Name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::UMass => "u-mass",
@@ -75,7 +76,7 @@ impl Measure {
         }
     }
 
-    /// Tokens of a window unless another number is asked for; `None` for whole documents.
+    /// Default number of tokens per window; `None` for whole documents.
     pub fn default_window(self) -> Option<u32> {
         match self {
             Self::UMass => None,
@@ -85,40 +86,40 @@ impl Measure {
     }
 }
 
-/// What a window counts.
+/// Rule for counting words in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
-    /// What is in it.
+    /// Count every word in the window.
     #[default]
     Exact,
-    /// What gensim 4 counts, to compare with its numbers: see the [module](self).
+    /// Count like gensim 4, for comparison with its values: see the [module](self).
     AsGensim,
 }
 
-/// How to measure.
+/// Options of [`coherence()`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoherenceOptions {
-    /// By what.
+    /// Coherence measure.
     pub measure: Measure,
-    /// Tokens of a window, at least 1; the measure's own unless given.
+    /// Number of tokens per window, at least 1; defaults to the measure's window.
     pub window: Option<u32>,
-    /// What a window counts.
+    /// Rule for counting words in a window.
     pub counting: Counting,
 }
 
 impl CoherenceOptions {
-    /// With the measure's own window, counted exactly.
+    /// Options with the measure's default window and exact counting.
     pub fn new(measure: Measure) -> Self {
         Self { measure, window: None, counting: Counting::Exact }
     }
 }
 
-/// Lists of words that are none.
+/// Error of [`coherence()`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CoherenceError {
-    /// A word twice in one list.
+    /// A list contains a word twice.
     #[error("topic {topic} lists word {word} twice: list distinct words")]
     Repeated {
         /// The topic.
@@ -126,7 +127,7 @@ pub enum CoherenceError {
         /// The word.
         word: u32,
     },
-    /// A word beyond the corpus.
+    /// A word is not below the corpus's number of words.
     #[error(
         "topic {topic} lists word {word}, and the corpus has {words}: bring it to the model's words"
     )]
@@ -135,38 +136,38 @@ pub enum CoherenceError {
         topic: usize,
         /// The word.
         word: u32,
-        /// Words of the corpus.
+        /// Number of words of the corpus.
         words: usize,
     },
-    /// Windows of no token.
+    /// The window has 0 tokens.
     #[error("window is 0: give the number of tokens, 1 at least")]
     NoWindow,
-    /// Nothing to count in.
+    /// The reference corpus has no documents.
     #[error("the reference corpus has no documents")]
     NoDocuments,
 }
 
-/// Coherence of topics.
+/// Coherence of a list of topics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coherence {
     /// Measure and windows: `c-v in windows of 110`, or `c-v in whole documents`.
     pub name: String,
-    /// Of each topic; `None` for a list of fewer than two words.
+    /// Coherence of each topic; `None` for a list of fewer than two words.
     pub topics: Vec<Option<f64>>,
-    /// Words that the reference does not have, ascending.
+    /// Listed words that do not occur in the reference, ascending.
     pub absent: Vec<u32>,
 }
 
 impl Coherence {
-    /// Mean of the topics that have one; `None` where none has.
+    /// Mean over the topics with a value; `None` if no topic has one.
     pub fn mean(&self) -> Option<f64> {
         let known: Vec<f64> = self.topics.iter().copied().flatten().collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 }
 
-/// Measures topics, given as lists of their top words, best first, against `reference`: the corpus
-/// that was trained on, or another one with the same word ids.
+/// Computes the coherence of topics, given as lists of their top words, best first, in `reference`: the
+/// training corpus, or another corpus with the same word ids.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -186,8 +187,8 @@ impl Coherence {
 /// ```
 ///
 /// # Errors
-/// [`CoherenceError`], if a list has a word twice or one that is not the corpus's, if the window is
-/// 0, or if there are no documents.
+/// [`CoherenceError`], if a list has a word twice or a word that is not in the corpus, if the window is 0,
+/// or if there are no documents.
 pub fn coherence<W: AsRef<[u32]> + Sync>(
     reference: &Corpus,
     topics: &[W],
@@ -247,7 +248,7 @@ fn check<W: AsRef<[u32]>>(topics: &[W], words: usize) -> Result<(), CoherenceErr
     Ok(())
 }
 
-/// Counts of one topic's words, by their places in its list.
+/// Counts of one topic's words, by position in its list.
 struct TopicCounts<'a> {
     counts: &'a Counts,
     topic: usize,
@@ -259,7 +260,7 @@ impl Counts {
         TopicCounts { counts: self, topic, len: self.len(topic) }
     }
 
-    /// Mean of `value` over the pairs of places for which it has one.
+    /// Mean of `value` over the pairs of positions for which it is `Some`.
     fn mean(
         &self,
         topic: usize,
@@ -289,7 +290,7 @@ impl TopicCounts<'_> {
         }
     }
 
-    /// ln (p_ij + ε) / p_j; 0 where j never occurs.
+    /// ln (p_ij + ε) / p_j; 0 if j never occurs.
     fn conditional(&self, i: usize, j: usize) -> f64 {
         match self.p(j) {
             0.0 => 0.0,
@@ -297,7 +298,7 @@ impl TopicCounts<'_> {
         }
     }
 
-    /// ln (p_ij + ε) / (p_i p_j); 0 where either never occurs.
+    /// ln (p_ij + ε) / (p_i p_j); 0 if either never occurs.
     fn pmi(&self, i: usize, j: usize) -> f64 {
         match self.p(i) * self.p(j) {
             0.0 => 0.0,
@@ -313,7 +314,7 @@ impl TopicCounts<'_> {
     }
 }
 
-/// Mean of cos(v_i, Σ_j v_j), v_i being the NPMI of word i with each of the topic's words.
+/// Mean of cos(v_i, Σ_j v_j), where v_i is the NPMI of word i with each of the topic's words.
 fn context_likeness(counts: &TopicCounts<'_>) -> f64 {
     let len = counts.len;
     let vectors: Vec<Vec<f64>> =
