@@ -2,8 +2,8 @@
 //!
 //! Each function states its error as absolute plus relative, because all three cross zero, where a
 //! relative error alone is meaningless. The bounds are tested against 30-digit values. Logarithms
-//! are the platform's, so values may differ in the last bits between machines; no random draw depends
-//! on them.
+//! are the platform's, so values may differ in the last bits between machines; no random draw
+//! depends on them.
 
 /// Above this argument the Stirling series are used; the error of 7 terms is 3e-17 (ln Γ) and 5e-17
 /// (ψ).
@@ -189,12 +189,12 @@ fn exp_below(z: f32) -> f32 {
 
 /// ln Γ(a + n) − ln Γ(a) = Σ_{j<n} ln(a + j), for a > 0: the logarithm of the rising factorial.
 ///
-/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15. The
-/// difference of two [`ln_gamma`] would lose all digits if n is small against a.
+/// Error at most 2e-15 relatively plus 2e-15 absolutely for a in [1e-12, 1e12] and n up to 1e15.
+/// The difference of two [`ln_gamma`] would lose all digits if n is small against a.
 ///
 /// Method: up to 24 factors are multiplied; above that the difference of Stirling's formulas is
-/// simplified to (a − ½) ln(1 + n/a) + n (ln(a + n) − 1), after factors have lifted a to 10. NaN for a < 0 and
-/// NaN; negative infinity at a = 0 unless n = 0, since Γ(0) is infinite.
+/// simplified to (a − ½) ln(1 + n/a) + n (ln(a + n) − 1), after factors have lifted a to 10. NaN
+/// for a < 0 and NaN; negative infinity at a = 0 unless n = 0, since Γ(0) is infinite.
 ///
 /// ```
 /// use lda_core::special::ln_rising;
@@ -233,9 +233,9 @@ fn ln_product(a: f64, n: u64) -> f64 {
 
 /// [`ln_rising`] for one a and many n, with a table for small n.
 ///
-/// A log likelihood evaluates it for every count of a matrix, and nearly all counts are small. 8 bytes
-/// per entry; the default of [`CACHED`](Self::CACHED) entries takes 32 KiB and 0.2 ms to fill (50 ns
-/// per entry; a look-up takes 1 ns).
+/// A log likelihood evaluates it for every count of a matrix, and nearly all counts are small. 8
+/// bytes per entry; the default of [`CACHED`](Self::CACHED) entries takes 32 KiB and 0.2 ms to fill
+/// (50 ns per entry; a look-up takes 1 ns).
 ///
 /// ```
 /// use lda_core::special::{LnGammaRatio, ln_rising};

@@ -144,8 +144,8 @@ impl AliasTable {
 
 /// Splits a random word into a column below n and a height in it.
 ///
-/// PERF: both come from one widening multiplication, `u * n` as a 128-bit number in fixed point: its
-/// upper 64 bits are the column, the next 32 the height.
+/// PERF: both come from one widening multiplication, `u * n` as a 128-bit number in fixed point:
+/// its upper 64 bits are the column, the next 32 the height.
 #[inline]
 pub(super) fn split(u: u64, n: usize) -> (usize, u32) {
     let wide = u128::from(u) * n as u128;

@@ -2,8 +2,8 @@
 //! most two owners each.
 //!
 //! Walker (1977), in the O(n) form of Vose (1991) without his work lists: two cursors sweep the
-//! masses, one over the light (at most a column), the other over the heavy (more than a column), as in
-//! Hübschle-Schneider and Sanders, Parallel Weighted Random Sampling (2019), §4.1.
+//! masses, one over the light (at most a column), the other over the heavy (more than a column), as
+//! in Hübschle-Schneider and Sanders, Parallel Weighted Random Sampling (2019), §4.1.
 //!
 //! ```text
 //! rest = mass of the first heavy item

@@ -8,14 +8,15 @@ use crate::model::TopicModel;
 /// One-to-one matching of the topics of two models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alignment {
-    /// (topic of the first model, topic of the second, overlap), ascending by topic of the first; one
-    /// per topic of the smaller model. Overlap is Σ_w min(φ_kw, φ'_jw), which is 1 − L1 distance / 2:
-    /// 1 for equal topics, 0 for topics without a common word.
+    /// (topic of the first model, topic of the second, overlap), ascending by topic of the first;
+    /// one per topic of the smaller model. Overlap is Σ_w min(φ_kw, φ'_jw), which is 1 − L1
+    /// distance / 2: 1 for equal topics, 0 for topics without a common word.
     pub pairs: Vec<(u32, u32, f64)>,
 }
 
 impl Alignment {
-    /// Mean overlap of the pairs, a measure of the similarity of two runs. 1 for models without topics.
+    /// Mean overlap of the pairs, a measure of the similarity of two runs. 1 for models without
+    /// topics.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.pairs.iter().map(|pair| pair.2).sum();
         if self.pairs.is_empty() { 1.0 } else { sum / self.pairs.len() as f64 }
@@ -25,9 +26,9 @@ impl Alignment {
 /// Pairs the topics of two models such that the sum of overlaps is maximal (the assignment problem,
 /// solved by shortest augmenting paths: Jonker and Volgenant 1987).
 ///
-/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs. Memory: 8
-/// bytes per pair of topics, and a dense row per thread. `None` if the models differ in the number of
-/// words.
+/// O(K K' V) for the overlaps, in the current rayon pool, and O(K³) at worst for the pairs. Memory:
+/// 8 bytes per pair of topics, and a dense row per thread. `None` if the models differ in the
+/// number of words.
 ///
 /// ```
 /// use lda_core::eval::align;
@@ -90,8 +91,8 @@ fn overlaps(first: &TopicModel, second: &TopicModel) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Assigns a distinct column to each row such that the sum of costs is minimal. There are at least as
-/// many columns as rows.
+/// Assigns a distinct column to each row such that the sum of costs is minimal. There are at least
+/// as many columns as rows.
 fn assign(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     // Potentials keep reduced costs at or above 0; each row is added by a shortest path of them.

@@ -2,8 +2,8 @@
 
 /// Split R̂ of a value, one series per chain: the square root of the ratio of the variance of all
 /// values to the variance within half-chains. Near 1 the chains have mixed as far as this value
-/// shows; above 1.01 they have not. The value may be the log joint or any other that does not depend
-/// on the numbering of topics.
+/// shows; above 1.01 they have not. The value may be the log joint or any other that does not
+/// depend on the numbering of topics.
 ///
 /// Gelman et al., "Bayesian Data Analysis" (3rd ed. 2013), section 11.4. Series are truncated to
 /// the shortest. `None` if there is no chain, a chain has fewer than 4 values, or a value is not

@@ -12,8 +12,8 @@ pub struct TopicDiagnostics {
     pub tokens: u64,
     /// Number of documents with a token of the topic.
     pub documents: u64,
-    /// Effective number of documents: exp of the entropy of C_dk / C_k over documents. 1 for a topic of
-    /// one document.
+    /// Effective number of documents: exp of the entropy of C_dk / C_k over documents. 1 for a
+    /// topic of one document.
     pub effective_documents: f64,
     /// Effective number of words: exp of the entropy of C_wk / C_k over words.
     pub effective_words: f64,

@@ -1,23 +1,23 @@
 //! Jensen-Shannon distances between topics.
 //!
-//! The Jensen-Shannon divergence of two topics is the mean of their Kullback-Leibler divergences from
-//! their mixture:
+//! The Jensen-Shannon divergence of two topics is the mean of their Kullback-Leibler divergences
+//! from their mixture:
 //!
 //! ```text
 //! JSD(p, q) = ½ Σ_w p_w log2(p_w / m_w) + ½ Σ_w q_w log2(q_w / m_w),   m = (p + q) / 2
 //! ```
 //!
 //! in bits, 0 for equal topics and 1 for topics without a common word. Its square root is a metric
-//! (Endres and Schindelin 2003) that embeds in a Euclidean space (Fuglede and Topsøe 2004). Distances
-//! here are therefore square roots, and [`classical_scaling`](super::classical_scaling) has no
-//! negative eigenvalues.
+//! (Endres and Schindelin 2003) that embeds in a Euclidean space (Fuglede and Topsøe 2004).
+//! Distances here are therefore square roots, and [`classical_scaling`](super::classical_scaling)
+//! has no negative eigenvalues.
 //!
 //! # Cost
-//! φ is sparse over a floor, and many entries of a topic are equal, such as those of all words with a
-//! single token. A pair of topics costs
+//! φ is sparse over a floor, and many entries of a topic are equal, such as those of all words with
+//! a single token. A pair of topics costs
 //!
-//! * for each entry of the smaller topic a look-up of the word in the larger one, and a logarithm if
-//!   both have an entry;
+//! * for each entry of the smaller topic a look-up of the word in the larger one, and a logarithm
+//!   if both have an entry;
 //! * a logarithm for each distinct value of the entries that only one topic has;
 //! * one logarithm for all words at both floors.
 //!
@@ -187,7 +187,8 @@ impl Topic {
 struct Spread {
     /// Class of each word's entry in the topic, from 1; 0 without an entry.
     class: Vec<u32>,
-    /// Number of entries of each class, for both topics, whose words have no entry in the other topic.
+    /// Number of entries of each class, for both topics, whose words have no entry in the other
+    /// topic.
     alone: [Vec<u32>; 2],
 }
 

@@ -1,7 +1,7 @@
 //! Gibbs sampling of one document's topics with φ fixed, for estimates of held-out probability.
 //!
-//! The weights are split into three parts; each draw sums two of them (the buckets of SparseLDA, Yao
-//! et al. 2009, with φ fixed and split as in [`phi`](super::phi)):
+//! The weights are split into three parts; each draw sums two of them (the buckets of SparseLDA,
+//! Yao et al. 2009, with φ fixed and split as in [`phi`](super::phi)):
 //!
 //! ```text
 //! (C_dk + α_k) φ_kw = (C_dk + α_k) excess_kw     the K_w topics of the word
@@ -78,8 +78,8 @@ impl FoldIn {
         }
     }
 
-    /// Topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero unless all
-    /// weights underflow.
+    /// Topic at `unit`, in [0, 1), of the mass (C_dk + α_k) φ_kw. Its weight is above zero unless
+    /// all weights underflow.
     pub fn draw(&mut self, model: &Model<'_>, word: u32, unit: f64) -> u32 {
         let (topics, excesses) = model.phi.row(word);
         self.weights.clear();

@@ -1,8 +1,8 @@
 //! Probability of held-out documents by the left-to-right estimator.
 //!
-//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a document
-//! is read token by token, and before each token R particles resample the topics of the tokens before
-//! it:
+//! Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3 (Wallach 2008, section 4.2.4): a
+//! document is read token by token, and before each token R particles resample the topics of the
+//! tokens before it:
 //!
 //! ```text
 //! for n = 1 … N, particle r:   for n' < n: z_n' drawn ∝ φ_kw (C_k¬n' + α_k), counts over positions < n
@@ -10,10 +10,10 @@
 //! log p(w) ≈ Σ_n log ( 1/R Σ_r p_n^r )
 //! ```
 //!
-//! The estimate of p is unbiased; that of log p is slightly low, less so with more particles. Unlike
-//! [document completion](super::perplexity) it predicts all tokens of a document; it costs O(N²) per
-//! particle. Each document's tokens are read in a random order; documents run in the current rayon
-//! pool, and the value has the same bits for any number of threads.
+//! The estimate of p is unbiased; that of log p is slightly low, less so with more particles.
+//! Unlike [document completion](super::perplexity) it predicts all tokens of a document; it costs
+//! O(N²) per particle. Each document's tokens are read in a random order; documents run in the
+//! current rayon pool, and the value has the same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +53,8 @@ pub struct LeftToRight {
 }
 
 impl LeftToRight {
-    /// exp(− log probability / tokens). Lower is better. Not comparable with the perplexity of document
-    /// completion.
+    /// exp(− log probability / tokens). Lower is better. Not comparable with the perplexity of
+    /// document completion.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability / self.tokens as f64).exp()
     }

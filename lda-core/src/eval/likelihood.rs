@@ -7,14 +7,14 @@
 //!
 //! LDA* (Yu et al., VLDB 2017), section 6.1, whose Γ(α)/Γ(α + L_d) means ᾱ = Σ_k α_k. A Gibbs
 //! sampler climbs it, and samplers are compared by it: its per-token value rises from the random
-//! start and levels off when the chain has converged. Both parts are worth watching, since a proposal
-//! may improve one and worsen the other. The value is a joint of words *and* assignments: it is not
-//! the probability of held-out text (see perplexity), and values for different K or priors are not
-//! comparable.
+//! start and levels off when the chain has converged. Both parts are worth watching, since a
+//! proposal may improve one and worsen the other. The value is a joint of words *and* assignments:
+//! it is not the probability of held-out text (see perplexity), and values for different K or
+//! priors are not comparable.
 //!
-//! Cost: one table look-up per non-zero with a small count, two lnΓ otherwise, in parallel over rows
-//! in the current rayon pool. Zeros cost nothing, since lnΓ(α + 0) − lnΓ(α) = 0. The value has the
-//! same bits for any number of threads.
+//! Cost: one table look-up per non-zero with a small count, two lnΓ otherwise, in parallel over
+//! rows in the current rayon pool. Zeros cost nothing, since lnΓ(α + 0) − lnΓ(α) = 0. The value has
+//! the same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,8 @@ where
     Ok(part.value())
 }
 
-/// lnΓ(a_k + n) − lnΓ(a_k) with a table for small n: most counts of C_d are 1, most of C_w are small.
+/// lnΓ(a_k + n) − lnΓ(a_k) with a table for small n: most counts of C_d are 1, most of C_w are
+/// small.
 enum Rising {
     /// One a for all topics; index n of the table.
     Shared { base: f64, table: Vec<f64> },

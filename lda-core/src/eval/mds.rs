@@ -1,17 +1,18 @@
 //! Multidimensional scaling: maps topics to points of a plane such that similar topics are close.
 //!
-//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points that
-//! have these distances onto their two directions of greatest variance. LDAvis shows this map. It is
-//! exact if two dimensions suffice, and never moves near topics far apart. But topics are about equally
-//! far from each other, which takes as many dimensions as there are topics, and the projection puts
-//! most of them on top of each other in the middle.
+//! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points
+//! that have these distances onto their two directions of greatest variance. LDAvis shows this map.
+//! It is exact if two dimensions suffice, and never moves near topics far apart. But topics are
+//! about equally far from each other, which takes as many dimensions as there are topics, and the
+//! projection puts most of them on top of each other in the middle.
 //!
-//! [`smacof`] starts from such points and moves them until the stress Σ (|x_i − x_j| − d_ij)² is in a
-//! local minimum, by the SMACOF iteration (de Leeuw 1977), each step of which lowers the stress. The
-//! points then fill a disc, neighbours stay neighbours, and circles have space. Preferred for display.
+//! [`smacof`] starts from such points and moves them until the stress Σ (|x_i − x_j| − d_ij)² is in
+//! a local minimum, by the SMACOF iteration (de Leeuw 1977), each step of which lowers the stress.
+//! The points then fill a disc, neighbours stay neighbours, and circles have space. Preferred for
+//! display.
 //!
-//! Both are deterministic: the same distances give the same points on any number of threads. The axes
-//! have no meaning; each is oriented such that its farthest point is on the positive side.
+//! Both are deterministic: the same distances give the same points on any number of threads. The
+//! axes have no meaning; each is oriented such that its farthest point is on the positive side.
 
 use rayon::prelude::*;
 
@@ -81,9 +82,9 @@ pub fn classical_scaling(distances: &TopicDistances) -> Vec<[f64; 2]> {
     points
 }
 
-/// SMACOF: moves points until a step lowers the stress by less than a millionth, at most `iterations`
-/// times. Returns Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map without
-/// distortion.
+/// SMACOF: moves points until a step lowers the stress by less than a millionth, at most
+/// `iterations` times. Returns Kruskal's stress, √(Σ (|x_i − x_j| − d_ij)² / Σ d_ij²), 0 for a map
+/// without distortion.
 ///
 /// O(K²) per iteration, in the current rayon pool, and 8 K² bytes.
 ///
@@ -138,7 +139,8 @@ fn matrix(n: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Vec<Vec<f64>>
     (0..n).into_par_iter().map(|i| (0..n).map(|j| value(i, j)).collect()).collect()
 }
 
-/// −½ J D² J with J = I − 11ᵀ/n: scalar products, around their mean, of points with these distances.
+/// −½ J D² J with J = I − 11ᵀ/n: scalar products, around their mean, of points with these
+/// distances.
 fn scalar_products(distances: &TopicDistances) -> Vec<Vec<f64>> {
     let n = distances.num_topics();
     let mut rows = matrix(n, |i, j| distances.get(i, j).powi(2));

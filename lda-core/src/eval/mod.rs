@@ -1,7 +1,7 @@
 //! Evaluation of a state of the counts or of a finished model.
 //!
-//! Evaluation reads counts, priors and corpora and is independent of the sampler, so all samplers are
-//! measured by the same code, during training and after it.
+//! Evaluation reads counts, priors and corpora and is independent of the sampler, so all samplers
+//! are measured by the same code, during training and after it.
 //!
 //! | question | function | cost |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Held-out perplexity by document completion.
 //!
-//! Measures how well a model predicts the second half of a document from its first half. Each document
-//! is shuffled by the seed and the document's number; the first half is *folded in*, that is, topics
-//! are sampled for its tokens with φ fixed, and the second half is predicted:
+//! Measures how well a model predicts the second half of a document from its first half. Each
+//! document is shuffled by the seed and the document's number; the first half is *folded in*, that
+//! is, topics are sampled for its tokens with φ fixed, and the second half is predicted:
 //!
 //! ```text
 //! p(w) = 1/S Σ_s Σ_k φ_kw (C^s_dk + α_k) / (L_fold + ᾱ)        averaged over S samples, then
@@ -16,8 +16,8 @@
 //! words alone, so models over one vocabulary are evaluated on the same tokens.
 //!
 //! Cost: O(K_w + K_d + log K) per token and sweep, documents in parallel in the current rayon pool;
-//! memory: 4 bytes per topic and thread, and 8 bytes per token of the documents in progress. The value
-//! has the same bits for any number of threads.
+//! memory: 4 bytes per topic and thread, and 8 bytes per token of the documents in progress. The
+//! value has the same bits for any number of threads.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Only the excess is stored: 12 bytes per non-zero of C_w, 8 bytes per word and 8 per topic. The
-//! K × V matrix is never formed. A sum Σ_k x_k φ_kw costs Σ_k x_k floor_k, which is the same for all
-//! words, plus the K_w non-zeros of the word.
+//! K × V matrix is never formed. A sum Σ_k x_k φ_kw costs Σ_k x_k floor_k, which is the same for
+//! all words, plus the K_w non-zeros of the word.
 
 use thiserror::Error;
 

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! ZenLDA (Zhao et al., 2015) plots it as "log likelihood". Unlike the [log
-//! joint](super::likelihood) it is the likelihood of the words alone: assignments enter only through
-//! the counts, so states with equal counts have equal values. Unlike
+//! joint](super::likelihood) it is the likelihood of the words alone: assignments enter only
+//! through the counts, so states with equal counts have equal values. Unlike
 //! [perplexity](super::perplexity::held_out_perplexity) it uses the words from which θ and φ were
-//! estimated, which favours many topics. It compares samplers for the same corpus, K and priors, not
-//! models.
+//! estimated, which favours many topics. It compares samplers for the same corpus, K and priors,
+//! not models.
 //!
 //! The sum over topics is split in two,
 //!
@@ -21,10 +21,11 @@
 //! ```
 //!
 //! and words are processed one at a time with φ_w in a dense array by topic, so that a term of the
-//! first sum is one look-up in K values that stay in the cache. Cost: O(K_d) per distinct (document,
-//! word) pair and O(K_w) per word, in parallel over words in the current rayon pool. Memory during
-//! the call: 8 bytes per pair and per non-zero of C_d, and 8 bytes per topic and thread. The value has
-//! the same bits for any number of threads and any order of entries in the view's rows.
+//! first sum is one look-up in K values that stay in the cache. Cost: O(K_d) per distinct
+//! (document, word) pair and O(K_w) per word, in parallel over words in the current rayon pool.
+//! Memory during the call: 8 bytes per pair and per non-zero of C_d, and 8 bytes per topic and
+//! thread. The value has the same bits for any number of threads and any order of entries in the
+//! view's rows.
 
 use super::sum::{Sum, map_chunks, map_chunks_with};
 use crate::corpus::Corpus;

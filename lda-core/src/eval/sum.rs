@@ -31,8 +31,8 @@ impl Sum {
 /// Splits `0..rows` into ranges of `rows_per_chunk`, evaluates them in the current rayon pool and
 /// returns the values in order of rows.
 ///
-/// `evaluate` is a trait object, because rayon's code is compiled again for each closure type and is
-/// larger than the closure.
+/// `evaluate` is a trait object, because rayon's code is compiled again for each closure type and
+/// is larger than the closure.
 pub(super) fn map_chunks<T: Send>(
     rows: usize,
     rows_per_chunk: usize,

@@ -1,17 +1,18 @@
 //! Top words of each topic, by probability or by relevance.
 //!
 //! By **probability**, φ̂_kw = (C_wk + β) / (C_k + β̄): the most frequent words of
-//! the topic, including words that are frequent everywhere. By **relevance**, λ ln φ̂_kw + (1 − λ) ln(φ̂_kw / p(w)) with p(w) = C_w / T:
-//! words that are more frequent in the topic than elsewhere (Sievert & Shirley 2014, LDAvis, section 3.1, who found λ = 0.6
-//! best for telling topics apart). λ = 1 is the order by probability; λ = 0 ranks words that occur
-//! in one topic only first, even rare ones.
+//! the topic, including words that are frequent everywhere. By **relevance**, λ ln φ̂_kw + (1 − λ)
+//! ln(φ̂_kw / p(w)) with p(w) = C_w / T: words that are more frequent in the topic than elsewhere
+//! (Sievert & Shirley 2014, LDAvis, section 3.1, who found λ = 0.6 best for telling topics apart).
+//! λ = 1 is the order by probability; λ = 0 ranks words that occur in one topic only first, even
+//! rare ones.
 //!
 //! Only words with tokens in the topic are listed, so a small topic may have fewer than requested.
 //!
-//! Cost: one pass over the non-zeros of C_w. Each is compared with the last word of its topic's list
-//! and inserted in O(log n) if it is better. Memory: 24 bytes per listed word and 24 per topic; neither
-//! the K × V matrix nor the non-zeros are stored. Single-threaded, since lists per topic and thread
-//! would cost more than they save.
+//! Cost: one pass over the non-zeros of C_w. Each is compared with the last word of its topic's
+//! list and inserted in O(log n) if it is better. Memory: 24 bytes per listed word and 24 per
+//! topic; neither the K × V matrix nor the non-zeros are stored. Single-threaded, since lists per
+//! topic and thread would cost more than they save.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -98,8 +98,8 @@ pub(super) fn by_search<T: TopicIndex>(word: WordRow<'_, T>, row: &Row) -> u32 {
     best.topic
 }
 
-/// Scans the word's topics, then the document's topics with their floors: O(K_w + K_d), sixteen at a
-/// time.
+/// Scans the word's topics, then the document's topics with their floors: O(K_w + K_d), sixteen at
+/// a time.
 #[inline(always)]
 pub(super) fn by_scan<L: Lanes, T: TopicIndex>(l: L, word: WordRow<'_, T>, row: &Row) -> u32 {
     let mut best = Best::new(l, word.best);

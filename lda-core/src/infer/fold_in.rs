@@ -1,7 +1,7 @@
 //! Gibbs sampling of a document's topics with fixed φ (fold-in).
 //!
-//! The weights of a token's topics are split into three parts; two of them are constant and need only
-//! their sums (the buckets of SparseLDA, Yao et al. 2009, with φ fixed):
+//! The weights of a token's topics are split into three parts; two of them are constant and need
+//! only their sums (the buckets of SparseLDA, Yao et al. 2009, with φ fixed):
 //!
 //! ```text
 //! (C_dk + α_k) φ_kw = C_dk φ_kw            the K_d topics of the document, summed for each token
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! φ of the document's topics is looked up in the word's row by search if that takes fewer steps,
-//! else by a scan of the row: O(min(K_d log K_w, K_w + K_d)) per token, and O(K_w) if the second part
-//! is hit.
+//! else by a scan of the row: O(min(K_d log K_w, K_w + K_d)) per token, and O(K_w) if the second
+//! part is hit.
 
 use super::frozen_phi::{FrozenPhi, Query};
 use crate::counts::TopicIndex;
@@ -36,8 +36,8 @@ pub(super) struct FoldIn {
 
 impl FoldIn {
     /// Samples topics for `words`, all of them known, and appends the mean counts of the samples to
-    /// `means`, topics ascending. Calls `go_on` before each sweep; if it returns false, `run` stops and
-    /// returns false, and `means` is meaningless.
+    /// `means`, topics ascending. Calls `go_on` before each sweep; if it returns false, `run` stops
+    /// and returns false, and `means` is meaningless.
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
         query: &Query<'_, '_, T, V>,

@@ -100,8 +100,8 @@ impl FrozenPhi {
         self.prior_sums.last().copied().unwrap_or(0.0)
     }
 
-    /// Topic at `mark` of Σ_k α_k floor_k. A mark that was rounded up to the total gives the last topic
-    /// with a floor.
+    /// Topic at `mark` of Σ_k α_k floor_k. A mark that was rounded up to the total gives the last
+    /// topic with a floor.
     pub fn prior_topic(&self, mark: f64) -> u32 {
         let mark = mark.min(self.prior_sum().next_down());
         self.prior_sums.partition_point(|&sum| sum <= mark) as u32

@@ -14,7 +14,8 @@ pub(super) struct Row {
     dense: Vec<f32>,
     /// Position in the list of each topic with C_dk > 0, by topic.
     place: Vec<u32>,
-    /// Topics of the entries, in no order, padded to whole vectors; entries past `len` have factor 0.
+    /// Topics of the entries, in no order, padded to whole vectors; entries past `len` have factor
+    /// 0.
     topics: Vec<u32>,
     /// C_dk. 64 bits, since document length is unbounded.
     counts: Vec<u64>,
@@ -40,7 +41,8 @@ impl Row {
         self.len
     }
 
-    /// Topics, C_dk + α_k and floor_k of all entries, padded to whole vectors by entries of factor 0.
+    /// Topics, C_dk + α_k and floor_k of all entries, padded to whole vectors by entries of factor
+    /// 0.
     #[inline(always)]
     pub fn entries(&self) -> (&[u32], &[f32], &[f32]) {
         let end = self.len.next_multiple_of(LANES);
@@ -53,8 +55,8 @@ impl Row {
         &self.dense
     }
 
-    /// Removes a token from a topic. The entry stays, because most tokens return to their topic; without
-    /// tokens it has factor 0 and so weight 0, like a topic without an entry.
+    /// Removes a token from a topic. The entry stays, because most tokens return to their topic;
+    /// without tokens it has factor 0 and so weight 0, like a topic without an entry.
     #[inline(always)]
     pub fn take<T: TopicIndex>(&mut self, tables: &Tables<T>, topic: u32) {
         let at = self.place[topic as usize] as usize;

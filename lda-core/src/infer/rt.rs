@@ -166,8 +166,8 @@ impl RtLda {
         each_width!(&self.tables, tables => tables.num_words())
     }
 
-    /// Memory in bytes: 6 per non-zero of C_w (8 if K > 65,536), 16 per word, 8 per topic, and 8 more
-    /// per topic if α is given per topic.
+    /// Memory in bytes: 6 per non-zero of C_w (8 if K > 65,536), 16 per word, 8 per topic, and 8
+    /// more per topic if α is given per topic.
     pub fn memory(&self) -> usize {
         let alpha = match &self.alpha {
             Alpha::Symmetric(_) => 0,
@@ -177,11 +177,11 @@ impl RtLda {
     }
 
     /// Infers the topics of a document, given as the words of its tokens. Their order decides among
-    /// local optima. Words not below [`num_words`](Self::num_words) are left out and counted. The θ of
-    /// a document without known words is the mean of the prior.
+    /// local optima. Words not below [`num_words`](Self::num_words) are left out and counted. The θ
+    /// of a document without known words is the mean of the prior.
     ///
-    /// The answer depends on model, options and words alone. The scratch grows to the longest document
-    /// so far; then nothing is allocated.
+    /// The answer depends on model, options and words alone. The scratch grows to the longest
+    /// document so far; then nothing is allocated.
     ///
     /// ```
     /// # use lda_core::corpus::Corpus;
@@ -287,8 +287,8 @@ impl<'a> Inferred<'a> {
         self.unknown
     }
 
-    /// Whether the sweeps reached a state in which no token would move. `false` if the maximum number of
-    /// sweeps came first, even if the last sweep happened to be enough.
+    /// Whether the sweeps reached a state in which no token would move. `false` if the maximum
+    /// number of sweeps came first, even if the last sweep happened to be enough.
     pub fn settled(&self) -> bool {
         self.settled
     }

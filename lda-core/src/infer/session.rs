@@ -20,15 +20,16 @@ use crate::random::{Purpose, StreamKey, mix};
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "method")]
 #[non_exhaustive]
 pub enum Method {
-    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up to
-    /// sampling error.
+    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up
+    /// to sampling error.
     FoldIn {
         /// Sweeps before the first sample.
         burn_in: u32,
         /// Samples, at least 1.
         samples: u32,
     },
-    /// The most probable topic of each token: fastest, biased towards the leading topic ([`RtLda`]).
+    /// The most probable topic of each token: fastest, biased towards the leading topic
+    /// ([`RtLda`]).
     Rt {
         /// Maximum number of sweeps.
         sweeps: u32,
@@ -85,14 +86,15 @@ impl From<PriorError> for InferenceError {
     }
 }
 
-/// A model prepared for a method. Takes O(K + V) memory for fold-in and variational inference, which
-/// read a memory-mapped model in place; RT-LDA copies the model.
+/// A model prepared for a method. Takes O(K + V) memory for fold-in and variational inference,
+/// which read a memory-mapped model in place; RT-LDA copies the model.
 ///
-/// Threads share one value, each with its own [`Session`]. `M` is a reference to a model or an `Arc`
-/// of one.
+/// Threads share one value, each with its own [`Session`]. `M` is a reference to a model or an
+/// `Arc` of one.
 ///
 /// An answer depends on the model, the method, the seed and the words of the document alone: not on
-/// other documents, not on the number of threads and, except for RT-LDA, not on the order of the words.
+/// other documents, not on the number of threads and, except for RT-LDA, not on the order of the
+/// words.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -221,8 +223,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         }
     }
 
-    /// Infers every document of a corpus in the current rayon pool. Word ids of the corpus must be the
-    /// model's; [`Translation`](super::Translation) converts them.
+    /// Infers every document of a corpus in the current rayon pool. Word ids of the corpus must be
+    /// the model's; [`Translation`](super::Translation) converts them.
     pub fn infer_corpus(&self, corpus: &Corpus) -> Vec<Answer>
     where
         M: Sync,
@@ -232,10 +234,10 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         answers
     }
 
-    /// Infers a range of documents of a corpus into reused answers. A large corpus in batches of a few
-    /// thousand documents then needs memory for one batch, and the answers' memory is reused. For kos
-    /// with K = 1,000 the reuse saved half of the time of one variational iteration, whose answers list
-    /// nearly all topics, and a fifteenth of three.
+    /// Infers a range of documents of a corpus into reused answers. A large corpus in batches of a
+    /// few thousand documents then needs memory for one batch, and the answers' memory is reused.
+    /// For kos with K = 1,000 the reuse saved half of the time of one variational iteration, whose
+    /// answers list nearly all topics, and a fifteenth of three.
     ///
     /// ```
     /// # use lda_core::Corpus;
@@ -308,7 +310,8 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     }
 }
 
-/// Scratch memory of one thread. It grows to the largest document so far and never affects an answer.
+/// Scratch memory of one thread. It grows to the largest document so far and never affects an
+/// answer.
 #[derive(Debug)]
 pub struct Session<'a, M> {
     inference: &'a Inference<M>,
@@ -320,8 +323,8 @@ pub struct Session<'a, M> {
 
 impl<M: Deref<Target = TopicModel>> Session<'_, M> {
     /// Infers the topics of a document, given as the words of its tokens. Words outside the model's
-    /// vocabulary, or with probability 0 in every topic, are counted and left out; a document without
-    /// known words gets the mean of the prior.
+    /// vocabulary, or with probability 0 in every topic, are counted and left out; a document
+    /// without known words gets the mean of the prior.
     pub fn infer(&mut self, words: impl IntoIterator<Item = u32>) -> Answer {
         let mut answer = Answer::default();
         self.infer_into(words, &mut answer);
@@ -341,16 +344,16 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
         self.infer_into(document.iter().flat_map(tokens), answer);
     }
 
-    /// As [`infer`](Self::infer), into a reused answer. Allocates nothing once answer and scratch have
-    /// grown.
+    /// As [`infer`](Self::infer), into a reused answer. Allocates nothing once answer and scratch
+    /// have grown.
     pub fn infer_into(&mut self, words: impl IntoIterator<Item = u32>, answer: &mut Answer) {
         self.infer_while(words, answer, || true);
     }
 
-    /// As [`infer_into`](Self::infer_into), but calls `go_on` before each sweep or iteration and stops
-    /// if it returns false: for services whose clients may disconnect during a long document. Returns
-    /// false if it stopped; the answer is then empty. RT-LDA takes the time of a few sweeps and does
-    /// not call `go_on`.
+    /// As [`infer_into`](Self::infer_into), but calls `go_on` before each sweep or iteration and
+    /// stops if it returns false: for services whose clients may disconnect during a long document.
+    /// Returns false if it stopped; the answer is then empty. RT-LDA takes the time of a few sweeps
+    /// and does not call `go_on`.
     ///
     /// ```
     /// # use lda_core::infer::{Answer, Inference, Method};

@@ -1,5 +1,5 @@
-//! A model in the layout of the argmax step: φ in `f32`, by word, and the best initial topic of each
-//! word.
+//! A model in the layout of the argmax step: φ in `f32`, by word, and the best initial topic of
+//! each word.
 //!
 //! Values are computed in `f64` and rounded once. INVARIANT: floor_k ≤ φ_kw also holds in `f32`,
 //! because rounding preserves order; the argmax step relies on nothing else. Values below the
@@ -27,8 +27,8 @@ pub(super) struct Tables<T> {
     pub floor: Vec<f32>,
     /// V words and the end of the last row.
     words: Vec<Word>,
-    /// Topics of each word, ascending; padded by [`LANES`] entries, so that a vector can be read at any
-    /// position.
+    /// Topics of each word, ascending; padded by [`LANES`] entries, so that a vector can be read at
+    /// any position.
     topics: Vec<T>,
     /// φ_kw of each entry of `topics`.
     phi: Vec<f32>,

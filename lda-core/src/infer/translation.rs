@@ -78,8 +78,8 @@ impl Translation {
     /// Matches words by name if both have a vocabulary, by id if neither has one.
     ///
     /// # Errors
-    /// [`TranslationError`], if the words cannot be matched, or if none of a hundred or more words is in
-    /// the model. Fewer words may all be unknown.
+    /// [`TranslationError`], if the words cannot be matched, or if none of a hundred or more words
+    /// is in the model. Fewer words may all be unknown.
     pub fn new(corpus: &Corpus, model: &TopicModel) -> Result<Self, TranslationError> {
         let model_words = model.num_words() as u32;
         let words = match (corpus.vocabulary(), model.vocabulary()) {
@@ -110,8 +110,8 @@ impl Translation {
         translated.filter(|&word| word < self.model_words)
     }
 
-    /// Converts the corpus to the model's word ids. Words that are not in the model get an id beyond its
-    /// vocabulary, so that inference counts them as unknown.
+    /// Converts the corpus to the model's word ids. Words that are not in the model get an id
+    /// beyond its vocabulary, so that inference counts them as unknown.
     ///
     /// # Errors
     /// [`BuildError`], if the converted corpus is too large.

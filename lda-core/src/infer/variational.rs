@@ -9,20 +9,21 @@
 //!
 //! With φ_kw = floor_k + scale_k n_kw, the sums of the floors over all K topics are shared by all
 //! words: an iteration costs O(K + Σ_w K_w). Loops over topics are vectorised for the machine's
-//! instruction set ([`SimdKernel`]). Loops over entries add up n_kw alone; scales are applied once per
-//! topic. All values are in single precision, which moved perplexities of kos by less than one part in
-//! ten million.
+//! instruction set ([`SimdKernel`]). Loops over entries add up n_kw alone; scales are applied once
+//! per topic. All values are in single precision, which moved perplexities of kos by less than one
+//! part in ten million.
 //!
 //! # Pruning
-//! Most topics soon have negligible weight. A topic whose exp(ψ(γ_k)) is less than about [`FAINT`] of
-//! the largest is left out of later iterations together with its entries, and the rest is stored
+//! Most topics soon have negligible weight. A topic whose exp(ψ(γ_k)) is less than about [`FAINT`]
+//! of the largest is left out of later iterations together with its entries, and the rest is stored
 //! contiguously. On kos with K = 1,000 and α of 0.002 to 0.3 this moved the perplexity of the other
-//! half of documents, and of documents of five words, by at most five in a hundred thousand, after 5
-//! and after 20 iterations (with a bound of 10⁻⁴ by six in a thousand). With α = 0.05 it left 408, 94,
-//! 52, 39 of the topics and 1073, 376, 230, 181 of 1384 entries. The first two iterations therefore
-//! read the model's own entries, and the third copies the remaining ones. With α near 1 exp(ψ(α)) is
-//! large, no topic is left out, and every iteration costs as much as the first. The first is cheaper
-//! if α is symmetric: all topics have the same weight, and Σ_k φ_kw is cached across documents.
+//! half of documents, and of documents of five words, by at most five in a hundred thousand, after
+//! 5 and after 20 iterations (with a bound of 10⁻⁴ by six in a thousand). With α = 0.05 it left
+//! 408, 94, 52, 39 of the topics and 1073, 376, 230, 181 of 1384 entries. The first two iterations
+//! therefore read the model's own entries, and the third copies the remaining ones. With α near 1
+//! exp(ψ(α)) is large, no topic is left out, and every iteration costs as much as the first. The
+//! first is cheaper if α is symmetric: all topics have the same weight, and Σ_k φ_kw is cached
+//! across documents.
 
 use super::frozen_phi::{FrozenPhi, Query, SinglePrecision};
 use crate::counts::TopicIndex;
@@ -58,8 +59,8 @@ pub(super) struct Variational {
     scaled: Vec<f32>,
     /// Σ_w n_w n_kw / Σ_j weight_j φ_jw.
     shares: Vec<f32>,
-    /// (position of the topic, n_kw) of the words' remaining entries. Entries past the sum of `lengths`
-    /// are stale.
+    /// (position of the topic, n_kw) of the words' remaining entries. Entries past the sum of
+    /// `lengths` are stale.
     entries: Vec<(u32, f32)>,
     /// Number of entries of each word.
     lengths: Vec<u32>,
@@ -69,8 +70,8 @@ pub(super) struct Variational {
     stay: Vec<u32>,
 }
 
-/// The remaining topics, ascending, with their values. INVARIANT: while no topic is left out, `topics`
-/// and `of` are empty, and the position of a topic is its number.
+/// The remaining topics, ascending, with their values. INVARIANT: while no topic is left out,
+/// `topics` and `of` are empty, and the position of a topic is its number.
 #[derive(Clone, Debug, Default)]
 struct Left {
     topics: Vec<u32>,
@@ -117,8 +118,8 @@ impl Variational {
         let Left { topics, tokens: counts, .. } = &self.left;
         self.stay.resize(self.stay.len().max(counts.len()), 0);
         let (mut number, mut kept) = (0, 0.0);
-        // PERF: no branch, since it would be unpredictable. Every position is written; only those of
-        // topics that count advance `number`.
+        // PERF: no branch, since it would be unpredictable. Every position is written; only those
+        // of topics that count advance `number`.
         let places = &mut self.stay[..counts.len()];
         for (place, &count) in counts.iter().enumerate() {
             places[number] = place as u32;
@@ -144,8 +145,8 @@ impl Variational {
     }
 }
 
-/// All iterations of a document. Loops are plain `for` loops: closures that are called and not inlined
-/// would be compiled without the vector instructions.
+/// All iterations of a document. Loops are plain `for` loops: closures that are called and not
+/// inlined would be compiled without the vector instructions.
 struct Iterations<'a, 'r, T, V> {
     scratch: &'a mut Variational,
     frozen: &'a FrozenPhi,
@@ -225,8 +226,8 @@ impl Variational {
         weigh(&left.gamma, scales, most, least, weights, scaled);
     }
 
-    /// Computes `shares` over all topics, faint ones having weight 0 except the `first` time; returns
-    /// Σ_w n_w / Σ_j weight_j φ_jw.
+    /// Computes `shares` over all topics, faint ones having weight 0 except the `first` time;
+    /// returns Σ_w n_w / Σ_j weight_j φ_jw.
     #[inline(always)]
     fn share_among_all<L: Lanes, T: TopicIndex, V: Value>(
         &mut self,
@@ -253,7 +254,8 @@ impl Variational {
         let Self { left, scaled, shares, pairs, .. } = self;
         shares.clear();
         shares.resize(left.gamma.len(), 0.0);
-        // PERF: slices instead of vectors, so that a loop that writes does not reload their pointers.
+        // PERF: slices instead of vectors, so that a loop that writes does not reload their
+        // pointers.
         let (scaled, shares) = (&scaled[..], &mut shares[..]);
         let mut all = 0.0;
         for (at, &(word, tokens)) in pairs.iter().enumerate() {
@@ -427,7 +429,8 @@ impl Variational {
     }
 }
 
-/// Keeps the values at these positions, which ascend, so that no value is overwritten before it moves.
+/// Keeps the values at these positions, which ascend, so that no value is overwritten before it
+/// moves.
 #[inline(always)]
 fn keep<X: Copy>(values: &mut Vec<X>, places: &[u32]) {
     let all = &mut values[..];
@@ -443,8 +446,8 @@ fn inverse_digamma(y: f64) -> f64 {
     if y >= -2.22 { y.exp() + 0.5 } else { -1.0 / (y + 0.577_215_664_901_532_9) }
 }
 
-/// Writes exp(ψ(γ_k) − `most`) of each topic with γ above `least`, and 0 of others, to `weights`, and
-/// the same times its scale to `scaled`.
+/// Writes exp(ψ(γ_k) − `most`) of each topic with γ above `least`, and 0 of others, to `weights`,
+/// and the same times its scale to `scaled`.
 #[inline(always)]
 fn weigh(
     gamma: &[f32],

@@ -34,8 +34,8 @@ impl<X> Deref for Aligned<X> {
 
     #[inline(always)]
     fn deref(&self) -> &[X] {
-        // SAFETY: a chunk is sixteen values without padding (checked at construction), so the chunks
-        // are `chunks.len() * LANES` consecutive values.
+        // SAFETY: a chunk is sixteen values without padding (checked at construction), so the
+        // chunks are `chunks.len() * LANES` consecutive values.
         unsafe {
             std::slice::from_raw_parts(self.chunks.as_ptr().cast(), self.chunks.len() * LANES)
         }

@@ -409,8 +409,9 @@ impl Lanes for Avx2 {
             let (low, high) = (in_group(x.0), in_group(x.1));
             let g_low = _mm256_permute_ps::<0xff>(low);
             let g_high = _mm256_permute_ps::<0xff>(high);
-            // Groups of four lanes are 0 1 | 2 3; their sums move up by 1, 2 and 3 groups, zeros are
-            // shifted in. Zeros are added to the low half as well, in the order of the other paths.
+            // Groups of four lanes are 0 1 | 2 3; their sums move up by 1, 2 and 3 groups, zeros
+            // are shifted in. Zeros are added to the low half as well, in the order of the other
+            // paths.
             let zero = _mm256_setzero_ps();
             let up1_low = _mm256_permute2f128_ps::<0x08>(g_low, g_low);
             let up1_high = _mm256_permute2f128_ps::<0x21>(g_low, g_high);

@@ -72,8 +72,8 @@ unsafe fn split(index: __m128i) -> [usize; 4] {
 
 /// `from[index]` for each lane, by sixteen scalar loads.
 ///
-/// PERF: the gather instruction is microcoded on Zen 4. From a table in the L1 cache it took twice as
-/// long (8.2 against 4.2 ns), and an epoch of F+LDA took 2 to 10 % longer.
+/// PERF: the gather instruction is microcoded on Zen 4. From a table in the L1 cache it took twice
+/// as long (8.2 against 4.2 ns), and an epoch of F+LDA took 2 to 10 % longer.
 ///
 /// # Safety
 /// Every index must be inside the array at `from`; the CPU must have AVX-512.

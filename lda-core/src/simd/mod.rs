@@ -6,11 +6,11 @@
 //! three paths therefore give the same bits, and a run on one machine can be repeated on another.
 //! The scalar path is the definition; it has to be right, not fast.
 //!
-//! Most of the crate's `unsafe` code is in this module; memory-mapped files have the rest. The gain:
-//! at 1,000 topics an epoch of the exact sampler on a corpus of 0.5 M tokens took 0.09 s with
-//! AVX-512, 0.27 s with AVX2 and 0.53 s with the scalar path, F+LDA 0.06, 0.08 and 0.21 s
-//! (`cargo bench -p lda-benches --bench epoch` compares them on any machine). Gathers and scatters
-//! clamp their indices, so a wrong index gives a wrong number and never an access out of bounds.
+//! Most of the crate's `unsafe` code is in this module; memory-mapped files have the rest. The
+//! gain: at 1,000 topics an epoch of the exact sampler on a corpus of 0.5 M tokens took 0.09 s with
+//! AVX-512, 0.27 s with AVX2 and 0.53 s with the scalar path, F+LDA 0.06, 0.08 and 0.21 s (`cargo
+//! bench -p lda-benches --bench epoch` compares them on any machine). Gathers and scatters clamp
+//! their indices, so a wrong index gives a wrong number and never an access out of bounds.
 
 #![allow(unsafe_code)]
 
@@ -152,8 +152,8 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// unspecified.
     fn compress(self, mask: u16, x: Self::U, to: &mut [u32; LANES]);
 
-    /// Inclusive prefix sums over the lanes, added in this order: within each group of four lanes by
-    /// distances 1 and 2; then the sums of the groups before, the nearest two first. No other
+    /// Inclusive prefix sums over the lanes, added in this order: within each group of four lanes
+    /// by distances 1 and 2; then the sums of the groups before, the nearest two first. No other
     /// operation adds lanes to each other.
     fn prefix(self, x: Self::F) -> Self::F;
 
@@ -224,8 +224,8 @@ impl Isa {
         Self::ALL.into_iter().filter(|isa| isa.is_available())
     }
 
-    /// Runs `kernel` compiled for this set, or for scalar code if the machine lacks the set. Results
-    /// have the same bits.
+    /// Runs `kernel` compiled for this set, or for scalar code if the machine lacks the set.
+    /// Results have the same bits.
     ///
     /// A build for fuzzing (`--cfg fuzzing`) has the scalar path only: fuzz targets test readers of
     /// untrusted bytes, kernels read none, and two more instrumented copies of each take long to

@@ -1,8 +1,8 @@
 //! Counts of the windows that contain a word or a pair of words.
 //!
-//! The windows of a word in a document form a few runs: an occurrence at position p is in the windows
-//! that begin at p − w + 1 to p. Runs are counted instead of single windows; a pair of words occurs
-//! together in the overlaps of their runs.
+//! The windows of a word in a document form a few runs: an occurrence at position p is in the
+//! windows that begin at p − w + 1 to p. Runs are counted instead of single windows; a pair of
+//! words occurs together in the overlaps of their runs.
 
 use std::collections::HashMap;
 
@@ -227,8 +227,8 @@ impl Scratch {
     }
 }
 
-/// Runs of windows that contain a word with occurrences at ascending `places`; the last window begins at
-/// `last`.
+/// Runs of windows that contain a word with occurrences at ascending `places`; the last window
+/// begins at `last`.
 fn exact(places: impl Iterator<Item = usize>, size: usize, last: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for place in places {
@@ -241,10 +241,11 @@ fn exact(places: impl Iterator<Item = usize>, size: usize, last: usize) -> Vec<R
     runs
 }
 
-/// Runs of windows in which gensim counts the word: from its entry until any of its occurrences leaves.
+/// Runs of windows in which gensim counts the word: from its entry until any of its occurrences
+/// leaves.
 fn as_gensim(places: impl Iterator<Item = usize> + Clone, size: usize, last: usize) -> Vec<Run> {
-    // The first window is evaluated as a whole. For each later window, the token before it leaves and
-    // then its last token enters.
+    // The first window is evaluated as a whole. For each later window, the token before it leaves
+    // and then its last token enters.
     let mut comes = places.clone().filter_map(|place| match place < size {
         true => None,
         false => Some(place + 1 - size),

@@ -1,8 +1,8 @@
 //! Topic coherence: how often the top words of a topic occur together.
 //!
-//! A topic is given by its list of top words. For each word and each pair of words, the *windows* of a
-//! reference corpus that contain them are counted; p is that number divided by the number of windows,
-//! ε = 10⁻¹²:
+//! A topic is given by its list of top words. For each word and each pair of words, the *windows*
+//! of a reference corpus that contain them are counted; p is that number divided by the number of
+//! windows, ε = 10⁻¹²:
 //!
 //! | measure | value of a pair | mean over pairs | windows |
 //! |---|---|---|---|
@@ -24,16 +24,16 @@
 //! intended differences:
 //!
 //! * gensim removes a word from its sliding window when one occurrence leaves at the edge, even if
-//!   another occurrence is still inside, until the word enters again. Here a window counts all words in
-//!   it; [`Counting::AsGensim`] counts like gensim.
-//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN. Here
-//!   its pairs have value 0, and [`Coherence::absent`] lists the word.
+//!   another occurrence is still inside, until the word enters again. Here a window counts all
+//!   words in it; [`Counting::AsGensim`] counts like gensim.
+//! * A word that never occurs in the reference makes gensim's UCI, NPMI and C_V infinite or NaN.
+//!   Here its pairs have value 0, and [`Coherence::absent`] lists the word.
 //! * Two words that are in every window have NPMI 1; gensim's ε turns that into −1.
 //!
-//! Cost per document: its occurrences of top words, and for each topic the pairs of its words in the
-//! document; documents run in the current rayon pool. Counts are integers, so results do not depend on
-//! the number of threads. Memory: 8 bytes per pair of words of each topic, for each piece into which
-//! the pool has split the documents.
+//! Cost per document: its occurrences of top words, and for each topic the pairs of its words in
+//! the document; documents run in the current rayon pool. Counts are integers, so results do not
+//! depend on the number of threads. Memory: 8 bytes per pair of words of each topic, for each piece
+//! into which the pool has split the documents.
 
 mod count;
 #[cfg(test)]
@@ -166,8 +166,8 @@ impl Coherence {
     }
 }
 
-/// Computes the coherence of topics, given as lists of their top words, best first, in `reference`: the
-/// training corpus, or another corpus with the same word ids.
+/// Computes the coherence of topics, given as lists of their top words, best first, in `reference`:
+/// the training corpus, or another corpus with the same word ids.
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -187,8 +187,8 @@ impl Coherence {
 /// ```
 ///
 /// # Errors
-/// [`CoherenceError`], if a list has a word twice or a word that is not in the corpus, if the window is 0,
-/// or if there are no documents.
+/// [`CoherenceError`], if a list has a word twice or a word that is not in the corpus, if the
+/// window is 0, or if there are no documents.
 pub fn coherence<W: AsRef<[u32]> + Sync>(
     reference: &Corpus,
     topics: &[W],

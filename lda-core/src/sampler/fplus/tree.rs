@@ -7,8 +7,8 @@
 //! Sums are f64 and an update *adds the difference* to each level. Re-adding sixteen children per
 //! level costs a chain of four shuffles and additions per level, all of it between one token and
 //! the next; in an earlier sketch on three corpora, carrying differences made a token 1.1 to 1.2x
-//! faster. The risk of carried differences is drift: leaves are f32, so a difference is exact in f64
-//! except for rare extremes of magnitude, and [`rebuild`](SmoothingBucket::rebuild) re-adds
+//! faster. The risk of carried differences is drift: leaves are f32, so a difference is exact in
+//! f64 except for rare extremes of magnitude, and [`rebuild`](SmoothingBucket::rebuild) re-adds
 //! everything from the leaves at least once per block. Sums never outlive a block, so results do
 //! not depend on which thread sampled which block.
 //!
