@@ -54,8 +54,8 @@
 //!   even if its words have many;
 //! * by scan, sixteen at a time: first the word's row, gathering the document's factor C_dk + α_k
 //!   for each topic (0 without tokens); then the document's topics with floor_k for φ_kw. The
-//!   latter is too low for topics of the word's row, but those are covered by the first part: O(K_w
-//!   + K_d).
+//!   latter is too low for topics of the word's row, but those are covered by the first part:
+//!   O(K_w + K_d).
 //!
 //! A token costs O(min(K_d log K_w, K_d + K_w)); no cost of a document grows with K.
 //! 20-word queries at K = 1,000 took 7 µs at the median and 14 µs at the 99th percentile (one core
