@@ -313,7 +313,7 @@ fn what_cannot_be_divided_is_refused() {
     );
     assert_eq!(
         refused(Options { servers: 11, partitions: 11, ..options }),
-        "10 words for 11 servers: give at most a server a word"
+        "10 words for 11 servers: use at most 10 servers"
     );
     assert!(refused(Options { partitions: 1 << 16, ..options }).starts_with("65536 partitions"));
     assert_eq!(
