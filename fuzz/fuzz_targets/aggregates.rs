@@ -2,31 +2,31 @@
 #![no_main]
 
 use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates};
-use lda_dist::job::Job;
+use lda_dist::spec::ModelSpec;
 
 const TOPICS: u32 = 6;
 const WORDS: u32 = 70;
 
 libfuzzer_sys::fuzz_target!(|input: (bool, u8, Vec<&[u8]>)| {
     let (evaluation, top_words, replies) = input;
-    let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
+    let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let wanted = AggregateRequest { evaluation, top_words: u32::from(top_words % 5) };
-    let mut found = Aggregates::new(wanted, &job);
+    let mut found = Aggregates::new(wanted, &spec);
     for mut reply in replies {
         if found.merge(&mut reply).is_none() {
             return;
         }
         let mut bytes = Vec::new();
         found.encode(&mut bytes);
-        let mut again = Aggregates::new(wanted, &job);
+        let mut again = Aggregates::new(wanted, &spec);
         let mut rest = &bytes[..];
         assert!(again.merge(&mut rest).is_some() && rest.is_empty());
         if let Some((one, other)) = found.top_words.as_ref().zip(again.top_words.as_ref()) {
             let totals = [1 << 40; TOPICS as usize];
-            let lists = one.lists(totals, job.beta());
+            let lists = one.lists(totals, spec.beta());
             assert!(lists.iter().all(|list| list.len() <= wanted.top_words as usize));
             assert!(lists.iter().flatten().all(|top| top.word < WORDS && top.count > 0));
-            assert_eq!(lists, other.lists(totals, job.beta()));
+            assert_eq!(lists, other.lists(totals, spec.beta()));
         }
     }
 });

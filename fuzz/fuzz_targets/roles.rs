@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{Assignment, Keeper, Port, Role, Setup};
+use lda_dist::cluster::{Assignment, SnapshotWriter, Port, Role, Setup};
 use lda_dist::documents::InMemory;
-use lda_dist::job::Job;
+use lda_dist::spec::ModelSpec;
 use lda_dist::storage::Memory;
-use lda_dist::together::{Options, Routing};
+use lda_dist::in_process::{Options, Routing};
 use lda_transport::NodeId;
 use lda_transport::rpc::{
     Action, FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
@@ -59,23 +59,23 @@ impl Port for Peers {
 }
 
 fn setup(routing: u8) -> Setup {
-    let job = Job::new(TOPICS, 4, 0.1.into(), 0.1, 1).expect("a job");
-    let slack = u16::from(routing / 3 % 2);
+    let spec = ModelSpec::new(TOPICS, 4, 0.1.into(), 0.1, 1).expect("a job");
+    let staleness = u16::from(routing / 3 % 2);
     let routing = [Routing::Cheapest, Routing::Pull, Routing::Push][usize::from(routing % 3)];
-    let cut = Options { shards: 2, partitions: 3, rounds: 2, slack, ..Options::default() };
+    let cut = Options { shards: 2, partitions: 3, rounds: 2, staleness, ..Options::default() };
     let options = Options { servers: 1, routing, ..cut };
     Setup {
-        job,
+        spec,
         options,
         workers: 1,
         assignment: Assignment::Runs,
         epochs: 2,
-        judge_every: 1,
+        evaluate_every: 1,
         top_words: 2,
-        gather: true,
+        collect_model: true,
         corpus: 7,
-        keep_every: 1,
-        ahead: 1,
+        checkpoint_every: 1,
+        prefetch: 1,
     }
 }
 
@@ -83,9 +83,9 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
     let (id, routing, steps) = input;
     let corpus = Corpus::from_tokens([[0u32, 1, 1, 3], [2, 2, 0, 3]]).expect("it is legal");
     let documents = InMemory::new(corpus, 2).expect("two documents");
-    let keeper = (routing >= 128).then(|| Keeper::now(Arc::new(Memory::default())));
+    let snapshot_writer = (routing >= 128).then(|| SnapshotWriter::now(Arc::new(Memory::default())));
     let (setup, id) = (setup(routing), NodeId(u32::from(id % 3)));
-    let mut role = Role::<u16, InMemory>::new(setup, id, documents, keeper);
+    let mut role = Role::<u16, InMemory>::new(setup, id, documents, snapshot_writer);
     let mut port = Peers::default();
     role.start();
     for step in steps {

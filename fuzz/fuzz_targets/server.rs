@@ -3,11 +3,11 @@
 //! cannot tell what words gain, and takes no tokens that are pushed.
 #![no_main]
 
-use lda_dist::job::{JOINING, Job, Round};
+use lda_dist::spec::{JOINING, ModelSpec, Round};
 use lda_dist::placement::Slice;
-use lda_dist::request::{self, About, Kind};
+use lda_dist::request::{self, RequestHeader, Kind};
 use lda_dist::server::{RequestError, Server};
-use lda_dist::together::Options;
+use lda_dist::in_process::Options;
 use lda_dist::wire::RowCode;
 
 const TOPICS: u32 = 12;
@@ -38,16 +38,16 @@ fn tokens(rows: &[Vec<(u32, u32)>]) -> Vec<u64> {
 
 libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
     let (overlap, is_whole, steps) = input;
-    let job = Job::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
-    let cut = Options { longest: LONGEST, rounds: ROUNDS, ..Options::default() };
-    let options = Options { slack: overlap.into(), ..cut };
+    let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
+    let cut = Options { max_pushed_len: LONGEST, rounds: ROUNDS, ..Options::default() };
+    let options = Options { staleness: overlap.into(), ..cut };
     let topics = if is_whole { 0..TOPICS } else { 3..9 };
     let here = topics.end - topics.start;
     let slice = Slice { number: 2, words: (0..WORDS).collect(), topics };
-    let mut server = Server::<u16>::new(&job, &options, JOIN, [slice]);
+    let mut server = Server::<u16>::new(&spec, &options, JOIN, [slice]);
     let mut join = Vec::new();
-    let mut about = About { shard: 0, slice: 2, round: JOIN };
-    request::begin(Kind::Join, &about, &mut join);
+    let mut header = RequestHeader { shard: 0, slice: 2, round: JOIN };
+    request::begin(Kind::Join, &header, &mut join);
     let words: Vec<(u32, u32)> = (0..WORDS).map(|word| (word, 1)).collect();
     RowCode::new(WORDS).encode(&words, &mut join);
     for word in 0..WORDS {
@@ -60,16 +60,16 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
     let in_all = |totals: &[i64]| totals.iter().map(|&total| total as u32).collect::<Vec<_>>();
     let mut joining = true;
     for Step { kind, shard, next, ends, body } in steps {
-        let kinds = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained];
+        let kinds = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas];
         let kind = kinds[usize::from(kind) % kinds.len()];
-        about.shard = shard.into();
-        about.round = match (server.num_rounds(), next) {
+        header.shard = shard.into();
+        header.round = match (server.num_rounds(), next) {
             (0, _) => JOIN,
             (2, true) => round.next(ROUNDS),
             _ => round,
         };
         let mut asked = Vec::new();
-        request::begin(kind, &about, &mut asked);
+        request::begin(kind, &header, &mut asked);
         asked.extend_from_slice(body);
         let before = rows(&server);
         let done = server.serve(&asked, &mut Vec::new());

@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::together::TogetherError;
+use crate::in_process::ConfigError;
 
 /// A shard, and where it lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,16 +43,16 @@ type Share = (u64, usize, u32);
 /// are the same in capitals and in small letters. Takes O(shards × log workers) for each machine that has one.
 ///
 /// # Errors
-/// [`TogetherError::Workers`], as each is to have a shard.
+/// [`ConfigError::Workers`], as each is to have a shard.
 pub fn assign(
     shards: &[ShardLocation],
     workers: &[Option<String>],
-) -> Result<Vec<u32>, TogetherError> {
+) -> Result<Vec<u32>, ConfigError> {
     let (count, most) = (workers.len(), shards.len());
     let shards_or = u16::try_from(most);
     let (Ok(_), true) = (shards_or, (1..=most).contains(&count)) else {
         let workers = u32::try_from(count).unwrap_or(u32::MAX);
-        return Err(TogetherError::Workers { workers, shards: shards_or.unwrap_or(u16::MAX) });
+        return Err(ConfigError::Workers { workers, shards: shards_or.unwrap_or(u16::MAX) });
     };
     let tokens: u128 = shards.iter().map(|shard| u128::from(shard.tokens)).sum();
     let share = tokens.div_ceil(count as u128);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(assign(&empty, &on(&["a", "b", "a"])).unwrap(), [0, 2, 0, 1]);
         for (shards, workers) in [(2, 3), (2, 0), (0, 0), (0, 1)] {
             let error = assign(&vec![held(1, &[]); shards], &vec![None; workers]).unwrap_err();
-            assert!(matches!(error, TogetherError::Workers { .. }), "{shards} {workers}");
+            assert!(matches!(error, ConfigError::Workers { .. }), "{shards} {workers}");
         }
         assert!(assign(&vec![held(1, &[]); 70_000], &[None]).is_err());
         assert_eq!(assign(&[held(u64::MAX, &[]), held(u64::MAX, &[])], &[None]).unwrap(), [0, 0]);

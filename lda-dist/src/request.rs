@@ -24,8 +24,8 @@
 
 use thiserror::Error;
 
-use crate::job::Round;
 use crate::route::Route;
+use crate::spec::Round;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub enum Kind {
     /// New topics for tokens.
     Push,
     /// What rows have gained is to be added.
-    Gained,
+    PushDeltas,
 }
 
-const KINDS: [Kind; 5] = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained];
+const KINDS: [Kind; 5] = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas];
 
 impl Kind {
     /// What a request's first byte says; none where it is that of something else.
@@ -53,7 +53,7 @@ impl Kind {
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct RequestHeader {
     /// Whose tokens.
     pub shard: u16,
     /// Of which words and topics: a slice of a partition, which has the partition's number if it is the only one.
@@ -87,8 +87,8 @@ pub enum HeadError {
 }
 
 /// Writes what a request begins with.
-pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
-    let About { shard, slice, round } = *about;
+pub fn begin(kind: Kind, header: &RequestHeader, to: &mut Vec<u8>) {
+    let RequestHeader { shard, slice, round } = *header;
     to.push(KINDS.iter().position(|other| *other == kind).expect("all are listed") as u8);
     to.extend(shard.to_le_bytes());
     to.extend(slice.to_le_bytes());
@@ -101,7 +101,7 @@ pub fn begin(kind: Kind, about: &About, to: &mut Vec<u8>) {
 ///
 /// # Errors
 /// [`HeadError`].
-pub fn read(request: &[u8]) -> Result<(Kind, About, &[u8]), HeadError> {
+pub fn read(request: &[u8]) -> Result<(Kind, RequestHeader, &[u8]), HeadError> {
     let cut = HeadError::Truncated { bytes: request.len() };
     let (&[kind, a, b, c, d], rest) = request.split_first_chunk().ok_or(cut)?;
     let kind = Kind::of(kind).ok_or(HeadError::Kind { byte: kind })?;
@@ -114,7 +114,7 @@ pub fn read(request: &[u8]) -> Result<(Kind, About, &[u8]), HeadError> {
         attempt: u32::from_le_bytes(*attempt),
     };
     let (shard, slice) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-    Ok((kind, About { shard, slice, round }, rest))
+    Ok((kind, RequestHeader { shard, slice, round }, rest))
 }
 
 /// Writes which words are pulled.
@@ -198,15 +198,15 @@ mod tests {
             pulled in prop::collection::vec(any::<bool>(), 0..40),
         ) {
             let kind = KINDS[kind];
-            let about = About { shard, slice, round: Round { epoch, number, attempt } };
+            let header = RequestHeader { shard, slice, round: Round { epoch, number, attempt } };
             let routes: Vec<Route> =
                 pulled.iter().map(|&pulled| if pulled { Route::Pull } else { Route::Push }).collect();
             let mut bytes = Vec::new();
-            begin(kind, &about, &mut bytes);
+            begin(kind, &header, &mut bytes);
             put_routes(&routes, &mut bytes);
             bytes.push(77);
             let (found, of, rest) = read(&bytes).unwrap();
-            prop_assert_eq!((found, of), (kind, about));
+            prop_assert_eq!((found, of), (kind, header));
             let mut read_routes = Vec::new();
             prop_assert_eq!(take_routes(routes.len(), rest, &mut read_routes), Ok(&[77u8][..]));
             prop_assert_eq!(read_routes, routes);
@@ -214,9 +214,9 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_request_or_none(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
-            if let Ok((kind, about, rest)) = read(&bytes) {
+            if let Ok((kind, header, rest)) = read(&bytes) {
                 let mut again = Vec::new();
-                begin(kind, &about, &mut again);
+                begin(kind, &header, &mut again);
                 again.extend_from_slice(rest);
                 prop_assert_eq!(again, bytes);
             }

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::job::{JOINING, Job, Round};
+use lda_dist::in_process::Options;
 use lda_dist::placement::{Partitioner, Placement, Slice};
-use lda_dist::request::{self, About, HeadError, Kind, put_routes, size_of_byte};
+use lda_dist::request::{self, HeadError, Kind, RequestHeader, put_routes, size_of_byte};
 use lda_dist::route::Route;
+use lda_dist::row_store::RowStoreError;
 use lda_dist::server::{RequestError, Server};
 use lda_dist::shard::{AnswerError, Hybrid, Shard, ShardError};
-use lda_dist::store::StoreError;
-use lda_dist::together::Options;
+use lda_dist::spec::{JOINING, ModelSpec, Round};
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;
 
@@ -20,10 +20,10 @@ const LONGEST: u32 = 100;
 const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 const ROUND: Round = Round { epoch: 1, number: 0, attempt: 0 };
 /// Of the shard and its words.
-const ABOUT: About = About { shard: 3, slice: 0, round: ROUND };
+const ABOUT: RequestHeader = RequestHeader { shard: 3, slice: 0, round: ROUND };
 
 fn options() -> Options {
-    Options { longest: LONGEST, ..Options::default() }
+    Options { max_pushed_len: LONGEST, ..Options::default() }
 }
 
 /// Of all words, with some of the topics.
@@ -34,7 +34,7 @@ fn slice(topics: Range<u32>) -> Slice {
 type Rows = Vec<(u32, Vec<(u32, u32)>)>;
 
 struct Both {
-    job: Job,
+    spec: ModelSpec,
     placement: Placement,
     shard: Shard<u16>,
     server: Server<u16>,
@@ -48,19 +48,19 @@ fn both() -> Both {
     let documents: Vec<Vec<u32>> =
         (0..12).map(|_| (0..1 + rng.below(20)).map(|_| rng.below(8)).collect()).collect();
     let corpus = Corpus::from_tokens(documents).unwrap();
-    let job = Job::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
+    let spec = ModelSpec::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
-    let shard = Shard::new(&job, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
-    let mut server = Server::new(&job, &options(), JOIN, [slice(0..TOPICS)]);
+    let shard = Shard::new(&spec, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
+    let mut server = Server::new(&spec, &options(), JOIN, [slice(0..TOPICS)]);
     let mut join = Vec::new();
-    shard.join(&job, &placement, 0, JOIN, &mut join);
+    shard.join(&spec, &placement, 0, JOIN, &mut join);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut gained = vec![0; TOPICS as usize];
     server.end_round(JOIN, &mut gained).unwrap();
     let totals: Vec<u32> = gained.iter().map(|&total| total as u32).collect();
     server.begin_round(ROUND, &totals);
     let words = shard.words(0).len();
-    Both { job, placement, shard, server, totals, words }
+    Both { spec, placement, shard, server, totals, words }
 }
 
 fn ask(server: &mut Server<u16>, request: &[u8]) -> Result<Vec<u8>, RequestError> {
@@ -68,9 +68,9 @@ fn ask(server: &mut Server<u16>, request: &[u8]) -> Result<Vec<u8>, RequestError
     server.serve(request, &mut reply).map(|()| reply)
 }
 
-fn request(kind: Kind, about: &About, body: &[u8]) -> Vec<u8> {
+fn request(kind: Kind, header: &RequestHeader, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    request::begin(kind, about, &mut bytes);
+    request::begin(kind, header, &mut bytes);
     bytes.extend_from_slice(body);
     bytes
 }
@@ -122,19 +122,19 @@ proptest! {
         kind in 0..5usize,
     ) {
         let first = both();
-        let kind = [Kind::Push, Kind::Gained, Kind::Pull, Kind::Sizes, Kind::Join][kind];
+        let kind = [Kind::Push, Kind::PushDeltas, Kind::Pull, Kind::Sizes, Kind::Join][kind];
         let mut join = Vec::new();
-        first.shard.join(&first.job, &first.placement, 0, JOIN, &mut join);
+        first.shard.join(&first.spec, &first.placement, 0, JOIN, &mut join);
         let body = match kind {
             Kind::Push => first.documents(),
-            Kind::Gained => first.all_pulled(&vec![0; first.words]),
+            Kind::PushDeltas => first.all_pulled(&vec![0; first.words]),
             Kind::Pull => first.all_pulled(&[]),
             Kind::Sizes => Vec::new(),
             Kind::Join => join.split_off(5),
         };
         // Another shard joins; the others are of one that has.
         let shard = if kind == Kind::Join { 4 } else { 3 };
-        let mut spoilt = request(kind, &About { shard, ..ABOUT }, &body);
+        let mut spoilt = request(kind, &RequestHeader { shard, ..ABOUT }, &body);
         for (at, bit) in &flips {
             let at = at.index(spoilt.len());
             spoilt[at] ^= 1 << bit;
@@ -157,7 +157,7 @@ proptest! {
                     prop_assert!(joined || tokens(&both.rows()) == tokens(&before));
                 }
                 Err(error) => {
-                    let count = matches!(error, RequestError::Store(StoreError::Count { .. }));
+                    let count = matches!(error, RequestError::RowStore(RowStoreError::Count { .. }));
                     prop_assert!(count, "{}", error);
                     prop_assert_eq!(&both.rows(), &before);
                 }
@@ -212,13 +212,13 @@ fn what_it_has_not_is_refused() {
     let (documents, words) = (both.documents(), both.words);
     let nowhere = Err(RequestError::Slice { slice: 7 });
     let nobody = Err(RequestError::Shard { shard: 4, slice: 0 });
-    for kind in [Kind::Sizes, Kind::Pull, Kind::Push, Kind::Gained] {
-        let elsewhere = request(kind, &About { slice: 7, ..ABOUT }, &documents);
+    for kind in [Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas] {
+        let elsewhere = request(kind, &RequestHeader { slice: 7, ..ABOUT }, &documents);
         assert_eq!(ask(&mut both.server, &elsewhere), nowhere);
-        let other = request(kind, &About { shard: 4, ..ABOUT }, &documents);
+        let other = request(kind, &RequestHeader { shard: 4, ..ABOUT }, &documents);
         assert_eq!(ask(&mut both.server, &other), nobody);
         let found = Round { epoch: 1, number: 1, attempt: 0 };
-        let early = request(kind, &About { round: found, ..ABOUT }, &documents);
+        let early = request(kind, &RequestHeader { round: found, ..ABOUT }, &documents);
         let refused = RequestError::Round { found, now: ROUND };
         assert_eq!(ask(&mut both.server, &early), Err(refused));
     }
@@ -229,13 +229,13 @@ fn what_it_has_not_is_refused() {
     assert_eq!(both.ask(Kind::Sizes, &[1, 2]), Err(RequestError::Rest { bytes: 2 }));
     assert_eq!(both.ask(Kind::Pull, &[]), Err(RequestError::Head(HeadError::Bits { words })));
     let body = both.all_pulled(&vec![0; words - 1]);
-    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Wire(WireError::Truncated)));
+    assert_eq!(both.ask(Kind::PushDeltas, &body), Err(RequestError::Wire(WireError::Truncated)));
     let body = both.all_pulled(&vec![0; words + 1]);
-    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Rest { bytes: 1 }));
+    assert_eq!(both.ask(Kind::PushDeltas, &body), Err(RequestError::Rest { bytes: 1 }));
     let mut one = Vec::new();
     RowCode::new(TOPICS).encode(&[(2, 1i32)], &mut one);
     let body = both.all_pulled(&[&one[..], &vec![0; words - 1]].concat());
-    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Gained { tokens: 1 }));
+    assert_eq!(both.ask(Kind::PushDeltas, &body), Err(RequestError::TokenCount { tokens: 1 }));
     // Of a document with more tokens than may be pushed.
     let code = both.code();
     let mut long = Vec::new();
@@ -258,11 +258,11 @@ fn what_it_has_not_is_refused() {
 fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut both = both();
     let mut join = Vec::new();
-    both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
+    both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
     // A round is on already, and it would count in none that ends.
     let late = RequestError::Round { found: JOIN, now: ROUND };
     assert_eq!(ask(&mut both.server, &join), Err(late));
-    let mut server = Server::<u16>::new(&both.job, &options(), JOIN, [slice(0..TOPICS)]);
+    let mut server = Server::<u16>::new(&both.spec, &options(), JOIN, [slice(0..TOPICS)]);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let joined = RequestError::Joined { shard: 3, slice: 0 };
     assert_eq!(ask(&mut server, &join), Err(joined));
@@ -272,13 +272,13 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
     let mut twice = Vec::new();
     RowCode::new(8).encode(&[(0, 1), (5, 2u32)], &mut twice);
-    let twice = request(Kind::Join, &About { shard: 5, round: JOIN, ..ABOUT }, &twice);
+    let twice = request(Kind::Join, &RequestHeader { shard: 5, round: JOIN, ..ABOUT }, &twice);
     let words = RequestError::Words { shard: 5, slice: 0 };
     assert_eq!(ask(&mut server, &twice), Err(words));
     // Of the epoch that a run goes on from, and of no other.
     let other = Round::joining(4, 0);
     let mut elsewhere = Vec::new();
-    both.shard.join(&both.job, &both.placement, 0, other, &mut elsewhere);
+    both.shard.join(&both.spec, &both.placement, 0, other, &mut elsewhere);
     let refused = RequestError::Round { found: other, now: JOIN };
     assert_eq!(ask(&mut server, &elsewhere), Err(refused));
     // Before the first round it is too early for all else.
@@ -300,7 +300,7 @@ fn rounds_that_overlap_do_not_see_each_other() {
     let mut moved = Vec::new();
     RowCode::new(TOPICS).encode(&moves, &mut moved);
     let gained = both.all_pulled(&[&moved[..], &vec![0; both.words - 1]].concat());
-    both.ask(Kind::Gained, &gained).unwrap();
+    both.ask(Kind::PushDeltas, &gained).unwrap();
     let mut changes = vec![0; TOPICS as usize];
     both.server.end_round(ROUND, &mut changes).unwrap();
     let expected: Vec<i64> = (0..TOPICS)
@@ -311,7 +311,7 @@ fn rounds_that_overlap_do_not_see_each_other() {
     // The next one was begun with rows of before, the one after it with those of now.
     let third = next.next(1);
     both.server.begin_round(third, &both.totals);
-    let of = |round| request(Kind::Pull, &About { round, ..ABOUT }, &pull);
+    let of = |round| request(Kind::Pull, &RequestHeader { round, ..ABOUT }, &pull);
     assert_eq!(ask(&mut both.server, &of(next)), Ok(rows.clone()));
     assert_ne!(ask(&mut both.server, &of(third)), Ok(rows));
     let over = RequestError::Round { found: ROUND, now: next };
@@ -322,11 +322,11 @@ fn rounds_that_overlap_do_not_see_each_other() {
 fn only_where_rounds_overlap_may_totals_lack_what_is_pushed() {
     let both = both();
     let documents = both.documents();
-    let push = |slack| {
-        let options = Options { slack, rounds: 2, ..options() };
-        let mut server = Server::<u16>::new(&both.job, &options, JOIN, [slice(0..TOPICS)]);
+    let push = |staleness| {
+        let options = Options { staleness, rounds: 2, ..options() };
+        let mut server = Server::<u16>::new(&both.spec, &options, JOIN, [slice(0..TOPICS)]);
         let mut join = Vec::new();
-        both.shard.join(&both.job, &both.placement, 0, JOIN, &mut join);
+        both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
         ask(&mut server, &join).unwrap();
         server.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
         server.begin_round(ROUND, &[1; TOPICS as usize]);
@@ -346,11 +346,11 @@ fn what_is_refused_is_not_half_done() {
     moves.sort_unstable();
     RowCode::new(TOPICS).encode(&moves, &mut move_one);
     let body = both.all_pulled(&move_one);
-    assert_eq!(both.ask(Kind::Gained, &body), Err(RequestError::Wire(WireError::Truncated)));
+    assert_eq!(both.ask(Kind::PushDeltas, &body), Err(RequestError::Wire(WireError::Truncated)));
     both.end_round().unwrap();
     assert_eq!(both.rows(), before);
     let body = both.all_pulled(&[&move_one[..], &vec![0; both.words - 1]].concat());
-    both.ask(Kind::Gained, &body).unwrap();
+    both.ask(Kind::PushDeltas, &body).unwrap();
     both.end_round().unwrap();
     assert_ne!(both.rows(), before);
 }
@@ -408,28 +408,28 @@ fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
 
 #[test]
 fn numbers_of_topics_are_wide_enough() {
-    let job = Job::new(65_537, 2, 0.1.into(), 0.1, 0).unwrap();
+    let spec = ModelSpec::new(65_537, 2, 0.1.into(), 0.1, 0).unwrap();
     let corpus = Corpus::from_tokens([vec![0, 1]]).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 2], 1, 1).unwrap();
     let refused =
-        Shard::<u16>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).unwrap_err();
+        Shard::<u16>::new(&spec, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).unwrap_err();
     assert_eq!(refused, ShardError::Topics { topics: 65_537, most: 65_536 });
-    assert!(Shard::<u32>::new(&job, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
+    assert!(Shard::<u32>::new(&spec, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
 }
 
 /// Of a word that several servers share each has some topics.
 #[test]
 fn a_slice_has_its_topics_alone() {
-    let Both { job, .. } = both();
+    let Both { spec, .. } = both();
     let topics = 2..TOPICS;
-    let mut server = Server::<u16>::new(&job, &options(), JOIN, [slice(topics)]);
+    let mut server = Server::<u16>::new(&spec, &options(), JOIN, [slice(topics)]);
     let code = RowCode::new(TOPICS - 2);
     let mut join = Vec::new();
     RowCode::new(8).encode(&[(1, 1), (5, 1u32)], &mut join);
     for row in [&[(0, 3), (3, 1u32)][..], &[]] {
         code.encode(row, &mut join);
     }
-    ask(&mut server, &request(Kind::Join, &About { round: JOIN, ..ABOUT }, &join)).unwrap();
+    ask(&mut server, &request(Kind::Join, &RequestHeader { round: JOIN, ..ABOUT }, &join)).unwrap();
     let mut changes = vec![0; TOPICS as usize];
     server.end_round(JOIN, &mut changes).unwrap();
     assert_eq!(changes, [0, 0, 3, 0, 0, 1]);
@@ -445,12 +445,12 @@ fn a_slice_has_its_topics_alone() {
     let mut gained = routes.clone();
     code.encode(&[(0, -2), (1, 1i32)], &mut gained);
     code.encode(&[(3, 2i32)], &mut gained);
-    ask(&mut server, &request(Kind::Gained, &ABOUT, &gained)).unwrap();
+    ask(&mut server, &request(Kind::PushDeltas, &ABOUT, &gained)).unwrap();
     let refused = ask(&mut server, &request(Kind::Push, &ABOUT, &[]));
-    assert_eq!(refused, Err(RequestError::Part { slice: 0 }));
+    assert_eq!(refused, Err(RequestError::PartialRows { slice: 0 }));
     let mut all = routes.clone();
     RowCode::new(TOPICS).encode(&[(0, -1), (5, 1i32)], &mut all);
-    assert!(ask(&mut server, &request(Kind::Gained, &ABOUT, &all)).is_err());
+    assert!(ask(&mut server, &request(Kind::PushDeltas, &ABOUT, &all)).is_err());
     let mut changes = vec![0; TOPICS as usize];
     server.end_round(ROUND, &mut changes).unwrap();
     assert_eq!(changes, [0, 0, -2, 1, 0, 2]);

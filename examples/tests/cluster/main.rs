@@ -80,10 +80,10 @@ fn any_number_of_workers_leaves_the_same_file() {
     assert!(model(&["--workers", "3", "--servers", "2"]).0 == one);
     assert!(model(&["--shards", "2"]).0 != one);
     assert!(model(&["--seed", "5"]).0 != one);
-    let (ahead, said) = model(&["--slack", "1", "--shards", "4"]);
+    let (stale, said) = model(&["--staleness", "1", "--shards", "4"]);
     assert!(said.contains("8 rounds per epoch"), "{said}");
-    assert!(model(&["--slack", "1", "--shards", "4", "--workers", "3"]).0 == ahead);
-    assert!(ahead != one);
+    assert!(model(&["--staleness", "1", "--shards", "4", "--workers", "3"]).0 == stale);
+    assert!(stale != one);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--shards", "41"], "41 shards of 40 documents"),
         (&["--servers", "11"], "10 words for 11 servers"),
         (&["--rounds", "9", "--partitions", "3"], "9 rounds of 3 partitions"),
-        (&["--slack", "3", "--rounds", "3"], "a slack of 3 rounds, of 3 an epoch"),
+        (&["--staleness", "3", "--rounds", "3"], "staleness of 3 rounds with 3 rounds per epoch"),
         (&["--beta", "0"], "beta is 0"),
     ] {
         let output = cluster(&path, options);

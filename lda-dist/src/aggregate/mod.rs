@@ -46,7 +46,7 @@ mod log_joint;
 mod non_zeros;
 mod top_words;
 
-use crate::job::Job;
+use crate::spec::ModelSpec;
 
 pub use log_joint::LogJoint;
 pub use non_zeros::NonZeros;
@@ -90,12 +90,13 @@ pub struct Aggregates {
 
 impl Aggregates {
     /// Empty aggregates for a request.
-    pub fn new(wanted: AggregateRequest, job: &Job) -> Self {
+    pub fn new(wanted: AggregateRequest, spec: &ModelSpec) -> Self {
         let AggregateRequest { evaluation, top_words } = wanted;
         Self {
-            log_joint: evaluation.then(|| LogJoint::new(job.beta())),
+            log_joint: evaluation.then(|| LogJoint::new(spec.beta())),
             non_zeros: evaluation.then(NonZeros::default),
-            top_words: (top_words > 0).then(|| TopWords::new(job.topics(), job.words(), top_words)),
+            top_words: (top_words > 0)
+                .then(|| TopWords::new(spec.topics(), spec.words(), top_words)),
         }
     }
 
@@ -144,8 +145,8 @@ mod tests {
 
     #[test]
     fn what_nobody_asks_for_takes_no_bytes() {
-        let job = Job::new(3, 5, 0.1.into(), 0.1, 1).unwrap();
-        let mut none = Aggregates::new(AggregateRequest::default(), &job);
+        let spec = ModelSpec::new(3, 5, 0.1.into(), 0.1, 1).unwrap();
+        let mut none = Aggregates::new(AggregateRequest::default(), &spec);
         none.add_row(0, 0, &[(1, 2)]);
         let mut bytes = Vec::new();
         none.encode(&mut bytes);
@@ -160,13 +161,13 @@ mod tests {
             evaluation in any::<bool>(),
             top_words in 0..4u32,
         ) {
-            let job = Job::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
-            let mut found = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);
+            let spec = ModelSpec::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
+            let mut found = Aggregates::new(AggregateRequest { evaluation, top_words }, &spec);
             if found.merge(&mut &bytes[..]).is_some() {
                 // A decoded result can be encoded and decoded again.
                 let mut again = Vec::new();
                 found.encode(&mut again);
-                let mut more = Aggregates::new(AggregateRequest { evaluation, top_words }, &job);
+                let mut more = Aggregates::new(AggregateRequest { evaluation, top_words }, &spec);
                 prop_assert_eq!(more.merge(&mut &again[..]), Some(()));
             }
         }

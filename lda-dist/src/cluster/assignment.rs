@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::together::TogetherError;
+use crate::in_process::ConfigError;
 
 /// Which worker has which shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,18 +23,18 @@ impl From<Vec<u32>> for Assignment {
 
 impl Assignment {
     /// Whether so many shards have a worker each, of so many, and each worker has one.
-    pub(super) fn check(&self, shards: u16, workers: u32) -> Result<(), TogetherError> {
+    pub(super) fn check(&self, shards: u16, workers: u32) -> Result<(), ConfigError> {
         let Self::Each(of) = self else { return Ok(()) };
         if of.len() != usize::from(shards) {
-            return Err(TogetherError::Assigned { found: of.len(), shards });
+            return Err(ConfigError::AssignedShards { found: of.len(), shards });
         }
         let mut idle = vec![true; workers as usize];
         for (shard, &worker) in of.iter().enumerate() {
             let idle = idle.get_mut(worker as usize);
-            *idle.ok_or(TogetherError::Nobody { shard, worker, workers })? = false;
+            *idle.ok_or(ConfigError::UnknownWorker { shard, worker, workers })? = false;
         }
         match idle.iter().position(|&idle| idle) {
-            Some(worker) => Err(TogetherError::Idle { worker: worker as u32 }),
+            Some(worker) => Err(ConfigError::WorkerWithoutShards { worker: worker as u32 }),
             None => Ok(()),
         }
     }

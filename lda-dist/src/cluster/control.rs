@@ -34,9 +34,9 @@ use std::time::Duration;
 
 use super::Waited;
 use crate::aggregate::AggregateRequest;
-use crate::job::Round;
+use crate::in_process::Bytes;
 use crate::placement::{DocumentLengths, WordStats};
-use crate::together::Bytes;
+use crate::spec::Round;
 use crate::wire::{RowCode, put_word_stats, take, take_word_stats};
 
 /// What is told.
@@ -48,10 +48,10 @@ pub(super) enum Control {
         lengths: DocumentLengths,
         word_stats: Vec<(u32, u32, u32)>,
     },
-    Done {
+    RoundDone {
         round: Round,
         kept: u32,
-        took: Option<Took>,
+        epoch_stats: Option<WorkerEpochStats>,
     },
     Start {
         attempt: u32,
@@ -78,7 +78,7 @@ pub(super) enum Control {
         attempt: u32,
         slice: u16,
     },
-    Here {
+    Ready {
         attempt: u32,
     },
     Stop,
@@ -86,14 +86,14 @@ pub(super) enum Control {
         attempt: u32,
         epoch: u32,
     },
-    Again {
+    RestartRequest {
         attempt: u32,
     },
 }
 
 /// What an epoch took of a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Took {
+pub(super) struct WorkerEpochStats {
     pub bytes: Bytes,
     pub waited: Waited,
     /// Bytes held.
@@ -107,17 +107,17 @@ pub(super) struct Took {
 pub(super) type Parts = Vec<(u16, f64)>;
 
 pub(super) const WORDS: u8 = 16;
-pub(super) const DONE: u8 = 17;
+pub(super) const ROUND_DONE: u8 = 17;
 pub(super) const START: u8 = 18;
 pub(super) const BEGIN: u8 = 19;
 pub(super) const END: u8 = 20;
 pub(super) const FINISH: u8 = 21;
 pub(super) const FAILED: u8 = 22;
 pub(super) const ROWS: u8 = 23;
-pub(super) const HERE: u8 = 24;
+pub(super) const READY: u8 = 24;
 pub(super) const STOP: u8 = 25;
 pub(super) const KEEP: u8 = 26;
-pub(super) const AGAIN: u8 = 27;
+pub(super) const RESTART_REQUEST: u8 = 27;
 /// Of a reason.
 const LONGEST: usize = 4096;
 
@@ -140,11 +140,13 @@ impl Control {
                 RowCode::new(words).encode(&tokens, &mut to);
                 RowCode::new(words).encode(&of_documents, &mut to);
             }
-            Self::Done { round, kept, took } => {
-                to.push(DONE);
+            Self::RoundDone { round, kept, epoch_stats } => {
+                to.push(ROUND_DONE);
                 put_round(round, &mut to);
                 to.extend(kept.to_le_bytes());
-                if let Some(Took { bytes, waited, memory, non_zeros, parts }) = took {
+                if let Some(WorkerEpochStats { bytes, waited, memory, non_zeros, parts }) =
+                    epoch_stats
+                {
                     let Bytes { sizes, routes, rows, gained, pushed, answers, .. } = *bytes;
                     let nanoseconds =
                         |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -192,8 +194,8 @@ impl Control {
                 to.extend(attempt.to_le_bytes());
                 to.extend(slice.to_le_bytes());
             }
-            Self::Here { attempt } => {
-                to.push(HERE);
+            Self::Ready { attempt } => {
+                to.push(READY);
                 to.extend(attempt.to_le_bytes());
             }
             Self::Stop => to.push(STOP),
@@ -202,8 +204,8 @@ impl Control {
                 to.extend(attempt.to_le_bytes());
                 to.extend(epoch.to_le_bytes());
             }
-            Self::Again { attempt } => {
-                to.push(AGAIN);
+            Self::RestartRequest { attempt } => {
+                to.push(RESTART_REQUEST);
                 to.extend(attempt.to_le_bytes());
             }
         }
@@ -233,11 +235,12 @@ impl Control {
                 let word_stats = word_stats.filter(|_| tokens.len() == of_documents.len())?;
                 Self::Words { shard, lengths, word_stats }
             }
-            DONE => {
+            ROUND_DONE => {
                 let round = take_round(&mut rest)?;
                 let kept = u32::from_le_bytes(take(&mut rest)?);
-                let took = if rest.is_empty() { None } else { Some(take_took(&mut rest)?) };
-                Self::Done { round, kept, took }
+                let epoch_stats =
+                    if rest.is_empty() { None } else { Some(take_worker_stats(&mut rest)?) };
+                Self::RoundDone { round, kept, epoch_stats }
             }
             START => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
@@ -276,13 +279,15 @@ impl Control {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 Self::Rows { attempt, slice: u16::from_le_bytes(take(&mut rest)?) }
             }
-            HERE => Self::Here { attempt: u32::from_le_bytes(take(&mut rest)?) },
+            READY => Self::Ready { attempt: u32::from_le_bytes(take(&mut rest)?) },
             STOP => Self::Stop,
             KEEP => {
                 let attempt = u32::from_le_bytes(take(&mut rest)?);
                 Self::Keep { attempt, epoch: u32::from_le_bytes(take(&mut rest)?) }
             }
-            AGAIN => Self::Again { attempt: u32::from_le_bytes(take(&mut rest)?) },
+            RESTART_REQUEST => {
+                Self::RestartRequest { attempt: u32::from_le_bytes(take(&mut rest)?) }
+            }
             _ => return None,
         };
         rest.is_empty().then_some(control)
@@ -305,7 +310,7 @@ fn take_parts(rest: &mut &[u8]) -> Option<Parts> {
     (0..number).map(part).collect()
 }
 
-fn take_took(rest: &mut &[u8]) -> Option<Took> {
+fn take_worker_stats(rest: &mut &[u8]) -> Option<WorkerEpochStats> {
     let mut numbers = [0; 10];
     for number in &mut numbers {
         *number = u64::from_le_bytes(take(rest)?);
@@ -315,7 +320,7 @@ fn take_took(rest: &mut &[u8]) -> Option<Took> {
     let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
     let [servers, master] = [servers, master].map(Duration::from_nanos);
     let waited = Waited { servers, master };
-    Some(Took { bytes, waited, memory, non_zeros, parts: take_parts(rest)? })
+    Some(WorkerEpochStats { bytes, waited, memory, non_zeros, parts: take_parts(rest)? })
 }
 
 fn put_lengths(lengths: &DocumentLengths, to: &mut Vec<u8>) {
@@ -347,16 +352,16 @@ mod tests {
         Round { epoch, number, attempt }
     }
 
-    fn took() -> impl Strategy<Value = Option<Took>> {
+    fn epoch_stats() -> impl Strategy<Value = Option<WorkerEpochStats>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let took = (any::<[u64; 10]>(), parts).prop_map(|(numbers, parts)| {
+        let epoch_stats = (any::<[u64; 10]>(), parts).prop_map(|(numbers, parts)| {
             let [sizes, routes, rows, gained, pushed, answers, servers, master, memory, non_zeros] =
                 numbers;
             let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
             let [servers, master] = [servers, master].map(Duration::from_nanos);
-            Took { bytes, waited: Waited { servers, master }, memory, non_zeros, parts }
+            WorkerEpochStats { bytes, waited: Waited { servers, master }, memory, non_zeros, parts }
         });
-        prop::option::of(took)
+        prop::option::of(epoch_stats)
     }
 
     fn lengths() -> impl Strategy<Value = DocumentLengths> {
@@ -378,10 +383,8 @@ mod tests {
                     word_stats: word_stats.into_iter().map(of).collect(),
                 }
             }),
-            (round(), any::<u32>(), took()).prop_map(|(round, kept, took)| Control::Done {
-                round,
-                kept,
-                took
+            (round(), any::<u32>(), epoch_stats()).prop_map(|(round, kept, epoch_stats)| {
+                Control::RoundDone { round, kept, epoch_stats }
             }),
             (any::<[u32; 2]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
                 |([attempt, epoch], lengths, tokens)| {
@@ -403,10 +406,10 @@ mod tests {
             }),
             ".{0,20}".prop_map(Control::Failed),
             any::<(u32, u16)>().prop_map(|(attempt, slice)| Control::Rows { attempt, slice }),
-            any::<u32>().prop_map(|attempt| Control::Here { attempt }),
+            any::<u32>().prop_map(|attempt| Control::Ready { attempt }),
             Just(Control::Stop),
             any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),
-            any::<u32>().prop_map(|attempt| Control::Again { attempt }),
+            any::<u32>().prop_map(|attempt| Control::RestartRequest { attempt }),
         ]
     }
 
@@ -440,7 +443,7 @@ mod tests {
                 return Ok(());
             }
             // Of a message that says what an epoch took, what is before is one too.
-            let whole = if bytes[0] == DONE { 15 } else { bytes.len() };
+            let whole = if bytes[0] == ROUND_DONE { 15 } else { bytes.len() };
             for cut in (0..bytes.len()).filter(|&cut| cut != whole) {
                 prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes[..cut]), None);
             }

@@ -9,11 +9,11 @@ pub enum Message {
     /// To the master: words of a shard.
     Words,
     /// To the master: this node is here.
-    Here,
+    Ready,
     /// To the master: this worker is done with a round.
-    Done,
+    RoundDone,
     /// To the master: this worker cannot go on, and the attempt is to begin again.
-    Again,
+    RestartRequest,
     /// To the master: this node has to end.
     Stop,
     /// To the master: this node has given up.
@@ -39,16 +39,16 @@ pub enum Message {
     /// To servers: new topics for tokens.
     Push,
     /// To servers: what rows have gained.
-    Gained,
+    PushDeltas,
 }
 
 impl Message {
     /// All of them, in order.
     pub const ALL: [Self; 17] = [
         Self::Words,
-        Self::Here,
-        Self::Done,
-        Self::Again,
+        Self::Ready,
+        Self::RoundDone,
+        Self::RestartRequest,
         Self::Stop,
         Self::Failed,
         Self::Start,
@@ -61,7 +61,7 @@ impl Message {
         Self::Sizes,
         Self::Pull,
         Self::Push,
-        Self::Gained,
+        Self::PushDeltas,
     ];
 
     /// What a request's bytes say that it is; none where it is none. What follows the first may be wrong.
@@ -69,9 +69,9 @@ impl Message {
         let kind = *request.first()?;
         Some(match kind {
             control::WORDS => Self::Words,
-            control::HERE => Self::Here,
-            control::DONE => Self::Done,
-            control::AGAIN => Self::Again,
+            control::READY => Self::Ready,
+            control::ROUND_DONE => Self::RoundDone,
+            control::RESTART_REQUEST => Self::RestartRequest,
             control::STOP => Self::Stop,
             control::FAILED => Self::Failed,
             control::START => Self::Start,
@@ -85,7 +85,7 @@ impl Message {
                 request::Kind::Sizes => Self::Sizes,
                 request::Kind::Pull => Self::Pull,
                 request::Kind::Push => Self::Push,
-                request::Kind::Gained => Self::Gained,
+                request::Kind::PushDeltas => Self::PushDeltas,
             },
         })
     }
@@ -103,13 +103,13 @@ mod tests {
         assert_eq!(sorted, Message::ALL);
         assert_eq!(Message::of(&[]), None);
         assert_eq!(Message::of(&[control::KEEP, 9]), Some(Message::Keep));
-        let about = request::About {
+        let header = request::RequestHeader {
             shard: 1,
             slice: 2,
-            round: crate::job::Round { epoch: 3, number: 4, attempt: 5 },
+            round: crate::spec::Round { epoch: 3, number: 4, attempt: 5 },
         };
         let mut bytes = Vec::new();
-        request::begin(request::Kind::Push, &about, &mut bytes);
+        request::begin(request::Kind::Push, &header, &mut bytes);
         assert_eq!(Message::of(&bytes), Some(Message::Push));
     }
 }

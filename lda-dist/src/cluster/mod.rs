@@ -25,9 +25,9 @@
 //! from all of them.
 //!
 //! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits
-//! are those of [`together`](crate::together), with any number of workers and in whatever order messages come.
+//! are those of [`in_process`](crate::in_process), with any number of workers and in whatever order messages come.
 //!
-//! With a [slack](Options::slack) the first rounds begin together, and each that ends begins the one after the last:
+//! With a [slack](Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
 //! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
 //! nobody up. Who is slow for longer is waited for, as no one may be ahead of it by more rounds than that: so old may
 //! counts get, and they always are, lest bits depend on who was slow.
@@ -35,7 +35,7 @@
 //! # What fails
 //! What is lost underway is asked again by the endpoint. A node that has started anew, master, server or worker, has
 //! lost what it knew: when all are there again the run goes back to the last epoch whose topics all workers have
-//! [kept](Setup::keep_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
+//! [kept](Setup::checkpoint_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
 //! what is left of those before is turned away by its number. As all chance follows from epoch and round, a run that
 //! has gone back ends with the bits of one that has not; with a slack it does not, since what is read after going back
 //! is of that moment, and of so many rounds before where nothing has failed.
@@ -45,7 +45,7 @@
 //!
 //! # Bounds
 //! What a node holds is bounded however slow others are, with hot words and long documents too. With W workers, S
-//! shards, partitions whose rows take R bytes at most, and a = [`ahead`](Setup::ahead):
+//! shards, partitions whose rows take R bytes at most, and a = [`prefetch`](Setup::prefetch):
 //!
 //! | | holds at most |
 //! |---|---|
@@ -53,14 +53,14 @@
 //! | and while it samples | 1 + a pushes, as a partition departs when one is done; of what rows have gained, 1 + a to each server, which does what it is asked in order |
 //! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | (1 + a) (R + answer) |
-//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::together::Routing::Push), the rows of C_d of the shard |
+//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::in_process::Routing::Push), the rows of C_d of the shard |
 //! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
-//! | what the master says to all | itself, and [`MOST_TOLD`] of copies on their way, or one |
+//! | what the master says to all | itself, and [`BROADCAST_BYTES`] of copies on their way, or one |
 //! | replies of a server | W (1 + a) R, until the transport takes them, if all links are slow |
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2
-//! or 4 of a topic and r = 1 + [slack](Options::slack) rounds that may be on:
+//! or 4 of a topic and r = 1 + [slack](Options::staleness) rounds that may be on:
 //!
 //! | | |
 //! |---|---|
@@ -75,21 +75,21 @@
 //! and 2 to 20 % on servers. Of documents that WarpLDA samples a token takes 4 + (2 +
 //! [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row. Tables that follow from K alone are beside it,
 //! and so are 64 MiB at most of rows of counts that a server keeps. The master holds 8 bytes a word and 16 a topic, 32
-//! for each of the [words of topics](Setup::top_words), and all rows only where it [gathers](Setup::gather) them.
+//! for each of the [words of topics](Setup::top_words), and all rows only where it [gathers](Setup::collect_model) them.
 
 mod assignment;
+mod collected_counts;
 mod control;
-mod gathered;
-mod keeper;
+mod epoch_stats;
 mod master;
 mod master_link;
 mod message;
-mod outbox;
+mod phase;
+mod request_queue;
 mod role;
 mod run;
 mod server;
-mod stage;
-mod tally;
+mod snapshot_writer;
 mod worker;
 
 use std::time::Duration;
@@ -103,22 +103,22 @@ use lda_transport::rpc::{
 };
 use thiserror::Error;
 
-use crate::job::{Job, Round};
+use crate::in_process::{Bytes, ConfigError, Options};
 use crate::server::RequestError;
 use crate::shard::{AnswerError, Hybrid, ShardError};
-use crate::together::{Bytes, Options, TogetherError};
+use crate::spec::{ModelSpec, Round};
 
 pub use crate::documents::Documents;
 pub use assignment::Assignment;
-pub use gathered::Gathered;
-pub use keeper::Keeper;
+pub use collected_counts::CollectedCounts;
 pub use master::Master;
 pub use message::Message;
-pub use outbox::MOST_TOLD;
+pub use phase::Phase;
+pub use request_queue::BROADCAST_BYTES;
 pub use role::Role;
 pub use run::{MOST_HELD, RunError, config, run, run_local};
 pub use server::ServerNode;
-pub use stage::Stage;
+pub use snapshot_writer::SnapshotWriter;
 pub use worker::Worker;
 
 /// The master's number.
@@ -131,7 +131,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// The model.
-    pub job: Job,
+    pub spec: ModelSpec,
     /// How it is divided.
     pub options: Options,
     /// Workers; each has one of the shards at least.
@@ -141,19 +141,19 @@ pub struct Setup {
     /// Epochs.
     pub epochs: u32,
     /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
-    pub judge_every: u32,
+    pub evaluate_every: u32,
     /// Words of each topic that servers tell the [master](Master::topics) at the end of each epoch whose log joint is
     /// computed, and of the last; 0 for none. The master's own matter.
     pub top_words: u32,
     /// Whether the master [gathers](Master::counts) all rows after the last.
-    pub gather: bool,
+    pub collect_model: bool,
     /// What tells the documents from others, so that nodes with others are turned away.
     pub corpus: u64,
-    /// After every so many epochs workers keep the topics of their tokens, where they have a [`Keeper`]; 0 for never.
-    pub keep_every: u32,
+    /// After every so many epochs workers keep the topics of their tokens, where they have a [`SnapshotWriter`]; 0 for never.
+    pub checkpoint_every: u32,
     /// Partitions whose rows a worker asks for while it samples another. Each node's own matter: the bits are the same,
     /// and as many partitions' rows are held, as they travel.
-    pub ahead: u16,
+    pub prefetch: u16,
 }
 
 /// What is known of an epoch.
@@ -209,7 +209,7 @@ pub struct Memory {
 /// How a node stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeState {
-    /// The round that is on; that of [`JOINING`](crate::job::JOINING) before the first.
+    /// The round that is on; that of [`JOINING`](crate::spec::JOINING) before the first.
     pub round: Round,
     /// Bytes held, without what travels; the master's are few.
     pub memory: u64,
@@ -220,7 +220,7 @@ pub struct NodeState {
 /// How long a worker had nothing to do, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// Until rows came or servers had done something: what asking [ahead](Setup::ahead) does not hide.
+    /// Until rows came or servers had done something: what asking [ahead](Setup::prefetch) does not hide.
     pub servers: Duration,
     /// Until a round had ended and the next began: for the slowest worker, and for the servers to make their rows.
     pub master: Duration,
@@ -238,20 +238,21 @@ impl Setup {
     /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::rpc::Identity).
     pub fn fingerprint(&self) -> u64 {
         let Self {
-            job,
+            spec,
             options,
             workers,
             assignment,
             epochs,
-            judge_every,
+            evaluate_every,
             top_words: _,
-            gather,
+            collect_model,
             corpus,
-            keep_every,
-            ahead: _,
+            checkpoint_every,
+            prefetch: _,
         } = self;
-        let job = job.fingerprint();
-        let numbers = (job, workers, epochs, judge_every, gather, corpus, keep_every);
+        let spec = spec.fingerprint();
+        let numbers =
+            (spec, workers, epochs, evaluate_every, collect_model, corpus, checkpoint_every);
         let mut text = format!("{numbers:?} {options:?}");
         if let Assignment::Each(workers) = assignment {
             // With others, a shard would be there twice, or not at all.
@@ -262,7 +263,7 @@ impl Setup {
 
     /// The same of what a snapshot belongs to: the job, the documents and their shards.
     pub fn run(&self) -> u64 {
-        let mut numbers = vec![self.job.fingerprint(), self.corpus, self.options.shards.into()];
+        let mut numbers = vec![self.spec.fingerprint(), self.corpus, self.options.shards.into()];
         let Hybrid { short_length, mh_steps } = self.options.hybrid;
         if short_length < u32::MAX {
             numbers.extend([u64::from(short_length), mh_steps.into()]);
@@ -272,27 +273,28 @@ impl Setup {
     }
 
     /// Whether topics are kept after an epoch.
-    pub fn keeps(&self, epoch: u32) -> bool {
-        self.keep_every > 0 && epoch.is_multiple_of(self.keep_every)
+    pub fn checkpoints_after(&self, epoch: u32) -> bool {
+        self.checkpoint_every > 0 && epoch.is_multiple_of(self.checkpoint_every)
     }
 
     /// Whether everyone has something to do, and can do it.
     ///
     /// # Errors
-    /// [`TogetherError::Workers`], [`TogetherError::Assigned`], [`TogetherError::Nobody`], [`TogetherError::Idle`], and
+    /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`], [`ConfigError::WorkerWithoutShards`], and
     /// those of [`Options::check`].
-    pub fn check(&self) -> Result<(), TogetherError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let (workers, shards) = (self.workers, self.options.shards);
         if workers == 0 || workers > shards.into() {
-            return Err(TogetherError::Workers { workers, shards });
+            return Err(ConfigError::Workers { workers, shards });
         }
         self.assignment.check(shards, workers)?;
         self.options.check()
     }
 
     /// Whether the log joint is computed after an epoch.
-    pub fn judges(&self, epoch: u32) -> bool {
-        self.judge_every > 0 && (epoch.is_multiple_of(self.judge_every) || epoch == self.epochs)
+    pub fn evaluates(&self, epoch: u32) -> bool {
+        self.evaluate_every > 0
+            && (epoch.is_multiple_of(self.evaluate_every) || epoch == self.epochs)
     }
 
     /// The node of a server.
@@ -356,7 +358,7 @@ impl Port for Context<'_> {
 pub enum Failed {
     /// The job cannot be divided so.
     #[error(transparent)]
-    Divided(#[from] TogetherError),
+    InvalidConfig(#[from] ConfigError),
     /// A shard cannot be.
     #[error(transparent)]
     Shard(#[from] ShardError),
@@ -400,7 +402,7 @@ pub enum Failed {
     },
     /// A node is not of this run.
     #[error("{peer} does not fit: {why}")]
-    Stranger {
+    IncompatiblePeer {
         /// Who.
         peer: NodeId,
         /// Why.
@@ -408,7 +410,7 @@ pub enum Failed {
     },
     /// A node has given up, and said why.
     #[error("{peer} has given up: {why}")]
-    Told {
+    PeerFailed {
         /// Who.
         peer: NodeId,
         /// Why.
@@ -416,7 +418,7 @@ pub enum Failed {
     },
     /// A node has ended before its time.
     #[error("{peer} has ended")]
-    Away {
+    PeerClosed {
         /// Who.
         peer: NodeId,
     },

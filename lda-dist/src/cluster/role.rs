@@ -8,8 +8,8 @@ use lda_transport::rpc::Action;
 use lda_transport::rpc::{Context, Program};
 
 use super::{
-    Documents, Failed, Keeper, MASTER, Master, NodeState, Port, ServerNode, Setup, Stage, Waited,
-    Worker,
+    Documents, Failed, MASTER, Master, NodeState, Phase, Port, ServerNode, Setup, SnapshotWriter,
+    Waited, Worker,
 };
 
 /// A node of a run, whichever role its number gives it.
@@ -24,15 +24,20 @@ pub enum Role<T: TopicIndex, D> {
 }
 
 impl<T: TopicIndex, D: Documents> Role<T, D> {
-    /// Of node `id`; only workers read `documents`. Without a `keeper` nothing is kept, and a run that goes back begins
+    /// Of node `id`; only workers read `documents`. Without a `snapshot_writer` nothing is kept, and a run that goes back begins
     /// again; with one it goes on from what its storage has of this run already.
-    pub fn new(setup: Setup, id: NodeId, documents: D, keeper: Option<Keeper>) -> Self {
+    pub fn new(
+        setup: Setup,
+        id: NodeId,
+        documents: D,
+        snapshot_writer: Option<SnapshotWriter>,
+    ) -> Self {
         let servers = setup.options.servers;
         match id.0 {
-            0 => Self::Master(Box::new(Master::new(setup, keeper))),
+            0 => Self::Master(Box::new(Master::new(setup, snapshot_writer))),
             id if id <= servers => Self::Server(Box::new(ServerNode::new(setup, id - 1))),
             id => {
-                let worker = Worker::new(setup, id - 1 - servers, documents, keeper);
+                let worker = Worker::new(setup, id - 1 - servers, documents, snapshot_writer);
                 Self::Worker(Box::new(worker))
             }
         }
@@ -63,7 +68,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
         let acted = match (action, &mut *self) {
             (Action::Refused { peer, reason: why }, _) => {
-                Err(Failed::Stranger { peer, why: why.to_string() })
+                Err(Failed::IncompatiblePeer { peer, why: why.to_string() })
             }
             // Of a peer that is away for a while the endpoint sends again what was lost.
             (action, Self::Master(master)) => master.act(action, port),
@@ -116,11 +121,11 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     }
 
     /// How far the node has come.
-    pub fn stage(&self) -> Stage {
+    pub fn phase(&self) -> Phase {
         match self {
-            Self::Master(master) => master.stage(),
-            Self::Server(server) => server.stage(),
-            Self::Worker(worker) => worker.stage(),
+            Self::Master(master) => master.phase(),
+            Self::Server(server) => server.phase(),
+            Self::Worker(worker) => worker.phase(),
         }
     }
 
@@ -139,7 +144,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             Self::Worker(worker) => peer == MASTER && !worker.is_finished(),
         };
         if needed {
-            self.failed_mut().get_or_insert(Failed::Away { peer });
+            self.failed_mut().get_or_insert(Failed::PeerClosed { peer });
         }
     }
 

@@ -17,7 +17,7 @@ use lda_transport::{
 use thiserror::Error;
 
 use super::control::Control;
-use super::{Documents, Failed, Keeper, MASTER, PATIENCE, Port, Role, Setup};
+use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup, SnapshotWriter};
 use crate::storage::Storage;
 
 /// Bytes of requests that all peers of a node may have underway to it, but for one of each.
@@ -117,7 +117,7 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with
 /// that one.
 ///
-/// With a storage the run begins at what it has of this run, and keeps topics there as [`Setup::keep_every`] says. Once
+/// With a storage the run begins at what it has of this run, and keeps topics there as [`Setup::checkpoint_every`] says. Once
 /// `stop` says so all nodes [have to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.
 ///
 /// ```
@@ -185,10 +185,10 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     let nodes = 1 + setup.options.servers + setup.workers;
     let mut transports = local::mesh(nodes, &local::Options::default());
     let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
-        let keeper = storage.map(|storage| Keeper::beside(Arc::clone(storage)));
+        let snapshot_writer = storage.map(|storage| SnapshotWriter::beside(Arc::clone(storage)));
         // The master ends, and with it all others.
         let stop = stop.filter(|_| transport.id() == MASTER);
-        let role = Role::new(setup.clone(), transport.id(), documents.clone(), keeper);
+        let role = Role::new(setup.clone(), transport.id(), documents.clone(), snapshot_writer);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
         let config = self::config(setup, identity);
@@ -209,7 +209,7 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     });
     // Of those who have given up since another had, the reason is not theirs.
     let is_first = |error: &RunError| {
-        !matches!(error, RunError::Role(Failed::Away { .. } | Failed::Told { .. }))
+        !matches!(error, RunError::Role(Failed::PeerClosed { .. } | Failed::PeerFailed { .. }))
     };
     let first =
         ended.iter().filter_map(|ended| ended.as_ref().err()).find(|&error| is_first(error));
@@ -330,25 +330,25 @@ fn act<T: TopicIndex, D: Documents>(role: &mut Role<T, D>, endpoint: &mut Endpoi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Job;
-    use crate::together::Options;
+    use crate::in_process::Options;
+    use crate::spec::ModelSpec;
 
     #[test]
     fn all_peers_together_have_so_much_underway_whatever_their_number() {
         let identity = Identity { incarnation: 1, role: 1, run: 1, configuration: 1 };
         let window = |servers, workers| {
             let setup = Setup {
-                job: Job::new(2, 2, 0.1.into(), 0.1, 1).unwrap(),
+                spec: ModelSpec::new(2, 2, 0.1.into(), 0.1, 1).unwrap(),
                 options: Options { servers, ..Options::default() },
                 workers,
                 assignment: crate::cluster::Assignment::Runs,
                 epochs: 1,
-                judge_every: 0,
+                evaluate_every: 0,
                 top_words: 0,
-                gather: false,
+                collect_model: false,
                 corpus: 1,
-                keep_every: 0,
-                ahead: 1,
+                checkpoint_every: 0,
+                prefetch: 1,
             };
             config(&setup, identity).window
         };

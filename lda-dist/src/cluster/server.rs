@@ -6,11 +6,11 @@ use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
 use super::control::Control;
 use super::master_link::Link;
-use super::{Failed, MASTER, NodeState, Port, Setup, Stage, Waited, reject};
+use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
 use crate::aggregate::{Aggregate, Aggregates};
-use crate::job::{JOINING, Round};
+use crate::in_process::{Options, place};
 use crate::server::Server;
-use crate::together::{Options, place};
+use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
 
 /// A server of a run.
@@ -50,7 +50,7 @@ impl<E: Into<Failed>> From<E> for Refusal {
 impl<T: TopicIndex> ServerNode<T> {
     /// Server `number` of this run, from 0 on.
     pub(super) fn new(setup: Setup, number: u32) -> Self {
-        let totals = vec![0; setup.job.topics() as usize];
+        let totals = vec![0; setup.spec.topics() as usize];
         let round = Round::joining(0, 0);
         Self {
             setup,
@@ -79,13 +79,13 @@ impl<T: TopicIndex> ServerNode<T> {
     }
 
     /// How far it has come.
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn phase(&self) -> Phase {
         match &self.server {
-            _ if self.finished => Stage::Finished,
-            None => Stage::Waiting,
-            Some(_) if self.ended == Some(self.round) => Stage::Between,
-            Some(_) if self.round.number == JOINING => Stage::Joining,
-            Some(_) => Stage::Sampling,
+            _ if self.finished => Phase::Finished,
+            None => Phase::Waiting,
+            Some(_) if self.ended == Some(self.round) => Phase::Between,
+            Some(_) if self.round.number == JOINING => Phase::Joining,
+            Some(_) => Phase::Sampling,
         }
     }
 
@@ -140,7 +140,7 @@ impl<T: TopicIndex> ServerNode<T> {
 
     fn asked(&mut self, reply_to: ReplyHandle, body: &Frame) -> Result<Vec<u8>, Refusal> {
         let Self { setup, server, totals, attempt: now, round: of, ended, .. } = self;
-        let (job, peer) = (&setup.job, reply_to.peer);
+        let (spec, peer) = (&setup.spec, reply_to.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         if peer != MASTER {
             let server = server.as_mut().ok_or(Refusal::Now)?;
@@ -151,18 +151,18 @@ impl<T: TopicIndex> ServerNode<T> {
                 Err(error) => Err(error.into()),
             };
         }
-        let control = Control::decode(job.topics(), job.words(), body)
+        let control = Control::decode(spec.topics(), spec.words(), body)
             .ok_or_else(|| nonsense("bytes that are no message"))?;
         if let Control::Start { attempt, epoch, lengths, words } = control {
             // One that is over may come behind the word that it is.
             if attempt <= self.over.max(*now) {
                 return Err(Refusal::Now);
             }
-            let placement = place(job, &setup.options, &words, lengths).map_err(Failed::from)?;
-            let own = placement.slices_on(self.number, job.topics());
+            let placement = place(spec, &setup.options, &words, lengths).map_err(Failed::from)?;
+            let own = placement.slices_on(self.number, spec.topics());
             *now = attempt;
             (*of, *ended) = (Round::joining(epoch, attempt), None);
-            *server = Some(Server::new(job, &setup.options, *of, own));
+            *server = Some(Server::new(spec, &setup.options, *of, own));
             totals.fill(0);
             self.finished = false;
             self.stopped = None;
@@ -194,9 +194,9 @@ impl<T: TopicIndex> ServerNode<T> {
                     .collect();
                 let row = row.map_err(|_| nonsense("a topic gains more than 2^31 tokens here"))?;
                 let mut reply = Vec::new();
-                RowCode::new(job.topics()).encode(&row, &mut reply);
+                RowCode::new(spec.topics()).encode(&row, &mut reply);
                 reply.extend((before.max(server.memory()) as u64).to_le_bytes());
-                let mut found = Aggregates::new(wanted, job);
+                let mut found = Aggregates::new(wanted, spec);
                 if !found.is_empty() {
                     server.aggregate(&mut found);
                 }
@@ -204,11 +204,11 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(reply)
             }
             Control::Begin { round, gained, .. } => {
-                let Options { rounds, slack, .. } = setup.options;
+                let Options { rounds, staleness, .. } = setup.options;
                 if round != of.next(rounds) {
                     return Err(Refusal::Now);
                 }
-                if server.num_rounds() > slack.into() {
+                if server.num_rounds() > staleness.into() {
                     return Err(nonsense("more rounds at once than there may be").into());
                 }
                 for (topic, by) in gained {

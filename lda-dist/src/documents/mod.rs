@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lda_core::Corpus;
 use thiserror::Error;
 
-use crate::together::{TogetherError, cut};
+use crate::in_process::{ConfigError, cut};
 
 pub use stored::{StoredDocuments, StoredError, store};
 
@@ -52,8 +52,8 @@ impl InMemory {
     /// Cuts a corpus into `shards` shards, [about evenly](cut()).
     ///
     /// # Errors
-    /// [`TogetherError::Shards`].
-    pub fn new(corpus: Corpus, shards: u16) -> Result<Self, TogetherError> {
+    /// [`ConfigError::Shards`].
+    pub fn new(corpus: Corpus, shards: u16) -> Result<Self, ConfigError> {
         let firsts = cut(&corpus, shards)?.into();
         Ok(Self { corpus: Arc::new(corpus), firsts })
     }

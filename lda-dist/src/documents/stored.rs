@@ -30,9 +30,9 @@ use lda_core::corpus::Vocabulary;
 use thiserror::Error;
 
 use super::{Documents, ReadShardError};
+use crate::in_process::{ConfigError, cut};
 use crate::locality::ShardLocation;
 use crate::storage::{Storage, StorageError};
-use crate::together::{TogetherError, cut};
 
 const MANIFEST: &str = "manifest";
 const WORDS: &str = "words";
@@ -46,7 +46,7 @@ const HOSTS_TITLE: &str = "lda-dist hosts 1";
 pub enum StoredError {
     /// The documents cannot be cut into this many shards.
     #[error(transparent)]
-    Cut(#[from] TogetherError),
+    Cut(#[from] ConfigError),
     /// The storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -19,7 +19,7 @@ use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::RowRun;
 use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, Warp, padded};
 
-use crate::job::{Job, Round};
+use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
 use delta::row_delta;
 use visit_order::ByDocument;
@@ -94,7 +94,7 @@ struct Segment {
 #[derive(Debug)]
 pub(crate) struct SampleContext<'a, T> {
     /// K, V, priors and seed.
-    pub job: &'a Job,
+    pub spec: &'a ModelSpec,
     /// Current epoch and round.
     pub round: Round,
     /// Names the random stream of this partition of this shard.
@@ -387,7 +387,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// it returns. `totals` and `own` have the meaning of those in [`SampleContext`].
     pub fn run_warp_pass(
         &mut self,
-        job: &Job,
+        spec: &ModelSpec,
         round: Round,
         totals: &[u32],
         own: impl Iterator<Item = i32>,
@@ -395,7 +395,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
     ) {
         self.update_totals(totals, own);
         self.build_rows();
-        pass(&job.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
+        pass(&spec.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
     }
 
     /// Discards the built rows, so that the next pass of WarpLDA gets rows without its tokens
@@ -441,7 +441,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             documents: cx.documents,
             tables: None,
         };
-        let context = Context { again, ..cx.job.context(cx.round, &self.totals, self.wave) };
+        let context = Context { again, ..cx.spec.context(cx.round, &self.totals, self.wave) };
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
@@ -516,10 +516,10 @@ mod tests {
         sampler.add_long_tokens(&[3, 4]);
         assert_eq!(sampler.add_word(&mut rest, [(0, 1), (0, 4)].into_iter()), Ok(Ok(())));
         assert_eq!(sampler.add_word(&mut rest, [(0, 0)].into_iter()), Ok(Ok(())));
-        let job = Job::new(5, 2, 0.1.into(), 0.1, 0).unwrap();
+        let spec = ModelSpec::new(5, 2, 0.1.into(), 0.1, 0).unwrap();
         let round = Round { epoch: 1, number: 0, attempt: 0 };
         sampler.run_warp_pass(
-            &job,
+            &spec,
             round,
             &[7, 2, 0, 1, 2],
             [0; 5].into_iter(),

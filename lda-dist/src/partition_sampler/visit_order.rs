@@ -169,7 +169,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
         self.update_totals(cx.totals, cx.own.iter().copied());
         let Self { by_document, totals, wave, after, .. } = self;
         let ByDocument { scratch, visits, words, topics, positions, .. } = by_document;
-        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.job.topics() as usize));
+        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.spec.topics() as usize));
         let block = GridBlock {
             // A random stream of its own: the words before have used that of `key`.
             key: BlockKey { documents: cx.key.documents + 1, ..cx.key },
@@ -180,7 +180,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             documents: cx.documents,
             tables: None,
         };
-        let context = Context { again, ..cx.job.context(cx.round, totals, *wave) };
+        let context = Context { again, ..cx.spec.context(cx.round, totals, *wave) };
         let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
@@ -227,7 +227,7 @@ mod tests {
     use statrs::distribution::{ChiSquared, ContinuousCDF};
 
     use super::*;
-    use crate::job::{Job, Round};
+    use crate::spec::{ModelSpec, Round};
     use crate::wire::RowCode;
 
     /// Tokens as (word, document), words in order, with their topics and the counts of these.
@@ -279,7 +279,7 @@ mod tests {
         fn sweep(
             &mut self,
             sampler: &mut PartitionSampler<u16>,
-            job: &Job,
+            spec: &ModelSpec,
             epoch: u32,
             sample: impl FnOnce(&mut PartitionSampler<u16>, &mut SampleContext<'_, u16>),
         ) {
@@ -288,7 +288,7 @@ mod tests {
             let round = Round { epoch, number: 0, attempt: 0 };
             let key = BlockKey { shard: 0, documents: 1, words: 0 };
             let Self { totals, documents, .. } = self;
-            let mut owner = SampleContext { job, round, key, totals, own: &mut own, documents };
+            let mut owner = SampleContext { spec, round, key, totals, own: &mut own, documents };
             sample(sampler, &mut owner);
             let new = Self::new(self.tokens, sampler.topics().to_vec(), self.totals.len());
             let both = self.totals.iter().zip(&own).zip(&new.totals);
@@ -329,13 +329,13 @@ mod tests {
             })
             .collect();
         let all: f64 = law.iter().sum();
-        let job = Job::new(2, 3, alpha.to_vec().into(), beta, 3).unwrap();
+        let spec = ModelSpec::new(2, 3, alpha.to_vec().into(), beta, 3).unwrap();
         let mut sampler = PartitionSampler::new(2);
         let mut state = State::new(TOKENS, vec![0; TOKENS.len()], 2);
         let mut seen = vec![0u32; law.len()];
         let sweeps = 60_000;
         for sweep in 0..sweeps {
-            state.sweep(&mut sampler, &job, sweep, |sampler, owner| {
+            state.sweep(&mut sampler, &spec, sweep, |sampler, owner| {
                 sampler.build_rows();
                 sampler.choose_orders(owner.documents);
                 // All eight choices in turn.
@@ -374,11 +374,11 @@ mod tests {
 
     #[test]
     fn words_with_few_tokens_are_sampled_by_document() {
-        let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
+        let spec = ModelSpec::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
         let mut sampler = PartitionSampler::new(500);
         let mut state = example();
         state.others = 100;
-        state.sweep(&mut sampler, &job, 1, |sampler, owner| {
+        state.sweep(&mut sampler, &spec, 1, |sampler, owner| {
             sampler.build_rows();
             sampler.choose_orders(owner.documents);
             let chosen = sampler.by_document.chosen.clone();
@@ -388,7 +388,7 @@ mod tests {
         });
         // With short rows, no word is sampled by document.
         state.others = 0;
-        state.sweep(&mut sampler, &job, 2, |sampler, owner| {
+        state.sweep(&mut sampler, &spec, 2, |sampler, owner| {
             sampler.build_rows();
             sampler.choose_orders(owner.documents);
             assert!(!sampler.by_document.chosen.contains(&true));
@@ -398,15 +398,15 @@ mod tests {
 
     #[test]
     fn sampling_by_word_alone_equals_sampling_in_ranges() {
-        let job = Job::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
+        let spec = ModelSpec::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
         let (mut sampler, mut one, mut other) = (PartitionSampler::new(500), example(), example());
         for (epoch, passes) in [(1, 1), (2, 3), (3, 2)] {
-            one.sweep(&mut sampler, &job, epoch, |sampler, owner| {
+            one.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(&[20], passes, owner)
             });
             assert!(!sampler.by_document.chosen.contains(&true));
             let ranges = &[20, 20];
-            other.sweep(&mut sampler, &job, epoch, |sampler, owner| {
+            other.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(ranges, passes, owner)
             });
             assert_eq!(one.topics, other.topics);

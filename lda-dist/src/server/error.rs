@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use crate::job::Round;
 use crate::request::HeadError;
-use crate::store::StoreError;
+use crate::row_store::RowStoreError;
+use crate::spec::Round;
 use crate::wire::WireError;
 
 /// A request that cannot be done.
@@ -39,7 +39,7 @@ pub enum RequestError {
     },
     /// Tokens of words whose rows are not here as a whole.
     #[error("tokens are pushed to slice {slice}, which has not all topics of its words")]
-    Part {
+    PartialRows {
         /// Which.
         slice: u16,
     },
@@ -92,13 +92,13 @@ pub enum RequestError {
     },
     /// A word that has gained or lost tokens: they only change their topics.
     #[error("a word has gained {tokens} tokens")]
-    Gained {
+    TokenCount {
         /// How many.
         tokens: i64,
     },
     /// Counts that cannot be.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    RowStore(#[from] RowStoreError),
 }
 
 impl RequestError {

@@ -19,14 +19,14 @@ use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
 
 use crate::aggregate::Aggregate;
-use crate::decoded::{Decoded, MOST_DECODED};
-use crate::job::{Job, Round};
+use crate::in_process::Options;
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::Slice;
-use crate::request::{self, About, Kind};
+use crate::request::{self, Kind, RequestHeader};
 use crate::route::Route;
-use crate::store::Store;
-use crate::together::Options;
+use crate::row_cache::{ROW_CACHE_BYTES, RowCache};
+use crate::row_store::RowStore;
+use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, PushCode, RowCode, WireError};
 
 pub use error::RequestError;
@@ -35,15 +35,15 @@ use push::push;
 /// What a server has.
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
-    job: Job,
+    spec: ModelSpec,
     options: Options,
     /// When shards join; its attempt is that of all requests.
     joining: Round,
     /// Those that are on; before the first there is none, and shards join.
     rounds: VecDeque<Open>,
-    slices: BTreeMap<u16, Held<T>>,
+    slices: BTreeMap<u16, SliceState<T>>,
     /// Bytes of rows that are kept as they are sampled by.
-    decoded: usize,
+    row_cache: usize,
     sampler: PartitionSampler<T>,
     /// Bytes that the documents took which were pushed in one request, the most of all.
     pushed: usize,
@@ -61,9 +61,9 @@ struct Open {
 
 /// A slice of a partition.
 #[derive(Debug)]
-struct Held<T> {
+struct SliceState<T> {
     /// Rows of its topics, which count from 0.
-    store: Store,
+    store: RowStore,
     /// Its topics.
     topics: Range<u32>,
     /// By shard: its words, by their places in the partition.
@@ -71,7 +71,7 @@ struct Held<T> {
     words: Vec<u32>,
     /// By word, of the shards that have joined.
     tokens: Vec<u64>,
-    decoded: Decoded<T>,
+    row_cache: RowCache<T>,
 }
 
 impl<T: TopicIndex> Server<T> {
@@ -81,27 +81,27 @@ impl<T: TopicIndex> Server<T> {
     /// # Panics
     /// If topics have numbers too narrow for K, or if a slice has others or none.
     pub fn new(
-        job: &Job,
+        spec: &ModelSpec,
         options: &Options,
         joining: Round,
         slices: impl IntoIterator<Item = Slice>,
     ) -> Self {
-        assert!(u64::from(job.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
+        assert!(u64::from(spec.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
         let held = |slice: Slice| {
             let Slice { number, words, topics } = slice;
-            assert!(topics.start < topics.end && topics.end <= job.topics(), "some of the topics");
-            let store = Store::new(topics.end - topics.start, words.len());
-            let (tokens, decoded) = (vec![0; words.len()], Decoded::default());
-            (number, Held { store, topics, shards: HashMap::new(), words, tokens, decoded })
+            assert!(topics.start < topics.end && topics.end <= spec.topics(), "some of the topics");
+            let store = RowStore::new(topics.end - topics.start, words.len());
+            let (tokens, row_cache) = (vec![0; words.len()], RowCache::default());
+            (number, SliceState { store, topics, shards: HashMap::new(), words, tokens, row_cache })
         };
         Self {
-            job: job.clone(),
+            spec: spec.clone(),
             options: *options,
             joining,
             rounds: VecDeque::new(),
             slices: slices.into_iter().map(held).collect(),
-            decoded: 0,
-            sampler: PartitionSampler::new(job.topics()),
+            row_cache: 0,
+            sampler: PartitionSampler::new(spec.topics()),
             pushed: 0,
         }
     }
@@ -111,12 +111,12 @@ impl<T: TopicIndex> Server<T> {
     /// # Errors
     /// [`RequestError`], and then nothing has changed; what is written is of no meaning.
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
-        let (kind, about, body) = request::read(request)?;
-        let About { shard, slice, round } = about;
-        let Self { job, options, joining, rounds, slices, decoded, sampler, pushed } = self;
-        if *decoded > MOST_DECODED {
-            slices.values_mut().for_each(|it| it.decoded = Decoded::default());
-            *decoded = 0;
+        let (kind, header, body) = request::read(request)?;
+        let RequestHeader { shard, slice, round } = header;
+        let Self { spec, options, joining, rounds, slices, row_cache, sampler, pushed } = self;
+        if *row_cache > ROW_CACHE_BYTES {
+            slices.values_mut().for_each(|it| it.row_cache = RowCache::default());
+            *row_cache = 0;
         }
         let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
         if kind == Kind::Join {
@@ -125,7 +125,7 @@ impl<T: TopicIndex> Server<T> {
                 let now = rounds.front().map_or(*joining, |open| open.round);
                 return Err(RequestError::Round { found: round, now });
             }
-            return of.join(&about, body);
+            return of.join(&header, body);
         }
         let Some(open) = rounds.iter().find(|open| open.round == round) else {
             let now = rounds.front().ok_or(RequestError::NotYet)?.round;
@@ -133,7 +133,7 @@ impl<T: TopicIndex> Server<T> {
         };
         let version = open.version;
         let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, slice })?;
-        let is_whole = of.topics == (0..job.topics());
+        let is_whole = of.topics == (0..spec.topics());
         let mut routes = Vec::new();
         match kind {
             Kind::Join => unreachable!("it is done"),
@@ -151,7 +151,7 @@ impl<T: TopicIndex> Server<T> {
                 }
                 Ok(())
             }
-            Kind::Gained => {
+            Kind::PushDeltas => {
                 let rows = request::take_routes(words.len(), body, &mut routes)?;
                 let code = RowCode::new(of.topics.end - of.topics.start);
                 let read = read_gained(code, is_whole, pulled(words, &routes).count(), rows)?;
@@ -160,20 +160,30 @@ impl<T: TopicIndex> Server<T> {
             }
             Kind::Push => {
                 if !is_whole {
-                    return Err(RequestError::Part { slice });
+                    return Err(RequestError::PartialRows { slice });
                 }
-                let code = PushCode::new(job.topics(), words.len() as u32, options.longest);
-                let before = of.decoded.memory();
+                let code = PushCode::new(spec.topics(), words.len() as u32, options.max_pushed_len);
+                let before = of.row_cache.memory();
                 // Else no other asks for this version.
                 let is_shared = options.shards > options.rounds;
                 let oldest = rounds.front().map_or(version, |open| open.version);
-                let left = MOST_DECODED.saturating_sub(*decoded);
+                let left = ROW_CACHE_BYTES.saturating_sub(*row_cache);
                 let kept = is_shared
-                    .then(|| of.decoded.turn(job.topics(), &of.tokens, version, oldest, left));
+                    .then(|| of.row_cache.turn(spec.topics(), &of.tokens, version, oldest, left));
                 let rows = (version, kept.flatten());
-                let done =
-                    push(job, options, code, &about, &open.totals, rows, sampler, of, body, reply);
-                *decoded = *decoded - before + of.decoded.memory();
+                let done = push(
+                    spec,
+                    options,
+                    code,
+                    &header,
+                    &open.totals,
+                    rows,
+                    sampler,
+                    of,
+                    body,
+                    reply,
+                );
+                *row_cache = *row_cache - before + of.row_cache.memory();
                 *pushed = done?.max(*pushed);
                 Ok(())
             }
@@ -184,7 +194,7 @@ impl<T: TopicIndex> Server<T> {
     /// joined. `changes` are what C_k gains by them, added to.
     ///
     /// # Errors
-    /// [`RequestError::Store`]: somebody has sent what is not of this run. Other slices may be in the next round
+    /// [`RequestError::RowStore`]: somebody has sent what is not of this run. Other slices may be in the next round
     /// then, and the rows have to be made anew from the shards' topics.
     ///
     /// # Panics
@@ -217,7 +227,7 @@ impl<T: TopicIndex> Server<T> {
     /// # Panics
     /// If they are not K.
     pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
-        assert_eq!(totals.len(), self.job.topics() as usize, "a total a topic");
+        assert_eq!(totals.len(), self.spec.topics() as usize, "a total a topic");
         let version = self.version();
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
@@ -268,9 +278,9 @@ impl<T: TopicIndex> Server<T> {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let of = |held: &Held<T>| {
+        let of = |held: &SliceState<T>| {
             let shards: usize = held.shards.values().map(|words| 4 * words.capacity()).sum();
-            let own = held.store.memory() + held.decoded.memory();
+            let own = held.store.memory() + held.row_cache.memory();
             own + shards + 4 * held.words.capacity() + 8 * held.tokens.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
@@ -279,7 +289,7 @@ impl<T: TopicIndex> Server<T> {
     }
 }
 
-impl<T: TopicIndex> Held<T> {
+impl<T: TopicIndex> SliceState<T> {
     /// What is here of a word's row, behind what `row` has.
     fn row(&self, place: u32, row: &mut Vec<(u32, u32)>) {
         let first = row.len();
@@ -288,8 +298,8 @@ impl<T: TopicIndex> Held<T> {
     }
 
     /// A shard's words, and what it has of them.
-    fn join(&mut self, about: &About, mut body: &[u8]) -> Result<(), RequestError> {
-        let About { shard, slice, round } = *about;
+    fn join(&mut self, header: &RequestHeader, mut body: &[u8]) -> Result<(), RequestError> {
+        let RequestHeader { shard, slice, round } = *header;
         if self.shards.contains_key(&shard) {
             return Err(RequestError::Joined { shard, slice });
         }
@@ -343,7 +353,7 @@ fn read_gained(
         let row = read.read(code, &mut rows)?;
         let tokens: i64 = row.iter().map(|entry| i64::from(entry.1)).sum();
         if are_whole && tokens != 0 {
-            return Err(RequestError::Gained { tokens });
+            return Err(RequestError::TokenCount { tokens });
         }
     }
     at_end(rows)?;

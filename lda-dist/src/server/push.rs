@@ -5,31 +5,31 @@ use std::borrow::Cow;
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::sampler::BlockKey;
 
-use super::Held;
+use super::SliceState;
 use super::error::RequestError;
-use crate::job::Job;
+use crate::in_process::Options;
 use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, tokens_of};
-use crate::request::About;
-use crate::together::Options;
+use crate::request::RequestHeader;
+use crate::spec::ModelSpec;
 use crate::wire::{Document, Lists, PushCode};
 
 /// Samples what a shard has pushed by rows of a version, which may be kept at a place, and these C_k, and writes the
 /// answer; gives back the bytes that its documents took here.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn push<T: TopicIndex>(
-    job: &Job,
+    spec: &ModelSpec,
     options: &Options,
     code: PushCode,
-    about: &About,
+    header: &RequestHeader,
     totals: &[u32],
     (version, kept): (u64, Option<usize>),
     sampler: &mut PartitionSampler<T>,
-    of: &mut Held<T>,
+    of: &mut SliceState<T>,
     mut body: &[u8],
     answer: &mut Vec<u8>,
 ) -> Result<usize, RequestError> {
     let mut totals = Cow::Borrowed(totals);
-    let words = &of.shards[&about.shard];
+    let words = &of.shards[&header.shard];
     let (mut pushed, mut rows) = (Vec::new(), Lists::default());
     while !body.is_empty() {
         let mut document = Document::default();
@@ -47,7 +47,7 @@ pub(super) fn push<T: TopicIndex>(
     for &(_, _, _, topic) in &tokens {
         own[topic as usize] += 1;
         if own[topic as usize] as u32 > totals[topic as usize] {
-            if options.slack == 0 {
+            if options.staleness == 0 {
                 return Err(RequestError::Topic { topic });
             }
             // They have it since a round that is on: there are as many at least.
@@ -63,7 +63,7 @@ pub(super) fn push<T: TopicIndex>(
         let of_run = run.iter().map(|&(_, document, _, topic)| (document, T::new(topic)));
         let laid = match kept {
             Some(kept) => {
-                let rows = of.decoded.with(kept, &of.store, place);
+                let rows = of.row_cache.with(kept, &of.store, place);
                 sampler.add_word_from_rows(rows, place as usize, of_run)
             }
             None => sampler.add_word(&mut of.store.encoded(version, place), of_run)?,
@@ -71,18 +71,18 @@ pub(super) fn push<T: TopicIndex>(
         laid.map_err(|NotInRow| RequestError::Tokens { word })?;
         places.push(place);
     }
-    let mut documents = Rows::new(job.topics() as usize, tokens_of(&rows), Density::Auto)
+    let mut documents = Rows::new(spec.topics() as usize, tokens_of(&rows), Density::Auto)
         .expect("rows that came in one message");
     for (at, row) in rows.iter().enumerate() {
         documents.write(at, row.iter().copied());
     }
     documents.adapt();
-    let key = BlockKey { shard: about.shard, documents: 2, words: about.slice };
-    let (round, documents) = (about.round, &mut documents);
+    let key = BlockKey { shard: header.shard, documents: 2, words: header.slice };
+    let (round, documents) = (header.round, &mut documents);
     sampler.sample(
         &[u32::MAX],
         options.passes,
-        &mut SampleContext { job, round, key, totals: &totals, own: &mut own, documents },
+        &mut SampleContext { spec, round, key, totals: &totals, own: &mut own, documents },
     );
     let mut new = vec![0; tokens.len()];
     for (token, topic) in tokens.iter().zip(sampler.topics()) {
@@ -91,7 +91,7 @@ pub(super) fn push<T: TopicIndex>(
     code.encode_answer(&pushed, &new, answer);
     let mut added = Ok(());
     sampler.for_each_delta(|row, gains| {
-        added = added.and(of.store.add(about.round, places[row as usize], gains));
+        added = added.and(of.store.add(header.round, places[row as usize], gains));
     });
     added?;
     let read: usize = pushed.iter().map(Document::memory).sum();

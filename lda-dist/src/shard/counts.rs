@@ -4,13 +4,13 @@ use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
-use super::part::Part;
+use super::part::PartitionTokens;
 use super::{RestoreError, Shard};
-use crate::job::Job;
+use crate::spec::ModelSpec;
 
 impl<T: TopicIndex> Shard<T> {
     /// Counts topics anew; servers will know of all of them.
-    pub(super) fn count(&mut self, job: &Job) {
+    pub(super) fn count(&mut self, spec: &ModelSpec) {
         self.counts.fill(0);
         self.own.fill(0);
         self.recent.clear();
@@ -20,12 +20,12 @@ impl<T: TopicIndex> Shard<T> {
         }
         self.long.for_each(|_, _, _, topic| self.counts[topic as usize] += 1);
         self.count_documents();
-        self.begin_epoch(job);
+        self.begin_epoch(spec);
     }
 
     /// Parts and places there of all words that the shard has, words ascending.
     fn by_word(&self) -> Vec<(u32, usize, usize)> {
-        let places = |(part, of): (usize, &Part<T>)| {
+        let places = |(part, of): (usize, &PartitionTokens<T>)| {
             of.words.iter().enumerate().map(move |(at, &word)| (word, part, at)).collect::<Vec<_>>()
         };
         let mut all: Vec<(u32, usize, usize)> =
@@ -50,12 +50,12 @@ impl<T: TopicIndex> Shard<T> {
     ///
     /// # Errors
     /// [`RestoreError`], and then nothing has changed.
-    pub fn restore(&mut self, job: &Job, mut topics: &[T]) -> Result<(), RestoreError> {
+    pub fn restore(&mut self, spec: &ModelSpec, mut topics: &[T]) -> Result<(), RestoreError> {
         let (found, expected) = (topics.len(), self.num_values());
         if found != expected {
             return Err(RestoreError::Tokens { found, expected });
         }
-        if let Some(topic) = topics.iter().find(|topic| topic.get() >= job.topics()) {
+        if let Some(topic) = topics.iter().find(|topic| topic.get() >= spec.topics()) {
             return Err(RestoreError::Topic { topic: topic.get() });
         }
         for (_, part, at) in self.by_word() {
@@ -67,7 +67,7 @@ impl<T: TopicIndex> Shard<T> {
         }
         let Self { long, parts, .. } = self;
         long.restore(|part, at| parts[usize::from(part)].words[at as usize], topics);
-        self.count(job);
+        self.count(spec);
         Ok(())
     }
 
@@ -137,13 +137,13 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// Its documents' part of the log joint, log p(Z | α).
-    pub fn log_joint(&self, job: &Job) -> f64 {
-        let alpha = job.alpha();
+    pub fn log_joint(&self, spec: &ModelSpec) -> f64 {
+        let alpha = spec.alpha();
         let symmetric = match alpha {
             Alpha::Symmetric(alpha) => Some(LnGammaRatio::new(*alpha)),
             Alpha::PerTopic(_) => None,
         };
-        let alpha_sum = alpha.sum(job.topics() as usize);
+        let alpha_sum = alpha.sum(spec.topics() as usize);
         let (mut sum, mut row) = (0.0, Vec::new());
         for document in 0..self.num_documents() {
             self.row(document, &mut row);

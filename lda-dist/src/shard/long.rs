@@ -7,7 +7,7 @@
 //! until then the token counts there as the topic that is **known**. That is what this costs: others see the first of
 //! the two moves up to an epoch late.
 //!
-//! Both passes may be [done again](crate::together::Options::passes) of a partition's tokens while its rows are here.
+//! Both passes may be [done again](crate::in_process::Options::passes) of a partition's tokens while its rows are here.
 //! The pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long
 //! as their documents have tokens, each time: where a document has a few tokens in a partition, several times as long
 //! as the first pass.

@@ -31,16 +31,16 @@ use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::{greedy_partition, ranges_for};
 use lda_core::random::{Purpose, StreamKey};
 
-use crate::job::{Job, Round};
 use crate::placement::Placement;
-use crate::request::{self, About, Kind};
+use crate::request::{self, Kind, RequestHeader};
+use crate::spec::{ModelSpec, Round};
 use crate::wire::RowCode;
 
 pub use error::{AnswerError, RestoreError, ShardError};
 pub use long::{Hybrid, MAX_STEPS};
 use long::{Long, Token};
-use part::Part;
-pub use sampling::{Moved, Plan};
+use part::PartitionTokens;
+pub use sampling::{Plan, TransferStats};
 
 /// A part of the documents.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Shard<T: TopicIndex> {
     ends: Vec<u32>,
     /// Tokens of each short one.
     lengths: Vec<u32>,
-    parts: Vec<Part<T>>,
+    parts: Vec<PartitionTokens<T>>,
     /// Of the short ones.
     rows: Rows<T>,
     long: Long<T>,
@@ -77,7 +77,7 @@ impl<T: TopicIndex> Shard<T> {
     /// # Panics
     /// If documents are not the corpus', or if words were placed of another vocabulary.
     pub fn new(
-        job: &Job,
+        spec: &ModelSpec,
         hybrid: Hybrid,
         placement: &Placement,
         number: u16,
@@ -85,18 +85,18 @@ impl<T: TopicIndex> Shard<T> {
         documents: Range<usize>,
         first: u64,
     ) -> Result<Self, ShardError> {
-        if corpus.num_words() != job.words() as usize {
-            return Err(ShardError::Words { found: corpus.num_words(), expected: job.words() });
+        if corpus.num_words() != spec.words() as usize {
+            return Err(ShardError::Words { found: corpus.num_words(), expected: spec.words() });
         }
-        if u64::from(job.topics()) > T::MAX_TOPICS {
-            let (topics, most) = (job.topics(), T::MAX_TOPICS);
+        if u64::from(spec.topics()) > T::MAX_TOPICS {
+            let (topics, most) = (spec.topics(), T::MAX_TOPICS);
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
         let start = documents.start;
         let length = |local: u32| corpus.doc_length(start + local as usize);
         let lengths_of = |range: &[u32]| range.iter().map(|&local| length(local) as u32).collect();
-        let tokens_of = |local: u32| first_topics::<T>(job, corpus, start + local as usize, first);
+        let tokens_of = |local: u32| first_topics::<T>(spec, corpus, start + local as usize, first);
         let (long, short): (Vec<u32>, Vec<u32>) =
             (0..documents.len() as u32).partition(|&local| hybrid.is_long(length(local)));
         let (short, long) = (ranges(&short, length), ranges(&long, length));
@@ -125,13 +125,14 @@ impl<T: TopicIndex> Shard<T> {
         };
         let long_tokens: Vec<(Vec<u32>, Vec<Token<T>>)> = long.iter().map(&mut of_range).collect();
         let parts = tokens.into_iter().zip(of_long);
-        let parts: Vec<Part<T>> =
-            parts.map(|(tokens, also)| Part::new(tokens, also)).collect::<Result<_, _>>()?;
+        let parts: Vec<PartitionTokens<T>> = parts
+            .map(|(tokens, also)| PartitionTokens::new(tokens, also))
+            .collect::<Result<_, _>>()?;
         let place = |partition: u16, word: u32| {
             let words = &parts[usize::from(partition)].words;
             words.binary_search(&word).expect("it is among them") as u32
         };
-        let long_tokens = Long::new(hybrid, job.topics(), parts.len(), long_tokens, place)?;
+        let long_tokens = Long::new(hybrid, spec.topics(), parts.len(), long_tokens, place)?;
         let ends = short.iter().scan(0, |end, range| {
             *end += range.len() as u32;
             Some(*end)
@@ -143,7 +144,7 @@ impl<T: TopicIndex> Shard<T> {
             places[local as usize] = place;
         }
         let each = lengths.iter().map(|&length| u64::from(length));
-        let topics = job.topics() as usize;
+        let topics = spec.topics() as usize;
         Rows::<T>::check(topics, each.clone(), Density::Auto)?;
         let mut shard = Self {
             number,
@@ -159,7 +160,7 @@ impl<T: TopicIndex> Shard<T> {
             parts,
             long: long_tokens,
         };
-        shard.count(job);
+        shard.count(spec);
         Ok(shard)
     }
 
@@ -181,7 +182,7 @@ impl<T: TopicIndex> Shard<T> {
     pub fn memory(&self) -> usize {
         let numbers =
             [&self.documents, &self.places, &self.ends, &self.lengths, &self.sizes, &self.counts];
-        let parts: usize = self.parts.iter().map(Part::memory).sum();
+        let parts: usize = self.parts.iter().map(PartitionTokens::memory).sum();
         let rows = self.rows.memory() as usize;
         let recent: usize = self.recent.iter().map(Vec::capacity).sum();
         4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity() + recent)
@@ -214,15 +215,15 @@ impl<T: TopicIndex> Shard<T> {
     /// If there is no such slice, or if words were placed elsewise.
     pub fn join(
         &self,
-        job: &Job,
+        spec: &ModelSpec,
         placement: &Placement,
         slice: u16,
         round: Round,
         to: &mut Vec<u8>,
     ) {
-        let about = self.about(slice, round);
-        request::begin(Kind::Join, &about, to);
-        let (partition, topics) = placement.slice(slice.into(), job.topics());
+        let header = self.header(slice, round);
+        request::begin(Kind::Join, &header, to);
+        let (partition, topics) = placement.slice(slice.into(), spec.topics());
         let partition = partition as u16;
         let words = self.words(partition);
         let places: Vec<(u32, u32)> =
@@ -236,18 +237,18 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// What a request of this shard is about.
-    pub fn about(&self, slice: u16, round: Round) -> About {
-        About { shard: self.number, slice, round }
+    pub fn header(&self, slice: u16, round: Round) -> RequestHeader {
+        RequestHeader { shard: self.number, slice, round }
     }
 
-    /// Begins a round with these C_k, which have what was told until `slack` rounds before the one that ends here.
+    /// Begins a round with these C_k, which have what was told until `staleness` rounds before the one that ends here.
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
     /// If `totals` are not K.
-    pub fn begin_round(&mut self, totals: &[u32], slack: u16) -> Result<(), AnswerError> {
+    pub fn begin_round(&mut self, totals: &[u32], staleness: u16) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "a total a topic");
         let both = self.own.iter().zip(self.long.untold());
         let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
@@ -255,7 +256,7 @@ impl<T: TopicIndex> Shard<T> {
             told.iter_mut().zip(before).for_each(|(told, before)| *told -= before);
         }
         self.recent.push_back(told);
-        if self.recent.len() > usize::from(slack) {
+        if self.recent.len() > usize::from(staleness) {
             let known = self.recent.pop_front().unwrap_or_default();
             let both = self.counts.iter_mut().zip(&mut self.own);
             for ((count, own), known) in both.zip(known) {
@@ -271,8 +272,8 @@ impl<T: TopicIndex> Shard<T> {
 
     /// Begins an epoch: topics of each row of C_d are put in ascending order, so that what follows does not depend on
     /// how they came about; and how many bytes rows take is measured.
-    pub fn begin_epoch(&mut self, job: &Job) {
-        let code = RowCode::new(job.topics());
+    pub fn begin_epoch(&mut self, spec: &ModelSpec) {
+        let code = RowCode::new(spec.topics());
         let mut row = Vec::new();
         for document in 0..self.lengths.len() {
             self.row_at(document, &mut row);
@@ -286,14 +287,14 @@ impl<T: TopicIndex> Shard<T> {
 /// A document's words, each as often as it occurs, with first topics; `first` is the number of the corpus' first
 /// document in the whole job.
 fn first_topics<'a, T: TopicIndex>(
-    job: &Job,
+    spec: &ModelSpec,
     corpus: &'a Corpus,
     document: usize,
     first: u64,
 ) -> impl Iterator<Item = (u32, T)> + use<'a, T> {
     let (purpose, block) = (Purpose::Initialise, first + document as u64);
-    let key = StreamKey { seed: job.seed(), epoch: 0, pass: 0, block, purpose };
-    let (mut stream, topics) = (key.stream(), job.topics());
+    let key = StreamKey { seed: spec.seed(), epoch: 0, pass: 0, block, purpose };
+    let (mut stream, topics) = (key.stream(), spec.topics());
     let words = corpus.document(document).iter();
     words
         .flat_map(|(word, count)| (0..count).map(move |_| word))

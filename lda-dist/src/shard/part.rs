@@ -8,7 +8,7 @@ use super::ShardError;
 
 /// Tokens of one partition.
 #[derive(Debug)]
-pub(super) struct Part<T> {
+pub(super) struct PartitionTokens<T> {
     /// Those of the partition that the shard has, ascending.
     pub words: Vec<u32>,
     /// Where each word's tokens begin, and the end.
@@ -18,7 +18,7 @@ pub(super) struct Part<T> {
     pub topics: Vec<T>,
 }
 
-impl<T: TopicIndex> Part<T> {
+impl<T: TopicIndex> PartitionTokens<T> {
     /// Tokens, (word, document, topic), documents of a word in order; and more words, which need not be others.
     pub fn new(mut tokens: Vec<(u32, u32, T)>, also: Vec<u32>) -> Result<Self, ShardError> {
         if u32::try_from(tokens.len()).is_err() {

@@ -4,9 +4,9 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::job::{Job, Round};
 use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, SliceRows};
 use crate::route::{self, Route};
+use crate::spec::{ModelSpec, Round};
 use crate::wire::{self, PushCode, RowCode};
 
 /// What a partition's tokens of a shard need of their server.
@@ -22,7 +22,7 @@ pub struct Plan {
 
 /// Rows that came to a shard, and went back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct TransferStats {
     /// How many.
     pub rows: u64,
     /// Topics of those that came.
@@ -46,13 +46,13 @@ impl Plan {
 }
 
 impl<T: TopicIndex> Shard<T> {
-    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `longest`
+    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `max_pushed_len`
     /// tokens are not pushed, nor those that WarpLDA samples. Whether partitions before it have been sampled in this
     /// epoch does not matter.
     ///
     /// # Panics
     /// If there is no such partition, or not a size a word.
-    pub fn routes(&self, partition: u16, pulled: &[u32], longest: u32) -> Vec<Route> {
+    pub fn routes(&self, partition: u16, pulled: &[u32], max_pushed_len: u32) -> Vec<Route> {
         let part = &self.parts[partition as usize];
         assert_eq!(pulled.len(), part.words.len(), "a size a word");
         let long = self.long.tokens_by_place(partition, part.words.len());
@@ -78,7 +78,7 @@ impl<T: TopicIndex> Shard<T> {
         let short = self.lengths.iter().zip(&self.sizes).map(|(&length, &row)| route::Document {
             row,
             token_bits: route::token_bits(length),
-            may_be_pushed: length <= longest,
+            may_be_pushed: length <= max_pushed_len,
         });
         let stays = route::Document { row: 0, token_bits: 0, may_be_pushed: false };
         let documents: Vec<route::Document> = short.chain([stays]).collect();
@@ -124,7 +124,7 @@ impl<T: TopicIndex> Shard<T> {
     pub(crate) fn sample_documents(
         &mut self,
         sampler: &mut PartitionSampler<T>,
-        job: &Job,
+        spec: &ModelSpec,
         round: Round,
         totals: &[u32],
     ) {
@@ -133,7 +133,7 @@ impl<T: TopicIndex> Shard<T> {
             return;
         }
         // What other partitions' answers have added by now depends on when they came.
-        sampler.run_warp_pass(job, round, totals, std::iter::repeat(0), |context, scratch, _| {
+        sampler.run_warp_pass(spec, round, totals, std::iter::repeat(0), |context, scratch, _| {
             let key = BlockKey { shard: *number, documents: 0, words: 0 };
             long.sample_documents(key, 0, context, scratch, |outcome| add(own, outcome));
         });
@@ -152,14 +152,14 @@ impl<T: TopicIndex> Shard<T> {
     pub(crate) fn sample(
         &mut self,
         sampler: &mut PartitionSampler<T>,
-        job: &Job,
+        spec: &ModelSpec,
         round: Round,
         partition: u16,
         plan: &Plan,
         passes: u8,
         totals: &[u32],
         slices: &mut [SliceRows<'_>],
-    ) -> Result<Moved, AnswerError> {
+    ) -> Result<TransferStats, AnswerError> {
         let part = &mut self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
         sampler.clear();
@@ -185,7 +185,7 @@ impl<T: TopicIndex> Shard<T> {
                 if again > 0 {
                     let mut outcomes = Vec::new();
                     sampler.run_warp_pass(
-                        job,
+                        spec,
                         round,
                         totals,
                         own.iter().copied(),
@@ -199,7 +199,7 @@ impl<T: TopicIndex> Shard<T> {
                 }
                 let mut outcome = Outcome::default();
                 sampler.run_warp_pass(
-                    job,
+                    spec,
                     round,
                     totals,
                     own.iter().copied(),
@@ -221,7 +221,7 @@ impl<T: TopicIndex> Shard<T> {
         sampler.sample(
             ends,
             passes,
-            &mut SampleContext { job, round, key, totals, own, documents },
+            &mut SampleContext { spec, round, key, totals, own, documents },
         );
         let mut topics = sampler.topics();
         for at in plan.pulled() {
@@ -230,7 +230,8 @@ impl<T: TopicIndex> Shard<T> {
             part.topics[range].copy_from_slice(of_word);
             topics = rest;
         }
-        let mut moved = Moved { pulled: sampler.entries() as u64, ..Moved::default() };
+        let mut moved =
+            TransferStats { pulled: sampler.entries() as u64, ..TransferStats::default() };
         let mut part = Vec::new();
         sampler.for_each_delta(|_, gains| {
             moved.rows += 1;
@@ -294,33 +295,33 @@ mod tests {
         let long: Vec<u32> = (0..400).map(|at| at % 10).collect();
         let short: Vec<u32> = (0..300).map(|at| 10 + at % 10).collect();
         let corpus = Corpus::from_tokens([long, short]).unwrap();
-        let job = Job::new(5, 20, 0.1.into(), 0.01, 4).unwrap();
+        let spec = ModelSpec::new(5, 20, 0.1.into(), 0.01, 4).unwrap();
         let placement = Placement::new(Partitioner::Range, &[1; 20], 2, 1).unwrap();
         let hybrid = Hybrid { short_length: 300, mh_steps: 2 };
         let round = Round { epoch: 1, number: 0, attempt: 0 };
         let run = |is_early: bool| {
             let mut shard =
-                Shard::<u16>::new(&job, hybrid, &placement, 0, &corpus, 0..2, 0).unwrap();
+                Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 0..2, 0).unwrap();
             // Proposals that are not the topics themselves.
             let mut kept = shard.topics();
             let of_long = kept[300..].iter_mut().enumerate();
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
-            shard.restore(&job, &kept).unwrap();
+            shard.restore(&spec, &kept).unwrap();
             let totals = shard.counts.clone();
-            let mut sampler = PartitionSampler::new(job.topics());
+            let mut sampler = PartitionSampler::new(spec.topics());
             // Words of the long one are pulled, whatever that costs.
             assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
             let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);
             assert_eq!(routes, [Route::Push; 10]);
             let plan = shard.request(1, routes);
-            let code = PushCode::new(job.topics(), 10, 1000);
+            let code = PushCode::new(spec.topics(), 10, 1000);
             let mut answer = Vec::new();
             code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
             shard.begin_round(&totals, 0).unwrap();
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }
-            shard.sample_documents(&mut sampler, &job, round, &totals);
+            shard.sample_documents(&mut sampler, &spec, round, &totals);
             if !is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

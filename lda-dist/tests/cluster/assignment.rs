@@ -6,7 +6,7 @@ use lda_dist::locality::{ShardLocation, assign};
 use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
-use super::recovery::{check, job, world as world_that_keeps};
+use super::recovery::{check, spec, world as world_that_keeps};
 use super::*;
 
 fn assigned(of: &[u32], setup: &Setup) -> Setup {
@@ -20,10 +20,10 @@ fn any_assignment_gives_the_bits_of_one_process() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let long = Hybrid { short_length: 15, mh_steps: 2 };
-    for (rounds, slack, hybrid) in
+    for (rounds, staleness, hybrid) in
         [(5, 0, Hybrid::default()), (5, 1, Hybrid::default()), (2, 0, long)]
     {
-        let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
+        let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
         let options = Options { servers: 2, hybrid, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         for (workers, of) in
@@ -66,7 +66,7 @@ fn threads_of_a_process_take_one_too() {
         if let Role::Worker(worker) = &node {
             assert!(worker.shards().iter().map(|shard| shard.number()).eq(shards.iter().copied()));
         }
-        end.gather(&mut node, stored.firsts());
+        end.collect_model(&mut node, stored.firsts());
     }
     reports.iter_mut().for_each(strip);
     end.reports = reports;
@@ -78,17 +78,17 @@ fn a_run_goes_on_with_another_assignment() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let storage = Arc::new(Memory::default());
-    let short = Setup { epochs: 4, ..job(&corpus, 2) };
+    let short = Setup { epochs: 4, ..spec(&corpus, 2) };
     run(&mut world_that_keeps(&short, &stored, &storage, Network::default(), 1));
     assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
-    let long = assigned(&[2, 0, 1, 0], &job(&corpus, 3));
+    let long = assigned(&[2, 0, 1, 0], &spec(&corpus, 3));
     let mut world = world_that_keeps(&long, &stored, &storage, Network::default(), 2);
     world.run_for(Duration::from_millis(20));
     // A worker that starts anew has the same shards.
     world.restart(long.worker(0));
     run(&mut world);
     let found = of_world(&mut world, &long, &stored);
-    check(&found, &expected(&corpus, &job(&corpus, 1)), "another assignment");
+    check(&found, &expected(&corpus, &spec(&corpus, 1)), "another assignment");
     assert_eq!(found.reports.last().unwrap().epoch, 8);
 }
 

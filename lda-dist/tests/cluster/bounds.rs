@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use lda_dist::in_process::{Happening, cut, place};
 use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::request::Kind;
-use lda_dist::together::{Happening, cut, place};
 
 use super::*;
 
@@ -36,11 +36,11 @@ fn skewed() -> Vec<(&'static str, Corpus)> {
     ]
 }
 
-fn divided(corpus: &Corpus, workers: u32, routing: Routing, slack: u16) -> Setup {
+fn divided(corpus: &Corpus, workers: u32, routing: Routing, staleness: u16) -> Setup {
     let cut = Options { shards: 4, partitions: 8, rounds: 8, servers: 2, ..Options::default() };
-    let options = Options { routing, slack, longest: 5000, ..cut };
-    let job = Job::new(TOPICS, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
-    Setup { job, ..setup(corpus, workers, options) }
+    let options = Options { routing, staleness, max_pushed_len: 5000, ..cut };
+    let spec = ModelSpec::new(TOPICS, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
+    Setup { spec, ..setup(corpus, workers, options) }
 }
 
 /// A row of counts as samplers want it, of so many tokens.
@@ -56,12 +56,12 @@ fn bench(tokens: u64, rows: &[u64]) -> u64 {
 
 /// What the docs say of the heaviest worker and the heaviest server.
 fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
-    let Setup { options, job, .. } = setup;
+    let Setup { options, spec, .. } = setup;
     let frequencies = corpus.word_frequencies();
     let placement =
-        place(job, options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap();
+        place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap();
     let firsts = cut(corpus, options.shards).unwrap();
-    let (topics, rounds) = (u64::from(TOPICS), u64::from(options.slack) + 1);
+    let (topics, rounds) = (u64::from(TOPICS), u64::from(options.staleness) + 1);
     // Tokens of the largest partition of a shard, and the most that a request may take of one.
     let (mut largest, mut requested) = (0, 0);
     let mut of_shards = Vec::new();
@@ -102,7 +102,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let worker = (0..setup.workers).map(of_worker).max().unwrap();
     let server = (0..options.servers).map(of_server).max().unwrap();
     Memory {
-        worker: worker + on_bench + (1 + u64::from(setup.ahead)) * requested,
+        worker: worker + on_bench + (1 + u64::from(setup.prefetch)) * requested,
         server: server + on_bench + requested + rounds * (64 * sampled + 4 * topics),
     }
 }
@@ -110,13 +110,13 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
 #[test]
 fn nodes_hold_no_more_than_the_docs_say_under_any_skew() {
     for (what, corpus) in skewed() {
-        for (workers, routing, slack) in [
+        for (workers, routing, staleness) in [
             (1, Routing::Cheapest, 0),
             (3, Routing::Cheapest, 1),
             (2, Routing::Pull, 0),
             (4, Routing::Push, 3),
         ] {
-            let setup = divided(&corpus, workers, routing, slack);
+            let setup = divided(&corpus, workers, routing, staleness);
             let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
             let mut reports = Vec::new();
             let watch = |node: &mut Node| {
@@ -142,7 +142,7 @@ fn nodes_hold_no_more_than_the_docs_say_under_any_skew() {
 fn a_request_takes_no_more_than_rows_would_under_any_skew() {
     for (what, corpus) in skewed() {
         let setup = divided(&corpus, 1, Routing::Cheapest, 0);
-        let mut run = Together::<u16>::new(&setup.job, &corpus, &setup.options).unwrap();
+        let mut run = InProcess::<u16>::new(&setup.spec, &corpus, &setup.options).unwrap();
         for _ in 0..3 {
             // Of all partitions, to be sure of the one that was asked for.
             let rows = run.servers().iter().flat_map(|server| {

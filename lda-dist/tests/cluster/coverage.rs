@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use lda_dist::cluster::{Message, Stage};
+use lda_dist::cluster::{Message, Phase};
 use lda_transport::sim::Fate;
 
 /// A role.
@@ -108,8 +108,8 @@ impl fmt::Display for Kind {
 }
 
 const FAULTS: usize = Fault::ALL.len();
-const STAGES: usize = Stage::ALL.len();
-const CELLS: usize = Who::ALL.len() * Message::ALL.len() * Part::ALL.len() * FAULTS * STAGES;
+const PHASES: usize = Phase::ALL.len();
+const CELLS: usize = Who::ALL.len() * Message::ALL.len() * Part::ALL.len() * FAULTS * PHASES;
 
 /// How many messages of each kind met each fault, by the stage of their receiver: of the incarnation for which they
 /// were, as they arrived or would have, or as it crashed before.
@@ -123,18 +123,18 @@ impl Default for Table {
 }
 
 impl Table {
-    fn place(kind: Kind, fault: Fault, stage: Stage) -> usize {
+    fn place(kind: Kind, fault: Fault, phase: Phase) -> usize {
         let Kind { to, message, part } = kind;
         let kind = (to as usize * Message::ALL.len() + message as usize) * Part::ALL.len();
-        ((kind + part as usize) * FAULTS + fault as usize) * STAGES + stage as usize
+        ((kind + part as usize) * FAULTS + fault as usize) * PHASES + phase as usize
     }
 
-    pub fn add(&mut self, kind: Kind, fault: Fault, stage: Stage) {
-        self.0[Self::place(kind, fault, stage)] += 1;
+    pub fn add(&mut self, kind: Kind, fault: Fault, phase: Phase) {
+        self.0[Self::place(kind, fault, phase)] += 1;
     }
 
-    pub fn count(&self, kind: Kind, fault: Fault, stage: Stage) -> u64 {
-        self.0[Self::place(kind, fault, stage)]
+    pub fn count(&self, kind: Kind, fault: Fault, phase: Phase) -> u64 {
+        self.0[Self::place(kind, fault, phase)]
     }
 
     /// Adds what another has counted.
@@ -143,14 +143,14 @@ impl Table {
     }
 
     /// Of all messages that met a fault at a stage of a role.
-    pub fn at(&self, to: Who, fault: Fault, stage: Stage) -> u64 {
+    pub fn at(&self, to: Who, fault: Fault, phase: Phase) -> u64 {
         let kinds = Kind::all().filter(|kind| kind.to == to);
-        kinds.map(|kind| self.count(kind, fault, stage)).sum()
+        kinds.map(|kind| self.count(kind, fault, phase)).sum()
     }
 
     /// Of all messages of a kind that met a fault.
     pub fn met(&self, kind: Kind, fault: Fault) -> u64 {
-        Stage::ALL.into_iter().map(|stage| self.count(kind, fault, stage)).sum()
+        Phase::ALL.into_iter().map(|phase| self.count(kind, fault, phase)).sum()
     }
 }
 
@@ -165,10 +165,10 @@ impl fmt::Display for Table {
             }
             writeln!(f)?;
             for kind in Kind::all().filter(|kind| kind.to == to) {
-                for stage in Stage::ALL {
-                    let counts = Fault::ALL.map(|fault| self.count(kind, fault, stage));
+                for phase in Phase::ALL {
+                    let counts = Fault::ALL.map(|fault| self.count(kind, fault, phase));
                     if counts != [0; FAULTS] {
-                        write!(f, "{kind:<18}{:<10}", format!("{stage:?}"))?;
+                        write!(f, "{kind:<18}{:<10}", format!("{phase:?}"))?;
                         counts.iter().try_for_each(|count| write!(f, "{count:>16}"))?;
                         writeln!(f)?;
                     }
@@ -184,16 +184,16 @@ fn every_cell_has_a_place_of_its_own() {
     let mut table = Table::default();
     for kind in Kind::all() {
         for fault in Fault::ALL {
-            for stage in Stage::ALL {
-                table.add(kind, fault, stage);
+            for phase in Phase::ALL {
+                table.add(kind, fault, phase);
             }
         }
     }
     assert!(table.0.iter().all(|&count| count == 1));
-    let rows = Who::ALL.len() * (1 + Message::ALL.len() * Part::ALL.len() * STAGES);
+    let rows = Who::ALL.len() * (1 + Message::ALL.len() * Part::ALL.len() * PHASES);
     assert_eq!(table.to_string().lines().count(), rows);
     let twice = table.clone();
     table.merge(&twice);
-    assert_eq!(table.at(Who::Worker, Fault::Lost, Stage::Between), 2 * 34);
-    assert_eq!(table.met(Kind::all().next().unwrap(), Fault::Parted), 2 * STAGES as u64);
+    assert_eq!(table.at(Who::Worker, Fault::Lost, Phase::Between), 2 * 34);
+    assert_eq!(table.met(Kind::all().next().unwrap(), Fault::Parted), 2 * PHASES as u64);
 }

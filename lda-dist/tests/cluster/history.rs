@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lda_dist::cluster::{Message, Stage};
+use lda_dist::cluster::{Message, Phase};
 use lda_dist::snapshot::LATEST;
 use lda_dist::storage::{Memory, Storage};
 use lda_transport::Time;
 use lda_transport::rpc::Window;
 use lda_transport::sim::{Chaos, FaultWindow, SplitMix64};
 
-use super::ambush::{Prey, Watch};
 use super::coverage::{Kind, Part, Who};
-use super::histories::{Run, Task};
+use super::random_runs::{Run, Task};
 use super::recovery::world_with;
+use super::targeted_faults::{Target, Watch};
 use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -33,7 +33,7 @@ enum Deed {
 
 pub struct History<'a> {
     pub run: &'a Run,
-    prey: Prey,
+    target: Target,
     setup: Setup,
     storage: Arc<Memory>,
     pub world: World<Node>,
@@ -54,9 +54,9 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    pub fn new(task: &'a Task, prey: Prey, seed: u64) -> Self {
+    pub fn new(task: &'a Task, target: Target, seed: u64) -> Self {
         let mut numbers = SplitMix64::new(seed);
-        let (run, setup) = task.run(prey, &mut numbers);
+        let (run, setup) = task.run(target, &mut numbers);
         let mut share = |most: f64| (numbers.below(1000) + 1) as f64 / 1000.0 * most;
         let mut network = Network {
             loss: share(0.03),
@@ -66,9 +66,9 @@ impl<'a> History<'a> {
             full: share(0.02),
             ..Network::default()
         };
-        network.detection_delay = prey.detection_delay().unwrap_or(numbers.up_to(MILLISECOND));
+        network.detection_delay = target.detection_delay().unwrap_or(numbers.up_to(MILLISECOND));
         let storage = Arc::new(Memory::default());
-        let window = prey.window();
+        let window = target.window();
         let often = move |mut config: Config| {
             config.retry = Some(5 * MILLISECOND);
             if let Some(requests) = window {
@@ -77,7 +77,7 @@ impl<'a> History<'a> {
             config
         };
         let mut world = world_with(&setup, &run.stored, &storage, network, seed, often);
-        let watch = Watch::new(&setup, prey, seed);
+        let watch = Watch::new(&setup, target, seed);
         world.observe(watch.clone());
         let spell = |every: u64, lasting: u64| {
             let (every, lasting) = (Duration::from_millis(every), Duration::from_millis(lasting));
@@ -85,17 +85,17 @@ impl<'a> History<'a> {
         };
         let crashes = spell(60 + 20 * (seed % 7), 10);
         world.set_chaos(Chaos { crashes, cuts: spell(150, 10), silences: spell(150, 10) });
-        if let Some([from, to]) = prey.slow(&setup) {
+        if let Some([from, to]) = target.slow(&setup) {
             world.change_way(from, to, |way| way.latency = 2 * MILLISECOND);
         }
-        let next_stop = world.now() + numbers.up_to(prey.stops_every());
+        let next_stop = world.now() + numbers.up_to(target.stops_every());
         let (next_strike, next_siege) = (Time::ZERO, Time::ZERO);
         let agenda = BTreeMap::new();
-        let what = format!("seed {seed}, {prey:?}");
+        let what = format!("seed {seed}, {target:?}");
         let (begun, crashes, stops, besieged) = (0, 0, 0, None);
         Self {
             run,
-            prey,
+            target,
             setup,
             storage,
             world,
@@ -128,7 +128,7 @@ impl<'a> History<'a> {
     pub fn suffer(&mut self, time: Duration) {
         let end = self.world.now() + time;
         // Who may go is still there for a while, where that is what the prey is about.
-        let rarely = if self.prey.is_of_early_end() { 400 } else { 40 };
+        let rarely = if self.target.is_of_early_end() { 400 } else { 40 };
         while self.world.now() < end {
             self.world.run_for(LOOK);
             self.do_what_is_due();
@@ -200,14 +200,14 @@ impl<'a> History<'a> {
         }
     }
 
-    fn is_at(&self, id: NodeId, stage: Stage) -> bool {
-        self.world.program(id).is_some_and(|node| node.stage() == stage)
+    fn is_at(&self, id: NodeId, phase: Phase) -> bool {
+        self.world.program(id).is_some_and(|node| node.phase() == phase)
     }
 
     /// Whether the master is in the midst of an epoch.
     fn is_in_epoch(&self) -> bool {
-        let stages = [Stage::Sampling, Stage::Ending, Stage::Beginning];
-        stages.into_iter().any(|stage| self.is_at(MASTER, stage))
+        let phases = [Phase::Sampling, Phase::Ending, Phase::Beginning];
+        phases.into_iter().any(|phase| self.is_at(MASTER, phase))
     }
 
     /// Asks somebody to end.
@@ -218,39 +218,39 @@ impl<'a> History<'a> {
         let Some(id) = self.who_is_to_end() else { return };
         self.world.with(id, |node, cx| node.stop(cx));
         self.stops += 1;
-        self.next_stop = self.world.now() + self.numbers.up_to(self.prey.stops_every());
+        self.next_stop = self.world.now() + self.numbers.up_to(self.target.stops_every());
     }
 
     /// Anybody; where that is what the prey is about, who it hits.
     fn who_is_to_end(&mut self) -> Option<NodeId> {
-        let Prey { kind: Kind { to, message, part }, stage } = self.prey;
+        let Target { kind: Kind { to, message, part }, phase } = self.target;
         let any = NodeId(self.numbers.below(self.nodes()) as u32);
         let by_chance = self.numbers.below(4000) == 0;
         match (message, part) {
             // Who has gathered has to go back before nodes end.
-            (Message::Rows, Part::Answered) if stage == Stage::Keeping => (self.is_in_epoch()
+            (Message::Rows, Part::Answered) if phase == Phase::Keeping => (self.is_in_epoch()
                 && self.watch.prey_underway(&self.world).is_some())
             .then_some(any),
             _ if by_chance => Some(any),
             // What is to come later is asked at any time.
-            (Message::Stop, Part::Asked) => (stage >= Stage::Keeping || self.is_at(MASTER, stage))
+            (Message::Stop, Part::Asked) => (phase >= Phase::Keeping || self.is_at(MASTER, phase))
                 .then(|| self.other([MASTER; 2])),
             (Message::Stop, Part::Answered) => {
                 let id = self.any(to);
-                self.is_at(id, stage).then_some(id)
+                self.is_at(id, phase).then_some(id)
             }
             // It may go at once, as the attempt is over.
-            (Message::Finish, Part::Asked) if stage < Stage::Finished => {
+            (Message::Finish, Part::Asked) if phase < Phase::Finished => {
                 let id = self.any(to);
-                self.is_at(id, stage).then(|| {
+                self.is_at(id, phase).then(|| {
                     let other = self.other([id; 2]);
                     self.in_time([200, 500, 1000, 2000], Deed::Crash(other));
                     id
                 })
             }
-            _ if self.prey.is_of_early_end() => {
+            _ if self.target.is_of_early_end() => {
                 let id = self.other([MASTER; 2]);
-                self.is_at(id, Stage::Waiting).then_some(id)
+                self.is_at(id, Phase::Waiting).then_some(id)
             }
             // Nodes end with an epoch, and what was asked of others then is underway for a while.
             (Message::Keep, _) => (self.is_in_epoch()
@@ -263,19 +263,19 @@ impl<'a> History<'a> {
     /// Parts one from another who then crashes, so that it does not hear of it, or hears of it late. What it asks of
     /// the other meanwhile is for one that is gone, or, if it is not sent before, for the next.
     fn besiege(&mut self) {
-        if let Some([before, asked]) = self.prey.asked_at() {
+        if let Some([before, asked]) = self.target.asked_at() {
             return self.besiege_until(before, asked);
         }
         if self.world.now() < self.next_siege {
             return;
         }
-        let Prey { kind: Kind { message, .. }, .. } = self.prey;
-        let often = self.prey.is_queued() || message == Message::Again;
+        let Target { kind: Kind { message, .. }, .. } = self.target;
+        let often = self.target.is_queued() || message == Message::RestartRequest;
         if often && self.watch.prey_underway(&self.world).is_some() {
             return;
         }
-        let is_sampled = self.prey.is_queued() && message != Message::Join;
-        if is_sampled && !self.is_at(MASTER, Stage::Sampling) {
+        let is_sampled = self.target.is_queued() && message != Message::Join;
+        if is_sampled && !self.is_at(MASTER, Phase::Sampling) {
             return;
         }
         let every = if often { 20 } else { 300 } * MILLISECOND;
@@ -288,11 +288,11 @@ impl<'a> History<'a> {
     }
 
     /// The same with the master, who is about to ask, and then has.
-    fn besiege_until(&mut self, before: Stage, asked: Stage) {
+    fn besiege_until(&mut self, before: Phase, asked: Phase) {
         let now = self.world.now();
         let Some((to, until)) = self.besieged else {
             if now >= self.next_siege && self.is_at(MASTER, before) && self.numbers.below(8) == 0 {
-                let to = match self.prey.kind.to {
+                let to = match self.target.kind.to {
                     // That which has not told yet, or the other, which has ended the round.
                     Who::Server => self.setup.server(u32::from(before == asked)),
                     who => self.any(who),
@@ -347,8 +347,8 @@ impl<'a> History<'a> {
 
     /// Has the receiver of prey come to its stage.
     fn bring(&mut self, from: NodeId, to: NodeId) {
-        let Some(stage) = self.world.program(to).map(Role::stage) else { return };
-        if self.prey.comes_from(stage) || self.numbers.below(20) > 0 {
+        let Some(phase) = self.world.program(to).map(Role::phase) else { return };
+        if self.target.comes_from(phase) || self.numbers.below(20) > 0 {
             return;
         }
         self.next_strike = self.world.now() + self.numbers.up_to(6 * MILLISECOND);
@@ -392,7 +392,7 @@ impl<'a> History<'a> {
                 assert!(failed.is_none(), "{}: {id}: {}", self.what, failed.unwrap());
             }
         }
-        let stands = |id| self.world.program(id).map(|node| (node.stage(), node.state().round));
+        let stands = |id| self.world.program(id).map(|node| (node.phase(), node.state().round));
         let all: Vec<_> = (0..self.nodes() as u32).map(NodeId).map(stands).collect();
         panic!("{}: it does not end: {all:?}", self.what);
     }

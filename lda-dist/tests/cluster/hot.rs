@@ -1,16 +1,16 @@
 //! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
 
-use lda_dist::cluster::{Port, Stage};
+use lda_dist::cluster::{Phase, Port};
+use lda_dist::in_process::place;
 use lda_dist::placement::{DocumentLengths, Placement, WordStats};
-use lda_dist::request::{self, About, Kind, put_routes};
+use lda_dist::request::{self, Kind, RequestHeader, put_routes};
 use lda_dist::route::Route;
-use lda_dist::together::place;
 use lda_dist::wire::RowCode;
 use lda_transport::rpc::{
     Action, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind as Asking,
 };
 
-use super::recovery::{Tally, job as recovering};
+use super::recovery::{Tally, spec as recovering};
 use super::*;
 
 /// Rows of so many have four slices at most.
@@ -28,26 +28,26 @@ pub fn skewed() -> Corpus {
 }
 
 pub fn of_many_topics(setup: Setup) -> Setup {
-    let words = setup.job.words();
-    Setup { job: Job::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap(), ..setup }
+    let words = setup.spec.words();
+    Setup { spec: ModelSpec::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap(), ..setup }
 }
 
 pub fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
-    place(&setup.job, &setup.options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap()
+    place(&setup.spec, &setup.options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap()
 }
 
 #[test]
 fn rows_on_several_servers_give_the_bits_of_one() {
     let corpus = skewed();
     let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
-    for (routing, rounds, slack, hybrid) in [
+    for (routing, rounds, staleness, hybrid) in [
         (Routing::Cheapest, 5, 0, short),
         (Routing::Pull, 1, 0, short),
         (Routing::Push, 7, 2, short),
         (Routing::Cheapest, 5, 1, long),
     ] {
         let run = |servers: u32| {
-            let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
+            let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
             let options = Options { servers, routing, hybrid, ..cut };
             let setup = of_many_topics(setup(&corpus, 1, options));
             let placement = placed(&corpus, &setup);
@@ -56,7 +56,7 @@ fn rows_on_several_servers_give_the_bits_of_one() {
             assert_eq!(placement.slices(of).len(), servers.min(4) as usize);
             let mut end = expected(&corpus, &setup);
             end.reports.iter_mut().for_each(|report| report.bytes = Bytes::default());
-            end.gathered = end.rows.clone();
+            end.collected = end.rows.clone();
             end
         };
         let one = run(1);
@@ -72,8 +72,8 @@ fn nodes_give_them_over_any_network() {
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let long = Hybrid { short_length: 15, mh_steps: 2 };
-    for (rounds, slack, hybrid) in [(5, 0, Hybrid::default()), (7, 2, long)] {
-        let cut = Options { shards: 5, partitions: 7, rounds, slack, ..Options::default() };
+    for (rounds, staleness, hybrid) in [(5, 0, Hybrid::default()), (7, 2, long)] {
+        let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
         let options = Options { servers: 3, hybrid, ..cut };
         let expected = expected(&corpus, &of_many_topics(setup(&corpus, 1, options)));
         for (workers, network) in [(1, Network::default()), (3, bad)] {
@@ -104,9 +104,9 @@ fn a_run_that_goes_back_ends_with_them() {
 }
 
 /// Hears nothing.
-struct Nobody;
+struct UnknownWorker;
 
-impl Port for Nobody {
+impl Port for UnknownWorker {
     fn ask(&mut self, peer: NodeId, _: Asking, draft: MessageBuf) -> Result<RequestId, Overloaded> {
         Err(Overloaded { peer, message: draft })
     }
@@ -130,7 +130,7 @@ fn what_a_hot_word_gains_of_nobody_ends_the_run() {
     assert_ne!(slice, placement.partition(7));
     let server = setup.server(placement.server(slice));
     let mut world = world(&setup, &stored, Network::default(), 1);
-    while world.program(server).unwrap().stage() != Stage::Sampling {
+    while world.program(server).unwrap().phase() != Phase::Sampling {
         world.run_for(Duration::from_micros(20));
     }
     let peer = setup.worker(0);
@@ -139,14 +139,21 @@ fn what_a_hot_word_gains_of_nobody_ends_the_run() {
     world.with(server, |node, _| {
         let round = node.state().round;
         let mut body = Vec::new();
-        request::begin(Kind::Gained, &About { shard: 0, slice: slice as u16, round }, &mut body);
+        request::begin(
+            Kind::PushDeltas,
+            &RequestHeader { shard: 0, slice: slice as u16, round },
+            &mut body,
+        );
         let (_, topics) = placement.slice(slice, TOPICS);
         let mut routes = vec![Route::Push; words];
         routes[0] = Route::Pull;
         put_routes(&routes, &mut body);
         RowCode::new(topics.end - topics.start).encode(&[(0, 1i32)], &mut body);
         let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
-        node.act(Action::Request { reply_to, kind: Asking::Push, body: body.into() }, &mut Nobody);
+        node.act(
+            Action::Request { reply_to, kind: Asking::Push, body: body.into() },
+            &mut UnknownWorker,
+        );
     });
     let mut failed = None;
     for _ in 0..1000 {

@@ -1,17 +1,17 @@
 //! A master, servers and workers in a simulated network: the bits are those of one process.
 
-mod ambush;
 mod assignment;
 mod bounds;
 mod coverage;
-mod histories;
 mod history;
 mod hot;
-mod lure;
-mod reach;
+mod random_runs;
+mod reachability;
 mod recovery;
-mod slack;
+mod staleness;
 mod stopping;
+mod targeted_faults;
+mod targeted_setup;
 mod topics;
 
 use std::time::Duration;
@@ -24,9 +24,9 @@ use lda_dist::cluster::{
     Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
 use lda_dist::documents::{InMemory, ReadShardError};
-use lda_dist::job::Job;
+use lda_dist::in_process::{Bytes, ConfigError, InProcess, Options, Routing};
 use lda_dist::shard::Hybrid;
-use lda_dist::together::{Bytes, Options, Routing, Together, TogetherError};
+use lda_dist::spec::ModelSpec;
 use lda_transport::NodeId;
 use lda_transport::rpc::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
@@ -47,19 +47,19 @@ fn corpus() -> Corpus {
 }
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
-    let job = Job::new(80, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
+    let spec = ModelSpec::new(80, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
     Setup {
-        job,
+        spec,
         options,
         workers,
         assignment: Assignment::Runs,
         epochs: 3,
-        judge_every: 2,
+        evaluate_every: 2,
         top_words: TOP_WORDS,
-        gather: true,
+        collect_model: true,
         corpus: 7,
-        keep_every: 0,
-        ahead: 1,
+        checkpoint_every: 0,
+        prefetch: 1,
     }
 }
 
@@ -77,11 +77,11 @@ fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) ->
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
         // Which does not matter, and but for the master's how many words of topics are wanted.
-        let (ahead, mut top_words) = ((id.0 % 4) as u16, setup.top_words);
+        let (prefetch, mut top_words) = ((id.0 % 4) as u16, setup.top_words);
         if id != MASTER {
             top_words += id.0;
         }
-        let (setup, stored) = (Setup { ahead, top_words, ..setup.clone() }, stored.clone());
+        let (setup, stored) = (Setup { prefetch, top_words, ..setup.clone() }, stored.clone());
         world.add(id, move |birth| {
             let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
@@ -124,7 +124,7 @@ struct End {
     /// Of C_d, by document.
     documents: Vec<(u32, Vec<(u32, u32)>)>,
     /// Those that the master has gathered.
-    gathered: Vec<(u32, Vec<(u32, u32)>)>,
+    collected: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
     /// Without the bytes of C_k, of which more workers need more, times and memory.
     reports: Vec<Report>,
@@ -153,7 +153,7 @@ fn bring_together(rows: &mut Vec<(u32, Vec<(u32, u32)>)>) {
 
 impl End {
     /// What a node has of it.
-    fn gather(&mut self, node: &mut Node, firsts: &[usize]) {
+    fn collect_model(&mut self, node: &mut Node, firsts: &[usize]) {
         match node {
             Role::Master(master) => {
                 self.totals = master.totals().to_vec();
@@ -162,7 +162,7 @@ impl End {
                     assert_eq!(counts.topic_total(topic), total as u64);
                 }
                 counts.visit_words(0..counts.num_words(), &mut |word, row| {
-                    self.gathered.push((word as u32, row.to_vec()));
+                    self.collected.push((word as u32, row.to_vec()));
                 });
                 // What servers have found is what is found in their rows.
                 let (ranking, most) = (Ranking::Probability, TOP_WORDS as usize);
@@ -203,7 +203,7 @@ impl End {
                 && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
         };
         (&self.tokens, &self.rows, &self.totals) == (&other.tokens, &other.rows, &other.totals)
-            && self.rows == self.gathered
+            && self.rows == self.collected
             && self.reports.len() == other.reports.len()
             && self.reports.iter().zip(&other.reports).all(near)
     }
@@ -214,13 +214,13 @@ fn of_world(world: &mut World<Node>, setup: &Setup, stored: &InMemory) -> End {
     let living: Vec<NodeId> = world.living().collect();
     assert_eq!(setup.options.servers + setup.workers + 1, living.len() as u32);
     for id in living {
-        world.with(id, |node, _| end.gather(node, stored.firsts())).unwrap();
+        world.with(id, |node, _| end.collect_model(node, stored.firsts())).unwrap();
     }
     end
 }
 
 /// Of rows as they are visited.
-fn non_zeros(run: &Together<u16>) -> NonZeros {
+fn non_zeros(run: &InProcess<u16>) -> NonZeros {
     let mut found = NonZeros::default();
     let words = 0..run.num_words();
     run.visit_words(words, &mut |_, row| found.words += row.len() as u64);
@@ -231,14 +231,14 @@ fn non_zeros(run: &Together<u16>) -> NonZeros {
 
 /// In one process.
 fn expected(corpus: &Corpus, setup: &Setup) -> End {
-    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
+    let mut run = InProcess::<u16>::new(&setup.spec, corpus, &setup.options).unwrap();
     let mut end = End::default();
     for epoch in 1..=setup.epochs {
         let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
         let log_joint = setup
-            .judges(epoch)
-            .then(|| log_joint(&run, setup.job.alpha(), setup.job.beta()).unwrap().total());
-        let non_zeros = setup.judges(epoch).then(|| non_zeros(&run));
+            .evaluates(epoch)
+            .then(|| log_joint(&run, setup.spec.alpha(), setup.spec.beta()).unwrap().total());
+        let non_zeros = setup.evaluates(epoch).then(|| non_zeros(&run));
         let report = Report { epoch, attempt: 1, bytes, log_joint, non_zeros, ..Report::default() };
         end.reports.push(report);
     }
@@ -258,7 +258,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
-    for (routing, rounds, slack, hybrid) in [
+    for (routing, rounds, staleness, hybrid) in [
         (Routing::Cheapest, 5, 0, short),
         (Routing::Pull, 2, 0, short),
         (Routing::Push, 1, 0, short),
@@ -271,9 +271,9 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
     ] {
         let cut = Options { shards: 5, partitions: 7, rounds, hybrid, ..Options::default() };
         // Ranges that are joined, where there is a slack.
-        let ranges = 20 * u32::from(slack > 0);
+        let ranges = 20 * u32::from(staleness > 0);
         let passes = 1 + rounds as u8 % 2;
-        let options = Options { servers: 3, routing, slack, ranges, passes, ..cut };
+        let options = Options { servers: 3, routing, staleness, ranges, passes, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         let mut reports = None;
         for (workers, network) in
@@ -299,8 +299,8 @@ fn nodes_of_other_options_refuse_each_other() {
     let same = setup(&corpus, 1, options);
     let mut others = [same.clone(), same.clone(), same.clone(), same.clone()];
     others[0].epochs = 4;
-    others[1].job = Job::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
-    others[2].options.longest = 7;
+    others[1].spec = ModelSpec::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
+    others[2].options.max_pushed_len = 7;
     others[3].corpus = 8;
     assert!(others.iter().all(|other| other.fingerprint() != same.fingerprint()));
     for other in others {
@@ -310,7 +310,7 @@ fn nodes_of_other_options_refuse_each_other() {
         assert!(!is_finished(&world));
         for id in [0, 2].map(NodeId) {
             let failed = world.program(id).and_then(Role::failed).unwrap();
-            assert!(matches!(failed, Failed::Stranger { .. }), "{id}: {failed}");
+            assert!(matches!(failed, Failed::IncompatiblePeer { .. }), "{id}: {failed}");
         }
     }
 }
@@ -321,7 +321,7 @@ fn a_worker_without_documents_is_refused() {
     let setup = |workers| setup(&corpus, workers, Options { shards: 2, ..Options::default() });
     assert_eq!(setup(2).check(), Ok(()));
     for workers in [0, 3] {
-        let refused = TogetherError::Workers { workers, shards: 2 };
+        let refused = ConfigError::Workers { workers, shards: 2 };
         assert_eq!(setup(workers).check(), Err(refused));
     }
 }
@@ -343,7 +343,7 @@ fn threads_of_a_process_give_them_too() {
         };
         let nodes = run_local::<u16, _>(&setup, &stored, None, None, watch).unwrap();
         for mut node in nodes {
-            end.gather(&mut node, stored.firsts());
+            end.collect_model(&mut node, stored.firsts());
         }
         reports.iter_mut().for_each(strip);
         end.reports = reports;

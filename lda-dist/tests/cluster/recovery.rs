@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use lda_dist::cluster::Keeper;
+use lda_dist::cluster::SnapshotWriter;
 use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::storage::{Memory, Storage, StorageError};
 use lda_transport::sim::{Chaos, FaultWindow};
@@ -12,9 +12,15 @@ use lda_transport::sim::{Chaos, FaultWindow};
 use super::*;
 
 /// A job of eight epochs, of which every second is kept.
-pub(super) fn job(corpus: &Corpus, workers: u32) -> Setup {
+pub(super) fn spec(corpus: &Corpus, workers: u32) -> Setup {
     let options = Options { shards: 4, partitions: 5, rounds: 4, servers: 2, ..Options::default() };
-    Setup { epochs: 8, judge_every: 1, keep_every: 2, ahead: 0, ..setup(corpus, workers, options) }
+    Setup {
+        epochs: 8,
+        evaluate_every: 1,
+        checkpoint_every: 2,
+        prefetch: 0,
+        ..setup(corpus, workers, options)
+    }
 }
 
 /// Nodes with this storage.
@@ -39,11 +45,11 @@ pub(super) fn world_with(
 ) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for id in (0..1 + setup.options.servers + setup.workers).map(NodeId) {
-        let setup = Setup { ahead: setup.ahead + (id.0 % 3) as u16, ..setup.clone() };
+        let setup = Setup { prefetch: setup.prefetch + (id.0 % 3) as u16, ..setup.clone() };
         let (stored, storage) = (stored.clone(), Arc::clone(storage));
         world.add(id, move |birth| {
-            let keeper = Keeper::now(Arc::clone(&storage) as Arc<dyn Storage>);
-            let node = Role::new(setup.clone(), id, stored.clone(), Some(keeper));
+            let snapshot_writer = SnapshotWriter::now(Arc::clone(&storage) as Arc<dyn Storage>);
+            let node = Role::new(setup.clone(), id, stored.clone(), Some(snapshot_writer));
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
             let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
             let config = Config { queue: 3, ..Config::new(identity) };
@@ -67,7 +73,7 @@ pub(super) fn check(found: &End, expected: &End, what: &str) {
 
 /// The same of what the master has.
 fn check_master(found: &End, expected: &End, what: &str) {
-    assert!(found.gathered == expected.rows, "{what}: gathered rows");
+    assert!(found.collected == expected.rows, "{what}: gathered rows");
     assert_eq!(found.totals, expected.totals, "{what}");
     let all = last(&expected.reports);
     for (epoch, report) in last(&found.reports) {
@@ -136,7 +142,7 @@ impl Tally {
             found = of_world(&mut world, setup, &stored);
             check(&found, expected, &what);
         } else {
-            world.with(MASTER, |node, _| found.gather(node, stored.firsts())).unwrap();
+            world.with(MASTER, |node, _| found.collect_model(node, stored.firsts())).unwrap();
             check_master(&found, expected, &what);
         }
         self.attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
@@ -151,15 +157,15 @@ fn crashes_of_any_node_leave_no_trace() {
     let corpus = corpus();
     // Long documents have proposals, which are kept too.
     for hybrid in [Hybrid::default(), Hybrid { short_length: 12, mh_steps: 2 }] {
-        let job = |workers| {
-            let mut setup = job(&corpus, workers);
+        let spec = |workers| {
+            let mut setup = spec(&corpus, workers);
             (setup.options.hybrid, setup.options.passes) = (hybrid, 2);
             setup
         };
-        let expected = expected(&corpus, &job(1));
+        let expected = expected(&corpus, &spec(1));
         let mut tally = Tally::default();
         for seed in 0..40 {
-            tally.add(&corpus, &job(1 + seed as u32 % 4), &expected, seed);
+            tally.add(&corpus, &spec(1 + seed as u32 % 4), &expected, seed);
         }
         assert!(tally.attempts > 40 && tally.further > 13 && tally.whole > 20, "{tally:?}");
     }
@@ -170,17 +176,17 @@ fn a_run_goes_on_from_what_it_has_kept() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let storage = Arc::new(Memory::default());
-    let short = Setup { epochs: 4, ..job(&corpus, 2) };
+    let short = Setup { epochs: 4, ..spec(&corpus, 2) };
     run(&mut world(&short, &stored, &storage, Network::default(), 1));
     assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
     // With other workers and servers, which are no part of what is kept.
-    let mut long = job(&corpus, 3);
+    let mut long = spec(&corpus, 3);
     long.options.servers = 3;
     let mut world = world(&long, &stored, &storage, Network::default(), 2);
     run(&mut world);
     let found = of_world(&mut world, &long, &stored);
     assert_eq!(found.reports.iter().map(|report| report.epoch).collect::<Vec<_>>(), [5, 6, 7, 8]);
-    check(&found, &expected(&corpus, &job(&corpus, 1)), "gone on");
+    check(&found, &expected(&corpus, &spec(&corpus, 1)), "gone on");
     // Of epochs before the last that all have kept nothing is left.
     let kept = |epoch: u32| {
         (0..4)
@@ -194,7 +200,7 @@ fn a_run_goes_on_from_what_it_has_kept() {
 fn a_snapshot_of_another_run_is_refused() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    let setup = job(&corpus, 1);
+    let setup = spec(&corpus, 1);
     let failed = |storage: &Arc<Memory>| {
         let mut world = world(&setup, &stored, storage, Network::default(), 1);
         world.run_for(Duration::from_secs(2));
@@ -215,8 +221,8 @@ fn a_snapshot_of_another_run_is_refused() {
 #[test]
 fn a_worker_that_hears_last_of_a_server_that_has_started_anew_goes_back_too() {
     let corpus = corpus();
-    let setup = job(&corpus, 2);
-    let expected = expected(&corpus, &job(&corpus, 1));
+    let setup = spec(&corpus, 2);
+    let expected = expected(&corpus, &spec(&corpus, 1));
     let stored = InMemory::new(corpus, 4).unwrap();
     let (server, worker) = (NodeId(1), NodeId(3));
     for seed in 0..5 {
@@ -266,7 +272,7 @@ impl Storage for Full {
 fn nobody_goes_back_to_what_one_could_not_keep() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    let setup = job(&corpus, 3);
+    let setup = spec(&corpus, 3);
     let storage = Arc::new(Full::default());
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
     run(&mut world);

@@ -6,7 +6,7 @@ use lda_dist::storage::{Memory, Storage};
 
 use lda_transport::rpc::Window;
 
-use super::recovery::{check, job, world, world_with};
+use super::recovery::{check, spec, world, world_with};
 use super::*;
 
 /// Until epoch `epoch` is underway.
@@ -45,8 +45,8 @@ fn kept(storage: &Memory, setup: &Setup) -> Vec<u32> {
 #[test]
 fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
     let corpus = corpus();
-    let setup = job(&corpus, 3);
-    let expected = expected(&corpus, &job(&corpus, 1));
+    let setup = spec(&corpus, 3);
+    let expected = expected(&corpus, &spec(&corpus, 1));
     let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
     for seed in 0..20 {
         let stored = InMemory::new(corpus.clone(), 4).unwrap();
@@ -76,8 +76,8 @@ fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
 #[test]
 fn a_master_that_has_to_end_ends_all_and_the_run_goes_on_from_there() {
     let corpus = corpus();
-    let setup = job(&corpus, 2);
-    let expected = expected(&corpus, &job(&corpus, 1));
+    let setup = spec(&corpus, 2);
+    let expected = expected(&corpus, &spec(&corpus, 1));
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for epoch in 1..8 {
         let storage = Arc::new(Memory::default());
@@ -116,7 +116,7 @@ fn without_snapshots_a_run_that_stops_begins_anew() {
 #[test]
 fn who_has_to_end_before_all_are_there_does() {
     let corpus = corpus();
-    let setup = job(&corpus, 2);
+    let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
     let storage = Arc::new(Memory::default());
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
@@ -131,7 +131,7 @@ fn who_has_to_end_before_all_are_there_does() {
 #[test]
 fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
     let corpus = corpus();
-    let setup = job(&corpus, 2);
+    let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
     let storage = Arc::new(Memory::default());
     let narrow = |config| Config { window: Window { requests: 2, bytes: 1 << 20 }, ..config };
@@ -156,7 +156,7 @@ fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
 #[test]
 fn who_has_heard_that_it_may_go_does_not_begin_again() {
     let corpus = corpus();
-    let setup = job(&corpus, 2);
+    let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
     let (ends, crashes) = (NodeId(3), NodeId(4));
     for seed in 0..10 {

@@ -9,12 +9,12 @@ use super::*;
 
 /// In one process, after the last epoch.
 fn expected_words(corpus: &Corpus, setup: &Setup) -> Vec<Vec<TopWord>> {
-    let mut run = Together::<u16>::new(&setup.job, corpus, &setup.options).unwrap();
+    let mut run = InProcess::<u16>::new(&setup.spec, corpus, &setup.options).unwrap();
     for _ in 0..setup.epochs {
         run.epoch().unwrap();
     }
     let most = setup.top_words as usize;
-    top_words(&run, setup.job.beta(), most, Ranking::Probability).unwrap()
+    top_words(&run, setup.spec.beta(), most, Ranking::Probability).unwrap()
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
     for (servers, partitions, wanted) in [(1, 1, 1), (3, 7, 4), (5, 9, 1000), (2, 4, 0)] {
         let cut = Options { shards: 4, rounds: 1, ..Options::default() };
         let setup = setup(&corpus, 2, Options { servers, partitions, ..cut });
-        let setup = Setup { judge_every: 0, gather: false, top_words: wanted, ..setup };
+        let setup = Setup { evaluate_every: 0, collect_model: false, top_words: wanted, ..setup };
         let nodes = run_local::<u16, _>(&setup, &stored, None, None, |_| {}).unwrap();
         let Role::Master(master) = &nodes[0] else { panic!("the first is the master") };
         assert!(master.counts().is_none());
@@ -44,7 +44,7 @@ fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
 fn they_come_again_where_a_run_is_begun_that_had_ended() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    let setup = recovery::job(&corpus, 3);
+    let setup = recovery::spec(&corpus, 3);
     let storage = Arc::new(Memory::default());
     let mut world = recovery::world(&setup, &stored, &storage, Network::default(), 2);
     run(&mut world);

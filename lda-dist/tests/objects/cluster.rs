@@ -4,11 +4,13 @@ use std::thread;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{self, Assignment, Gathered, Keeper, Role, Setup, run_local};
+use lda_dist::cluster::{
+    self, Assignment, CollectedCounts, Role, Setup, SnapshotWriter, run_local,
+};
 use lda_dist::documents::{InMemory, StoredDocuments, store};
-use lda_dist::job::Job;
+use lda_dist::in_process::Options;
 use lda_dist::snapshot::{LATEST, encode_latest};
-use lda_dist::together::Options;
+use lda_dist::spec::ModelSpec;
 use lda_transport::rpc::Identity;
 use lda_transport::{Transport, local};
 
@@ -23,25 +25,25 @@ fn corpus() -> Corpus {
 }
 
 fn setup(words: u32, fingerprint: u64) -> Setup {
-    let job = Job::new(20, words, 0.1.into(), 0.02, 3).unwrap();
+    let spec = ModelSpec::new(20, words, 0.1.into(), 0.02, 3).unwrap();
     let cut = Options { shards: SHARDS, partitions: 6, rounds: 4, ..Options::default() };
     Setup {
-        job,
+        spec,
         options: Options { servers: 2, ..cut },
         workers: 3,
         assignment: Assignment::Runs,
         epochs: 8,
-        judge_every: 0,
+        evaluate_every: 0,
         top_words: 0,
-        gather: true,
+        collect_model: true,
         corpus: fingerprint,
-        keep_every: 2,
-        ahead: 1,
+        checkpoint_every: 2,
+        prefetch: 1,
     }
 }
 
 /// The counts that the master has gathered, and what went wrong with snapshots, and the epochs that were done.
-type Ended = (Gathered, Vec<String>, Vec<u32>);
+type Ended = (CollectedCounts, Vec<String>, Vec<u32>);
 
 /// All nodes, each on a thread and with a way of its own to the store, as if they were processes.
 fn run(setup: &Setup, server: &Server) -> Ended {
@@ -54,8 +56,9 @@ fn run(setup: &Setup, server: &Server) -> Ended {
         };
         let documents = StoredDocuments::open(storage("documents")).unwrap();
         // What is written beside may be heard of too late, where epochs are so short.
-        let keeper = Keeper::now(Arc::new(storage("kept")));
-        let role = Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(keeper));
+        let snapshot_writer = SnapshotWriter::now(Arc::new(storage("kept")));
+        let role =
+            Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(snapshot_writer));
         let configuration = setup.fingerprint();
         let identity = Identity { incarnation: 1, role: role.number(), run: 1, configuration };
         let watch = &mut |role: &mut Role<u16, _>| match role {
@@ -87,7 +90,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
 }
 
 /// Rows of words.
-fn rows(counts: &Gathered) -> Vec<(usize, Vec<(u32, u32)>)> {
+fn rows(counts: &CollectedCounts) -> Vec<(usize, Vec<(u32, u32)>)> {
     use lda_core::counts::WordCounts;
     let mut rows = Vec::new();
     counts.visit_words(0..counts.num_words(), &mut |word, row| rows.push((word, row.to_vec())));
@@ -95,7 +98,7 @@ fn rows(counts: &Gathered) -> Vec<(usize, Vec<(u32, u32)>)> {
 }
 
 /// The counts of threads of one process that have all in memory.
-fn expected(setup: &Setup, corpus: &Corpus) -> Gathered {
+fn expected(setup: &Setup, corpus: &Corpus) -> CollectedCounts {
     let documents = InMemory::new(corpus.clone(), SHARDS).unwrap();
     match run_local::<u16, _>(setup, &documents, None, None, |_| {}).unwrap().swap_remove(0) {
         Role::Master(master) => master.counts().unwrap().clone(),

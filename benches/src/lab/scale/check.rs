@@ -1,7 +1,7 @@
 //! Compares the model with runs in one process: predicted and measured traffic, memory and time.
 
 use lda_core::Corpus;
-use lda_dist::together::{Bytes, Options, Routing};
+use lda_dist::in_process::{Bytes, Options, Routing};
 use serde::{Deserialize, Serialize};
 
 use super::super::{CorpusName, LabError};

@@ -191,7 +191,7 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
             sampling,
             "s",
             "workers wait for the one with the most frequent words",
-            "fewer rounds, a slack, or partitions that are even by tokens",
+            "fewer rounds, staleness above 0, or partitions that are even by tokens",
         ),
         of(
             "beside sampling in all rounds (slow links), over what a worker samples",

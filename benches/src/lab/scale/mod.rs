@@ -46,7 +46,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use lda_core::Corpus;
-use lda_dist::together::{Options, Routing};
+use lda_dist::in_process::{Options, Routing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,7 @@ pub struct Line {
     /// Rounds per epoch.
     pub rounds: u16,
     /// Rounds by which counts are old.
-    pub slack: u16,
+    pub staleness: u16,
     /// The projection.
     pub takes: Projected,
 }
@@ -327,7 +327,7 @@ fn project(
                         servers: options.servers,
                         partitions: options.partitions,
                         rounds: options.rounds,
-                        slack: options.slack,
+                        staleness: options.staleness,
                         takes,
                     });
                 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use cpu_time::ThreadTime;
 use lda_core::Corpus;
 use lda_core::counts::{DocumentCounts, WordCounts};
-use lda_dist::job::Job;
+use lda_dist::in_process::{Bytes, Exchange, Happening, InProcess, Options};
 use lda_dist::request::Kind;
-use lda_dist::together::{Bytes, Exchange, Happening, Options, Together};
+use lda_dist::spec::ModelSpec;
 use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ impl Work {
                 self.row_bytes += reply as f64;
                 self.row_entries += entries as f64;
             }
-            Kind::Gained => {
+            Kind::PushDeltas => {
                 self.gained_seconds += took;
                 self.gained_entries += entries as f64;
             }
@@ -127,7 +127,7 @@ impl Work {
 
 /// A run under observation.
 pub(super) struct Run {
-    together: Together<u16>,
+    in_process: InProcess<u16>,
     pub options: Options,
     pub tokens: u64,
     topics: u32,
@@ -156,12 +156,12 @@ impl Run {
         let words = u32::try_from(corpus.num_words()).unwrap_or(u32::MAX);
         let alpha = 50.0 / f64::from(topics);
         let refuse = |error: &dyn std::error::Error| refused(options, error);
-        let job =
-            Job::new(topics, words, alpha.into(), BETA, seed).map_err(|error| refuse(&error))?;
-        let together = Together::new(&job, corpus, options).map_err(|error| refuse(&error))?;
+        let spec = ModelSpec::new(topics, words, alpha.into(), BETA, seed)
+            .map_err(|error| refuse(&error))?;
+        let in_process = InProcess::new(&spec, corpus, options).map_err(|error| refuse(&error))?;
         let (tokens, rounds) = (corpus.num_tokens(), options.rounds);
         let mut run =
-            Self { together, options: *options, tokens, topics, rounds, entries: 0, epoch: 0 };
+            Self { in_process, options: *options, tokens, topics, rounds, entries: 0, epoch: 0 };
         run.entries = run.count_entries();
         Ok(run)
     }
@@ -169,16 +169,16 @@ impl Run {
     /// Non-zeros of C_w.
     fn count_entries(&self) -> u64 {
         let mut entries = 0;
-        let words: Range<usize> = 0..self.together.num_words();
-        self.together.visit_words(words, &mut |_, row| entries += row.len() as u64);
+        let words: Range<usize> = 0..self.in_process.num_words();
+        self.in_process.visit_words(words, &mut |_, row| entries += row.len() as u64);
         entries
     }
 
     /// Mean over tokens of the number of topics of the token's document.
     pub fn document_topics(&self) -> f64 {
         let mut sum = 0u64;
-        let all = 0..self.together.num_documents();
-        self.together.visit_documents(all, &mut |_, row| {
+        let all = 0..self.in_process.num_documents();
+        self.in_process.visit_documents(all, &mut |_, row| {
             let tokens: u64 = row.iter().map(|entry| u64::from(entry.1)).sum();
             sum += tokens * row.len() as u64;
         });
@@ -192,7 +192,7 @@ impl Run {
         let begun = ThreadTime::now();
         let options = self.options;
         let bytes = self
-            .together
+            .in_process
             .epoch_watched(&mut |happening| watch.see(happening))
             .map_err(|error| refused(&options, &error))?;
         watch.end();
@@ -205,14 +205,14 @@ impl Run {
 
     /// Bytes held by all shards, and by all servers.
     pub fn memory(&self) -> (u64, u64) {
-        let shards: usize = self.together.shards().iter().map(|shard| shard.memory()).sum();
-        let servers: usize = self.together.servers().iter().map(|server| server.memory()).sum();
+        let shards: usize = self.in_process.shards().iter().map(|shard| shard.memory()).sum();
+        let servers: usize = self.in_process.servers().iter().map(|server| server.memory()).sum();
         (shards as u64, servers as u64)
     }
 
     fn all_topics(&self) -> Vec<u16> {
         let mut topics = Vec::with_capacity(self.tokens as usize);
-        self.together.for_each(|_, _, topic| topics.push(topic as u16));
+        self.in_process.for_each(|_, _, topic| topics.push(topic as u16));
         topics
     }
 
@@ -220,17 +220,17 @@ impl Run {
     pub fn look(&self, rng: &mut Rng) -> Before {
         let code = RowCode::new(self.topics);
         let (mut words, mut documents) = (Bins::default(), Bins::default());
-        let of_words = 0..self.together.num_words();
-        self.together.visit_words(of_words, &mut |_, row| words.add(code, row));
+        let of_words = 0..self.in_process.num_words();
+        self.in_process.visit_words(of_words, &mut |_, row| words.add(code, row));
         let (mut rows, mut starts) = (Vec::new(), vec![0]);
-        let of_documents = 0..self.together.num_documents();
-        self.together.visit_documents(of_documents, &mut |_, row| {
+        let of_documents = 0..self.in_process.num_documents();
+        self.in_process.visit_documents(of_documents, &mut |_, row| {
             documents.add(code, row);
             rows.extend(row.iter().map(|entry| entry.0 as u16));
             starts.push(rows.len());
         });
         let mean = self.tokens as f64 / f64::from(self.topics);
-        let most = self.together.totals().iter().copied().max().unwrap_or(0);
+        let most = self.in_process.totals().iter().copied().max().unwrap_or(0);
         let curve = |bins: &Bins, rng: &mut Rng| match self.epoch {
             0 => Curve::default(),
             _ => Curve::fit(self.topics, bins, rng),
@@ -249,7 +249,7 @@ impl Run {
     /// Statistics of the model captured before this epoch, including what the epoch changed.
     pub fn look_back(&self, before: Before) -> State {
         let (mut changed, mut within, mut at) = (0u64, 0u64, 0);
-        self.together.for_each(|document, _, topic| {
+        self.in_process.for_each(|document, _, topic| {
             if u32::from(before.topics[at]) != topic {
                 changed += 1;
                 let ends = &before.starts[document as usize..document as usize + 2];

@@ -1,10 +1,10 @@
 //! Projects what an epoch costs each role for a given corpus and division.
 
 use lda_core::counts::{Density, Rows};
-use lda_dist::cluster::MOST_TOLD;
-use lda_dist::job::Job;
+use lda_dist::cluster::BROADCAST_BYTES;
+use lda_dist::in_process::{Options, Routing, place};
 use lda_dist::placement::{self, Placement, WordStats};
-use lda_dist::together::{Options, Routing, place};
+use lda_dist::spec::ModelSpec;
 use serde::{Deserialize, Serialize};
 
 use super::super::LabError;
@@ -177,7 +177,7 @@ impl<'a> Division<'a> {
             remedy: error.to_string(),
         };
         let words = u32::try_from(frequencies.len()).unwrap_or(u32::MAX);
-        let job = Job::new(topics, words, (50.0 / f64::from(topics)).into(), 0.01, seed)
+        let spec = ModelSpec::new(topics, words, (50.0 / f64::from(topics)).into(), 0.01, seed)
             .map_err(|error| refuse(&error))?;
         let of_all = |&tokens: &u64| {
             let n = tokens as f64;
@@ -193,7 +193,7 @@ impl<'a> Division<'a> {
             .map(|&(length, documents)| f64::from(length) * f64::from(length) * documents);
         let squares = squares.sum::<f64>() as u64;
         let known = placement::DocumentLengths { documents: lengths.documents() as u64, squares };
-        let placement = place(&job, options, &words, known).map_err(|error| refuse(&error))?;
+        let placement = place(&spec, options, &words, known).map_err(|error| refuse(&error))?;
         Ok(Self { frequencies, lengths, repeats, topics, options: *options, seed, placement })
     }
 
@@ -270,7 +270,7 @@ impl<'a> Division<'a> {
             let one = Rows::<u16>::bytes(topics, std::iter::once(length.into()), Density::Auto);
             documents * (one as f64 + 20.0)
         });
-        let of_shard = 4.0 * f64::from(self.topics) * (2.0 + f64::from(self.options.slack));
+        let of_shard = 4.0 * f64::from(self.topics) * (2.0 + f64::from(self.options.staleness));
         6.0 * self.tokens() + rows.sum::<f64>() + shards * of_shard + 8.0 * words
     }
 
@@ -448,7 +448,7 @@ impl<'a> Division<'a> {
             // Plus the start message and its copies in flight.
             master_memory: 2.0 * frequencies
                 + start
-                + (start * servers.max(shards)).min(start.max(MOST_TOLD as f64)),
+                + (start * servers.max(shards)).min(start.max(BROADCAST_BYTES as f64)),
             worker_seconds: loads.iter().map(|load| load.worker).sum(),
             server_seconds: most(&by_server(&|load| load.server)),
             end_seconds: loads.iter().map(|load| load.ended).sum::<f64>() / servers
@@ -465,7 +465,7 @@ impl<'a> Division<'a> {
     }
 
     fn time(&self, of: &Projected, loads: &[Load], gbit: f64, machine: &MachinePlan) -> Time {
-        let Options { shards, servers, rounds, slack, .. } = self.options;
+        let Options { shards, servers, rounds, staleness, .. } = self.options;
         let bytes_a_second = gbit * 1e9 / 8.0;
         let over = |link: &Link| link.to.max(link.from) / bytes_a_second;
         let (worker, server, master) = (over(&of.worker), over(&of.server), over(&of.master));
@@ -491,7 +491,7 @@ impl<'a> Division<'a> {
             (0..u64::from(rounds)).map(of_group).collect()
         };
         let seconds =
-            |groups: &[f64], beside| rounds::seconds(groups, shards.into(), slack, beside);
+            |groups: &[f64], beside| rounds::seconds(groups, shards.into(), staleness, beside);
         let alone = groups(false, 1.0);
         let bound = |cores: f64| {
             let at_servers = (of.server_seconds + of.end_seconds) / cores;

@@ -24,19 +24,19 @@ pub(super) fn write(
 
 /// One CSV row per line and link rate. Names contain no commas.
 fn csv(lines: &[Line]) -> String {
-    let mut out = "arm,machines,tokens_grow,tokens,after,shards,servers,partitions,rounds,slack,bytes,sizes,routes,rows,\
+    let mut out = "arm,machines,tokens_grow,tokens,after,shards,servers,partitions,rounds,staleness,bytes,sizes,routes,rows,\
                    gained,pushed,answers,totals,pushed_share,sent,worker_to,worker_from,server_to,server_from,master_to,\
                    master_from,heaviest,worker_memory,server_memory,master_memory,worker_seconds,server_seconds,\
                    end_seconds,entries,gbit,worker_link,server_link,master_link,beside,sampling,hidden,waited,cores\n"
         .to_owned();
     for line in lines {
         let Line { arm, machines, grows, tokens, after, shards, servers, takes, .. } = line;
-        let Line { partitions, rounds, slack, .. } = line;
+        let Line { partitions, rounds, staleness, .. } = line;
         for time in &takes.times {
             // Writing to a string cannot fail.
             let _ = write!(
                 out,
-                "{arm},{machines},{grows},{tokens},{after},{shards},{servers},{partitions},{rounds},{slack},{:.0}",
+                "{arm},{machines},{grows},{tokens},{after},{shards},{servers},{partitions},{rounds},{staleness},{:.0}",
                 takes.bytes.total()
             );
             for (_, bytes) in takes.bytes.each() {
@@ -195,7 +195,7 @@ fn worst(checked: &[Checked]) -> Option<[f64; 5]> {
 
 fn divisions(plan: &ScalePlan, lines: &[Line]) -> String {
     let mut out = "## Bytes an epoch\n\n\
-         | arm | shards | servers | partitions | rounds | slack | after | all | less | rows | gained | documents | answers | \
+         | arm | shards | servers | partitions | rounds | staleness | after | all | less | rows | gained | documents | answers | \
          sizes, routes | C_k | tokens pushed | times a document is sent | worker, to and from | heaviest server | over the mean | master |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
@@ -214,7 +214,7 @@ fn divisions(plan: &ScalePlan, lines: &[Line]) -> String {
             line.servers,
             line.partitions,
             line.rounds,
-            line.slack,
+            line.staleness,
             line.after,
             bytes(of.total()),
             bytes(of.rows),

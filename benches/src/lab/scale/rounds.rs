@@ -9,7 +9,7 @@ const EPOCHS: usize = 3;
 
 /// Seconds per epoch. `groups` has the seconds of a shard for each group; `beside` is the fixed
 /// cost of a round.
-pub(super) fn seconds(groups: &[f64], shards: u32, slack: u16, beside: f64) -> f64 {
+pub(super) fn seconds(groups: &[f64], shards: u32, staleness: u16, beside: f64) -> f64 {
     let rounds = groups.len();
     // Shards that start with the same group behave equally.
     let kinds = rounds.min(shards as usize);
@@ -17,11 +17,11 @@ pub(super) fn seconds(groups: &[f64], shards: u32, slack: u16, beside: f64) -> f
         _ if kinds == rounds => kind,
         _ => kind * rounds / kinds,
     };
-    let slack = usize::from(slack);
+    let staleness = usize::from(staleness);
     let mut done = vec![0.0f64; kinds];
     let mut ends: Vec<f64> = Vec::with_capacity(EPOCHS * rounds);
     for round in 0..EPOCHS * rounds {
-        let begun = round.checked_sub(slack + 1).map_or(0.0, |before| ends[before]);
+        let begun = round.checked_sub(staleness + 1).map_or(0.0, |before| ends[before]);
         for (kind, done) in done.iter_mut().enumerate() {
             *done = done.max(begun) + groups[(round + first(kind)) % rounds];
         }
@@ -54,7 +54,7 @@ mod tests {
     fn a_slack_lets_shards_go_on() {
         let groups = [5.0, 1.0, 1.0, 1.0, 1.0, 1.0];
         near(seconds(&groups, 6, 0, 0.0), 30.0);
-        let with_slack = seconds(&groups, 6, 4, 0.0);
-        assert!((10.0..20.0).contains(&with_slack), "{with_slack}");
+        let stale = seconds(&groups, 6, 4, 0.0);
+        assert!((10.0..20.0).contains(&stale), "{stale}");
     }
 }

@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use lda_core::counts::{Density, Rows};
+use lda_dist::in_process::{Options, Routing};
 use lda_dist::request::{size_byte, size_of_byte};
 use lda_dist::route::{self, Route};
-use lda_dist::together::{Options, Routing};
 use lda_dist::wire::{Document, PushCode, RowCode};
 
 use super::rng::Rng;
@@ -83,7 +83,7 @@ pub(super) struct Pairs<'a> {
     pub repeats: &'a Repeats,
     pub routing: Routing,
     /// Documents with more tokens are not pushed.
-    pub longest: u32,
+    pub max_pushed_len: u32,
     pub seed: u64,
     shelves: RefCell<HashMap<(u32, u64), Rc<Shelf>>>,
 }
@@ -157,9 +157,18 @@ impl<'a> Pairs<'a> {
         options: &Options,
         seed: u64,
     ) -> Self {
-        let Options { shards, routing, longest, .. } = *options;
+        let Options { shards, routing, max_pushed_len, .. } = *options;
         let shelves = RefCell::default();
-        Self { sizes, lengths, shards: shards.into(), repeats, routing, longest, seed, shelves }
+        Self {
+            sizes,
+            lengths,
+            shards: shards.into(),
+            repeats,
+            routing,
+            max_pushed_len,
+            seed,
+            shelves,
+        }
     }
 
     /// Documents of a shard, or of the sampled part of them; `None` if there are too many.
@@ -324,7 +333,7 @@ impl<'a> Pairs<'a> {
             route::Document {
                 row: rows[key].1 * fold,
                 token_bits: route::token_bits(length) * fold,
-                may_be_pushed: length <= self.longest,
+                may_be_pushed: length <= self.max_pushed_len,
             }
         };
         if self.routing == Routing::Push {

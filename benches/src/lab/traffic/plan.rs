@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use lda_dist::in_process::{Options, Routing};
 use lda_dist::placement::Partitioner;
-use lda_dist::together::{Options, Routing};
 use serde::{Deserialize, Serialize};
 
 use super::super::files::read_plan;

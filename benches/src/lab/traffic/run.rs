@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::eval::log_joint;
-use lda_dist::job::Job;
-use lda_dist::together::{Options, Together};
+use lda_dist::in_process::{InProcess, Options};
+use lda_dist::spec::ModelSpec;
 
 use super::super::process::thread_time;
 use super::super::{LabError, Machine};
@@ -30,12 +30,12 @@ pub(super) fn run(
     };
     let words = u32::try_from(corpus.num_words()).unwrap_or(u32::MAX);
     let alpha = 50.0 / f64::from(of.topics);
-    let job =
-        Job::new(of.topics, words, alpha.into(), BETA, of.seed).map_err(|error| refuse(&error))?;
+    let spec = ModelSpec::new(of.topics, words, alpha.into(), BETA, of.seed)
+        .map_err(|error| refuse(&error))?;
     let options = of.options.options(of.parts, words);
     let mut kept: Option<Vec<Watched>> = None;
     for repeat in 1..=of.repeats {
-        let found = once(of, &corpus, &job, &options, &refuse, &|line| {
+        let found = once(of, &corpus, &spec, &options, &refuse, &|line| {
             let of_repeats =
                 if of.repeats > 1 { format!(", repeat {repeat}") } else { String::new() };
             tell(&format!("{}{of_repeats}: {line}", of.name()));
@@ -66,12 +66,12 @@ pub(super) fn run(
 fn once(
     of: &Of,
     corpus: &Corpus,
-    job: &Job,
+    spec: &ModelSpec,
     options: &Options,
     refuse: &dyn Fn(&dyn Display) -> LabError,
     tell: &dyn Fn(&str),
 ) -> Result<Vec<Watched>, LabError> {
-    let mut run = Together::<u16>::new(job, corpus, options).map_err(|error| refuse(&error))?;
+    let mut run = InProcess::<u16>::new(spec, corpus, options).map_err(|error| refuse(&error))?;
     let mut tally = Tally::new(options.servers, thread_time);
     let mut epochs = Vec::new();
     for epoch in 1..=of.epochs {
@@ -82,7 +82,7 @@ fn once(
         let seconds = begun.elapsed().as_secs_f64();
         let (mut ended, servers) = tally.end(epoch, bytes, seconds);
         if epoch == of.epochs {
-            let judged = log_joint(&run, job.alpha(), BETA).map_err(|error| refuse(&error))?;
+            let judged = log_joint(&run, spec.alpha(), BETA).map_err(|error| refuse(&error))?;
             ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);
         }
         tell(&format!(

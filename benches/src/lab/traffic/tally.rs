@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use lda_dist::in_process::{Bytes, Exchange, Happening};
 use lda_dist::request::Kind;
-use lda_dist::together::{Bytes, Exchange, Happening};
 use serde::{Deserialize, Serialize};
 
 /// Bytes by kind.
@@ -115,7 +115,7 @@ impl Tally {
         let rows = rows_bytes(exchange.rows, exchange.entries);
         match exchange.kind {
             Kind::Pull => self.plain.rows += rows,
-            Kind::Gained => self.plain.gained += rows,
+            Kind::PushDeltas => self.plain.gained += rows,
             Kind::Push => {
                 for document in exchange.documents {
                     let tokens = document.tokens.len() as u64;
@@ -227,7 +227,7 @@ mod tests {
         };
         tally.see(Happening::Exchange(Exchange { rows: 2, entries: 3, ..none }));
         tally.see(Happening::Exchange(Exchange {
-            kind: Kind::Gained,
+            kind: Kind::PushDeltas,
             rows: 2,
             entries: 2,
             ..none

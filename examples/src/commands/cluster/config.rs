@@ -103,7 +103,7 @@ pub enum ConfigError {
     Master,
     /// No such node.
     #[error("there is no {role} {index}: there are {count}, from 0")]
-    Nobody {
+    UnknownWorker {
         /// What it would be.
         role: &'static str,
         /// Which.
@@ -239,7 +239,7 @@ impl Which {
     /// Id of the node.
     ///
     /// # Errors
-    /// [`ConfigError::Nobody`].
+    /// [`ConfigError::UnknownWorker`].
     pub fn id(self, setup: &Setup) -> Result<NodeId, ConfigError> {
         let Self { role, index } = self;
         let (count, id) = match role {
@@ -250,7 +250,7 @@ impl Which {
         if index < count {
             Ok(id)
         } else {
-            Err(ConfigError::Nobody { role: role.name(), index, count })
+            Err(ConfigError::UnknownWorker { role: role.name(), index, count })
         }
     }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use lda_core::container::FileError;
 use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
-use lda_dist::job::JobError;
+use lda_dist::in_process::ConfigError as DistConfigError;
+use lda_dist::spec::SpecError;
 use lda_dist::storage::StorageError;
-use lda_dist::together::TogetherError;
 use lda_examples::output::OutputError;
 use lda_examples::program::ThreadsError;
 use lda_examples::reading::ReadingError;
@@ -32,7 +32,7 @@ pub enum ClusterError {
     Empty(String),
     /// Invalid model options.
     #[error(transparent)]
-    Job(#[from] JobError),
+    ModelSpec(#[from] SpecError),
     /// A node failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -108,7 +108,7 @@ impl ClusterError {
     /// otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Job(_)
+            Self::ModelSpec(_)
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
             | Self::Which(_)
@@ -116,14 +116,14 @@ impl ClusterError {
             | Self::Usage(_)
             | Self::Storage(StorageError::Url { .. })
             | Self::Stored { error: StoredError::Cut(_), .. } => 2,
-            Self::Run(RunError::Role(Failed::Divided(error))) => match error {
-                TogetherError::Request(_) | TogetherError::Answer(_) => 1,
+            Self::Run(RunError::Role(Failed::InvalidConfig(error))) => match error {
+                DistConfigError::Request(_) | DistConfigError::Answer(_) => 1,
                 _ => 2,
             },
             Self::Run(RunError::Transport(_) | RunError::Stopped { .. }) => AGAIN,
             Self::Run(RunError::Role(
-                Failed::Away { .. }
-                | Failed::Told { .. }
+                Failed::PeerClosed { .. }
+                | Failed::PeerFailed { .. }
                 | Failed::Unknown { .. }
                 | Failed::Attempts { .. },
             )) => AGAIN,

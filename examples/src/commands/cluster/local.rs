@@ -7,9 +7,9 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
+use lda_dist::in_process::place;
 use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::storage::Storage;
-use lda_dist::together::place;
 use lda_examples::output::Output;
 use lda_examples::reading;
 
@@ -40,7 +40,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let storage = args.snapshots.as_ref().map(Place::create).transpose()?;
     let mut stop = None;
     if storage.is_some() {
-        setup.keep_every = args.snapshot_every;
+        setup.checkpoint_every = args.snapshot_every;
         stop = Some(stop::listen().map_err(ClusterError::Signals)?);
     }
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
@@ -49,7 +49,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
     let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?
         .naming(vocabulary, args.training.show_topics);
-    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+    let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
     } else {
         train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
@@ -63,7 +63,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
 /// Divides the documents into shards, after the checks that nodes make on their own otherwise.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     setup.check()?;
-    place(&setup.job, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
+    place(&setup.spec, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
-use lda_dist::cluster::{self, Failed, Keeper, Role, RunError, Setup};
+use lda_dist::cluster::{self, Failed, Role, RunError, Setup, SnapshotWriter};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::locality::{assign, near_tokens};
 use lda_dist::storage::Storage;
@@ -44,7 +44,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         fingerprint: documents.fingerprint(),
     };
     let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
-    setup.keep_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
+    setup.checkpoint_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     let divided = |error| RunError::from(Failed::from(error));
     setup.check().map_err(divided)?;
     let mut near = None;
@@ -72,7 +72,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
     let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
         .naming(vocabulary.as_ref(), config.training.show_topics);
-    let results = if u64::from(setup.job.topics()) <= u16::MAX_TOPICS {
+    let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
     } else {
         train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
@@ -92,11 +92,16 @@ fn train<T: TopicIndex>(
     transport: &mut dyn Transport,
     watched: &mut Watched<'_>,
 ) -> Result<Option<Results>, ClusterError> {
-    let keeper = match &config.snapshots {
-        Some(Snapshots { directory, .. }) => Some(Keeper::beside(directory.create()?)),
+    let snapshot_writer = match &config.snapshots {
+        Some(Snapshots { directory, .. }) => Some(SnapshotWriter::beside(directory.create()?)),
         None => None,
     };
-    let role = Role::<T, Documents>::new(setup.clone(), transport.id(), documents.clone(), keeper);
+    let role = Role::<T, Documents>::new(
+        setup.clone(),
+        transport.id(),
+        documents.clone(),
+        snapshot_writer,
+    );
     let identity = Identity {
         // A restarted node has a larger number.
         incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())

@@ -29,7 +29,7 @@ impl<'a> Progress<'a> {
             program,
             tokens: tokens as f64,
             workers: f64::from(setup.workers),
-            every: setup.judge_every.max(1),
+            every: setup.evaluate_every.max(1),
             epochs: setup.epochs,
             attempt: 0,
             begun: Instant::now(),

@@ -3,7 +3,7 @@
 use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
 use lda_core::model::TopicModel;
-use lda_dist::cluster::{Documents, Gathered, Role, Setup, Topics};
+use lda_dist::cluster::{CollectedCounts, Documents, Role, Setup, Topics};
 use lda_examples::output::Output;
 use lda_examples::table;
 
@@ -14,7 +14,7 @@ use crate::commands::cluster::training::Training;
 #[derive(Debug)]
 pub struct Results {
     /// Counts of all words; only with `--save`.
-    counts: Option<Gathered>,
+    counts: Option<CollectedCounts>,
     /// Top words, which servers find in their rows.
     topics: Option<Topics>,
 }
@@ -38,7 +38,7 @@ impl Results {
         model_to: Option<Output>,
     ) -> Result<(), ClusterError> {
         if let Some((output, counts)) = model_to.zip(self.counts.as_ref()) {
-            let (alpha, beta) = (setup.job.alpha().clone(), setup.job.beta());
+            let (alpha, beta) = (setup.spec.alpha().clone(), setup.spec.beta());
             let model =
                 TopicModel::from_counts(counts, alpha, beta).with_vocabulary(vocabulary.cloned());
             output.fill(|out| model.write_to(out))?;

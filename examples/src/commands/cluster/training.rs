@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ValueEnum, value_parser};
 use lda_dist::cluster::{Assignment, Setup};
-use lda_dist::job::{Job, JobError};
+use lda_dist::in_process::{MAX_PASSES, Options, Routing};
 use lda_dist::placement::Partitioner;
 use lda_dist::shard::{Hybrid, MAX_STEPS};
-use lda_dist::together::{MAX_PASSES, Options, Routing};
+use lda_dist::spec::{ModelSpec, SpecError};
 use serde::Deserialize;
 
 /// Default number of shards, so that up to 8 workers have work.
@@ -61,7 +61,7 @@ pub struct Training {
     pub rounds: Option<u16>,
     /// Staleness of the counts in rounds: workers may run this many rounds ahead of the slowest one
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub slack: u16,
+    pub staleness: u16,
     /// Words whose rows workers pull; the tokens of other words are pushed to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
@@ -77,7 +77,7 @@ pub struct Training {
     pub passes: u8,
     /// Number of partitions whose rows are prefetched while another is sampled; does not change results
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub ahead: u16,
+    pub prefetch: u16,
 
     /// Words per topic in the table at the end of a run, by probability; 0 for no table
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -109,12 +109,12 @@ impl Default for Training {
             partitioner: Placing::Balanced,
             ranges: 0,
             rounds: None,
-            slack: 0,
+            staleness: 0,
             routing: Route::Cheapest,
             short_length: None,
             mh_steps: 1,
             passes: 1,
-            ahead: 1,
+            prefetch: 1,
             top_words: 10,
             show_topics: 100,
             save: None,
@@ -188,15 +188,15 @@ impl Training {
     /// Setup of all nodes, with defaults chosen for the documents.
     ///
     /// # Errors
-    /// [`JobError`].
-    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, JobError> {
+    /// [`SpecError`].
+    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, SpecError> {
         let alpha = self.alpha.unwrap_or(50.0 / f64::from(self.topics)).into();
-        let job = Job::new(self.topics, of.words, alpha, self.beta, self.seed)?;
+        let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
         let shards = shards.unwrap_or(SHARDS.max(workers).min(documents));
         // So that no two shards sample the same word in rounds that are open at the same time.
-        let apart = shards.saturating_mul(self.slack.saturating_add(1));
+        let apart = shards.saturating_mul(self.staleness.saturating_add(1));
         let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(apart.into());
         // The same number of partitions for each server.
         let suits = suits.checked_next_multiple_of(self.servers).unwrap_or(suits);
@@ -209,20 +209,20 @@ impl Training {
         let partitioner = self.partitioner.partitioner();
         let cut =
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
-        let (slack, ranges, passes) = (self.slack, self.ranges, self.passes);
-        let options = Options { routing, hybrid, slack, ranges, passes, ..cut };
+        let (staleness, ranges, passes) = (self.staleness, self.ranges, self.passes);
+        let options = Options { routing, hybrid, staleness, ranges, passes, ..cut };
         Ok(Setup {
-            job,
+            spec,
             options,
             workers: self.workers,
             assignment: Assignment::Runs,
             epochs: self.epochs,
-            judge_every: self.evaluate_every,
+            evaluate_every: self.evaluate_every,
             top_words: self.top_words,
-            gather: self.save.is_some(),
+            collect_model: self.save.is_some(),
             corpus: of.fingerprint,
-            keep_every: 0,
-            ahead: self.ahead,
+            checkpoint_every: 0,
+            prefetch: self.prefetch,
         })
     }
 }
@@ -260,9 +260,9 @@ mod tests {
         let many = Training { workers: 20, servers: 9, ..Training::default() };
         let found = options(&many, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
-        let ahead = Training { slack: 2, ..Training::default() };
-        let found = options(&ahead, of(1000, 500));
-        assert_eq!((found.shards, found.partitions, found.rounds, found.slack), (8, 24, 24, 2));
-        assert_eq!(options(&ahead, of(1000, 9)).rounds, 9);
+        let prefetch = Training { staleness: 2, ..Training::default() };
+        let found = options(&prefetch, of(1000, 500));
+        assert_eq!((found.shards, found.partitions, found.rounds, found.staleness), (8, 24, 24, 2));
+        assert_eq!(options(&prefetch, of(1000, 9)).rounds, 9);
     }
 }

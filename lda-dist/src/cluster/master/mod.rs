@@ -1,37 +1,37 @@
 //! The master: it says when a round begins, and what C_k is then.
 
-mod gathering;
-mod leaving;
+mod collecting;
 mod rounds;
+mod shutdown;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle, RequestId, RequestKind};
 use lda_transport::{Frame, NodeId};
 
+use super::collected_counts::CollectedCounts;
 use super::control::Control;
-use super::gathered::Gathered;
-use super::outbox::Outbox;
-use super::tally::Tally;
-use super::{Failed, Keeper, Port, Report, Setup, Stage, Topics, outcome, reject};
-use crate::job::{JOINING, Round};
+use super::epoch_stats::EpochStats;
+use super::request_queue::RequestQueue;
+use super::{Failed, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome, reject};
+use crate::in_process::place;
 use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::snapshot::{LATEST, decode_latest, encode_latest};
-use crate::together::place;
+use crate::spec::{JOINING, Round};
 
 /// Attempts in a row that may come to no end of an epoch.
 const MOST_FRUITLESS: u32 = 100;
 
 /// What was asked of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum For {
+enum RequestPurpose {
     /// Of servers, all of whom have to have done it before it goes on.
     Start,
     Begin,
     End,
     Rows,
     /// Of workers, who say by themselves when they are done.
-    Told,
+    Notice,
     /// Of workers, all of whom have to have done it.
     Keep,
     /// Of all.
@@ -41,9 +41,9 @@ enum For {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum Step {
     /// Nodes have to be here, and workers to have said which words they have.
-    Gone,
+    Waiting,
     /// So many servers have to place words.
     Starting(u32),
     /// Workers join servers, or sample.
@@ -55,7 +55,7 @@ enum Phase {
     /// So many workers have to keep their topics, as nodes have to end.
     Keeping(u32),
     /// This slice's rows have to come.
-    Gathering(u16),
+    Collecting(u16),
     /// So many nodes have to hear that it was the last round.
     Finishing(u32),
     Finished,
@@ -65,9 +65,9 @@ enum Phase {
 #[derive(Debug)]
 pub struct Master {
     setup: Setup,
-    keeper: Option<Keeper>,
-    outbox: Outbox<For>,
-    phase: Phase,
+    snapshot_writer: Option<SnapshotWriter>,
+    requests: RequestQueue<RequestPurpose>,
+    step: Step,
     /// Nodes that wait for what they are told, or do it.
     here: BTreeSet<NodeId>,
     words: WordStats,
@@ -90,11 +90,11 @@ pub struct Master {
     totals: Vec<i64>,
     gained: Vec<i64>,
     /// Of this epoch.
-    tally: Tally,
+    epoch_stats: EpochStats,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     placement: Option<Placement>,
-    gathered: Option<Gathered>,
+    collected: Option<CollectedCounts>,
     /// Nodes that have to end; all, if the master has to.
     stopping: BTreeSet<NodeId>,
     stopped: Option<u32>,
@@ -104,13 +104,13 @@ pub struct Master {
 
 impl Master {
     /// Of this run.
-    pub(super) fn new(setup: Setup, keeper: Option<Keeper>) -> Self {
+    pub(super) fn new(setup: Setup, snapshot_writer: Option<SnapshotWriter>) -> Self {
         Self {
-            keeper,
-            outbox: Outbox::default(),
-            phase: Phase::Gone,
+            snapshot_writer,
+            requests: RequestQueue::default(),
+            step: Step::Waiting,
             here: BTreeSet::new(),
-            words: WordStats::none(setup.job.words() as usize),
+            words: WordStats::none(setup.spec.words() as usize),
             lengths: DocumentLengths::default(),
             heard: BTreeSet::new(),
             attempt: 0,
@@ -121,13 +121,13 @@ impl Master {
             round: Round::joining(0, 0),
             begun: Round::joining(0, 0),
             to_begin: VecDeque::new(),
-            totals: vec![0; setup.job.topics() as usize],
-            gained: vec![0; setup.job.topics() as usize],
-            tally: Tally::default(),
+            totals: vec![0; setup.spec.topics() as usize],
+            gained: vec![0; setup.spec.topics() as usize],
+            epoch_stats: EpochStats::default(),
             reports: VecDeque::new(),
             topics: None,
             placement: None,
-            gathered: None,
+            collected: None,
             stopping: BTreeSet::new(),
             stopped: None,
             trouble: None,
@@ -138,12 +138,12 @@ impl Master {
 
     /// Whether all epochs are done, and everyone knows.
     pub fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished
+        self.step == Step::Finished
     }
 
     /// Whether all epochs are done: nodes close as they hear of it.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Finishing(_) | Phase::Finished)
+        matches!(self.step, Step::Finishing(_) | Step::Finished)
     }
 
     /// The first round that is on; that of [`JOINING`] before the first and after going back.
@@ -152,18 +152,18 @@ impl Master {
     }
 
     /// How far it has come.
-    pub(super) fn stage(&self) -> Stage {
-        match self.phase {
-            Phase::Gone => Stage::Waiting,
-            Phase::Starting(_) => Stage::Starting,
-            Phase::Working if self.round.number == JOINING => Stage::Joining,
-            Phase::Working => Stage::Sampling,
-            Phase::Ending(_) => Stage::Ending,
-            Phase::Beginning(_) => Stage::Beginning,
-            Phase::Keeping(_) => Stage::Keeping,
-            Phase::Gathering(_) => Stage::Gathering,
-            Phase::Finishing(_) => Stage::Finishing,
-            Phase::Finished => Stage::Finished,
+    pub(super) fn phase(&self) -> Phase {
+        match self.step {
+            Step::Waiting => Phase::Waiting,
+            Step::Starting(_) => Phase::Starting,
+            Step::Working if self.round.number == JOINING => Phase::Joining,
+            Step::Working => Phase::Sampling,
+            Step::Ending(_) => Phase::Ending,
+            Step::Beginning(_) => Phase::Beginning,
+            Step::Keeping(_) => Phase::Keeping,
+            Step::Collecting(_) => Phase::Collecting,
+            Step::Finishing(_) => Phase::Finishing,
+            Step::Finished => Phase::Finished,
         }
     }
 
@@ -187,17 +187,17 @@ impl Master {
         self.trouble.take()
     }
 
-    /// C_w and C_k after the last round, if it [gathers](Setup::gather) them: for a
+    /// C_w and C_k after the last round, if it [gathers](Setup::collect_model) them: for a
     /// [`TopicModel`](lda_core::model::TopicModel).
-    pub fn counts(&self) -> Option<&Gathered> {
-        self.gathered.as_ref().filter(|_| self.is_finished())
+    pub fn counts(&self) -> Option<&CollectedCounts> {
+        self.collected.as_ref().filter(|_| self.is_finished())
     }
 
     /// The node has started: where does a run before it stand?
     pub(super) fn start(&mut self) -> Result<(), Failed> {
-        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let Some(snapshot_writer) = &self.snapshot_writer else { return Ok(()) };
         let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
-        let storage = keeper.storage();
+        let storage = snapshot_writer.storage();
         if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
             let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
             self.kept = decode_latest(self.setup.run(), &text)
@@ -214,25 +214,25 @@ impl Master {
                 // In another life.
                 self.stopping.remove(&peer);
                 if !self.is_ending() {
-                    self.phase = Phase::Gone;
-                    self.outbox.forget(peer);
-                    self.clear_outbox(port);
-                    self.let_go(port);
+                    self.step = Step::Waiting;
+                    self.requests.forget(peer);
+                    self.clear_requests(port);
+                    self.release_stopping(port);
                 }
                 Ok(())
             }
             Action::Ready { peer } => {
-                self.outbox.ready(port, peer);
+                self.requests.ready(port, peer);
                 Ok(())
             }
             Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
             Action::Completed { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
-                let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
+                let Some(what) = self.requests.ended(port, request) else { return Ok(()) };
                 match outcome(request, how)? {
                     Some(reply) => self.ended(what, request, &reply, port),
                     // Who has started anew has nothing to finish.
-                    None if what == For::Finish => {
+                    None if what == RequestPurpose::Finish => {
                         self.ended(what, request, &Frame::default(), port)
                     }
                     None => Ok(()),
@@ -248,9 +248,9 @@ impl Master {
         body: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let (job, peer) = (&self.setup.job, reply_to.peer);
+        let (spec, peer) = (&self.setup.spec, reply_to.peer);
         let nonsense = |what: String| Failed::Message { peer, what };
-        match Control::decode(job.topics(), job.words(), body) {
+        match Control::decode(spec.topics(), spec.words(), body) {
             Some(Control::Words { shard, lengths, word_stats }) => {
                 port.reply(reply_to, MessageBuf::new());
                 if shard >= self.setup.options.shards {
@@ -266,7 +266,7 @@ impl Master {
                 }
                 self.try_to_start(port)
             }
-            Some(Control::Here { attempt }) => {
+            Some(Control::Ready { attempt }) => {
                 port.reply(reply_to, MessageBuf::new());
                 if !(1..=self.num_others()).contains(&peer.0) {
                     return Err(nonsense("that it is here, as nobody knows whom".to_owned()));
@@ -276,24 +276,30 @@ impl Master {
                 if self.is_ending() {
                     let finish = self
                         .finish_message(self.stopped.is_some())
-                        .encode(job.topics(), job.words());
-                    self.outbox.send(port, peer, RequestKind::Push, &finish, For::Told);
+                        .encode(spec.topics(), spec.words());
+                    self.requests.send(
+                        port,
+                        peer,
+                        RequestKind::Push,
+                        &finish,
+                        RequestPurpose::Notice,
+                    );
                 }
                 self.try_to_start(port)
             }
-            Some(Control::Again { attempt }) => {
+            Some(Control::RestartRequest { attempt }) => {
                 port.reply(reply_to, MessageBuf::new());
                 if attempt == self.attempt && self.here.contains(&peer) && !self.is_ending() {
-                    self.phase = Phase::Gone;
-                    self.clear_outbox(port);
-                    self.let_go(port);
+                    self.step = Step::Waiting;
+                    self.clear_requests(port);
+                    self.release_stopping(port);
                 }
                 self.try_to_start(port)
             }
-            Some(Control::Done { round, kept, took }) => {
+            Some(Control::RoundDone { round, kept, epoch_stats }) => {
                 port.reply(reply_to, MessageBuf::new());
                 let is_on =
-                    matches!(self.phase, Phase::Working | Phase::Ending(_) | Phase::Beginning(_));
+                    matches!(self.step, Step::Working | Step::Ending(_) | Step::Beginning(_));
                 if !is_on || round.attempt != self.round.attempt {
                     // It will hear of another attempt.
                     return Ok(());
@@ -307,11 +313,11 @@ impl Master {
                 if kept > round.epoch {
                     return Err(nonsense(format!("that it has kept epoch {kept} in {round}")));
                 }
-                if let Some(took) = took {
-                    self.tally.of_worker(took);
+                if let Some(epoch_stats) = epoch_stats {
+                    self.epoch_stats.of_worker(epoch_stats);
                 }
                 self.kept_by.insert(peer, kept);
-                if self.phase == Phase::Working {
+                if self.step == Step::Working {
                     self.try_to_end(port);
                 }
                 Ok(())
@@ -324,14 +330,14 @@ impl Master {
                 if !self.is_ending() {
                     self.stopping.insert(peer);
                 }
-                if self.phase == Phase::Gone {
-                    self.let_go(port);
+                if self.step == Step::Waiting {
+                    self.release_stopping(port);
                 }
                 Ok(())
             }
             Some(Control::Failed(why)) => {
                 port.reply(reply_to, MessageBuf::new());
-                Err(Failed::Told { peer, why })
+                Err(Failed::PeerFailed { peer, why })
             }
             control => {
                 let failed = nonsense(format!("{control:?}"));
@@ -350,7 +356,7 @@ impl Master {
     fn try_to_start(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
         let all = self.here.len() == self.num_others() as usize
             && self.heard.len() == usize::from(self.setup.options.shards);
-        if self.phase != Phase::Gone || !all {
+        if self.step != Step::Waiting || !all {
             return Ok(());
         }
         if self.fruitless == MOST_FRUITLESS {
@@ -359,28 +365,34 @@ impl Master {
         self.fruitless += 1;
         self.attempt = self.attempt.saturating_add(1);
         if self.placement.is_none() {
-            let Setup { job, options, .. } = &self.setup;
-            self.placement = Some(place(job, options, &self.words, self.lengths)?);
+            let Setup { spec, options, .. } = &self.setup;
+            self.placement = Some(place(spec, options, &self.words, self.lengths)?);
         }
-        self.clear_outbox(port);
+        self.clear_requests(port);
         self.done.clear();
         self.to_begin.clear();
         self.kept_by.clear();
-        self.gathered = None;
+        self.collected = None;
         self.totals.fill(0);
-        self.tally = Tally::default();
+        self.epoch_stats = EpochStats::default();
         self.round = Round::joining(self.kept, self.attempt);
         self.begun = self.round;
-        self.phase = Phase::Starting(self.setup.options.servers);
-        self.tell_servers(&self.start_message(), RequestKind::Call, For::Start, port);
+        self.step = Step::Starting(self.setup.options.servers);
+        self.send_servers(&self.start_message(), RequestKind::Call, RequestPurpose::Start, port);
         Ok(())
     }
 
     /// Writes down what all workers have kept, for a master to come.
     fn note_kept(&mut self) {
         let all = self.kept_by.values().copied().min().unwrap_or(0);
-        let Some(keeper) = self.keeper.as_ref().filter(|_| all > self.kept) else { return };
-        match keeper.storage().write(LATEST, encode_latest(self.setup.run(), all).as_bytes()) {
+        let Some(snapshot_writer) = self.snapshot_writer.as_ref().filter(|_| all > self.kept)
+        else {
+            return;
+        };
+        match snapshot_writer
+            .storage()
+            .write(LATEST, encode_latest(self.setup.run(), all).as_bytes())
+        {
             Ok(()) => self.kept = all,
             Err(error) => self.trouble = Some(error.to_string()),
         }
@@ -388,22 +400,27 @@ impl Master {
 
     fn ended(
         &mut self,
-        what: For,
+        what: RequestPurpose,
         request: RequestId,
         reply: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let topics = self.setup.job.topics();
-        match (what, &mut self.phase) {
-            (For::Start, Phase::Starting(left)) => {
+        let topics = self.setup.spec.topics();
+        match (what, &mut self.step) {
+            (RequestPurpose::Start, Step::Starting(left)) => {
                 *left -= 1;
                 if *left == 0 {
-                    self.phase = Phase::Working;
-                    self.tell_workers(&self.start_message(), RequestKind::Push, For::Told, port);
+                    self.step = Step::Working;
+                    self.send_workers(
+                        &self.start_message(),
+                        RequestKind::Push,
+                        RequestPurpose::Notice,
+                        port,
+                    );
                 }
             }
-            (For::End, Phase::Ending(left)) => {
-                let Some(gained) = self.tally.of_server(topics, reply) else {
+            (RequestPurpose::End, Step::Ending(left)) => {
+                let Some(gained) = self.epoch_stats.of_server(topics, reply) else {
                     let what = "totals that are none".to_owned();
                     return Err(Failed::Message { peer: request.peer, what });
                 };
@@ -415,22 +432,22 @@ impl Master {
                     self.next_round(port)?;
                 }
             }
-            (For::Begin, Phase::Beginning(left)) => {
+            (RequestPurpose::Begin, Step::Beginning(left)) => {
                 *left -= 1;
                 if *left == 0 {
                     if let Some((round, gained)) = self.to_begin.pop_front() {
                         self.begun = round;
                         let begin = Control::Begin { round, kept: self.kept, gained };
-                        self.tell_workers(&begin, RequestKind::Push, For::Told, port);
+                        self.send_workers(&begin, RequestKind::Push, RequestPurpose::Notice, port);
                     }
-                    self.go_on(port);
+                    self.advance(port);
                 }
             }
-            (For::Rows, &mut Phase::Gathering(slice)) => {
-                self.gather(slice, reply, request)?;
-                self.go_on_gathering(slice + 1, port)?;
+            (RequestPurpose::Rows, &mut Step::Collecting(slice)) => {
+                self.collect_model(slice, reply, request)?;
+                self.request_slice(slice + 1, port)?;
             }
-            (For::Keep, Phase::Keeping(left)) => {
+            (RequestPurpose::Keep, Step::Keeping(left)) => {
                 let kept = reply[..].try_into().map(u32::from_le_bytes);
                 let Some(kept) = kept.ok().filter(|&kept| kept <= self.round.epoch) else {
                     let what = format!("that it has kept {reply:?} in {}", self.round);
@@ -440,13 +457,13 @@ impl Master {
                 *left -= 1;
                 if *left == 0 {
                     self.note_kept();
-                    self.let_go(port);
+                    self.release_stopping(port);
                 }
             }
-            (For::Finish, Phase::Finishing(left)) => {
+            (RequestPurpose::Finish, Step::Finishing(left)) => {
                 *left -= 1;
                 if *left == 0 {
-                    self.phase = Phase::Finished;
+                    self.step = Step::Finished;
                 }
             }
             // Workers have taken what they were told.
@@ -456,8 +473,8 @@ impl Master {
     }
 
     /// The attempt is over: nobody is told any more what belongs to it.
-    fn clear_outbox(&mut self, port: &mut dyn Port) {
-        self.outbox.clear_but(port, |what| *what == For::Leave);
+    fn clear_requests(&mut self, port: &mut dyn Port) {
+        self.requests.clear_but(port, |what| *what == RequestPurpose::Leave);
     }
 
     fn start_message(&self) -> Control {
@@ -466,33 +483,33 @@ impl Master {
         Control::Start { attempt, epoch, lengths: self.lengths, words }
     }
 
-    fn tell_servers(
+    fn send_servers(
         &mut self,
         control: &Control,
         kind: RequestKind,
-        what: For,
+        what: RequestPurpose,
         port: &mut dyn Port,
     ) {
         let frame = self.frame(control);
         for server in 0..self.setup.options.servers {
-            self.outbox.tell(port, self.setup.server(server), kind, &frame, what);
+            self.requests.broadcast(port, self.setup.server(server), kind, &frame, what);
         }
     }
 
-    fn tell_workers(
+    fn send_workers(
         &mut self,
         control: &Control,
         kind: RequestKind,
-        what: For,
+        what: RequestPurpose,
         port: &mut dyn Port,
     ) {
         let frame = self.frame(control);
         for worker in 0..self.setup.workers {
-            self.outbox.tell(port, self.setup.worker(worker), kind, &frame, what);
+            self.requests.broadcast(port, self.setup.worker(worker), kind, &frame, what);
         }
     }
 
     fn frame(&self, control: &Control) -> Frame {
-        Frame::from(control.encode(self.setup.job.topics(), self.setup.job.words()))
+        Frame::from(control.encode(self.setup.spec.topics(), self.setup.spec.words()))
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use lda_transport::rpc::RequestKind;
 
+use super::super::collected_counts::CollectedCounts;
 use super::super::control::Control;
-use super::super::gathered::Gathered;
-use super::super::tally::Tally;
+use super::super::epoch_stats::EpochStats;
 use super::super::{Failed, MASTER, Port};
-use super::{For, Master, Phase};
+use super::{Master, RequestPurpose, Step};
 use crate::aggregate::AggregateRequest;
-use crate::job::{JOINING, Round};
-use crate::together::Options;
+use crate::in_process::Options;
+use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
 
 impl Master {
@@ -20,7 +20,7 @@ impl Master {
             *total += gained;
         }
         let Round { epoch, number, attempt } = self.round;
-        let Options { rounds, slack, .. } = self.setup.options;
+        let Options { rounds, staleness, .. } = self.setup.options;
         let joining = number == JOINING;
         let last = self.round.is_last(rounds);
         // Of a word that lies on several servers none of them can tell.
@@ -30,23 +30,24 @@ impl Master {
             return Err(Failed::Message { peer: MASTER, what });
         }
         let gained = self.gained_row()?;
-        let all = RowCode::new(self.setup.job.topics()).size(&gained) as u64;
-        self.tally.bytes.totals += all * u64::from(self.num_others());
+        let all = RowCode::new(self.setup.spec.topics()).size(&gained) as u64;
+        self.epoch_stats.bytes.totals += all * u64::from(self.num_others());
         if last && !joining {
             self.fruitless = 0;
-            let report = self.tally.report(self.round, self.kept, &self.setup.job, &self.totals);
+            let report =
+                self.epoch_stats.report(self.round, self.kept, &self.setup.spec, &self.totals);
             self.reports.push_back(report);
         }
         if last {
-            let topics = self.tally.topics(epoch, &self.setup.job, &self.totals);
+            let topics = self.epoch_stats.topics(epoch, &self.setup.spec, &self.totals);
             self.topics = topics.or(self.topics.take());
-            self.tally = Tally::default();
+            self.epoch_stats = EpochStats::default();
         }
         if last && epoch >= self.setup.epochs {
-            if self.setup.gather {
+            if self.setup.collect_model {
                 let (topics, words) = (self.totals.len(), self.words.num_words());
-                self.gathered = Some(Gathered::new(topics, words));
-                return self.go_on_gathering(0, port);
+                self.collected = Some(CollectedCounts::new(topics, words));
+                return self.request_slice(0, port);
             }
             self.finish(port);
             return Ok(());
@@ -54,9 +55,9 @@ impl Master {
         // Those who have to end wait for an epoch's end, and nobody begins another.
         let is_stopping = !joining && !self.stopping.is_empty();
         if last && is_stopping && self.begun == self.round {
-            self.phase = Phase::Keeping(self.setup.workers);
+            self.step = Step::Keeping(self.setup.workers);
             let keep = Control::Keep { attempt, epoch };
-            self.tell_workers(&keep, RequestKind::Call, For::Keep, port);
+            self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
             return Ok(());
         }
         self.round = self.round.next(rounds);
@@ -66,25 +67,25 @@ impl Master {
         }
         if joining {
             // All of the first rounds begin with these counts.
-            for _ in 0..slack {
+            for _ in 0..staleness {
                 next = next.next(rounds);
                 self.to_begin.push_back((next, Vec::new()));
             }
         }
-        self.go_on(port);
+        self.advance(port);
         Ok(())
     }
 
     /// Begins a round, if one is to begin, or ends one, if all are done with it.
-    pub(super) fn go_on(&mut self, port: &mut dyn Port) {
+    pub(super) fn advance(&mut self, port: &mut dyn Port) {
         let Some((round, gained)) = self.to_begin.front().cloned() else {
-            self.phase = Phase::Working;
+            self.step = Step::Working;
             self.try_to_end(port);
             return;
         };
-        self.phase = Phase::Beginning(self.setup.options.servers);
+        self.step = Step::Beginning(self.setup.options.servers);
         let begin = Control::Begin { round, kept: self.kept, gained };
-        self.tell_servers(&begin, RequestKind::Push, For::Begin, port);
+        self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
     }
 
     /// Ends the first round that is on, if all workers are done with it.
@@ -97,18 +98,18 @@ impl Master {
         self.done.remove(&round);
         self.note_kept();
         self.gained.fill(0);
-        self.phase = Phase::Ending(self.setup.options.servers);
+        self.step = Step::Ending(self.setup.options.servers);
         let wanted = self.wanted();
-        self.tally.ask(wanted, &self.setup.job);
+        self.epoch_stats.ask(wanted, &self.setup.spec);
         let end = Control::End { round, wanted };
-        self.tell_servers(&end, RequestKind::Call, For::End, port);
+        self.send_servers(&end, RequestKind::Call, RequestPurpose::End, port);
     }
 
     /// What is to be found of all rows when the round that is on has ended.
     fn wanted(&self) -> AggregateRequest {
         let Round { epoch, number, .. } = self.round;
         let is_last = self.round.is_last(self.setup.options.rounds);
-        let judged = is_last && number != JOINING && self.setup.judges(epoch);
+        let judged = is_last && number != JOINING && self.setup.evaluates(epoch);
         // A run that begins again when all is done has only its end.
         let told = judged || is_last && epoch >= self.setup.epochs;
         AggregateRequest {
@@ -136,8 +137,8 @@ mod tests {
 
     use super::*;
     use crate::cluster::{Assignment, Setup};
-    use crate::job::Job;
     use crate::placement::DocumentLengths;
+    use crate::spec::ModelSpec;
 
     const SERVER: NodeId = NodeId(1);
     const WORKER: NodeId = NodeId(2);
@@ -168,28 +169,28 @@ mod tests {
         let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
         let cut = Options { shards: 1, partitions: 1, rounds: 1, ..Options::default() };
         let setup = Setup {
-            job: Job::new(3, 2, 0.1.into(), 0.1, 1).unwrap(),
+            spec: ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(),
             options: Options { servers: 1, ..cut },
             workers: 1,
             assignment: Assignment::Runs,
             epochs: 9,
-            judge_every: 0,
+            evaluate_every: 0,
             top_words: 0,
-            gather: false,
+            collect_model: false,
             corpus: 1,
-            keep_every: 1,
-            ahead: 0,
+            checkpoint_every: 1,
+            prefetch: 0,
         };
         let mut master = Master::new(setup, None);
         let word_stats = vec![(0, 1, 1), (1, 2, 1)];
         let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
-        let here = Control::Here { attempt: 0 };
+        let here = Control::Ready { attempt: 0 };
         for (peer, control) in [(WORKER, &words), (WORKER, &here), (SERVER, &here)] {
             master.act(told(peer, control), asked).unwrap();
         }
-        assert_eq!(master.phase, Phase::Starting(1));
+        assert_eq!(master.step, Step::Starting(1));
         end(&mut master, asked, &[]).unwrap();
-        assert_eq!((master.phase, master.round), (Phase::Working, Round::joining(0, 1)));
+        assert_eq!((master.step, master.round), (Step::Working, Round::joining(0, 1)));
         master
     }
 
@@ -210,7 +211,7 @@ mod tests {
         for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
             let mut asked = Asked::default();
             let mut master = master(&mut asked);
-            let done = Control::Done { round: Round::joining(0, 1), kept, took: None };
+            let done = Control::RoundDone { round: Round::joining(0, 1), kept, epoch_stats: None };
             let ended = master.act(told(WORKER, &done), &mut asked);
             assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
             if let Err(failed) = ended {
@@ -224,10 +225,10 @@ mod tests {
     fn a_server_is_not_done_in_place_of_a_worker() {
         let mut asked = Asked::default();
         let mut master = master(&mut asked);
-        let done = Control::Done { round: Round::joining(0, 1), kept: 0, took: None };
+        let done = Control::RoundDone { round: Round::joining(0, 1), kept: 0, epoch_stats: None };
         let failed = master.act(told(SERVER, &done), &mut asked).unwrap_err();
         assert!(failed.to_string().contains("that it is done"), "{failed}");
-        assert_eq!(master.phase, Phase::Working);
+        assert_eq!(master.step, Step::Working);
     }
 
     #[test]
@@ -237,9 +238,9 @@ mod tests {
             let mut asked = Asked::default();
             let mut master = master(&mut asked);
             master.round = Round { epoch: 2, number: 0, attempt: 1 };
-            master.phase = Phase::Keeping(1);
+            master.step = Step::Keeping(1);
             let keep = Control::Keep { attempt: 1, epoch: 2 };
-            master.tell_workers(&keep, RequestKind::Call, For::Keep, &mut asked);
+            master.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, &mut asked);
             let ended = end(&mut master, &mut asked, reply);
             assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");
         }

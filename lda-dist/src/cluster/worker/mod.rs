@@ -1,8 +1,8 @@
 //! A worker of a run: shards of documents, sampled a partition at a time.
 
-mod joining;
-mod kept;
+mod join;
 mod round;
+mod snapshots;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,30 +11,31 @@ use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::rpc::{Action, FailureReason, MessageBuf, Outcome, ReplyHandle};
 
-use super::control::{Control, Took};
+use super::control::{Control, WorkerEpochStats};
 use super::master_link::Link;
-use super::outbox::Outbox;
+use super::request_queue::RequestQueue;
 use super::{
-    Documents, Failed, Keeper, MASTER, NodeState, Port, Setup, Stage, Waited, outcome, reject,
+    Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter, Waited, outcome,
+    reject,
 };
-use crate::job::{JOINING, Round};
+use crate::in_process::{Bytes, Options, place};
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::shard::Shard;
-use crate::together::{Bytes, Options, place};
+use crate::spec::{JOINING, Round};
 
-use kept::Keeping;
-use round::{Flight, Place};
+use round::{PartitionInFlight, PartitionTask};
+use snapshots::SnapshotsInProgress;
 
 /// What a server was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum For {
+enum RequestPurpose {
     Join(Round),
-    Gained(Round),
-    Sizes(Place),
+    Deltas(Round),
+    Sizes(PartitionTask),
     /// Of a slice, which is at this place among the partition's.
-    Rows(Place, u16),
-    Answer(Place),
+    Rows(PartitionTask, u16),
+    Answer(PartitionTask),
 }
 
 /// A worker of a run.
@@ -43,10 +44,10 @@ pub struct Worker<T: TopicIndex, D> {
     setup: Setup,
     number: u32,
     documents: D,
-    keeper: Option<Keeper>,
+    snapshot_writer: Option<SnapshotWriter>,
     link: Link,
     /// What servers are asked.
-    outbox: Outbox<For>,
+    requests: RequestQueue<RequestPurpose>,
     attempt: u32,
     /// The last that it was told is over.
     over: u32,
@@ -60,19 +61,19 @@ pub struct Worker<T: TopicIndex, D> {
     totals: Vec<u32>,
     /// Slices that shards have to join yet, and how many bytes of it may be underway.
     to_join: VecDeque<(usize, u16)>,
-    most_joining: usize,
+    max_join_bytes: usize,
     /// Whether something of it is left to sample.
     sampling: bool,
     /// Rounds that may begin after it, in whatever order that was heard, and what C_k has gained in each of them.
-    begun: BTreeMap<Round, Vec<(u32, i32)>>,
+    may_begin: BTreeMap<Round, Vec<(u32, i32)>>,
     /// The last of which partitions may be underway.
     queued: Round,
     /// Partitions of shards that are left of these rounds.
-    left: VecDeque<Place>,
+    left: VecDeque<PartitionTask>,
     /// Shards whose long documents are to be sampled before any partition.
-    long_left: VecDeque<usize>,
+    long_documents: VecDeque<usize>,
     /// Those that are underway; of a shard in the order that it samples them in.
-    flights: VecDeque<Flight>,
+    in_flight: VecDeque<PartitionInFlight>,
     /// What moved in this epoch, and how long this node waited.
     bytes: Bytes,
     waited: Waited,
@@ -80,14 +81,14 @@ pub struct Worker<T: TopicIndex, D> {
     waited_in_all: Waited,
     /// Rounds of which nothing is left here, but that servers do what they were asked: what each of them took, and how
     /// many requests servers have to do before it is done.
-    ending: VecDeque<(Round, Option<Took>)>,
-    to_be_done: BTreeMap<Round, usize>,
+    unreported: VecDeque<(Round, Option<WorkerEpochStats>)>,
+    unacknowledged: BTreeMap<Round, usize>,
     /// The last epoch whose topics are kept here, and that before which all are taken away.
     kept: u32,
     cleaned: u32,
     /// The epoch that this attempt began with.
     gone_on_from: u32,
-    keeping: Option<Keeping>,
+    snapshots_in_progress: Option<SnapshotsInProgress>,
     trouble: Option<String>,
     finished: bool,
     /// The epoch that the run goes on from, if it was stopped.
@@ -97,36 +98,41 @@ pub struct Worker<T: TopicIndex, D> {
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Worker `number` of this run, from 0 on.
-    pub(super) fn new(setup: Setup, number: u32, documents: D, keeper: Option<Keeper>) -> Self {
+    pub(super) fn new(
+        setup: Setup,
+        number: u32,
+        documents: D,
+        snapshot_writer: Option<SnapshotWriter>,
+    ) -> Self {
         Self {
-            keeper,
+            snapshot_writer,
             link: Link::default(),
-            outbox: Outbox::default(),
+            requests: RequestQueue::default(),
             attempt: 0,
             over: 0,
             placement: None,
             shards: Vec::new(),
-            sampler: PartitionSampler::new(setup.job.topics()),
+            sampler: PartitionSampler::new(setup.spec.topics()),
             planned: 0,
             round: Round::joining(0, 0),
-            totals: vec![0; setup.job.topics() as usize],
+            totals: vec![0; setup.spec.topics() as usize],
             to_join: VecDeque::new(),
-            most_joining: joining::MOST,
+            max_join_bytes: join::MOST,
             sampling: false,
-            begun: BTreeMap::new(),
+            may_begin: BTreeMap::new(),
             queued: Round::joining(0, 0),
             left: VecDeque::new(),
-            long_left: VecDeque::new(),
-            flights: VecDeque::new(),
+            long_documents: VecDeque::new(),
+            in_flight: VecDeque::new(),
             bytes: Bytes::default(),
             waited: Waited::default(),
             waited_in_all: Waited::default(),
-            ending: VecDeque::new(),
-            to_be_done: BTreeMap::new(),
+            unreported: VecDeque::new(),
+            unacknowledged: BTreeMap::new(),
             kept: 0,
             cleaned: 0,
             gone_on_from: 0,
-            keeping: None,
+            snapshots_in_progress: None,
             trouble: None,
             finished: false,
             stopped: None,
@@ -159,17 +165,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Whether nothing is left to do here until the master begins another round.
     fn is_done(&self) -> bool {
-        !self.sampling && self.ending.is_empty()
+        !self.sampling && self.unreported.is_empty()
     }
 
     /// How far it has come.
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn phase(&self) -> Phase {
         match self.round.number {
-            _ if self.finished => Stage::Finished,
-            _ if self.shards.is_empty() => Stage::Waiting,
-            _ if self.is_done() => Stage::Between,
-            JOINING => Stage::Joining,
-            _ => Stage::Sampling,
+            _ if self.finished => Phase::Finished,
+            _ if self.shards.is_empty() => Phase::Waiting,
+            _ if self.is_done() => Phase::Between,
+            JOINING => Phase::Joining,
+            _ => Phase::Sampling,
         }
     }
 
@@ -196,7 +202,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// A master that does not know this node is told which words its shards have.
     fn introduce(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let words = self.setup.job.words();
+        let words = self.setup.spec.words();
         for shard in self.setup.shards(self.number) {
             let failed = |why: String| Failed::Documents { shard, why };
             let (corpus, _) =
@@ -215,7 +221,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
             })?;
             let told = Control::Words { shard, lengths: DocumentLengths::of(&corpus), word_stats };
-            self.link.tell(&told, &self.setup, port);
+            self.link.send(&told, &self.setup, port);
         }
         self.link.introduce(self.attempt.max(self.over), &self.setup, port);
         Ok(())
@@ -232,7 +238,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 Ok(())
             }
             Action::Ready { peer } => {
-                self.outbox.ready(port, peer);
+                self.requests.ready(port, peer);
                 Ok(())
             }
             Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
@@ -241,7 +247,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             }
             Action::Completed { request, outcome: how } => {
                 // Of an attempt before nobody wants to know.
-                let Some(what) = self.outbox.ended(port, request) else { return Ok(()) };
+                let Some(what) = self.requests.ended(port, request) else { return Ok(()) };
                 let lost =
                     matches!(how, Outcome::Unknown { reason: FailureReason::NewIncarnation, .. });
                 match outcome(request, how)? {
@@ -249,9 +255,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     None if lost => {
                         // It was asked of a server that had crashed. The one in its place may be in this attempt, if
                         // the master knew of it before this node did.
-                        self.outbox.clear();
-                        self.link.tell(
-                            &Control::Again { attempt: self.attempt },
+                        self.requests.clear();
+                        self.link.send(
+                            &Control::RestartRequest { attempt: self.attempt },
                             &self.setup,
                             port,
                         );
@@ -271,9 +277,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         body: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let (job, peer) = (&self.setup.job, reply_to.peer);
+        let (spec, peer) = (&self.setup.spec, reply_to.peer);
         let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
-        let control = match Control::decode(job.topics(), job.words(), body) {
+        let control = match Control::decode(spec.topics(), spec.words(), body) {
             Some(control) if peer == MASTER => control,
             _ => {
                 let failed = nonsense("a message for somebody else");
@@ -286,7 +292,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 reject(port, reply_to, None);
                 return Ok(());
             }
-            self.keep_now();
+            self.write_snapshots_now();
             port.reply(reply_to, MessageBuf::from(&self.kept.to_le_bytes()[..]));
             return Ok(());
         }
@@ -297,31 +303,31 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 if attempt > self.attempt.max(self.over) =>
             {
                 self.attempt = attempt;
-                self.go_to(epoch, lengths, &words, port)
+                self.restart_from(epoch, lengths, &words, port)
             }
             Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
-                let Options { rounds, slack, .. } = self.setup.options;
+                let Options { rounds, staleness, .. } = self.setup.options;
                 let after =
                     std::iter::successors(Some(self.round), |round| Some(round.next(rounds)));
-                if !after.skip(1).take(1 + usize::from(slack)).any(|next| next == round) {
+                if !after.skip(1).take(1 + usize::from(staleness)).any(|next| next == round) {
                     return Err(nonsense("a round that cannot be now"));
                 }
                 if kept > round.epoch {
                     return Err(nonsense("that an epoch is kept which is to come"));
                 }
-                self.clean(kept);
-                self.begun.insert(round, gained);
-                self.go_on(port)
+                self.remove_old(kept);
+                self.may_begin.insert(round, gained);
+                self.advance(port)
             }
             // Of an attempt before.
             Control::Start { .. } | Control::Begin { .. } => Ok(()),
             Control::Finish { attempt, kept, stopped } => {
                 self.over = attempt.max(self.over);
                 // Who has started anew may hear of any epoch, and has nothing to take away.
-                self.clean(kept.min(self.round.epoch));
+                self.remove_old(kept.min(self.round.epoch));
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);
-                self.outbox.clear();
+                self.requests.clear();
                 Ok(())
             }
             _ => Err(nonsense("a message for somebody else")),
@@ -329,52 +335,52 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     }
 
     /// Goes to where topics are those of an epoch's end, or the first ones, and brings counts to the servers.
-    fn go_to(
+    fn restart_from(
         &mut self,
         epoch: u32,
         lengths: DocumentLengths,
         words: &WordStats,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        self.outbox.clear();
+        self.requests.clear();
         self.left.clear();
-        self.long_left.clear();
-        self.flights.clear();
-        self.begun.clear();
+        self.long_documents.clear();
+        self.in_flight.clear();
+        self.may_begin.clear();
         self.sampling = false;
-        self.ending.clear();
+        self.unreported.clear();
         self.to_join.clear();
-        self.to_be_done.clear();
+        self.unacknowledged.clear();
         self.bytes = Bytes::default();
         self.waited = Waited::default();
         self.totals.fill(0);
         self.shards.clear();
-        self.keeping = None;
+        self.snapshots_in_progress = None;
         (self.kept, self.gone_on_from, self.finished, self.stopped) = (epoch, epoch, false, None);
         self.round = Round::joining(epoch, self.attempt);
         self.queued = self.round;
-        self.ending.push_back((self.round, None));
-        let placement = place(&self.setup.job, &self.setup.options, words, lengths)?;
+        self.unreported.push_back((self.round, None));
+        let placement = place(&self.setup.spec, &self.setup.options, words, lengths)?;
         for number in self.setup.shards(self.number) {
             let (corpus, first) = self
                 .documents
                 .read(number)
                 .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
             let all = 0..corpus.num_documents();
-            let Setup { job, options, .. } = &self.setup;
+            let Setup { spec, options, .. } = &self.setup;
             let hybrid = options.hybrid;
-            let mut shard = Shard::new(job, hybrid, &placement, number, &corpus, all, first)?;
+            let mut shard = Shard::new(spec, hybrid, &placement, number, &corpus, all, first)?;
             if epoch > 0 {
                 self.restore(&mut shard, epoch)?;
             }
             self.shards.push(shard);
         }
         self.placement = Some(placement);
-        self.begin_to_join();
+        self.plan_join();
         self.join(port);
         // Who was here before may not have heard that all have kept this one.
-        self.cleaned = epoch.saturating_sub(self.setup.keep_every);
-        self.clean(epoch);
+        self.cleaned = epoch.saturating_sub(self.setup.checkpoint_every);
+        self.remove_old(epoch);
         Ok(())
     }
 }

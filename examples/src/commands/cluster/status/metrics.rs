@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
 use lda_dist::cluster::{NodeState, NonZeros, Report, Waited};
-use lda_dist::job::JOINING;
+use lda_dist::spec::JOINING;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -18,7 +18,7 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use lda_core::corpus::Vocabulary;
 use lda_dist::cluster::{NodeState, NonZeros, Report, Setup, Topics};
-use lda_dist::job::JOINING;
+use lda_dist::spec::JOINING;
 use lda_examples::table;
 use serde::Serialize;
 
@@ -139,12 +139,12 @@ struct Document<'a> {
 impl Status {
     /// Of a node of a run with so many tokens.
     pub fn new(setup: &Setup, which: Which, tokens: u64) -> Self {
-        let Setup { job, options, workers, epochs, .. } = setup;
+        let Setup { spec, options, workers, epochs, .. } = setup;
         let node = Node {
             role: which.role.name(),
             index: which.index,
-            topics: job.topics(),
-            words: job.words(),
+            topics: spec.topics(),
+            words: spec.words(),
             tokens,
             epochs: *epochs,
             workers: *workers,
@@ -300,7 +300,7 @@ mod tests {
 
     use lda_core::eval::TopWord;
     use lda_dist::cluster::{Memory, Waited};
-    use lda_dist::job::Round;
+    use lda_dist::spec::Round;
 
     use super::*;
     use crate::commands::cluster::args::RoleName;
@@ -315,7 +315,7 @@ mod tests {
 
     fn report(epoch: u32) -> Report {
         let waited = Waited { servers: Duration::from_secs(3), ..Waited::default() };
-        let bytes = lda_dist::together::Bytes { rows: 10, pushed: 7, ..Default::default() };
+        let bytes = lda_dist::in_process::Bytes { rows: 10, pushed: 7, ..Default::default() };
         let memory = Memory { worker: 11, server: 12 };
         Report {
             epoch,

@@ -11,7 +11,7 @@
 //! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds,
 //! −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
 //!
-//! With a [slack](Options::slack) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
+//! With a [slack](Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
 //! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those
 //! of any order. That makes counts older by s rounds; with (1 + s) S rounds no two shards sample the same word in
 //! rounds that overlap, so that rows of C_w are as fresh as before, and C_k is of as many tokens ago. What a shard has
@@ -49,20 +49,20 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 
-use crate::job::{Job, Round};
 use crate::partition_sampler::{PartitionSampler, SliceRows};
 use crate::placement::{DocumentLengths, Placement, WordStats};
-use crate::request::{self, About, Kind, put_routes, size_of_byte};
+use crate::request::{self, Kind, RequestHeader, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
-use crate::shard::{Moved, Shard};
+use crate::shard::{Shard, TransferStats};
+use crate::spec::{ModelSpec, Round};
 use crate::wire::{Document, PushCode, RowCode};
 
 pub use divide::{cut, place};
 pub(crate) use divide::{group, routes};
-pub use options::{Bytes, MAX_PASSES, Options, Routing, TogetherError};
+pub use options::{Bytes, ConfigError, MAX_PASSES, Options, Routing};
 
-/// Something that happens in an epoch, for who [watches](Together::epoch_watched).
+/// Something that happens in an epoch, for who [watches](InProcess::epoch_watched).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Happening<'a> {
@@ -104,8 +104,8 @@ type Watch<'a, 'b> = &'a mut (dyn FnMut(Happening<'_>) + 'b);
 
 /// A run.
 #[derive(Debug)]
-pub struct Together<T: TopicIndex> {
-    job: Job,
+pub struct InProcess<T: TopicIndex> {
+    spec: ModelSpec,
     options: Options,
     placement: Placement,
     shards: Vec<Shard<T>>,
@@ -120,50 +120,50 @@ pub struct Together<T: TopicIndex> {
     begun: Round,
 }
 
-impl<T: TopicIndex> Together<T> {
+impl<T: TopicIndex> InProcess<T> {
     /// Cuts documents and words, and counts the first topics.
     ///
     /// # Errors
-    /// [`TogetherError`].
-    pub fn new(job: &Job, corpus: &Corpus, options: &Options) -> Result<Self, TogetherError> {
+    /// [`ConfigError`].
+    pub fn new(spec: &ModelSpec, corpus: &Corpus, options: &Options) -> Result<Self, ConfigError> {
         let shards = options.shards;
         let firsts = cut(corpus, shards)?;
-        let placement = place(job, options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
+        let placement = place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
         let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
             let documents = ends[0]..ends[1];
-            Shard::new(job, options.hybrid, &placement, number, corpus, documents, 0)
+            Shard::new(spec, options.hybrid, &placement, number, corpus, documents, 0)
         });
         let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
         let of_server = |server: u32| {
-            let own = placement.slices_on(server, job.topics());
-            Server::new(job, options, Round::joining(0, 0), own)
+            let own = placement.slices_on(server, spec.topics());
+            Server::new(spec, options, Round::joining(0, 0), own)
         };
         let mut run = Self {
             servers: (0..placement.num_servers()).map(of_server).collect(),
-            job: job.clone(),
+            spec: spec.clone(),
             options: *options,
             shards,
             firsts,
-            sampler: PartitionSampler::new(job.topics()),
-            totals: vec![0; job.topics() as usize],
+            sampler: PartitionSampler::new(spec.topics()),
+            totals: vec![0; spec.topics() as usize],
             rounds: VecDeque::new(),
             begun: Round::joining(0, 0),
             placement,
         };
         run.count()?;
-        (0..=options.slack).for_each(|_| run.begin_round());
+        (0..=options.staleness).for_each(|_| run.begin_round());
         Ok(run)
     }
 
     /// Brings the shards' first topics to the servers.
-    fn count(&mut self) -> Result<(), TogetherError> {
+    fn count(&mut self) -> Result<(), ConfigError> {
         let mut request = Vec::new();
         for slice in 0..self.placement.num_slices() as u32 {
             let server = &mut self.servers[self.placement.server(slice) as usize];
             for shard in &self.shards {
                 request.clear();
                 let joining = Round::joining(0, 0);
-                shard.join(&self.job, &self.placement, slice as u16, joining, &mut request);
+                shard.join(&self.spec, &self.placement, slice as u16, joining, &mut request);
                 server.serve(&request, &mut Vec::new())?;
             }
         }
@@ -184,8 +184,8 @@ impl<T: TopicIndex> Together<T> {
         &mut self,
         round: Round,
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<u64, TogetherError> {
-        let code = RowCode::new(self.job.topics());
+    ) -> Result<u64, ConfigError> {
+        let code = RowCode::new(self.spec.topics());
         let mut bytes = 0;
         let mut all = vec![0i64; self.totals.len()];
         let mut of_server = all.clone();
@@ -199,7 +199,7 @@ impl<T: TopicIndex> Together<T> {
         }
         for (topic, (total, change)) in self.totals.iter_mut().zip(&all).enumerate() {
             let tokens = i64::from(*total) + change;
-            *total = u32::try_from(tokens).map_err(|_| TogetherError::Total { topic, tokens })?;
+            *total = u32::try_from(tokens).map_err(|_| ConfigError::Total { topic, tokens })?;
         }
         bytes += code.size(&sparse(&all)) as u64 * (self.servers.len() + self.shards.len()) as u64;
         Ok(bytes)
@@ -208,8 +208,8 @@ impl<T: TopicIndex> Together<T> {
     /// Samples every token once; returns the bytes that this would take to move.
     ///
     /// # Errors
-    /// [`TogetherError`].
-    pub fn epoch(&mut self) -> Result<Bytes, TogetherError> {
+    /// [`ConfigError`].
+    pub fn epoch(&mut self) -> Result<Bytes, ConfigError> {
         let order: Vec<usize> = (0..self.shards.len()).collect();
         self.epoch_in_order(&order)
     }
@@ -217,22 +217,22 @@ impl<T: TopicIndex> Together<T> {
     /// The same, shards in this order, which does not matter.
     ///
     /// # Errors
-    /// [`TogetherError`].
+    /// [`ConfigError`].
     ///
     /// # Panics
     /// If a number is not of a shard.
-    pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, TogetherError> {
+    pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, ConfigError> {
         self.run_epoch(order, &mut |_| {})
     }
 
     /// The same, and `watch` is told what happens.
     ///
     /// # Errors
-    /// [`TogetherError`].
+    /// [`ConfigError`].
     pub fn epoch_watched(
         &mut self,
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, TogetherError> {
+    ) -> Result<Bytes, ConfigError> {
         let order: Vec<usize> = (0..self.shards.len()).collect();
         self.run_epoch(&order, watch)
     }
@@ -241,16 +241,16 @@ impl<T: TopicIndex> Together<T> {
         &mut self,
         order: &[usize],
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, TogetherError> {
+    ) -> Result<Bytes, ConfigError> {
         let mut bytes = Bytes::default();
-        order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.job));
+        order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.spec));
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
             for &shard in order {
-                let Self { job, options, shards, sampler, .. } = &mut *self;
-                shards[shard].begin_round(&totals, options.slack)?;
+                let Self { spec, options, shards, sampler, .. } = &mut *self;
+                shards[shard].begin_round(&totals, options.staleness)?;
                 if number == 0 {
-                    shards[shard].sample_documents(sampler, job, round, &totals);
+                    shards[shard].sample_documents(sampler, spec, round, &totals);
                 }
                 for partition in group(&self.options, &self.placement, shard as u16, number) {
                     bytes.add(&self.exchange(shard, partition, round, &totals, watch)?);
@@ -270,19 +270,19 @@ impl<T: TopicIndex> Together<T> {
         round: Round,
         totals: &[u32],
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, TogetherError> {
-        let Self { job, options, placement, shards, servers, sampler, .. } = self;
+    ) -> Result<Bytes, ConfigError> {
+        let Self { spec, options, placement, shards, servers, sampler, .. } = self;
         let shard = &mut shards[shard];
         let words = shard.words(partition).len();
         let mut bytes = Bytes::default();
         if words == 0 {
             return Ok(bytes);
         }
-        let of_shard = shard.about(partition, round);
+        let of_shard = shard.header(partition, round);
         let mut ask = |slice: u16, kind: Kind, body: &[u8], watch: Watch<'_, '_>| {
             let number = placement.server(slice.into());
             let (mut request, mut reply) = (Vec::new(), Vec::new());
-            request::begin(kind, &About { slice, ..of_shard }, &mut request);
+            request::begin(kind, &RequestHeader { slice, ..of_shard }, &mut request);
             request.extend_from_slice(body);
             watch(Happening::Begins { server: number });
             servers[number as usize].serve(&request, &mut reply)?;
@@ -297,7 +297,7 @@ impl<T: TopicIndex> Together<T> {
                 entries: 0,
                 documents: &[],
             };
-            Ok::<_, TogetherError>((reply, seen))
+            Ok::<_, ConfigError>((reply, seen))
         };
         let mut sizes = Vec::new();
         if options.routing == Routing::Cheapest && !placement.is_hot(partition.into()) {
@@ -308,7 +308,7 @@ impl<T: TopicIndex> Together<T> {
         }
         let routes = routes(options, placement, shard, partition, &sizes);
         let plan = shard.request(partition, routes);
-        let code = PushCode::new(job.topics(), words as u32, options.longest);
+        let code = PushCode::new(spec.topics(), words as u32, options.max_pushed_len);
         let (mut body, mut answer) = (Vec::new(), Vec::new());
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
         if !body.is_empty() {
@@ -328,22 +328,30 @@ impl<T: TopicIndex> Together<T> {
                 bytes.rows += seen.reply;
                 pulled.push((slice, rows, seen));
             }
-            let topics = |slice| placement.slice(slice, job.topics()).1;
+            let topics = |slice| placement.slice(slice, spec.topics()).1;
             let mut slices = Vec::new();
             for (slice, rows, _) in &pulled {
                 slices.push(SliceRows { topics: topics(*slice), rows, deltas: body.clone() });
             }
             let passes = options.passes;
-            let moved =
-                shard.sample(sampler, job, round, partition, &plan, passes, totals, &mut slices)?;
+            let moved = shard.sample(
+                sampler,
+                spec,
+                round,
+                partition,
+                &plan,
+                passes,
+                totals,
+                &mut slices,
+            )?;
             let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.deltas).collect();
             // Told with the first slice's.
             let mut moved = Some(moved);
             for ((slice, _, seen), gained) in pulled.into_iter().zip(gained) {
-                let Moved { rows, pulled: entries, gained: changes } =
+                let TransferStats { rows, pulled: entries, gained: changes } =
                     moved.take().unwrap_or_default();
                 watch(Happening::Exchange(Exchange { rows, entries, ..seen }));
-                let (_, seen) = ask(slice as u16, Kind::Gained, &gained, watch)?;
+                let (_, seen) = ask(slice as u16, Kind::PushDeltas, &gained, watch)?;
                 bytes.gained += seen.request;
                 watch(Happening::Exchange(Exchange { rows, entries: changes, ..seen }));
             }
@@ -384,9 +392,9 @@ fn sparse(numbers: &[i64]) -> Vec<(u32, i32)> {
         .collect()
 }
 
-impl<T: TopicIndex> DocumentCounts for Together<T> {
+impl<T: TopicIndex> DocumentCounts for InProcess<T> {
     fn num_topics(&self) -> usize {
-        self.job.topics() as usize
+        self.spec.topics() as usize
     }
 
     fn num_documents(&self) -> usize {
@@ -403,13 +411,13 @@ impl<T: TopicIndex> DocumentCounts for Together<T> {
     }
 }
 
-impl<T: TopicIndex> WordCounts for Together<T> {
+impl<T: TopicIndex> WordCounts for InProcess<T> {
     fn num_topics(&self) -> usize {
-        self.job.topics() as usize
+        self.spec.topics() as usize
     }
 
     fn num_words(&self) -> usize {
-        self.job.words() as usize
+        self.spec.words() as usize
     }
 
     fn topic_total(&self, topic: usize) -> u64 {

@@ -2,12 +2,12 @@
 
 use lda_core::eval::log_joint;
 use lda_core::train::{SamplerKind, SamplerOptions, TrainOptions, Trainer};
-use lda_dist::job::Job;
+use lda_dist::in_process::{ConfigError, InProcess, Options, Routing};
 use lda_dist::placement::{Partitioner, Placement};
 use lda_dist::shard::{Hybrid, RestoreError, Shard};
-use lda_dist::together::{Options, Routing, Together, TogetherError};
+use lda_dist::spec::ModelSpec;
 
-use super::{check_counts, corpus, hash, job, topics};
+use super::{check_counts, corpus, hash, spec, topics};
 
 const HYBRIDS: [Hybrid; 3] = [
     Hybrid { short_length: 25, mh_steps: 1 },
@@ -24,9 +24,9 @@ fn counts_are_those_of_the_topics() {
         for (routing, passes) in routings {
             let options = Options { routing, hybrid, passes, ..cut };
             for topics in [3, 40, 300] {
-                let job = job(&corpus, topics);
-                let mut narrow = Together::<u16>::new(&job, &corpus, &options).unwrap();
-                let mut wide = Together::<u32>::new(&job, &corpus, &options).unwrap();
+                let spec = spec(&corpus, topics);
+                let mut narrow = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
+                let mut wide = InProcess::<u32>::new(&spec, &corpus, &options).unwrap();
                 check_counts(&narrow, &corpus);
                 let start = self::topics(&narrow);
                 for _ in 0..4 {
@@ -49,11 +49,11 @@ fn counts_are_those_of_the_topics() {
 #[test]
 fn no_order_of_shards_matters() {
     let corpus = corpus(80, 40, 15);
-    let job = job(&corpus, 100);
+    let spec = spec(&corpus, 100);
     let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
     let run = |order: [usize; 5], hybrid, rounds| {
         let options = Options { rounds, hybrid, passes: 1 + rounds as u8 / 2, ..options };
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
         let bytes = [0; 3].map(|_| run.epoch_in_order(&order).unwrap());
         (topics(&run), bytes)
     };
@@ -69,10 +69,10 @@ fn bits_are_those_of_versions_before() {
     let corpus = corpus(200, 120, 25);
     let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     let cut = Options { partitioner: Partitioner::SkewAware, ..cut };
-    let job = job(&corpus, 300);
+    let spec = spec(&corpus, 300);
     let again = |hybrid, passes| {
         let options = Options { hybrid, passes, ..cut };
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
         (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };
@@ -85,7 +85,7 @@ fn bits_are_those_of_versions_before() {
     // Servers sample as often as shards.
     let pushed = |passes| {
         let options = Options { routing: Routing::Push, passes, ..cut };
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
         let bytes = run.epoch().unwrap();
         assert!(bytes.pushed > 0 && bytes.rows == 0, "{bytes:?}");
         topics(&run)
@@ -98,12 +98,12 @@ fn bits_are_those_of_versions_before() {
 #[test]
 fn what_a_shard_keeps_is_all_of_it() {
     let corpus = corpus(40, 30, 20);
-    let job = job(&corpus, 12);
+    let spec = spec(&corpus, 12);
     let costs = vec![1; 30];
     for hybrid in HYBRIDS {
         let shard = |partitions| {
             let placement = Placement::new(Partitioner::Range, &costs, partitions, 1).unwrap();
-            Shard::<u16>::new(&job, hybrid, &placement, 0, &corpus, 5..35, 0).unwrap()
+            Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 5..35, 0).unwrap()
         };
         let (mut one, mut other) = (shard(4), shard(7));
         // Topics follow from the documents, and not from how words are divided.
@@ -114,11 +114,11 @@ fn what_a_shard_keeps_is_all_of_it() {
         assert!(one.has_long() && long > 0);
         assert_eq!(kept.len(), tokens + long as usize * usize::from(hybrid.mh_steps));
         let changed: Vec<u16> = (0..).zip(&kept).map(|(at, k)| (k + at % 5) % 12).collect();
-        one.restore(&job, &changed).unwrap();
-        other.restore(&job, &changed).unwrap();
+        one.restore(&spec, &changed).unwrap();
+        other.restore(&spec, &changed).unwrap();
         assert_eq!(one.topics(), changed);
         assert_eq!(other.topics(), changed);
-        assert_eq!(one.log_joint(&job).to_bits(), other.log_joint(&job).to_bits());
+        assert_eq!(one.log_joint(&spec).to_bits(), other.log_joint(&spec).to_bits());
         // Each row is that of the document's tokens.
         let mut rows = vec![vec![0u32; 12]; 30];
         one.for_each(|document, _, topic| rows[document as usize][topic as usize] += 1);
@@ -130,10 +130,10 @@ fn what_a_shard_keeps_is_all_of_it() {
             assert_eq!(row, expected);
         }
         let short = RestoreError::Tokens { found: tokens, expected: kept.len() };
-        assert_eq!(one.restore(&job, &kept[..tokens]), Err(short));
+        assert_eq!(one.restore(&spec, &kept[..tokens]), Err(short));
         let mut beyond = kept.clone();
         *beyond.last_mut().unwrap() = 12;
-        assert_eq!(one.restore(&job, &beyond), Err(RestoreError::Topic { topic: 12 }));
+        assert_eq!(one.restore(&spec, &beyond), Err(RestoreError::Topic { topic: 12 }));
         assert_eq!(one.topics(), changed);
     }
 }
@@ -143,7 +143,7 @@ fn it_comes_to_the_likelihood_of_one_process() {
     let corpus = corpus(600, 300, 30);
     let (epochs, seeds) = (80, 8);
     let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
-    let of_seed = |seed| Job::new(20, 300, 0.2.into(), 0.02, seed).unwrap();
+    let of_seed = |seed| ModelSpec::new(20, 300, 0.2.into(), 0.02, seed).unwrap();
     // With a larger cap it would run WarpLDA's passes more often per epoch.
     let hybrid = |short_length, step_cap| SamplerOptions::Hybrid {
         steps: 1,
@@ -152,10 +152,10 @@ fn it_comes_to_the_likelihood_of_one_process() {
     };
     let expected = |sampler: SamplerOptions| {
         mean(&|seed| {
-            let job = of_seed(seed);
+            let spec = of_seed(seed);
             let options = TrainOptions::new(20)
-                .alpha(job.alpha().clone())
-                .beta(job.beta())
+                .alpha(spec.alpha().clone())
+                .beta(spec.beta())
                 .seed(seed)
                 .sampler(sampler);
             let mut trainer = Trainer::new(&corpus, &options).unwrap();
@@ -167,14 +167,14 @@ fn it_comes_to_the_likelihood_of_one_process() {
     };
     let found = |hybrid, passes| {
         mean(&|seed| {
-            let job = of_seed(seed);
+            let spec = of_seed(seed);
             let cut = Options { shards: 4, partitions: 16, rounds: 4, ..Options::default() };
             let options = Options { servers: 2, hybrid, passes, ..cut };
-            let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+            let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
             (0..epochs).for_each(|_| {
                 run.epoch().unwrap();
             });
-            log_joint(&run, job.alpha(), job.beta()).unwrap().total()
+            log_joint(&run, spec.alpha(), spec.beta()).unwrap().total()
         })
     };
     let of = |short_length| Hybrid { short_length, mh_steps: 1 };
@@ -193,14 +193,14 @@ fn steps_and_passes_that_cannot_be_are_refused() {
     for mh_steps in [0, 65] {
         let hybrid = Hybrid { short_length: 3, mh_steps };
         let options = Options { hybrid, ..Options::default() };
-        let refused = Together::<u16>::new(&job(&corpus, 3), &corpus, &options).unwrap_err();
-        assert_eq!(refused, TogetherError::Steps { steps: mh_steps });
+        let refused = InProcess::<u16>::new(&spec(&corpus, 3), &corpus, &options).unwrap_err();
+        assert_eq!(refused, ConfigError::Steps { steps: mh_steps });
         assert_eq!(refused.to_string(), format!("{mh_steps} steps a token: give 1 to 64"));
     }
     for passes in [0, 65] {
         let options = Options { passes, ..Options::default() };
-        let refused = Together::<u16>::new(&job(&corpus, 3), &corpus, &options).unwrap_err();
-        assert_eq!(refused, TogetherError::Passes { passes });
+        let refused = InProcess::<u16>::new(&spec(&corpus, 3), &corpus, &options).unwrap_err();
+        assert_eq!(refused, ConfigError::Passes { passes });
         assert_eq!(refused.to_string(), format!("{passes} passes an epoch: give 1 to 64"));
     }
 }

@@ -14,7 +14,7 @@ pub const MAX_TOPICS: u32 = 1 << 24;
 /// Why a job makes no sense.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
-pub enum JobError {
+pub enum SpecError {
     /// None, or too many.
     #[error("{topics} topics: give 1 to {MAX_TOPICS}")]
     Topics {
@@ -31,7 +31,7 @@ pub enum JobError {
 
 /// The model that is trained, and the seed of all chance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct ModelSpec {
     topics: u32,
     words: u32,
     alpha: Alpha,
@@ -89,23 +89,23 @@ impl Round {
     }
 }
 
-impl Job {
+impl ModelSpec {
     /// Of K topics, V words, and these priors.
     ///
     /// # Errors
-    /// [`JobError`].
+    /// [`SpecError`].
     pub fn new(
         topics: u32,
         words: u32,
         alpha: Alpha,
         beta: f64,
         seed: u64,
-    ) -> Result<Self, JobError> {
+    ) -> Result<Self, SpecError> {
         if !(1..=MAX_TOPICS).contains(&topics) {
-            return Err(JobError::Topics { topics });
+            return Err(SpecError::Topics { topics });
         }
         if words == 0 {
-            return Err(JobError::Words);
+            return Err(SpecError::Words);
         }
         alpha.check(topics as usize)?;
         check_beta(beta, words as usize)?;
@@ -190,13 +190,14 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_the_job_and_not_of_the_machine() {
-        let job = |alpha: Alpha, beta, seed| Job::new(2, 9, alpha, beta, seed).unwrap();
-        let one = job(0.1.into(), 0.2, 3);
-        let elsewhere = Job { isa: Isa::Scalar, ..one.clone() };
+        let spec = |alpha: Alpha, beta, seed| ModelSpec::new(2, 9, alpha, beta, seed).unwrap();
+        let one = spec(0.1.into(), 0.2, 3);
+        let elsewhere = ModelSpec { isa: Isa::Scalar, ..one.clone() };
         assert_eq!(one.fingerprint(), elsewhere.fingerprint());
-        for other in [job(0.2.into(), 0.2, 3), job(0.1.into(), 0.3, 3), job(0.1.into(), 0.2, 4)] {
+        for other in [spec(0.2.into(), 0.2, 3), spec(0.1.into(), 0.3, 3), spec(0.1.into(), 0.2, 4)]
+        {
             assert_ne!(one.fingerprint(), other.fingerprint());
         }
-        assert_ne!(one.fingerprint(), job(vec![0.1, 0.3].into(), 0.2, 3).fingerprint());
+        assert_ne!(one.fingerprint(), spec(vec![0.1, 0.3].into(), 0.2, 3).fingerprint());
     }
 }

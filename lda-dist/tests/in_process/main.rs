@@ -1,7 +1,7 @@
 //! Rounds in one process: counts are those of the topics, no order matters, and the law is the model's.
 
 mod hybrid;
-mod slack;
+mod staleness;
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use lda_core::eval::log_joint;
 use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{SamplerKind, TrainOptions, Trainer};
-use lda_dist::job::{Job, JobError};
+use lda_dist::in_process::{Bytes, ConfigError, Exchange, Happening, InProcess, Options, Routing};
 use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
-use lda_dist::together::{Bytes, Exchange, Happening, Options, Routing, Together, TogetherError};
+use lda_dist::spec::{ModelSpec, SpecError};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Documents of a few topics each, words of very different frequency.
@@ -34,12 +34,12 @@ fn corpus(documents: usize, words: u32, mean: u32) -> Corpus {
     Corpus::from_tokens((0..documents).map(&mut document).collect::<Vec<_>>()).unwrap()
 }
 
-fn job(corpus: &Corpus, topics: u32) -> Job {
-    Job::new(topics, corpus.num_words() as u32, 0.2.into(), 0.02, 9).unwrap()
+fn spec(corpus: &Corpus, topics: u32) -> ModelSpec {
+    ModelSpec::new(topics, corpus.num_words() as u32, 0.2.into(), 0.02, 9).unwrap()
 }
 
 /// The topics of all tokens, in an order of their own.
-fn topics<T: TopicIndex>(run: &Together<T>) -> Vec<(u32, u32, u32)> {
+fn topics<T: TopicIndex>(run: &InProcess<T>) -> Vec<(u32, u32, u32)> {
     let mut tokens = Vec::new();
     run.for_each(|document, word, topic| tokens.push((document, word, topic)));
     tokens.sort_unstable();
@@ -47,7 +47,7 @@ fn topics<T: TopicIndex>(run: &Together<T>) -> Vec<(u32, u32, u32)> {
 }
 
 /// Every row and total is that of the topics, and the tokens are the corpus'.
-fn check_counts<T: TopicIndex>(run: &Together<T>, corpus: &Corpus) {
+fn check_counts<T: TopicIndex>(run: &InProcess<T>, corpus: &Corpus) {
     let tokens = topics(run);
     let (mut words, mut documents) = (BTreeMap::new(), BTreeMap::new());
     let mut totals = vec![0u32; run.totals().len()];
@@ -87,16 +87,18 @@ const PARTITIONERS: [Partitioner; 5] = [
 fn counts_are_those_of_the_topics() {
     let corpus = corpus(60, 50, 20);
     let routings = [Routing::Cheapest, Routing::Pull, Routing::Push, Routing::Push];
-    let longest = [1000, 1000, 20, 1000];
-    for ((partitioner, routing), longest) in PARTITIONERS.into_iter().zip(routings).zip(longest) {
+    let max_pushed_len = [1000, 1000, 20, 1000];
+    for ((partitioner, routing), max_pushed_len) in
+        PARTITIONERS.into_iter().zip(routings).zip(max_pushed_len)
+    {
         let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
         // Where there are more ranges they are joined.
-        let ranges = if longest == 20 { 0 } else { 30 };
-        let options = Options { partitioner, routing, longest, ranges, ..cut };
+        let ranges = if max_pushed_len == 20 { 0 } else { 30 };
+        let options = Options { partitioner, routing, max_pushed_len, ranges, ..cut };
         for topics in [3, 40, 300] {
-            let job = job(&corpus, topics);
-            let mut narrow = Together::<u16>::new(&job, &corpus, &options).unwrap();
-            let mut wide = Together::<u32>::new(&job, &corpus, &options).unwrap();
+            let spec = spec(&corpus, topics);
+            let mut narrow = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
+            let mut wide = InProcess::<u32>::new(&spec, &corpus, &options).unwrap();
             check_counts(&narrow, &corpus);
             let start = self::topics(&narrow);
             for _ in 0..4 {
@@ -104,7 +106,7 @@ fn counts_are_those_of_the_topics() {
                 wide.epoch().unwrap();
                 check_counts(&narrow, &corpus);
                 check_counts(&wide, &corpus);
-                let pulls = routing != Routing::Push || longest < 1000;
+                let pulls = routing != Routing::Push || max_pushed_len < 1000;
                 // Rows of few topics are cheap.
                 let pushes = routing == Routing::Push || routing != Routing::Pull && topics == 300;
                 let cheap = routing == Routing::Cheapest && topics < 300;
@@ -119,11 +121,11 @@ fn counts_are_those_of_the_topics() {
 #[test]
 fn no_order_of_shards_matters() {
     let corpus = corpus(80, 40, 15);
-    let job = job(&corpus, 100);
+    let spec = spec(&corpus, 100);
     let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
     let run = |order: [usize; 5], rounds: u16| {
         let options = Options { rounds, ..options };
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
         let bytes = [0; 3].map(|_| run.epoch_in_order(&order).unwrap());
         (topics(&run), bytes)
     };
@@ -140,7 +142,7 @@ fn a_run_begins_as_one_process_does() {
     let options = TrainOptions::new(7).seed(9).sampler(SamplerKind::FPlus);
     let trainer = Trainer::new(&corpus, &options).unwrap();
     let options = Options { shards: 3, partitions: 4, servers: 2, ..Options::default() };
-    let run = Together::<u16>::new(&job(&corpus, 7), &corpus, &options).unwrap();
+    let run = InProcess::<u16>::new(&spec(&corpus, 7), &corpus, &options).unwrap();
     let assignments = trainer.assignments();
     let mut expected = Vec::new();
     for (document, words) in corpus.documents().enumerate() {
@@ -153,7 +155,7 @@ fn a_run_begins_as_one_process_does() {
 }
 
 /// The topics as one number.
-fn hash<T: TopicIndex>(run: &Together<T>) -> u64 {
+fn hash<T: TopicIndex>(run: &InProcess<T>) -> u64 {
     let numbers = topics(run).into_iter().flat_map(|(d, w, k)| [d, w, k]);
     lda_core::container::checksum(&numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
 }
@@ -163,9 +165,9 @@ fn bits_are_those_of_versions_before() {
     let corpus = corpus(200, 120, 25);
     let options = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     let after = |topics, routing, partitioner| {
-        let job = job(&corpus, topics);
+        let spec = spec(&corpus, topics);
         let options = Options { routing, partitioner, ..options };
-        let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
         (0..3).for_each(|_| assert!(run.epoch().unwrap().total() > 0));
         hash(&run)
     };
@@ -189,8 +191,8 @@ fn bits_are_those_of_versions_before() {
 /// How often each of all assignments occurs in a long run.
 fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
     let alpha = Alpha::from(vec![0.5, 1.5]);
-    let job = Job::new(2, corpus.num_words() as u32, alpha, 0.3, 5).unwrap();
-    let mut run = Together::<u16>::new(&job, corpus, options).unwrap();
+    let spec = ModelSpec::new(2, corpus.num_words() as u32, alpha, 0.3, 5).unwrap();
+    let mut run = InProcess::<u16>::new(&spec, corpus, options).unwrap();
     let mut seen = vec![0; 1 << corpus.num_tokens()];
     for epoch in 0..epochs {
         run.epoch().unwrap();
@@ -261,12 +263,12 @@ fn shards_come_to_the_likelihood_of_one_process() {
     let (topics, epochs, seeds) = (20, 60, 6);
     // One run may end in a worse place than another by more than any way of running does.
     let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
-    let of_seed = |seed| Job::new(topics, 300, 0.2.into(), 0.02, seed).unwrap();
+    let of_seed = |seed| ModelSpec::new(topics, 300, 0.2.into(), 0.02, seed).unwrap();
     let expected = mean(&|seed| {
-        let job = of_seed(seed);
+        let spec = of_seed(seed);
         let options = TrainOptions::new(topics)
-            .alpha(job.alpha().clone())
-            .beta(job.beta())
+            .alpha(spec.alpha().clone())
+            .beta(spec.beta())
             .seed(seed)
             .sampler(SamplerKind::FPlus)
             .ranges(1);
@@ -280,12 +282,12 @@ fn shards_come_to_the_likelihood_of_one_process() {
         let cut = Options { shards, partitions: 16, rounds, ..Options::default() };
         let options = Options { servers: 2, routing, ..cut };
         let found = mean(&|seed| {
-            let job = of_seed(seed);
-            let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+            let spec = of_seed(seed);
+            let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
             (0..epochs).for_each(|_| {
                 run.epoch().unwrap();
             });
-            log_joint(&run, job.alpha(), job.beta()).unwrap().total()
+            log_joint(&run, spec.alpha(), spec.beta()).unwrap().total()
         });
         found / expected - 1.0
     };
@@ -303,9 +305,9 @@ fn shards_come_to_the_likelihood_of_one_process() {
 #[test]
 fn what_cannot_be_divided_is_refused() {
     let corpus = Corpus::from_tokens((0..5).map(|d| vec![d, d + 5])).unwrap();
-    let job = job(&corpus, 4);
+    let spec = spec(&corpus, 4);
     let refused =
-        |options: Options| Together::<u16>::new(&job, &corpus, &options).unwrap_err().to_string();
+        |options: Options| InProcess::<u16>::new(&spec, &corpus, &options).unwrap_err().to_string();
     let options = Options::default();
     assert_eq!(
         refused(Options { shards: 6, ..options }),
@@ -320,20 +322,23 @@ fn what_cannot_be_divided_is_refused() {
         refused(Options { rounds: 4, partitions: 3, ..options }),
         "4 rounds of 3 partitions: give 1 to as many as there are"
     );
-    let other = Job::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
-    let refused = Together::<u16>::new(&other, &corpus, &options).unwrap_err();
-    assert!(matches!(refused, TogetherError::Shard(_)));
+    let other = ModelSpec::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
+    let refused = InProcess::<u16>::new(&other, &corpus, &options).unwrap_err();
+    assert!(matches!(refused, ConfigError::Shard(_)));
     assert_eq!(refused.to_string(), "a corpus of 10 words for a job of 11");
-    assert_eq!(Job::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(), JobError::Topics { topics: 0 });
-    assert!(Job::new(2, 1, 0.1.into(), -1.0, 0).is_err());
+    assert_eq!(
+        ModelSpec::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(),
+        SpecError::Topics { topics: 0 }
+    );
+    assert!(ModelSpec::new(2, 1, 0.1.into(), -1.0, 0).is_err());
 }
 
 #[test]
 fn who_watches_sees_all_that_moves() {
     let corpus = corpus(80, 60, 20);
-    let job = job(&corpus, 300);
+    let spec = spec(&corpus, 300);
     let options = Options { shards: 3, partitions: 6, rounds: 2, servers: 2, ..Options::default() };
-    let mut run = Together::<u16>::new(&job, &corpus, &options).unwrap();
+    let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
     let mut seen = Bytes::default();
     let (mut ends, mut asked, mut pushed, mut rows, mut entries) = (0, 0, 0, [0; 2], [0; 2]);
     let mut at_work = None;
@@ -365,7 +370,7 @@ fn who_watches_sees_all_that_moves() {
                     (rows[0], entries[0]) =
                         (rows[0] + exchange.rows, entries[0] + exchange.entries);
                 }
-                Kind::Gained => {
+                Kind::PushDeltas => {
                     seen.gained += request;
                     (rows[1], entries[1]) =
                         (rows[1] + exchange.rows, entries[1] + exchange.entries);

@@ -4,13 +4,13 @@
 //! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others,
 //! and some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it
 //! stays there; and the message arrives, or either end crashes, or the link between them fails. What brings the
-//! receiver to the stage is [another matter](super::lure).
+//! receiver to the stage is [another matter](super::targeted_setup).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use lda_dist::cluster::{Message, Stage};
+use lda_dist::cluster::{Message, Phase};
 use lda_transport::rpc::MessageKind;
 use lda_transport::sim::{self, Fate, Observer, SplitMix64};
 
@@ -19,9 +19,9 @@ use super::*;
 
 /// For what faults lie in wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prey {
+pub struct Target {
     pub kind: Kind,
-    pub stage: Stage,
+    pub phase: Phase,
 }
 
 /// What has been seen of a history.
@@ -36,12 +36,12 @@ pub struct Seen {
     pub failed: Vec<String>,
     servers: u32,
     /// None when all is to go well again.
-    prey: Option<Prey>,
+    target: Option<Target>,
     numbers: SplitMix64,
     /// What was asked, by who asked, whom, and the request's number.
     asked: HashMap<(u64, NodeId, u64), Message>,
     /// Stages of incarnations that have crashed.
-    crashed: HashMap<u64, Stage>,
+    crashed: HashMap<u64, Phase>,
     /// Copies of prey that are underway, by who sent them to whom, and to which incarnation.
     underway: BTreeMap<(NodeId, NodeId, u64), u32>,
     /// Those of which the first copy is held.
@@ -53,14 +53,14 @@ pub struct Seen {
 pub struct Watch(Rc<RefCell<Seen>>);
 
 impl Watch {
-    pub fn new(setup: &Setup, prey: Prey, seed: u64) -> Self {
+    pub fn new(setup: &Setup, target: Target, seed: u64) -> Self {
         Self(Rc::new(RefCell::new(Seen {
             table: Table::default(),
             attempts: 0,
             crashes: [0; 3],
             failed: Vec::new(),
             servers: setup.options.servers,
-            prey: Some(prey),
+            target: Some(target),
             numbers: SplitMix64::new(seed ^ 1 << 40),
             asked: HashMap::new(),
             crashed: HashMap::new(),
@@ -71,7 +71,7 @@ impl Watch {
 
     /// From now on prey is left alone.
     pub fn rest(&self) {
-        self.0.borrow_mut().prey = None;
+        self.0.borrow_mut().target = None;
     }
 
     pub fn seen(&self) -> std::cell::Ref<'_, Seen> {
@@ -82,8 +82,8 @@ impl Watch {
     /// than of others.
     pub fn prey_underway(&self, world: &World<Node>) -> Option<(NodeId, NodeId, bool)> {
         let seen = self.0.borrow();
-        let prey = seen.prey?;
-        let is_at = |to| world.program(to).is_some_and(|node| node.stage() == prey.stage);
+        let target = seen.target?;
+        let is_at = |to| world.program(to).is_some_and(|node| node.phase() == target.phase);
         let all = seen.underway.keys().map(|&(from, to, _)| (from, to, is_at(to)));
         all.max_by_key(|&(.., is_at)| is_at)
     }
@@ -145,21 +145,23 @@ impl Seen {
 
     /// Whether other messages to the receiver of prey wait, so that it stays at its stage.
     fn is_awaited(&self, to: NodeId, receiver: Option<&Node>) -> bool {
-        let Some(prey) = self.prey else { return false };
-        let is_at = receiver.is_some_and(|receiver| receiver.stage() == prey.stage);
+        let Some(target) = self.target else { return false };
+        let is_at = receiver.is_some_and(|receiver| receiver.phase() == target.phase);
         is_at && self.underway.keys().any(|&(_, of, _)| of == to)
     }
 
     /// Whether a message is held back, as it is to arrive at another stage.
     fn is_held(&mut self, sent: &sim::Message<'_>, receiver: Option<&Node>) -> bool {
-        let Some(prey) = self.prey else { return false };
+        let Some(target) = self.target else { return false };
         let held = sent.copy || self.held.contains(&(sent.from, sent.to, sent.serial));
-        if !held || self.crashed.contains_key(&sent.receiver) || self.kind(sent) != Some(prey.kind)
+        if !held
+            || self.crashed.contains_key(&sent.receiver)
+            || self.kind(sent) != Some(target.kind)
         {
             return false;
         }
         // It does not come at once, so that something can befall it there; and not all wait for ever.
-        let rarely = if receiver.is_some_and(|it| it.stage() == prey.stage) { 2 } else { 400 };
+        let rarely = if receiver.is_some_and(|it| it.phase() == target.phase) { 2 } else { 400 };
         self.numbers.below(rarely) > 0
     }
 }
@@ -168,14 +170,14 @@ impl Observer<Node> for Watch {
     fn sends(&mut self, message: &sim::Message<'_>, receiver: Option<&Node>) -> Option<Network> {
         let mut seen = self.0.borrow_mut();
         let kind = seen.kind(message)?;
-        let prey = seen.prey?;
-        if prey.kind != kind {
-            let late = prey.is_of_early_end() && kind.message == Message::Here;
+        let target = seen.target?;
+        if target.kind != kind {
+            let late = target.is_of_early_end() && kind.message == Message::Ready;
             let delayed = seen.is_awaited(message.to, receiver) || late;
             return delayed.then(|| seen.detour(1.0));
         }
         // Who has been told something waits for nothing any more, whatever is held.
-        if prey.is_for_who_waits() && receiver.is_none_or(|it| it.stage() != prey.stage) {
+        if target.is_for_who_waits() && receiver.is_none_or(|it| it.phase() != target.phase) {
             return None;
         }
         let (network, copies, is_held) = seen.course();
@@ -193,7 +195,7 @@ impl Observer<Node> for Watch {
             return Some(seen.numbers.up_to(Duration::from_micros(400)));
         }
         let waits = seen.is_awaited(message.to, receiver)
-            && seen.kind(message).is_some_and(|kind| seen.prey.is_some_and(|it| it.kind != kind))
+            && seen.kind(message).is_some_and(|kind| seen.target.is_some_and(|it| it.kind != kind))
             && seen.numbers.below(32) > 0;
         waits.then(|| seen.numbers.up_to(Duration::from_micros(200)))
     }
@@ -202,7 +204,7 @@ impl Observer<Node> for Watch {
         let mut seen = self.0.borrow_mut();
         let Some(kind) = seen.kind(message) else { return };
         let way = (message.from, message.to, message.receiver);
-        if seen.prey.is_some_and(|prey| prey.kind == kind)
+        if seen.target.is_some_and(|target| target.kind == kind)
             && let Some(copies) = seen.underway.get_mut(&way)
         {
             *copies -= 1;
@@ -211,9 +213,9 @@ impl Observer<Node> for Watch {
             }
         }
         let crashed = seen.crashed.get(&message.receiver).copied();
-        let stage = crashed.or(receiver.map(Node::stage)).expect("it runs or has crashed");
+        let phase = crashed.or(receiver.map(Node::phase)).expect("it runs or has crashed");
         if let Some(fault) = Fault::of(fate) {
-            seen.table.add(kind, fault, stage);
+            seen.table.add(kind, fault, phase);
         }
     }
 
@@ -222,7 +224,7 @@ impl Observer<Node> for Watch {
         let who = seen.who(node);
         seen.crashes[who as usize] += 1;
         seen.attempts = seen.attempts.max(program.state().round.attempt);
-        seen.crashed.insert(incarnation, program.stage());
+        seen.crashed.insert(incarnation, program.phase());
         seen.failed.extend(program.failed().map(ToString::to_string));
     }
 }

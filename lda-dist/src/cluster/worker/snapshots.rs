@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use lda_core::counts::TopicIndex;
 
-use super::super::keeper::Written;
-use super::super::{Failed, Keeper};
+use super::super::snapshot_writer::Written;
+use super::super::{Failed, SnapshotWriter};
 use super::Worker;
 use crate::documents::Documents;
 use crate::shard::Shard;
@@ -13,7 +13,7 @@ use crate::snapshot::{SnapshotId, decode, encode};
 
 /// Topics of an epoch that are being kept: names of what is not there yet.
 #[derive(Debug)]
-pub(super) struct Keeping {
+pub(super) struct SnapshotsInProgress {
     epoch: u32,
     left: BTreeSet<String>,
 }
@@ -26,38 +26,46 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     pub(super) fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
         let of = self.of(shard.number(), epoch);
         let failed = |why: String| Failed::Snapshot { name: of.name(), why };
-        let Some(keeper) = &self.keeper else {
+        let Some(snapshot_writer) = &self.snapshot_writer else {
             return Err(failed(
                 "this worker has no storage: give it the one of the others".to_owned(),
             ));
         };
-        let bytes = keeper.storage().read(&of.name()).map_err(|error| failed(error.to_string()))?;
+        let bytes = snapshot_writer
+            .storage()
+            .read(&of.name())
+            .map_err(|error| failed(error.to_string()))?;
         let topics = decode::<T>(&of, &bytes).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&self.setup.job, &topics).map_err(|error| failed(error.to_string()))
+        shard.restore(&self.setup.spec, &topics).map_err(|error| failed(error.to_string()))
     }
 
     /// Begins to keep the topics of this epoch, unless others are still being written.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn write_snapshots(&mut self) {
         let epoch = self.round.epoch;
         let ofs: Vec<SnapshotId> =
             self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
-        let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_busy()) else { return };
+        let Some(snapshot_writer) =
+            self.snapshot_writer.as_mut().filter(|snapshot_writer| !snapshot_writer.is_busy())
+        else {
+            return;
+        };
         for (of, shard) in ofs.iter().zip(&self.shards) {
-            keeper.write(of.name(), encode(of, &shard.topics()));
+            snapshot_writer.write(of.name(), encode(of, &shard.topics()));
         }
-        self.keeping = Some(Keeping { epoch, left: ofs.iter().map(SnapshotId::name).collect() });
+        self.snapshots_in_progress =
+            Some(SnapshotsInProgress { epoch, left: ofs.iter().map(SnapshotId::name).collect() });
     }
 
     /// Sees what is kept now.
-    pub(super) fn note_kept(&mut self) {
-        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::written);
+    pub(super) fn note_written(&mut self) {
+        let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::written);
         self.note(written);
         self.note_left_over();
     }
 
     /// Sees what could not be taken away.
     fn note_left_over(&mut self) {
-        let errors = self.keeper.as_mut().map_or(Vec::new(), Keeper::left_over);
+        let errors = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::left_over);
         if let Some(error) = errors.last() {
             self.trouble = Some(error.to_string());
         }
@@ -65,36 +73,39 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     fn note(&mut self, written: Vec<Written>) {
         for (name, ended) in written {
-            match (ended, &mut self.keeping) {
-                (Ok(()), Some(Keeping { left, .. })) => drop(left.remove(&name)),
+            match (ended, &mut self.snapshots_in_progress) {
+                (Ok(()), Some(SnapshotsInProgress { left, .. })) => drop(left.remove(&name)),
                 (Ok(()), None) => {}
                 (Err(error), _) => {
                     self.trouble = Some(error.to_string());
-                    self.keeping = None;
+                    self.snapshots_in_progress = None;
                 }
             }
         }
-        if let Some(Keeping { epoch, .. }) = self.keeping.take_if(|it| it.left.is_empty()) {
+        if let Some(SnapshotsInProgress { epoch, .. }) =
+            self.snapshots_in_progress.take_if(|it| it.left.is_empty())
+        {
             self.kept = epoch;
         }
     }
 
     /// Keeps the topics of the epoch that is done, and waits until they are written.
-    pub(super) fn keep_now(&mut self) {
+    pub(super) fn write_snapshots_now(&mut self) {
         // What is being written may be just them.
-        let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::wait);
+        let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
         self.note(written);
         if self.kept < self.round.epoch {
-            self.keep();
-            let written = self.keeper.as_mut().map_or(Vec::new(), Keeper::wait);
+            self.write_snapshots();
+            let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
             self.note(written);
         }
     }
 
     /// Takes away what nobody goes back to.
-    pub(super) fn clean(&mut self, kept: u32) {
+    pub(super) fn remove_old(&mut self, kept: u32) {
         // A run that was stopped may have gone on from any epoch.
-        let is_kept = |epoch: u32| self.setup.keeps(epoch) || epoch == self.gone_on_from;
+        let is_kept =
+            |epoch: u32| self.setup.checkpoints_after(epoch) || epoch == self.gone_on_from;
         let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && is_kept(epoch));
         let shards = || self.shards.iter().map(Shard::number);
         let ofs: Vec<SnapshotId> = old
@@ -102,18 +113,18 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             .map(|(shard, epoch)| self.of(shard, epoch))
             .collect();
         self.cleaned = self.cleaned.max(kept);
-        let Some(keeper) = &mut self.keeper else { return };
-        ofs.iter().for_each(|of| keeper.remove(of.name()));
+        let Some(snapshot_writer) = &mut self.snapshot_writer else { return };
+        ofs.iter().for_each(|of| snapshot_writer.remove(of.name()));
         self.note_left_over();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::joining::MOST;
-    use super::super::joining::tests::{Asked, told, worker};
+    use super::super::join::MOST;
+    use super::super::join::tests::{Asked, told, worker};
     use crate::cluster::control::Control;
-    use crate::job::Round;
+    use crate::spec::Round;
 
     /// The master's word is that of a peer: nothing may be as long as the number that it says.
     #[test]

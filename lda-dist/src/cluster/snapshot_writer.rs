@@ -8,7 +8,7 @@ use crate::storage::{Storage, StorageError};
 
 /// A way to a [`Storage`] that need not wait for it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct SnapshotWriter {
     storage: Arc<dyn Storage>,
     writing: Writing,
     /// Objects that are being written.
@@ -43,7 +43,7 @@ enum Order {
     Remove(String),
 }
 
-impl Keeper {
+impl SnapshotWriter {
     /// Writes by a thread of its own; who drops it waits for what is underway.
     pub fn beside(storage: Arc<dyn Storage>) -> Self {
         Self::new(storage, Writing::Beside(None))
@@ -153,7 +153,7 @@ impl Thread {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         if let Writing::Beside(Some(Thread { orders, handle, .. })) =
             std::mem::replace(&mut self.writing, Writing::Now)
@@ -172,24 +172,25 @@ mod tests {
 
     #[test]
     fn objects_are_written_and_taken_away_in_their_order() {
-        for keeper in [Keeper::beside, Keeper::now] {
+        for snapshot_writer in [SnapshotWriter::beside, SnapshotWriter::now] {
             let memory = Arc::new(Memory::default());
-            let mut keeper = keeper(Arc::clone(&memory) as Arc<dyn Storage>);
-            keeper.write("a".to_owned(), vec![1]);
-            keeper.remove("a".to_owned());
+            let mut snapshot_writer = snapshot_writer(Arc::clone(&memory) as Arc<dyn Storage>);
+            snapshot_writer.write("a".to_owned(), vec![1]);
+            snapshot_writer.remove("a".to_owned());
             // No name of an object.
-            keeper.remove("../a".to_owned());
-            keeper.write("b".to_owned(), vec![2]);
-            assert!(keeper.is_busy());
-            let written: Vec<String> = keeper.wait().into_iter().map(|(name, _)| name).collect();
+            snapshot_writer.remove("../a".to_owned());
+            snapshot_writer.write("b".to_owned(), vec![2]);
+            assert!(snapshot_writer.is_busy());
+            let written: Vec<String> =
+                snapshot_writer.wait().into_iter().map(|(name, _)| name).collect();
             assert_eq!(written, ["a", "b"]);
-            assert!(!keeper.is_busy() && keeper.wait().is_empty());
-            let left_over = keeper.left_over();
+            assert!(!snapshot_writer.is_busy() && snapshot_writer.wait().is_empty());
+            let left_over = snapshot_writer.left_over();
             assert!(matches!(&left_over[..], [StorageError::Name { .. }]), "{left_over:?}");
-            assert!(keeper.left_over().is_empty());
+            assert!(snapshot_writer.left_over().is_empty());
             assert!(!memory.has("a").unwrap() && memory.has("b").unwrap());
-            keeper.remove("b".to_owned());
-            drop(keeper);
+            snapshot_writer.remove("b".to_owned());
+            drop(snapshot_writer);
             assert!(!memory.has("b").unwrap());
         }
     }

@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use lda_dist::cluster::{MASTER, Message, Setup, Stage};
-use lda_dist::together::Routing;
+use lda_dist::cluster::{MASTER, Message, Phase, Setup};
+use lda_dist::in_process::Routing;
 use lda_transport::NodeId;
 
-use super::ambush::Prey;
 use super::coverage::{Kind, Part, Who};
+use super::targeted_faults::Target;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-impl Prey {
+impl Target {
     /// Epochs of the run, after how many of them topics are kept, and rounds of each.
     fn epochs(self) -> (u32, u32, u16) {
-        use Stage::{Finished, Finishing, Gathering, Keeping};
-        match (self.kind.message, self.stage) {
+        use Phase::{Collecting, Finished, Finishing, Keeping};
+        match (self.kind.message, self.phase) {
             // Topics are kept where nodes have to end, and a run that goes back goes back to those.
             (Message::Keep, _) | (_, Keeping) => (3, 0, 1),
             // It soon comes to its end.
-            (Message::Rows | Message::Finish, _) | (_, Gathering | Finishing | Finished) => {
+            (Message::Rows | Message::Finish, _) | (_, Collecting | Finishing | Finished) => {
                 (1, 2, 1)
             }
             _ => (5, 2, 4),
@@ -29,10 +29,10 @@ impl Prey {
     /// A run in which it is not rare, otherwise as it is given.
     pub fn set_up(self, mut setup: Setup) -> Setup {
         let options = &mut setup.options;
-        (setup.epochs, setup.keep_every, options.rounds) = self.epochs();
+        (setup.epochs, setup.checkpoint_every, options.rounds) = self.epochs();
         if self.is_queued() {
             // Much is asked at once.
-            (options.rounds, options.partitions, setup.ahead) = (1, 12, 4);
+            (options.rounds, options.partitions, setup.prefetch) = (1, 12, 4);
         }
         match self.kind.message {
             Message::Push => options.routing = Routing::Push,
@@ -48,14 +48,14 @@ impl Prey {
 
     /// Whether prey is asked of one that has started anew and has not been told anything.
     pub fn is_for_who_waits(self) -> bool {
-        let Self { kind: Kind { to, part, .. }, stage } = self;
-        stage == Stage::Waiting && part == Part::Asked && to != Who::Master
+        let Self { kind: Kind { to, part, .. }, phase } = self;
+        phase == Phase::Waiting && part == Part::Asked && to != Who::Master
     }
 
     /// Whether workers ask it of a server, where it waits for its turn until that one has started anew.
     pub fn is_queued(self) -> bool {
-        use Message::{Gained, Join, Pull, Push, Sizes};
-        let is_of_round = matches!(self.kind.message, Join | Sizes | Pull | Push | Gained);
+        use Message::{Join, Pull, Push, PushDeltas, Sizes};
+        let is_of_round = matches!(self.kind.message, Join | Sizes | Pull | Push | PushDeltas);
         self.is_for_who_waits() && is_of_round
     }
 
@@ -67,10 +67,10 @@ impl Prey {
 
     /// Between two times that a node is asked to end: twice as long as on average.
     pub fn stops_every(self) -> Duration {
-        let Self { kind: Kind { message, .. }, stage } = self;
+        let Self { kind: Kind { message, .. }, phase } = self;
         match message {
             Message::Keep | Message::Finish => 10 * MILLISECOND,
-            _ if stage == Stage::Keeping => 10 * MILLISECOND,
+            _ if phase == Phase::Keeping => 10 * MILLISECOND,
             Message::Stop => 20 * MILLISECOND,
             _ => 100 * MILLISECOND,
         }
@@ -79,24 +79,24 @@ impl Prey {
     /// Whether it tells the master that a node has heard that it may go, while an attempt is on in which that node is:
     /// the master has heard first that it has to end, and then that it is here.
     pub fn is_of_early_end(self) -> bool {
-        let Self { kind: Kind { to, message, .. }, stage } = self;
-        to == Who::Master && message == Message::Finish && stage < Stage::Finishing
+        let Self { kind: Kind { to, message, .. }, phase } = self;
+        to == Who::Master && message == Message::Finish && phase < Phase::Finishing
     }
 
     /// When the master is about to ask it of one that starts anew then, and when it has.
-    pub fn asked_at(self) -> Option<[Stage; 2]> {
+    pub fn asked_at(self) -> Option<[Phase; 2]> {
         let Kind { to, message, .. } = self.kind;
         if !self.is_for_who_waits() {
             return None;
         }
         Some(match (message, to) {
-            (Message::Begin, Who::Worker) => [Stage::Beginning, Stage::Sampling],
-            (Message::Begin, _) => [Stage::Ending, Stage::Beginning],
-            (Message::Keep, _) => [Stage::Ending, Stage::Keeping],
-            (Message::End, _) => [Stage::Sampling, Stage::Ending],
-            (Message::Finish, _) => [Stage::Gathering, Stage::Finishing],
+            (Message::Begin, Who::Worker) => [Phase::Beginning, Phase::Sampling],
+            (Message::Begin, _) => [Phase::Ending, Phase::Beginning],
+            (Message::Keep, _) => [Phase::Ending, Phase::Keeping],
+            (Message::End, _) => [Phase::Sampling, Phase::Ending],
+            (Message::Finish, _) => [Phase::Collecting, Phase::Finishing],
             // What only asks is asked anew of one that has started anew.
-            (Message::Rows, _) => [Stage::Gathering, Stage::Gathering],
+            (Message::Rows, _) => [Phase::Collecting, Phase::Collecting],
             _ => return None,
         })
     }
@@ -109,26 +109,26 @@ impl Prey {
     /// How long it takes at most until a node hears that it has lost another, where it matters.
     pub fn detection_delay(self) -> Option<Duration> {
         match self.kind.message {
-            Message::Again => Some(30 * MILLISECOND),
+            Message::RestartRequest => Some(30 * MILLISECOND),
             _ if self.is_for_who_waits() => Some(Duration::ZERO),
             _ => None,
         }
     }
 
     /// Whether its receiver comes from one stage to that of the prey if nothing fails.
-    pub fn comes_from(self, now: Stage) -> bool {
-        let rank = |stage| match stage {
-            Stage::Waiting => 0,
-            Stage::Starting => 1,
-            Stage::Joining => 2,
-            Stage::Sampling | Stage::Between | Stage::Ending | Stage::Beginning => 3,
+    pub fn comes_from(self, now: Phase) -> bool {
+        let rank = |phase| match phase {
+            Phase::Waiting => 0,
+            Phase::Starting => 1,
+            Phase::Joining => 2,
+            Phase::Sampling | Phase::Between | Phase::Ending | Phase::Beginning => 3,
             // A node has ended then, and the others begin again with it.
-            Stage::Keeping => 3,
-            Stage::Gathering => 4,
-            Stage::Finishing => 5,
-            Stage::Finished => 6,
+            Phase::Keeping => 3,
+            Phase::Collecting => 4,
+            Phase::Finishing => 5,
+            Phase::Finished => 6,
         };
-        let ranks = (rank(now), rank(self.stage));
-        now == Stage::Keeping || ranks.0 < ranks.1 || ranks == (3, 3)
+        let ranks = (rank(now), rank(self.phase));
+        now == Phase::Keeping || ranks.0 < ranks.1 || ranks == (3, 3)
     }
 }

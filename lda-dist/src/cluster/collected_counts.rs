@@ -6,12 +6,12 @@ use lda_core::counts::{VisitRow, WordCounts};
 
 /// C_w of all servers, and C_k, for a [`TopicModel`](lda_core::model::TopicModel).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gathered {
+pub struct CollectedCounts {
     totals: Vec<u64>,
     rows: Vec<Vec<(u32, u32)>>,
 }
 
-impl Gathered {
+impl CollectedCounts {
     /// Of no tokens.
     pub(super) fn new(topics: usize, words: usize) -> Self {
         Self { totals: vec![0; topics], rows: vec![Vec::new(); words] }
@@ -35,7 +35,7 @@ impl Gathered {
     }
 }
 
-impl WordCounts for Gathered {
+impl WordCounts for CollectedCounts {
     fn num_topics(&self) -> usize {
         self.totals.len()
     }

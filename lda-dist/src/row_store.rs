@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::job::Round;
+use crate::spec::Round;
 use crate::wire::{RowCode, WireError};
 
 /// Changes that are kept before they are first brought together.
@@ -24,7 +24,7 @@ const FEW: usize = 1 << 16;
 /// Counts that cannot be: what a peer has sent is not of this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum RowStoreError {
     /// A count below 0, or beyond 32 bits.
     #[error("topic {topic} of word {word} would have {tokens} tokens")]
     Count {
@@ -47,7 +47,7 @@ pub enum StoreError {
 
 /// The rows of one partition's words, which have numbers of their own from 0 on.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct RowStore {
     code: RowCode,
     words: usize,
     /// Rows after so many rounds; the last are those of now.
@@ -99,7 +99,7 @@ impl Changes {
     }
 }
 
-impl Store {
+impl RowStore {
     /// Of so many words with rows of K topics, which are empty.
     ///
     /// # Panics
@@ -167,15 +167,15 @@ impl Store {
     /// Adds to a word's row, from the end of this round on.
     ///
     /// # Errors
-    /// [`StoreError::Word`].
+    /// [`RowStoreError::Word`].
     pub fn add(
         &mut self,
         round: Round,
         word: u32,
         gained: &[(u32, i32)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RowStoreError> {
         if word as usize >= self.num_words() {
-            return Err(StoreError::Word { word, words: self.num_words() });
+            return Err(RowStoreError::Word { word, words: self.num_words() });
         }
         let changes = self.changes.entry(round).or_default();
         changes.all.extend(gained.iter().map(|&(topic, by)| (word, topic, i64::from(by))));
@@ -188,11 +188,11 @@ impl Store {
     /// Ends a round: rows of the next version have what was added to them in it. `totals` are added to, by topic.
     ///
     /// # Errors
-    /// [`StoreError::Count`], and then all is as it was.
+    /// [`RowStoreError::Count`], and then all is as it was.
     ///
     /// # Panics
     /// If `totals` are not K.
-    pub fn end_round(&mut self, round: Round, totals: &mut [i64]) -> Result<(), StoreError> {
+    pub fn end_round(&mut self, round: Round, totals: &mut [i64]) -> Result<(), RowStoreError> {
         assert_eq!(totals.len(), self.code.topics() as usize, "a total a topic");
         let changes = self.changes.entry(round).or_default();
         changes.merge();
@@ -210,7 +210,7 @@ impl Store {
     }
 
     /// Rows of now with these changes.
-    fn after(&self, changes: &[(u32, u32, i64)]) -> Result<Encoded, StoreError> {
+    fn after(&self, changes: &[(u32, u32, i64)]) -> Result<Encoded, RowStoreError> {
         let now = self.at(self.ended);
         let (mut starts, mut bytes) = (vec![0], Vec::with_capacity(now.bytes.len()));
         let (mut row, mut new) = (Vec::new(), Vec::new());
@@ -249,7 +249,7 @@ fn add(
     row: &[(u32, u32)],
     changes: &[(u32, u32, i64)],
     new: &mut Vec<(u32, u32)>,
-) -> Result<(), StoreError> {
+) -> Result<(), RowStoreError> {
     new.clear();
     let mut row = row.iter().copied().peekable();
     for &(word, topic, by) in changes {
@@ -261,7 +261,7 @@ fn add(
         match u32::try_from(tokens) {
             Ok(0) => {}
             Ok(count) => new.push((topic, count)),
-            Err(_) => return Err(StoreError::Count { word, topic, tokens }),
+            Err(_) => return Err(RowStoreError::Count { word, topic, tokens }),
         }
     }
     new.extend(row);
@@ -284,7 +284,7 @@ mod tests {
 
     type Plain = BTreeMap<(u32, u32), i64>;
 
-    fn check(plain: &Plain, store: &Store, version: u64) -> Result<(), TestCaseError> {
+    fn check(plain: &Plain, store: &RowStore, version: u64) -> Result<(), TestCaseError> {
         let mut row: Vec<(u32, u32)> = Vec::new();
         for word in 0..6 {
             store.code.decode(&mut store.encoded(version, word), &mut row).unwrap();
@@ -305,7 +305,7 @@ mod tests {
                 prop::collection::vec((0..6u32, 0..TOPICS, 1..4i32), 0..40), 1..6),
             kept in 1..4usize,
         ) {
-            let mut store = Store::new(TOPICS, 6);
+            let mut store = RowStore::new(TOPICS, 6);
             // What is added in a round after the last is of no matter.
             store.add(round(9), 3, &[(1, 5)]).unwrap();
             let mut plain = vec![Plain::new()];
@@ -344,16 +344,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_and_changes_nothing() {
-        let mut store = Store::new(4, 2);
+        let mut store = RowStore::new(4, 2);
         let mut totals = [0; 4];
         let refused = store.add(round(0), 2, &[(0, 1)]);
-        assert_eq!(refused, Err(StoreError::Word { word: 2, words: 2 }));
+        assert_eq!(refused, Err(RowStoreError::Word { word: 2, words: 2 }));
         store.add(round(0), 1, &[(3, 2)]).unwrap();
         store.end_round(round(0), &mut totals).unwrap();
         store.add(round(1), 0, &[(0, 1)]).unwrap();
         store.add(round(1), 1, &[(3, -3)]).unwrap();
         let refused = store.end_round(round(1), &mut totals).unwrap_err();
-        assert_eq!(refused, StoreError::Count { word: 1, topic: 3, tokens: -1 });
+        assert_eq!(refused, RowStoreError::Count { word: 1, topic: 3, tokens: -1 });
         assert_eq!(refused.to_string(), "topic 3 of word 1 would have -1 tokens");
         assert_eq!(totals, [0, 0, 0, 2]);
         let mut row = Vec::new();
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn many_changes_of_few_topics_take_little_room() {
-        let mut store = Store::new(4, 1);
+        let mut store = RowStore::new(4, 1);
         for _ in 0..FEW * 4 {
             store.add(round(0), 0, &[(1, 1), (2, 1)]).unwrap();
         }

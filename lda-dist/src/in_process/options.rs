@@ -10,7 +10,7 @@ use crate::shard::{AnswerError, Hybrid, MAX_STEPS, ShardError};
 /// Why a run cannot be, or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum TogetherError {
+pub enum ConfigError {
     /// Words cannot be placed.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -40,10 +40,12 @@ pub enum TogetherError {
         partitions: usize,
     },
     /// Rounds that overlap until a shard meets its own words again.
-    #[error("a slack of {slack} rounds, of {rounds} an epoch: give less than there are")]
-    Slack {
+    #[error(
+        "staleness of {staleness} rounds with {rounds} rounds per epoch: set it below the number of rounds"
+    )]
+    Staleness {
         /// Rounds that may be on besides the first.
-        slack: u16,
+        staleness: u16,
         /// Rounds.
         rounds: u16,
     },
@@ -69,7 +71,7 @@ pub enum TogetherError {
     },
     /// An assignment of other shards than there are.
     #[error("{found} shards are assigned to workers, and there are {shards}: assign each")]
-    Assigned {
+    AssignedShards {
         /// How many are assigned.
         found: usize,
         /// How many there are.
@@ -77,7 +79,7 @@ pub enum TogetherError {
     },
     /// A shard that is assigned to nobody.
     #[error("shard {shard} is assigned to worker {worker}, and there are {workers}, from 0")]
-    Nobody {
+    UnknownWorker {
         /// Which.
         shard: usize,
         /// To whom.
@@ -87,7 +89,7 @@ pub enum TogetherError {
     },
     /// A worker to whom no shard is assigned.
     #[error("worker {worker} is assigned no shard: assign one at least")]
-    Idle {
+    WorkerWithoutShards {
         /// Which.
         worker: u32,
     },
@@ -141,7 +143,7 @@ pub struct Options {
     /// until all are done, unless somebody is further behind than this. What is read in a round is then of so many
     /// rounds before its start; less than there are rounds. Words are sampled by two at once unless there are 1 + slack
     /// times as many rounds as shards.
-    pub slack: u16,
+    pub staleness: u16,
     /// Servers.
     pub servers: u32,
     /// How words find their servers.
@@ -149,7 +151,7 @@ pub struct Options {
     /// Which words are pulled.
     pub routing: Routing,
     /// Documents of more tokens are not pushed.
-    pub longest: u32,
+    pub max_pushed_len: u32,
     /// Which documents WarpLDA samples; they are not pushed either.
     pub hybrid: Hybrid,
     /// How often tokens are sampled while rows are where they are sampled, 1 to [`MAX_PASSES`]: an epoch takes longer,
@@ -164,17 +166,17 @@ impl Default for Options {
     fn default() -> Self {
         let partitioner = Partitioner::Balanced;
         let routing = Routing::Cheapest;
-        let (longest, hybrid) = (1 << 16, Hybrid::default());
+        let (max_pushed_len, hybrid) = (1 << 16, Hybrid::default());
         Self {
             shards: 1,
             partitions: 1,
             ranges: 0,
             rounds: 1,
-            slack: 0,
+            staleness: 0,
             servers: 1,
             partitioner,
             routing,
-            longest,
+            max_pushed_len,
             hybrid,
             passes: 1,
         }
@@ -185,18 +187,18 @@ impl Options {
     /// Whether they make sense, whatever the documents are.
     ///
     /// # Errors
-    /// [`TogetherError::Steps`], [`TogetherError::Passes`], [`TogetherError::Slack`].
-    pub fn check(&self) -> Result<(), TogetherError> {
-        let Self { slack, rounds, hybrid, passes, .. } = *self;
-        if slack > 0 && slack >= rounds {
-            return Err(TogetherError::Slack { slack, rounds });
+    /// [`ConfigError::Steps`], [`ConfigError::Passes`], [`ConfigError::Staleness`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Self { staleness, rounds, hybrid, passes, .. } = *self;
+        if staleness > 0 && staleness >= rounds {
+            return Err(ConfigError::Staleness { staleness, rounds });
         }
         let steps = hybrid.mh_steps;
         if !(1..=MAX_STEPS).contains(&steps) {
-            return Err(TogetherError::Steps { steps });
+            return Err(ConfigError::Steps { steps });
         }
         if !(1..=MAX_PASSES).contains(&passes) {
-            return Err(TogetherError::Passes { passes });
+            return Err(ConfigError::Passes { passes });
         }
         Ok(())
     }
@@ -246,7 +248,7 @@ impl Bytes {
             Kind::Sizes => self.sizes += bytes,
             Kind::Pull => self.routes += bytes,
             Kind::Push => self.pushed += bytes,
-            Kind::Gained => self.gained += bytes,
+            Kind::PushDeltas => self.gained += bytes,
             // Before the first epoch.
             Kind::Join => {}
         }

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lda_dist::job::Round;
+use lda_dist::spec::Round;
 use lda_dist::storage::{Memory, Storage};
 use lda_transport::sim::{Chaos, FaultWindow};
 
-use super::recovery::{job, world};
+use super::recovery::{spec, world};
 use super::*;
 
-fn slack(corpus: &Corpus, workers: u32, rounds: u16, slack: u16) -> Setup {
-    let mut setup = job(corpus, workers);
-    setup.options = Options { partitions: 8, rounds, slack, ..setup.options };
+fn staleness(corpus: &Corpus, workers: u32, rounds: u16, staleness: u16) -> Setup {
+    let mut setup = spec(corpus, workers);
+    setup.options = Options { partitions: 8, rounds, staleness, ..setup.options };
     setup
 }
 
@@ -36,7 +36,7 @@ fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3), (2, 1)] {
-        let setup = slack(&corpus, 2, rounds, slack_of);
+        let setup = staleness(&corpus, 2, rounds, slack_of);
         let expected = expected(&corpus, &setup);
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), 1);
@@ -75,7 +75,7 @@ fn check_counts(found: &End, corpus: &Corpus, what: &str) {
         .iter()
         .flat_map(|(word, row)| row.iter().map(move |&(topic, count)| ((*word, topic), count)));
     assert!(rows.eq(words), "{what}: rows");
-    assert!(found.rows == found.gathered, "{what}: gathered rows");
+    assert!(found.rows == found.collected, "{what}: gathered rows");
     let of_corpus = (0..).zip(corpus.documents()).flat_map(|(document, words)| {
         words.iter().map(move |(word, count)| ((document, word), count)).collect::<Vec<_>>()
     });
@@ -89,7 +89,7 @@ fn a_run_that_goes_back_has_counts_of_its_topics() {
     let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
     let (mut attempts, mut checked) = (0, 0);
     for seed in 0..40 {
-        let mut setup = slack(&corpus, 1 + seed as u32 % 4, 8, 1 + seed as u16 % 3);
+        let mut setup = staleness(&corpus, 1 + seed as u32 % 4, 8, 1 + seed as u16 % 3);
         if seed % 3 == 0 {
             setup.options.hybrid = Hybrid { short_length: 12, mh_steps: 2 };
         }
@@ -124,7 +124,7 @@ fn who_has_to_end_goes_at_the_end_of_an_epoch() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (seed, node) in (0..12).zip([0, 1, 4, 3].into_iter().cycle()) {
-        let setup = slack(&corpus, 3, 8, 1 + seed as u16 % 3);
+        let setup = staleness(&corpus, 3, 8, 1 + seed as u16 % 3);
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), seed);
         let until = |world: &mut World<Node>, is_so: &dyn Fn(&World<Node>) -> bool| {

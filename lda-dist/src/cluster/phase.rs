@@ -2,7 +2,7 @@
 
 /// What a node does, or waits for. Which of them a role can be in is said of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
+pub enum Phase {
     /// The master waits until all are here; a server has no words yet, and a worker no shards.
     Waiting,
     /// The master waits until servers have placed words.
@@ -21,14 +21,14 @@ pub enum Stage {
     /// The master waits until workers have kept their topics, as nodes have to end.
     Keeping,
     /// The master waits for the rows of all partitions.
-    Gathering,
+    Collecting,
     /// The master waits until all have heard that it was the last round.
     Finishing,
     /// It was the last round, or this node's.
     Finished,
 }
 
-impl Stage {
+impl Phase {
     /// All of them, in order.
     pub const ALL: [Self; 11] = [
         Self::Waiting,
@@ -39,7 +39,7 @@ impl Stage {
         Self::Ending,
         Self::Beginning,
         Self::Keeping,
-        Self::Gathering,
+        Self::Collecting,
         Self::Finishing,
         Self::Finished,
     ];

@@ -4,7 +4,7 @@ use lda_transport::rpc::RequestKind;
 
 use super::super::control::Control;
 use super::super::{MASTER, Port};
-use super::{For, Master, Phase};
+use super::{Master, RequestPurpose, Step};
 
 impl Master {
     /// This node has to end, and with it all.
@@ -12,8 +12,8 @@ impl Master {
         if !self.is_ending() {
             self.stopping.insert(MASTER);
         }
-        if self.phase == Phase::Gone {
-            self.let_go(port);
+        if self.step == Step::Waiting {
+            self.release_stopping(port);
         }
     }
 
@@ -23,33 +23,33 @@ impl Master {
     }
 
     /// Lets those go that have to end, between two epochs. The others wait for them to come again.
-    pub(super) fn let_go(&mut self, port: &mut dyn Port) {
+    pub(super) fn release_stopping(&mut self, port: &mut dyn Port) {
         let stopping = std::mem::take(&mut self.stopping);
         if stopping.contains(&MASTER) {
             self.stopped = Some(self.kept);
-            if self.phase == Phase::Gone {
+            if self.step == Step::Waiting {
                 // Who is here hears it from the transport.
-                self.phase = Phase::Finished;
+                self.step = Step::Finished;
             } else {
                 self.finish(port);
             }
         } else if !stopping.is_empty() {
-            self.phase = Phase::Gone;
-            self.clear_outbox(port);
+            self.step = Step::Waiting;
+            self.clear_requests(port);
             let finish =
-                self.finish_message(true).encode(self.setup.job.topics(), self.setup.job.words());
+                self.finish_message(true).encode(self.setup.spec.topics(), self.setup.spec.words());
             for node in stopping {
                 self.here.remove(&node);
-                self.outbox.send(port, node, RequestKind::Push, &finish, For::Leave);
+                self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
             }
         }
     }
 
     pub(super) fn finish(&mut self, port: &mut dyn Port) {
-        self.phase = Phase::Finishing(self.num_others());
+        self.step = Step::Finishing(self.num_others());
         let finish = self.finish_message(self.stopped.is_some());
-        self.tell_servers(&finish, RequestKind::Push, For::Finish, port);
-        self.tell_workers(&finish, RequestKind::Push, For::Finish, port);
+        self.send_servers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
+        self.send_workers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
     }
 
     pub(super) fn finish_message(&self, stopped: bool) -> Control {

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use lda_transport::sim::SplitMix64;
 
-use super::ambush::Prey;
 use super::coverage::Table;
 use super::history::History;
-use super::recovery::{check, job};
+use super::recovery::{check, spec};
+use super::targeted_faults::Target;
 use super::*;
 
 /// How long everything fails.
@@ -20,7 +20,7 @@ const SUFFERING: Duration = Duration::from_millis(300);
 pub struct Task {
     corpus: Corpus,
     workers: Vec<u32>,
-    /// How all of its runs differ from those of `job`.
+    /// How all of its runs differ from those of `spec`.
     set_up: fn(Setup) -> Setup,
     runs: Vec<Run>,
 }
@@ -36,8 +36,8 @@ impl Task {
     /// Of these documents, by so many workers.
     fn new(corpus: Corpus, workers: &[u32], set_up: fn(Setup) -> Setup) -> Self {
         let mut runs: Vec<Run> = Vec::new();
-        for prey in reach::preys() {
-            let setup = set_up(prey.set_up(job(&corpus, 1)));
+        for target in reachability::targets() {
+            let setup = set_up(target.set_up(spec(&corpus, 1)));
             if runs.iter().all(|run| run.setup != setup) {
                 let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
                 let expected = expected(&corpus, &setup);
@@ -48,9 +48,9 @@ impl Task {
     }
 
     /// For this prey, and how it is set up.
-    pub fn run(&self, prey: Prey, numbers: &mut SplitMix64) -> (&Run, Setup) {
+    pub fn run(&self, target: Target, numbers: &mut SplitMix64) -> (&Run, Setup) {
         let workers = self.workers[numbers.below(self.workers.len() as u64) as usize];
-        let setup = (self.set_up)(prey.set_up(job(&self.corpus, workers)));
+        let setup = (self.set_up)(target.set_up(spec(&self.corpus, workers)));
         let alike = |run: &&Run| run.setup == Setup { workers: 1, ..setup.clone() };
         (self.runs.iter().find(alike).expect("it is one of all preys"), setup)
     }
@@ -79,8 +79,8 @@ impl Sum {
 }
 
 /// Runs a history and checks what is left.
-fn history(task: &Task, prey: Prey, seed: u64) -> Sum {
-    let mut history = History::new(task, prey, seed);
+fn history(task: &Task, target: Target, seed: u64) -> Sum {
+    let mut history = History::new(task, target, seed);
     history.suffer(SUFFERING);
     let found = history.end();
     let History { run, world, watch, what, stops, .. } = history;
@@ -122,15 +122,15 @@ fn recount(found: &End, corpus: &Corpus, what: &str) {
     };
     let words = rows(words);
     assert!(is_there(&found.rows) == words, "{what}: C_w");
-    assert!(is_there(&found.gathered) == words, "{what}: C_w as it was gathered");
+    assert!(is_there(&found.collected) == words, "{what}: C_w as it was gathered");
     assert!(is_there(&found.documents) == rows(documents), "{what}: C_d");
     assert_eq!(found.totals, totals, "{what}: C_k");
 }
 
 /// On all processors.
-fn histories(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
+fn random_runs(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
     let next = AtomicU64::new(seeds.start);
-    let preys = reach::preys();
+    let targets = reachability::targets();
     let run = || {
         let mut sum = Sum::default();
         loop {
@@ -139,8 +139,8 @@ fn histories(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
                 return sum;
             }
             // Some of all kinds, if there are few.
-            let prey = preys[(seed as usize * 101) % preys.len()];
-            sum.merge(&history(task, prey, seed));
+            let target = targets[(seed as usize * 101) % targets.len()];
+            sum.merge(&history(task, target, seed));
         }
     };
     let mut all = Sum::default();
@@ -157,8 +157,8 @@ fn histories(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
 
 #[test]
 fn everything_that_fails_leaves_no_trace() {
-    let sum = histories(&Task::new(corpus(), &[3, 4], |setup| setup), 0..60);
-    reach::nothing_came_where_nothing_can(&sum.table);
+    let sum = random_runs(&Task::new(corpus(), &[3, 4], |setup| setup), 0..60);
+    reachability::nothing_came_where_nothing_can(&sum.table);
     assert!(sum.attempts > 60 && sum.stops > 60, "{sum:?}");
     assert!(sum.crashes.iter().all(|&crashes| crashes > 60), "{sum:?}");
 }
@@ -175,8 +175,8 @@ fn with_a_hot_word() -> Task {
 
 #[test]
 fn nor_where_rows_lie_on_several_servers() {
-    let sum = histories(&with_a_hot_word(), 0..12);
-    reach::nothing_came_where_nothing_can(&sum.table);
+    let sum = random_runs(&with_a_hot_word(), 0..12);
+    reachability::nothing_came_where_nothing_can(&sum.table);
     assert!(sum.attempts > 12 && sum.crashes.iter().all(|&crashes| crashes > 6), "{sum:?}");
 }
 
@@ -192,7 +192,7 @@ fn ten_thousand_histories_reach_everything() {
     assert_eq!(corpus.num_tokens(), 5000);
     let task = Task::new(corpus, &[3, 4], |setup| setup);
     let begun = Instant::now();
-    let sum = histories(&task, 0..HISTORIES);
+    let sum = random_runs(&task, 0..HISTORIES);
     let seconds = begun.elapsed().as_secs_f64();
     println!("{}", sum.table);
     println!(
@@ -200,13 +200,13 @@ fn ten_thousand_histories_reach_everything() {
          masters, servers, workers: {:?}; fewest faults: {:?}",
         sum.steps, sum.attempts, sum.stops, sum.crashes, sum.faults
     );
-    reach::nothing_came_where_nothing_can(&sum.table);
-    let (cells, least) = reach::everything_else_came(&sum.table, 10);
+    reachability::nothing_came_where_nothing_can(&sum.table);
+    let (cells, least) = reachability::everything_else_came(&sum.table, 10);
     println!("each of {cells} cells has seen {least} messages or more");
     const HOT: u64 = 1000;
     let begun = Instant::now();
-    let sum = histories(&with_a_hot_word(), 0..HOT);
-    reach::nothing_came_where_nothing_can(&sum.table);
+    let sum = random_runs(&with_a_hot_word(), 0..HOT);
+    reachability::nothing_came_where_nothing_can(&sum.table);
     println!(
         "{HOT} with a word on both servers in {:.1} s; crashes of masters, servers, workers: {:?}",
         begun.elapsed().as_secs_f64(),

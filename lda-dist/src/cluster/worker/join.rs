@@ -6,7 +6,7 @@
 use lda_core::counts::TopicIndex;
 use lda_transport::rpc::RequestKind;
 
-use super::{For, Worker};
+use super::{RequestPurpose, Worker};
 use crate::cluster::Port;
 use crate::documents::Documents;
 
@@ -15,24 +15,30 @@ pub(super) const MOST: usize = 16 << 20;
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Notes what there is to say of the shards that are here.
-    pub(super) fn begin_to_join(&mut self) {
+    pub(super) fn plan_join(&mut self) {
         let slices = self.placement.as_ref().map_or(0, |placement| placement.num_slices() as u16);
         self.to_join = (0..self.shards.len())
             .flat_map(|shard| (0..slices).map(move |slice| (shard, slice)))
             .collect();
         // What is not said yet is not done either.
-        self.to_be_done.insert(self.round, self.to_join.len());
+        self.unacknowledged.insert(self.round, self.to_join.len());
     }
 
     /// Says as much of it as may be underway.
     pub(super) fn join(&mut self, port: &mut dyn Port) {
-        while self.outbox.bytes() < self.most_joining {
+        while self.requests.bytes() < self.max_join_bytes {
             let Some((shard, slice)) = self.to_join.pop_front() else { return };
             let Some(placement) = &self.placement else { return };
             let mut body = Vec::new();
-            self.shards[shard].join(&self.setup.job, placement, slice, self.round, &mut body);
+            self.shards[shard].join(&self.setup.spec, placement, slice, self.round, &mut body);
             let server = self.setup.server(placement.server(slice.into()));
-            self.outbox.send(port, server, RequestKind::Push, &body, For::Join(self.round));
+            self.requests.send(
+                port,
+                server,
+                RequestKind::Push,
+                &body,
+                RequestPurpose::Join(self.round),
+            );
         }
     }
 }
@@ -46,12 +52,12 @@ pub(super) mod tests {
     use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
 
     use super::*;
-    use crate::cluster::control::{Control, DONE};
+    use crate::cluster::control::{Control, ROUND_DONE};
     use crate::cluster::{MASTER, Message, Setup};
     use crate::documents::InMemory;
-    use crate::job::Job;
+    use crate::in_process::Options;
     use crate::placement::{DocumentLengths, WordStats};
-    use crate::together::Options;
+    use crate::spec::ModelSpec;
 
     /// What was asked and has no answer.
     #[derive(Default)]
@@ -88,28 +94,28 @@ pub(super) mod tests {
 
     /// One worker, four shards and five partitions, and what it is told at the beginning of an attempt.
     pub(in super::super) fn worker(
-        most_joining: usize,
+        max_join_bytes: usize,
     ) -> (Worker<u16, InMemory>, impl Fn(u32) -> Action) {
         let documents = (0..40).map(|d| (0..30).map(move |t| (d * 7 + t * t) % 50));
         let corpus = Corpus::from_tokens(documents).unwrap();
         let options = Options { shards: 4, partitions: 5, servers: 2, ..Options::default() };
         let setup = Setup {
-            job: Job::new(20, 50, 0.1.into(), 0.1, 1).unwrap(),
+            spec: ModelSpec::new(20, 50, 0.1.into(), 0.1, 1).unwrap(),
             options,
             workers: 1,
             assignment: crate::cluster::Assignment::Runs,
             epochs: 1,
-            judge_every: 0,
+            evaluate_every: 0,
             top_words: 0,
-            gather: false,
+            collect_model: false,
             corpus: 1,
-            keep_every: 0,
-            ahead: 0,
+            checkpoint_every: 0,
+            prefetch: 0,
         };
         let (words, lengths) = (WordStats::of(&corpus), DocumentLengths::of(&corpus));
         let stored = InMemory::new(corpus, 4).unwrap();
         let mut worker = Worker::new(setup, 0, stored, None);
-        worker.most_joining = most_joining;
+        worker.max_join_bytes = max_join_bytes;
         let start = move |attempt| {
             let words = words.clone();
             told(&Control::Start { attempt, epoch: 0, lengths, words })
@@ -140,12 +146,12 @@ pub(super) mod tests {
         worker.act(done(before), &mut asked).unwrap();
         assert_eq!(asked.joins.len(), 1, "nor is that one of these");
         for left in (0..20).rev() {
-            assert!(!asked.told.contains(&DONE));
+            assert!(!asked.told.contains(&ROUND_DONE));
             let (request, _) = asked.joins.pop_front().unwrap();
             worker.act(done(request), &mut asked).unwrap();
             assert_eq!(asked.joins.len(), usize::from(left > 0));
         }
-        assert!(asked.told.contains(&DONE));
+        assert!(asked.told.contains(&ROUND_DONE));
         assert_eq!(asked.others, 0);
     }
 
@@ -162,14 +168,14 @@ pub(super) mod tests {
                 assert!(all - last < most, "{all} bytes, {last} of them the last");
                 at_once = at_once.max(1 + asked.joins.len());
                 // Not before all are done.
-                assert!(!asked.told.contains(&DONE));
+                assert!(!asked.told.contains(&ROUND_DONE));
                 worker.act(done(request), &mut asked).unwrap();
                 joins += 1;
             }
             assert_eq!(joins, 20);
             assert!(at_once >= least_at_once, "{at_once}");
             assert_eq!(asked.others, 0);
-            assert!(asked.told.contains(&DONE));
+            assert!(asked.told.contains(&ROUND_DONE));
         }
     }
 }

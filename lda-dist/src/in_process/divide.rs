@@ -3,13 +3,13 @@
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 
-use super::{Options, Routing, TogetherError};
-use crate::job::Job;
+use super::{ConfigError, Options, Routing};
 use crate::placement::{
     DocumentLengths, Partitioner, Placement, WordStats, Workload, estimated_cost,
 };
 use crate::route::Route;
 use crate::shard::Shard;
+use crate::spec::ModelSpec;
 
 /// Bytes of a row that nobody would pull.
 const DEAR: u32 = u32::MAX / 2;
@@ -27,8 +27,8 @@ pub(crate) fn routes<T: TopicIndex>(
     match options.routing {
         _ if placement.is_hot(partition.into()) => vec![Route::Pull; words],
         Routing::Pull => vec![Route::Pull; words],
-        Routing::Push => shard.routes(partition, &vec![DEAR; words], options.longest),
-        Routing::Cheapest => shard.routes(partition, sizes, options.longest),
+        Routing::Push => shard.routes(partition, &vec![DEAR; words], options.max_pushed_len),
+        Routing::Cheapest => shard.routes(partition, sizes, options.max_pushed_len),
     }
 }
 
@@ -36,25 +36,25 @@ pub(crate) fn routes<T: TopicIndex>(
 /// lengths.
 ///
 /// # Errors
-/// [`TogetherError`], where words or documents cannot be divided so.
+/// [`ConfigError`], where words or documents cannot be divided so.
 pub fn place(
-    job: &Job,
+    spec: &ModelSpec,
     options: &Options,
     words: &WordStats,
     lengths: DocumentLengths,
-) -> Result<Placement, TogetherError> {
+) -> Result<Placement, ConfigError> {
     let Options { shards, partitions, ranges, rounds, servers, partitioner, .. } = *options;
     options.check()?;
     if shards == 0 {
-        return Err(TogetherError::Shards { shards, documents: lengths.documents as usize });
+        return Err(ConfigError::Shards { shards, documents: lengths.documents as usize });
     }
     if u16::try_from(partitions).is_err() {
-        return Err(TogetherError::Partitions { partitions });
+        return Err(ConfigError::Partitions { partitions });
     }
     let mean = words.tokens().iter().sum::<u64>().div_ceil(lengths.documents.max(1));
-    let cost = |&tokens: &u64| estimated_cost(tokens, job.topics(), shards.into(), mean);
+    let cost = |&tokens: &u64| estimated_cost(tokens, spec.topics(), shards.into(), mean);
     let placement = if partitioner == Partitioner::Balanced {
-        let workload = Workload { topics: job.topics(), shards: shards.into(), lengths };
+        let workload = Workload { topics: spec.topics(), shards: shards.into(), lengths };
         Placement::balanced(words, &workload, partitions, servers)?
     } else {
         let costs: Vec<u64> = words.tokens().iter().map(cost).collect();
@@ -63,7 +63,7 @@ pub fn place(
     };
     let partitions = placement.num_partitions();
     if rounds == 0 || usize::from(rounds) > partitions {
-        return Err(TogetherError::Rounds { rounds, partitions });
+        return Err(ConfigError::Rounds { rounds, partitions });
     }
     Ok(placement)
 }
@@ -88,11 +88,11 @@ pub(crate) fn group(
 /// document of each, and the end.
 ///
 /// # Errors
-/// [`TogetherError::Shards`], if there are fewer documents, or no parts.
-pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, TogetherError> {
+/// [`ConfigError::Shards`], if there are fewer documents, or no parts.
+pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
     let documents = corpus.num_documents();
     if shards == 0 || usize::from(shards) > documents {
-        return Err(TogetherError::Shards { shards, documents });
+        return Err(ConfigError::Shards { shards, documents });
     }
     let (documents, shards) = (corpus.num_documents(), usize::from(shards));
     let tokens = u128::from(corpus.num_tokens());

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use lda_core::special::ln_rising;
 
-use super::control::Took;
+use super::control::WorkerEpochStats;
 use super::{Memory, NonZeros, Report, Topics, Waited};
 use crate::aggregate::{Aggregate, AggregateRequest, Aggregates};
-use crate::job::{Job, Round};
-use crate::together::Bytes;
+use crate::in_process::Bytes;
+use crate::spec::{ModelSpec, Round};
 use crate::wire::{RowCode, take};
 
 /// What nodes have told of an epoch so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct EpochStats {
     pub bytes: Bytes,
     waited: Waited,
     /// Of the heaviest.
@@ -26,10 +26,10 @@ pub(super) struct Tally {
     found: Aggregates,
 }
 
-impl Tally {
+impl EpochStats {
     /// What the epoch took of a worker.
-    pub fn of_worker(&mut self, took: Took) {
-        let Took { bytes, waited, memory, non_zeros, parts } = took;
+    pub fn of_worker(&mut self, epoch_stats: WorkerEpochStats) {
+        let WorkerEpochStats { bytes, waited, memory, non_zeros, parts } = epoch_stats;
         self.bytes.add(&bytes);
         self.waited.add(&waited);
         self.memory.worker = self.memory.worker.max(memory);
@@ -38,8 +38,8 @@ impl Tally {
     }
 
     /// Servers are about to be asked what a round has left.
-    pub fn ask(&mut self, wanted: AggregateRequest, job: &Job) {
-        self.found = Aggregates::new(wanted, job);
+    pub fn ask(&mut self, wanted: AggregateRequest, spec: &ModelSpec) {
+        self.found = Aggregates::new(wanted, spec);
     }
 
     /// A server's answer to that: gives back what C_k has gained by its rows; none where it makes no sense.
@@ -54,11 +54,11 @@ impl Tally {
     }
 
     /// What is known of the epoch, with these C_k.
-    pub fn report(&self, last: Round, kept: u32, job: &Job, totals: &[i64]) -> Report {
+    pub fn report(&self, last: Round, kept: u32, spec: &ModelSpec, totals: &[i64]) -> Report {
         let Round { epoch, attempt, .. } = last;
         let Self { bytes, waited, memory, .. } = *self;
         let log_joint = self.found.log_joint.as_ref().map(|words| {
-            let beta_bar = job.beta() * f64::from(job.words());
+            let beta_bar = spec.beta() * f64::from(spec.words());
             let of_totals = totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
             let documents: f64 = self.documents.values().sum();
             documents + words.sum() - of_totals.sum::<f64>()
@@ -69,10 +69,10 @@ impl Tally {
     }
 
     /// Words of topics, if they were asked for.
-    pub fn topics(&self, epoch: u32, job: &Job, totals: &[i64]) -> Option<Topics> {
+    pub fn topics(&self, epoch: u32, spec: &ModelSpec, totals: &[i64]) -> Option<Topics> {
         let found = self.found.top_words.as_ref()?;
         let totals: Vec<u64> = totals.iter().map(|&total| total as u64).collect();
-        let words = found.lists(totals.iter().copied(), job.beta());
+        let words = found.lists(totals.iter().copied(), spec.beta());
         Some(Topics { epoch, totals, words })
     }
 }
