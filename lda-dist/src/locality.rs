@@ -18,7 +18,7 @@
 //! let shards = [held(50, "a"), held(40, "b"), held(45, "a"), held(48, "elsewhere")];
 //! let workers = [Some("a".to_owned()), Some("b".to_owned())];
 //! assert_eq!(assign(&shards, &workers)?, [0, 1, 0, 1]);
-//! # Ok::<(), lda_dist::together::TogetherError>(())
+//! # Ok::<(), lda_dist::in_process::ConfigError>(())
 //! ```
 
 use std::cmp::Reverse;

@@ -6,7 +6,7 @@
 //! read, until there is a newer version, and a request samples by copies of them.
 //!
 //! Where rounds overlap, rows of several versions are asked for by turns, and each of these has rows of its own: with
-//! 300 shards, two rounds and a slack of one, K = 8,000 on reddit, an epoch took 9.7 s and with the newest version
+//! 300 shards, two rounds and staleness 1, K = 8,000 on reddit, an epoch took 9.7 s and with the newest version
 //! alone 12.3.
 //!
 //! Memory: for each version rows of counts of all words ([`Rows`]: 2 to 4 bytes a count with 16-bit topics), of which

@@ -21,23 +21,23 @@
 //! ```
 //! use lda_core::Corpus;
 //! use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
-//! use lda_dist::job::Job;
-//! use lda_dist::together::{Options, Together};
+//! use lda_dist::spec::ModelSpec;
+//! use lda_dist::in_process::{Options, InProcess};
 //!
 //! let corpus = Corpus::from_tokens([vec![0, 0, 0, 1], vec![1, 2, 2]])?;
-//! let job = Job::new(1, 3, 0.1.into(), 0.01, 42)?;
-//! let run = Together::<u16>::new(&job, &corpus, &Options { servers: 2, partitions: 2, ..Options::default() })?;
+//! let spec = ModelSpec::new(1, 3, 0.1.into(), 0.01, 42)?;
+//! let run = InProcess::<u16>::new(&spec, &corpus, &Options { servers: 2, partitions: 2, ..Options::default() })?;
 //! let wanted = AggregateRequest { evaluation: true, top_words: 2 };
-//! let mut all = Aggregates::new(wanted, &job);
+//! let mut all = Aggregates::new(wanted, &spec);
 //! for server in run.servers() {
-//!     let mut of_server = Aggregates::new(wanted, &job);
+//!     let mut of_server = Aggregates::new(wanted, &spec);
 //!     server.aggregate(&mut of_server);
 //!     let mut message = Vec::new();
 //!     of_server.encode(&mut message);
 //!     all.merge(&mut &message[..]).expect("a server's own words");
 //! }
 //! assert_eq!(all.non_zeros.unwrap().count(), 3);
-//! let top = all.top_words.unwrap().lists(run.totals().iter().map(|&total| total.into()), job.beta());
+//! let top = all.top_words.unwrap().lists(run.totals().iter().map(|&total| total.into()), spec.beta());
 //! assert_eq!(top[0].iter().map(|top| (top.word, top.count)).collect::<Vec<_>>(), [(0, 3), (1, 2)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

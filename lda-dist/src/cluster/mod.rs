@@ -27,7 +27,7 @@
 //! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits
 //! are those of [`in_process`](crate::in_process), with any number of workers and in whatever order messages come.
 //!
-//! With a [slack](Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
+//! With [staleness](Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
 //! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
 //! nobody up. Who is slow for longer is waited for, as no one may be ahead of it by more rounds than that: so old may
 //! counts get, and they always are, lest bits depend on who was slow.
@@ -37,7 +37,7 @@
 //! lost what it knew: when all are there again the run goes back to the last epoch whose topics all workers have
 //! [kept](Setup::checkpoint_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
 //! what is left of those before is turned away by its number. As all chance follows from epoch and round, a run that
-//! has gone back ends with the bits of one that has not; with a slack it does not, since what is read after going back
+//! has gone back ends with the bits of one that has not; with staleness it does not, since what is read after going back
 //! is of that moment, and of so many rounds before where nothing has failed.
 //!
 //! Who gives up, as documents cannot be read or a message makes no sense, tells the master why; it gives up, and with
@@ -60,7 +60,7 @@
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2
-//! or 4 of a topic and r = 1 + [slack](Options::staleness) rounds that may be on:
+//! or 4 of a topic and r = 1 + [staleness](Options::staleness) rounds that may be on:
 //!
 //! | | |
 //! |---|---|

@@ -127,25 +127,25 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// use lda_core::Corpus;
 /// use lda_dist::cluster::{Assignment, Role, RunError, Setup, run_local};
 /// use lda_dist::documents::InMemory;
-/// use lda_dist::job::Job;
+/// use lda_dist::spec::ModelSpec;
 /// use lda_dist::storage::{Memory, Storage};
-/// use lda_dist::together::Options;
+/// use lda_dist::in_process::Options;
 ///
 /// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
-/// let job = Job::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?;
+/// let spec = ModelSpec::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?;
 /// let options = Options { shards: 2, partitions: 2, rounds: 2, ..Options::default() };
 /// let setup = Setup {
-///     job,
+///     spec,
 ///     options,
 ///     workers: 2,
 ///     assignment: Assignment::Runs,
 ///     epochs: 20,
-///     judge_every: 10,
+///     evaluate_every: 10,
 ///     top_words: 5,
-///     gather: false,
+///     collect_model: false,
 ///     corpus: corpus.fingerprint(),
-///     keep_every: 1,
-///     ahead: 1,
+///     checkpoint_every: 1,
+///     prefetch: 1,
 /// };
 /// let documents = InMemory::new(corpus, setup.options.shards)?;
 /// let storage: Arc<dyn Storage> = Arc::new(Memory::default());

@@ -11,7 +11,7 @@
 //! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds,
 //! −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
 //!
-//! With a [slack](Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
+//! With [staleness](Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
 //! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those
 //! of any order. That makes counts older by s rounds; with (1 + s) S rounds no two shards sample the same word in
 //! rounds that overlap, so that rows of C_w are as fresh as before, and C_k is of as many tokens ago. What a shard has
@@ -25,17 +25,17 @@
 //! ```
 //! use lda_core::Corpus;
 //! use lda_core::eval::log_joint;
-//! use lda_dist::job::Job;
-//! use lda_dist::together::{Options, Together};
+//! use lda_dist::spec::ModelSpec;
+//! use lda_dist::in_process::{Options, InProcess};
 //!
 //! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
-//! let job = Job::new(4, 8, 0.1.into(), 0.01, 42)?;
-//! let mut run = Together::<u16>::new(&job, &corpus, &Options { shards: 3, ..Options::default() })?;
-//! let before = log_joint(&run, job.alpha(), job.beta())?.total();
+//! let spec = ModelSpec::new(4, 8, 0.1.into(), 0.01, 42)?;
+//! let mut run = InProcess::<u16>::new(&spec, &corpus, &Options { shards: 3, ..Options::default() })?;
+//! let before = log_joint(&run, spec.alpha(), spec.beta())?.total();
 //! for _ in 0..20 {
 //!     run.epoch()?;
 //! }
-//! assert!(log_joint(&run, job.alpha(), job.beta())?.total() > before);
+//! assert!(log_joint(&run, spec.alpha(), spec.beta())?.total() > before);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
