@@ -2,7 +2,7 @@
 //! that comes back when it is written again.
 #![no_main]
 
-use lda_dist::documents::Stored;
+use lda_dist::documents::StoredDocuments;
 use lda_dist::snapshot::{SnapshotId, decode, decode_latest, encode, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
