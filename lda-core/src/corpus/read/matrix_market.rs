@@ -23,7 +23,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     name: "matrix-market",
     extensions: &["mtx", "mm"],
     prefixes: &[],
-    sniff: sniff,
+    sniff,
     options: SupportedOptions { keep_order: false, num_words: false, transpose: true },
     parse,
     read_directory: None,

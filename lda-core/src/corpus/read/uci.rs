@@ -21,7 +21,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     name: "uci",
     extensions: &[],
     prefixes: &["docword."],
-    sniff: sniff,
+    sniff,
     options: SupportedOptions { keep_order: false, num_words: false, transpose: false },
     parse,
     read_directory: None,
