@@ -90,7 +90,7 @@ fn errors_in_a_mallet_state_are_reported() {
     let refused = |text: &str| mallet::read_state(text.as_bytes()).unwrap_err().to_string();
     for (text, said) in [
         ("".to_owned(), "not a MALLET state"),
-        ("0 NA 0 0 a 1\n".to_owned(), "line 1: it is no state"),
+        ("0 NA 0 0 a 1\n".to_owned(), "line 1: it is not a MALLET state"),
         (head.replace("#alpha : 0.5 0.5", "#alpha : "), "line 2: expected \"#alpha :\""),
         (head.replace("0.5 0.5", "0.5 x"), "line 2: expected"),
         (head.replace("0.5 0.5", "0.5 -1"), "line 2: "),

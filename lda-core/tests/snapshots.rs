@@ -191,7 +191,7 @@ fn a_directory_keeps_the_last_ones_and_a_run_goes_on_from_them() {
     // Another run is kept from mixing its own in.
     let error =
         Trainer::new(&corpus, &options).unwrap().checkpoint(checkpoints.clone()).unwrap_err();
-    assert!(error.to_string().contains("holds snapshots of a run"), "{error}");
+    assert!(error.to_string().contains("has snapshots of another run"), "{error}");
 
     // The newest is damaged: the one before serves.
     std::fs::write(scratch.0.join("epoch-0000000016.snapshot"), "no snapshot").unwrap();

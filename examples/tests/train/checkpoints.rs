@@ -67,7 +67,7 @@ fn a_run_is_gone_on_with() {
         (format!("{base} --resume kept --alpha 0.3"), "the run has alpha 0.2, and 0.3 was"),
         (format!("{base} --resume nowhere"), "nowhere: "),
         ("docword.txt --resume kept".to_owned(), "another corpus"),
-        (format!("{begin} --checkpoint kept"), "holds snapshots of a run"),
+        (format!("{begin} --checkpoint kept"), "has snapshots of another run"),
     ] {
         let error = scratch.fail(&line, 1);
         assert!(error.contains(what), "{line}: {error}");

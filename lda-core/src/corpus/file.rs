@@ -338,7 +338,7 @@ mod tests {
         std::fs::write(&path, "no corpus").unwrap();
         let found = Corpus::load(&path).unwrap_err().to_string();
         std::fs::remove_file(&path).unwrap();
-        assert!(found.contains("lda-no-corpus") && found.contains("no file of this"), "{found}");
+        assert!(found.contains("lda-no-corpus") && found.contains("not a file of this"), "{found}");
     }
 
     proptest! {

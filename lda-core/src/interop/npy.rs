@@ -273,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_are_reported() {
         let good = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2), }";
         let wrong = |bytes: &[u8]| read_topics(bytes).unwrap_err().to_string();
         assert!(wrong(b"").contains("truncated"));
         assert!(wrong(b"PK\x03\x04 and so on").contains("not a NumPy array"));
         assert!(wrong(&file(good, &[1])).contains("truncated"));
-        assert!(wrong(&file(good, &[1, 2, 3])).contains("more in it"));
+        assert!(wrong(&file(good, &[1, 2, 3])).contains("more data"));
         assert!(wrong(&file(&good.replace("|u1", "<f2"), &[0; 4])).contains("float32"));
         assert!(wrong(&file(&good.replace("|u1", "|O"), &[0; 4])).contains("float32"));
         assert!(wrong(&file(&good.replace("(1, 2)", "(2,)"), &[1, 2])).contains("topics × words"));
