@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{Assignment, SnapshotWriter, Port, Role, Setup};
+use lda_dist::cluster::{Assignment, Port, Role, Setup, SnapshotWriter};
 use lda_dist::documents::InMemory;
+use lda_dist::in_process::{Options, Routing};
 use lda_dist::spec::ModelSpec;
 use lda_dist::storage::Memory;
-use lda_dist::in_process::{Options, Routing};
 use lda_transport::NodeId;
 use lda_transport::rpc::{
     Action, FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
@@ -83,7 +83,8 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
     let (id, routing, steps) = input;
     let corpus = Corpus::from_tokens([[0u32, 1, 1, 3], [2, 2, 0, 3]]).expect("it is legal");
     let documents = InMemory::new(corpus, 2).expect("two documents");
-    let snapshot_writer = (routing >= 128).then(|| SnapshotWriter::now(Arc::new(Memory::default())));
+    let snapshot_writer =
+        (routing >= 128).then(|| SnapshotWriter::now(Arc::new(Memory::default())));
     let (setup, id) = (setup(routing), NodeId(u32::from(id % 3)));
     let mut role = Role::<u16, InMemory>::new(setup, id, documents, snapshot_writer);
     let mut port = Peers::default();

@@ -3,11 +3,11 @@
 //! cannot tell what words gain, and takes no tokens that are pushed.
 #![no_main]
 
-use lda_dist::spec::{JOINING, ModelSpec, Round};
-use lda_dist::placement::Slice;
-use lda_dist::request::{self, RequestHeader, Kind};
-use lda_dist::server::{RequestError, Server};
 use lda_dist::in_process::Options;
+use lda_dist::placement::Slice;
+use lda_dist::request::{self, Kind, RequestHeader};
+use lda_dist::server::{RequestError, Server};
+use lda_dist::spec::{JOINING, ModelSpec, Round};
 use lda_dist::wire::RowCode;
 
 const TOPICS: u32 = 12;

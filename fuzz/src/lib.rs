@@ -38,7 +38,8 @@ pub fn check(result: Result<(Corpus, ReadReport), ReadError>) {
     write_uci(&corpus, &mut written).expect("memory takes it");
     let mut options = ReadOptions::default();
     options.max_empty_documents = u64::MAX;
-    let (again, _) = Format::Uci.read_from(&written[..], "written", &options).expect("just written");
+    let (again, _) =
+        Format::Uci.read_from(&written[..], "written", &options).expect("just written");
     assert_eq!(again.fingerprint(), corpus.fingerprint());
 }
 

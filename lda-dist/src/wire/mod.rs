@@ -24,8 +24,8 @@
 //! which is close to the bound log₂ (K over n). Sender and receiver both know K.
 //!
 //! The code of a number x is the exponential Golomb code (Teuhola 1978) of order r: with q = ⌊x /
-//! 2^r⌋ + 1 and b = ⌊log₂ q⌋, b zeros, a one, the b lower bits of q, and the r lower bits of x; 2 b
-//! + 1 + r bits. Deltas have a sign: x is 2 v − 1 for v > 0 and −2 v for v < 0, less 1 in a sparse
+//! 2^r⌋ + 1 and b = ⌊log₂ q⌋, b zeros, a one, the b lower bits of q, and the r lower bits of x:
+//! 1 + 2 b + r bits. Deltas have a sign: x is 2 v − 1 for v > 0 and −2 v for v < 0, less 1 in a sparse
 //! row, unchanged in a dense one.
 //!
 //! Decoding does not trust its input: malformed bytes give a [`WireError`].
