@@ -238,6 +238,7 @@ fn poisson(rng: &mut Xoshiro256PlusPlus, mut rate: f64) -> u32 {
 }
 
 #[allow(dead_code, reason = "the test includes this file without running it")]
+#[allow(clippy::print_stdout, reason = "an example shows its result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let themes = [["tree", "leaf", "wood", "root"], ["sea", "wave", "foam", "tide"]];
     let corpus = Corpus::from_words((0..200).map(|d| themes[d % 2]))?;

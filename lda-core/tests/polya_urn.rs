@@ -137,10 +137,10 @@ fn log_posterior(z: usize) -> f64 {
     let rising = |x: f64, n: usize| (0..n).map(|j| (x + j as f64).ln()).sum::<f64>();
     let count = |test: &dyn Fn(usize) -> bool| (0..TOKENS.len()).filter(|&i| test(i)).count();
     let mut log = 0.0;
-    for k in 0..2 {
+    for (k, alpha) in ALPHA.into_iter().enumerate() {
         let is_k = |i: usize| z >> i & 1 == k;
         for document in 0..2 {
-            log += rising(ALPHA[k], count(&|i| is_k(i) && TOKENS[i].0 == document));
+            log += rising(alpha, count(&|i| is_k(i) && TOKENS[i].0 == document));
         }
         for word in 0..2 {
             log += rising(BETA, count(&|i| is_k(i) && TOKENS[i].1 == word));
