@@ -1,4 +1,4 @@
-//! What ZenLDA's elimination of redundant computation saves (Zhao et al., 2015, section 5.2,
+//! Time saved by ZenLDA's elimination of redundant computation (Zhao et al., 2015, section 5.2,
 //! algorithm 5; its figure 10): the document part of a token's weights,
 //!
 //! ```text

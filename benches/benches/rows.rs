@@ -6,7 +6,7 @@
 //! 8 bits where the table has at most 256, else 16. Ours is a list searched sixteen entries at a
 //! time, dense where that takes no more memory.
 //!
-//! Two kinds of work, at K = 1,000 and three tokens a topic:
+//! Two kinds of work, at K = 1,000 and three tokens per topic:
 //! * `swap`: a token changes its topic (find and take from the old one, find or add the new one);
 //! * `scan`: Σ C_dk · b_k over the row, as a draw of F+LDA needs it.
 //!
@@ -61,7 +61,7 @@ struct Slot {
     count: u16,
 }
 
-/// Where a row lies: `start..start + 2^bits` in all three arrays.
+/// Position of a row: `start..start + 2^bits` in all three arrays.
 #[derive(Clone, Copy)]
 struct Place {
     start: u32,

@@ -218,7 +218,7 @@ fn is_gone(directory: &Path, baseline: &str) -> bool {
         let ps = Command::new("ps").args(["-o", "stat=", "-p", pid.trim()]).output().unwrap();
         String::from_utf8(ps.stdout).unwrap().trim().to_owned()
     };
-    // One that nobody has waited for yet is as good as gone.
+    // A process that has exited but was not reaped counts as gone.
     state.is_empty() || state.starts_with('Z')
 }
 

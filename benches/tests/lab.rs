@@ -152,7 +152,7 @@ fn runs_at_once_come_to_the_same_tables() {
     fs::write(directory.join("p.toml"), format!("jobs = 3\n{PLAN}")).unwrap();
     succeeds(&directory, "run p.toml --out alone --jobs 1");
     let (_, stderr) = succeeds(&directory, "run p.toml --out at-once");
-    // Whoever was first, each has its number.
+    // Each run has its number, in whatever order they end.
     let numbers = (1..=8).map(|number| format!("[{number}/8] tiny-k"));
     assert!(numbers.into_iter().all(|number| stderr.contains(&number)), "{stderr}");
     let cells = |out: &str| fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
@@ -162,7 +162,7 @@ fn runs_at_once_come_to_the_same_tables() {
     }
     assert_eq!(column(&alone, "jobs"), ["1"; 8]);
     assert_eq!(column(&at_once, "jobs"), ["3"; 8]);
-    // How many ran at once is not what was asked of a run: all are kept, and say what it was.
+    // The number of concurrent runs is not part of a cell: all stored runs count, and record it.
     let (table, stderr) = succeeds(&directory, "run p.toml --out at-once --jobs 1");
     assert_eq!(stderr.matches("finished before").count(), 8, "{stderr}");
     assert!(table.contains("Runs at once: 3."), "{table}");

@@ -1,4 +1,4 @@
-//! What servers say that they have found of their rows: it is taken or refused, and what was taken can be said again.
+//! Aggregates of servers: an input is merged or refused, and a merged one encodes again.
 #![no_main]
 
 use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates};

@@ -10,6 +10,6 @@ const MAGIC: [&[u8]; 4] =
 libfuzzer_sys::fuzz_target!(|input: (u8, &[u8])| {
     let (magic, bytes) = input;
     let file = [MAGIC[usize::from(magic) % MAGIC.len()], bytes].concat();
-    // The format is told from what comes out.
+    // The format is recognised from the unpacked bytes.
     check(Corpus::read_from(&file[..], "fuzz", &options()));
 });

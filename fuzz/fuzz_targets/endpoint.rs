@@ -25,7 +25,7 @@ enum Step {
         len: u8,
     },
     Inject(Vec<u8>),
-    /// A message of a kind, of whom it should be, with any numbers.
+    /// A message of a kind, from the expected peer, with any numbers.
     Forge {
         kind: u8,
         detail: u8,

@@ -7,7 +7,7 @@ use lda_core::interop::npy::write_header;
 use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
 
-/// What is likely to be read further than its first line.
+/// A prefix that is likely to be read beyond its first line.
 fn heads() -> [Vec<u8>; 3] {
     let mut array = Vec::new();
     write_header(&mut array, "<f4", &[2, 3]).expect("memory takes it");

@@ -1,5 +1,5 @@
-//! Objects of a storage: snapshots, what tells of them, and the manifest of documents. Each is refused, or it is one
-//! that comes back when it is written again.
+//! Objects of a storage: snapshots, their index, and the manifest of documents. An input is refused, or
+//! it is reproduced when it is encoded again.
 #![no_main]
 
 use lda_dist::documents::StoredDocuments;

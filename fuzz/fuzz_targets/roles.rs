@@ -20,7 +20,7 @@ const TOPICS: u32 = 5;
 
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Step<'a> {
-    /// A peer joins, for the first time or anew.
+    /// A peer joins, for the first time or again.
     Joins { peer: u8, incarnation: u8, restarted: bool },
     /// It asks.
     Asks { peer: u8, body: &'a [u8] },
@@ -30,7 +30,7 @@ enum Step<'a> {
     Takes { peer: u8 },
 }
 
-/// What has been asked, of peers that are busy now and then.
+/// Outstanding requests, to peers that are sometimes busy.
 #[derive(Default)]
 struct Peers {
     asked: VecDeque<RequestId>,

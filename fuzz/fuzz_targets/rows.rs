@@ -4,7 +4,7 @@
 use lda_core::counts::{Density, RowMut, Rows, TopicIndex};
 use libfuzzer_sys::fuzz_target;
 
-/// Rows and tokens a row at most: the rows' capacity, which callers must keep to.
+/// Limits of rows, and of tokens per row: the rows' capacity, which callers must keep to.
 const ROWS: usize = 4;
 
 fuzz_target!(|data: &[u8]| {

@@ -20,7 +20,7 @@ const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 struct Step<'a> {
     kind: u8,
     shard: bool,
-    /// Of the second round that is on, if there are two.
+    /// For the second open round, if there are two.
     next: bool,
     ends: bool,
     body: &'a [u8],

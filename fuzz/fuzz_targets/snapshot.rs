@@ -9,7 +9,7 @@ use lda_core::train::{
     Init, PseudoCounts, SamplerKind, SamplerOptions, Snapshot, TrainOptions, Trainer,
 };
 
-/// What the runs are on.
+/// The corpus of the runs.
 static CORPUS: LazyLock<Corpus> =
     LazyLock::new(|| Corpus::from_tokens([[0, 1, 2, 0, 1], [2, 3, 3, 2, 0]]).expect("it is legal"));
 

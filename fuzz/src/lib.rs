@@ -1,4 +1,4 @@
-//! What must hold of anything a reader lets through.
+//! Properties of anything that a reader accepts.
 
 use lda_core::corpus::{Corpus, Format, ReadError, ReadOptions, ReadReport, write_uci};
 
@@ -13,7 +13,7 @@ pub fn options() -> ReadOptions {
 /// writing and reading; an error has something to say.
 ///
 /// # Panics
-/// Where that is not so.
+/// If a property is violated.
 pub fn check(result: Result<(Corpus, ReadReport), ReadError>) {
     let (corpus, report) = match result {
         Ok(read) => read,

@@ -151,7 +151,7 @@ fn log_posterior(z: usize) -> f64 {
 }
 
 /// One epoch from a uniform start, over (start, end), against the enumerated chain; and a chain that
-/// leaves the token in its document's counts is told apart by the same draws.
+/// leaves the token in its document's counts is rejected by the same draws.
 #[test]
 fn an_epoch_has_the_enumerated_law() {
     let corpus = corpus();

@@ -59,7 +59,7 @@ fn kept(snapshot: &Snapshot) -> Snapshot {
     read
 }
 
-/// What an epoch leaves: topics, and the bits of the log joint, which follow the order of rows.
+/// State after an epoch: topics, and the bits of the log joint, which follow the order of rows.
 fn state(trainer: &Trainer<&Corpus>) -> (u64, u64) {
     (trainer.assignments().fingerprint(), trainer.log_joint().total().to_bits())
 }
@@ -139,7 +139,7 @@ fn so_do_options_that_carry_something() {
     }
 }
 
-/// Keeps what it is told.
+/// Records its calls.
 #[derive(Default)]
 struct Log {
     epochs: Vec<u32>,

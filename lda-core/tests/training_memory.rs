@@ -1,9 +1,9 @@
 //! Peak memory of a whole training process, on real corpora where they are at hand: `LDA_CORPORA`,
 //! or the folder beside the repository.
 //!
-//! The promise: corpus pairs, plus 8 bytes a token of short documents and 6 + 2M of long ones, plus
+//! The promise: corpus pairs, plus 8 bytes per token of short documents and 6 + 2M of long ones, plus
 //! counts. F+LDA keeps it with where words and documents lie counted in; WarpLDA, which has no byte
-//! to spare with one proposal, needs that beside (8 bytes a word in a document range, 12 a document,
+//! to spare with one proposal, needs that beside (8 bytes per word in a document range, 12 a document,
 //! 15 a token of the most frequent word). Each case runs in a process of its own. At K = 1,000 the
 //! hybrid is WarpLDA on scotus.
 #![cfg(target_os = "linux")]
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use lda_core::Corpus;
 use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
-/// What the program itself takes: code, stacks, the pool, the corpus reader's buffers.
+/// Memory of the program itself: code, stacks, the pool, the corpus reader's buffers.
 const PROCESS: u64 = 16 << 20;
 
 #[path = "common/real.rs"]
@@ -33,7 +33,7 @@ fn peak() -> u64 {
     kilobytes << 10
 }
 
-/// Corpus, sampler, and bytes a token that are promised: 8 for F+LDA, 6 + 2M for WarpLDA.
+/// Corpus, sampler, and promised bytes per token: 8 for F+LDA, 6 + 2M for WarpLDA.
 const CASES: [(&str, SamplerKind, u64); 4] = [
     ("reddit", SamplerKind::FPlus, 8),
     ("reddit", SamplerKind::Warp, 6 + 2),

@@ -426,7 +426,7 @@ fn calibrate(arguments: CalibrateArguments) -> Result<bool, LabError> {
             None => "over four times that".to_owned(),
         };
         say(&format!(
-            "K = {topics}, {length} tokens a document: f-plus {:.2} s, warp {warp}",
+            "K = {topics}, {length} tokens per document: f-plus {:.2} s, warp {warp}",
             pair.f_plus
         ));
     })?;

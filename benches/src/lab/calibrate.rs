@@ -2,7 +2,7 @@
 //!
 //! F+LDA visits all K_d topics of a token's document, so it slows down as documents get longer.
 //! WarpLDA does the same work for any length, but needs several of its steps for one step of F+LDA,
-//! and the more the fewer tokens a document has. The length at which they break even depends on the
+//! and more of them for short documents. The length at which they break even depends on the
 //! machine: its vectors, caches and memory. The hybrid decides by such a table.
 //!
 //! Every point is a generated corpus whose documents all have the same length. F+LDA runs some

@@ -52,7 +52,7 @@ impl Split {
             remedy: format!("it leaves nothing to {what}; give another share or a larger corpus"),
         };
         let training = part(false).map_err(|_| refused("train on"))?;
-        let held_out = part(true).map_err(|_| refused("foretell"))?;
+        let held_out = part(true).map_err(|_| refused("evaluate"))?;
         Ok(Self { training, held_out: Some(held_out) })
     }
 

@@ -1,4 +1,4 @@
-//! Where and with what a run was made, so that a table can be read a year later.
+//! Machine, compiler and commit of a run, so that a table can be read a year later.
 
 use std::fs;
 use std::process::Command;

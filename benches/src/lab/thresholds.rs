@@ -134,7 +134,7 @@ impl Thresholds {
     }
 }
 
-/// Where a curve first reached a likelihood.
+/// The point at which a curve first reached a likelihood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     /// CPU seconds of sampling.

@@ -18,7 +18,7 @@
 //! are pinned by tests: a published figure names preset, scale and seed.
 //!
 //! Cost: about a second for 10 million tokens. Memory while generating: the pairs of the corpus
-//! twice, and 28 bytes a topic and word that has mass in it (33 MB for 200 topics of concentration
+//! twice, and 28 bytes per topic and word that has mass in it (33 MB for 200 topics of concentration
 //! 1,000).
 
 mod documents;

@@ -10,7 +10,7 @@ use std::f64::consts::{LN_2, SQRT_2};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What a stream is drawn for: streams of different purposes have nothing in common.
+/// Purpose of a stream. Streams of different purposes are independent.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub(super) enum Purpose {

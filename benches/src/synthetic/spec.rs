@@ -1,4 +1,4 @@
-//! What to generate: the parameters, their limits and the presets.
+//! Parameters of a generated corpus, their limits, and the presets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,9 +23,9 @@ pub enum SynthesisError {
     OutOfRange {
         /// Name of the field of [`Spec`], or `scale`.
         parameter: &'static str,
-        /// What it was.
+        /// The given value.
         value: f64,
-        /// What it may be.
+        /// The valid values.
         expected: &'static str,
     },
     /// More than a corpus holds.

@@ -123,7 +123,7 @@ impl DocumentCompletion {
 /// use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity};
 /// use lda_core::prior::Alpha;
 ///
-/// // Two topics that share no word: half of a document tells which one the rest is of.
+/// // Two topics that share no word: half of a document determines the topic of the rest.
 /// let phi = Phi::from_rows(&[[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])?;
 /// let corpus = Corpus::from_tokens([[0, 1, 0, 0, 1, 1], [2, 3, 3, 2, 2, 3]])?;
 /// let options = CompletionOptions::default();

@@ -119,7 +119,7 @@ fn ready(model: &TopicModel, sweeps: u32, isa: Isa) -> RtLda {
     RtLda::with_options(model, &RtOptions { sweeps, isa: Some(isa) }).unwrap()
 }
 
-/// What an answer says, copied.
+/// A copy of an answer.
 fn said(answer: Inferred<'_>) -> (Vec<Token>, Vec<(u32, u64)>, u64, bool) {
     let Inferred { tokens, counts, unknown, settled, .. } = answer;
     (tokens.to_vec(), counts.to_vec(), unknown, settled)
@@ -233,7 +233,7 @@ fn ties_go_to_the_lowest_topic() {
     for isa in Isa::available() {
         let rt = ready(&model, 5, isa);
         assert_eq!(rt.infer([0], &mut scratch).tokens(), [(0, 1)]);
-        // Topics without tokens are smaller, thus more probable for a word nobody has seen.
+        // Topics without tokens are smaller, thus more probable for an unseen word.
         assert_eq!(rt.infer([1], &mut scratch).tokens(), [(1, 0)]);
     }
 }

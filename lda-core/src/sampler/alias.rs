@@ -397,7 +397,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
 /// The document's part summed up.
 #[derive(Clone, Copy)]
 struct Sum<L: Lanes> {
-    /// Of the word's topics, where the word has a list of them.
+    /// Index in the word's list of topics, if the word has one.
     scan: Option<Scan<L>>,
     total: f64,
 }

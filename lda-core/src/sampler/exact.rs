@@ -21,7 +21,7 @@ use crate::sampler::gibbs::{Axis, ByWord, Priors, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
-/// Collapsed Gibbs sampling, O(K) a token. See the [module documentation](crate::sampler).
+/// Collapsed Gibbs sampling, O(K) per token. See the [module documentation](crate::sampler).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exact;
 

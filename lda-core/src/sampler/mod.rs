@@ -163,7 +163,7 @@ impl Context<'_> {
     }
 }
 
-/// What a sampler needs from the driver.
+/// Requirements of a sampler, which the driver meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requires {
     /// Largest K that it supports; default no limit.

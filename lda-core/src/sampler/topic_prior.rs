@@ -5,7 +5,7 @@ use crate::simd::{LANES, Lanes};
 /// One number a topic, or one for all.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct TopicPrior<'a> {
-    /// The first topic's; everybody's where `each` is `None`.
+    /// Weight of the first topic, or of every topic if `each` is `None`.
     first: f32,
     /// Each topic's, padded with zeros.
     each: Option<&'a [[f32; LANES]]>,

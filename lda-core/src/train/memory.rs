@@ -134,7 +134,7 @@ impl Resolved {
     pub(crate) fn pseudo_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts) -> u64 {
         let (topics, tokens) = (self.topics as usize, corpus.word_frequencies());
         let with = || tokens.iter().enumerate().map(|(word, tokens)| tokens + pseudo.of_word(word));
-        // Rows, and tables of AliasLDA, whichever sampler runs.
+        // Rows, and tables of AliasLDA, for any sampler.
         let rows = match self.narrow {
             true => {
                 Rows::<u16>::bytes(topics, with(), Density::Auto)

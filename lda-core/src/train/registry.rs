@@ -69,7 +69,7 @@ where
     }
 }
 
-/// What decides the samplers of a run.
+/// The options that decide the samplers of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SamplerSetup<'a> {
     pub options: &'a Resolved,

@@ -10,8 +10,8 @@
 //! which is (1) of [`sampler`](crate::sampler) with the topic-word prior β + B_wk. Every sampler takes
 //! them, since it only sees counts. What they are for:
 //!
-//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): some tokens' worth of words that a topic shall be
-//!   about. A few draw a topic there; as many as the corpus has tokens of those words all but fix it.
+//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): words that a topic is to be about, with a weight in
+//!   tokens. A few tokens attract a topic; as many as the corpus has of those words nearly fix it.
 //! * **Going on from a model** ([`from_model`](PseudoCounts::from_model)) with new documents, new words,
 //!   other priors or more topics (ZenLDA §4.3): the old documents are not there any more, their counts
 //!   are. A share below 1 lets the model forget.
@@ -69,7 +69,7 @@ pub enum Weight {
     TokensPerTopic(f64),
 }
 
-/// What cannot be pseudo-counts.
+/// Error of invalid pseudo-counts.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PseudoCountsError {
@@ -133,9 +133,9 @@ pub enum PseudoCountsError {
     /// A weight that is no number above 0, or a share of a model without counts.
     #[error("the weight of a model is {weight:?}: {remedy}")]
     Weight {
-        /// What was given.
+        /// The given value.
         weight: Weight,
-        /// What to give.
+        /// The valid values.
         remedy: &'static str,
     },
 }
@@ -220,8 +220,8 @@ impl PseudoCounts {
         seeds.iter().flatten().map(AsRef::as_ref).filter(|word| !known(word)).collect()
     }
 
-    /// What `model` says of the corpus's words, whose ids in the model `translation` gives; `topics` may
-    /// be more than the model's. Fractions are carried from entry to entry, so that all of them together
+    /// Counts that `model` has for the corpus's words. `translation` maps the corpus's word ids to the
+    /// model's; `topics` may exceed the model's number. Fractions are carried from entry to entry, so that all of them together
     /// are right to a token. Words that the corpus lacks are left out:
     /// [`Corpus::add_words`] gives it those of the model.
     ///
@@ -244,7 +244,7 @@ impl PseudoCounts {
         }
         let counts = match weight {
             Weight::Share(_) => Some(model.counts().ok_or_else(|| {
-                fail("the model has no counts, so that a share of them is nothing; give tokens a topic")
+                fail("the model has no counts, so that a share of them is nothing; give tokens per topic")
             })?),
             Weight::TokensPerTopic(_) => None,
         };

@@ -27,7 +27,7 @@
 //! | `pseudo-offsets`* | u64 | V + 1: pseudo-counts of word w are entries `pseudo-offsets[w]` to `pseudo-offsets[w + 1]` of |
 //! | `pseudo-topics`*, `pseudo-counts`* | u32 | topic of each entry, ascending in a word, and its count, none 0 |
 //!
-//! 2 bytes a token, and 2 for each non-zero of the counts that a sampler keeps as lists.
+//! 2 bytes per token, and 2 for each non-zero of the counts that a sampler keeps as lists.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};

@@ -447,7 +447,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Which rows of counts are compared.
+/// The compared rows of counts.
 #[derive(Clone, Copy)]
 enum Axis {
     Document,

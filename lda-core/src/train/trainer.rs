@@ -649,7 +649,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     }
 }
 
-/// What a run starts from.
+/// The start of a run.
 struct StartFrom<'a> {
     topics: Option<&'a Assignments>,
     /// Epochs that led to `topics`.

@@ -1,5 +1,5 @@
-//! Where training goes: likelihood curves of the samplers against the exact one's, and the topics
-//! of a corpus whose topics are known.
+//! Results of training: likelihood curves of the samplers against the exact sampler's, and recovery of
+//! known topics.
 
 use crate::corpora::{made, real, with_short_length};
 use lda_benches::synthetic::Spec;

@@ -14,7 +14,7 @@ use lda_core::sampler::{
 };
 use lda_core::simd::Isa;
 
-/// What is constant through an epoch.
+/// Parameters that are constant during an epoch.
 #[derive(Clone, Debug)]
 pub(crate) struct PassParams {
     pub topics: usize,
@@ -81,8 +81,8 @@ pub(crate) struct Set<T> {
     pub inverse: Option<InverseIndex>,
 }
 
-/// Which rows are put in ascending order before each wave, as they would be after a trip through an
-/// encoding. Those that are scanned take their form anew then, too.
+/// The rows that are sorted before each wave, as they would be after a trip through an
+/// encoding. Those that are scanned choose their form again then, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sorted {
     Neither,
@@ -90,7 +90,7 @@ pub(crate) enum Sorted {
     Documents,
 }
 
-/// Where one token is counted.
+/// The rows that count one token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub set: usize,
@@ -259,7 +259,7 @@ impl<T: TopicIndex> Whole<T> {
         (0..self.places.len()).map(|i| self.topic(i)).collect()
     }
 
-    /// Counts everything anew from the assignments: documents in the order of their tokens, words
+    /// Recounts everything from the assignments: documents in the order of their tokens, words
     /// by slot, as the crate's driver does (the order of a sparse row's entries decides draws).
     pub(crate) fn recount(&mut self) {
         self.totals.fill(0);

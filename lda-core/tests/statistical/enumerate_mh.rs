@@ -6,14 +6,14 @@
 
 use crate::enumerate::{ALPHA, BETA, Chain, TOPICS, Toy};
 
-/// What a token does.
+/// Behaviour of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Moves {
     /// LightLDA's steps: a document proposal, a word proposal, or both in turn.
     Light { document: bool, word: bool },
     /// AliasLDA's proposal.
     Alias,
-    /// ZenLDA's draw, which nobody judges.
+    /// ZenLDA's draw, which is accepted without a test.
     Zen { by_document: bool },
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Moves {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaleRule {
     pub moves: Moves,
-    /// Metropolis-Hastings steps a token.
+    /// Metropolis-Hastings steps per token.
     pub steps: usize,
     /// Topics that LightLDA's word proposals are spread over; those above two are never accepted.
     pub topics: usize,
@@ -58,12 +58,12 @@ impl StaleRule {
         }
     }
 
-    /// What the shared table has above 1 / (C_k + Vβ).
+    /// Numerator of the shared table, above 1 / (C_k + Vβ).
     fn shared_factor(self, k: usize) -> f64 {
         if matches!(self.moves, Moves::Light { .. }) { BETA } else { ALPHA[k] * BETA }
     }
 
-    /// Which row's table token `j` draws from.
+    /// The row whose table token `j` draws from.
     fn row(self, toy: Toy, j: usize) -> usize {
         let (document, word) = toy.tokens[j];
         if self.moves == (Moves::Zen { by_document: true }) { document } else { word }

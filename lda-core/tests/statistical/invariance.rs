@@ -25,7 +25,7 @@ use lda_core::sampler::{
 /// Epochs a law is judged by.
 const REPEATS: u64 = 1_000_000;
 
-/// Which of how many topics the two enumerated ones are.
+/// The two enumerated topics among all topics.
 #[derive(Clone, Copy, Debug)]
 struct Topics {
     all: usize,

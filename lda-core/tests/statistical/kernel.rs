@@ -289,9 +289,9 @@ one_token_of! {
     sparse: SparseLda;
 }
 
-/// 200,000 draws at 65,537 topics, or a million with `LDA_LONG` in the environment, where a block costs
-/// too much to lend for one token: two thousand twins of a token a block, each with a document and a
-/// word of its own. They see each other through the totals alone, which are so large that it does not
+/// 200,000 draws at 65,537 topics, or a million with `LDA_LONG` in the environment, where setting up a
+/// block for one token is too expensive: each block has two thousand copies of a token, each with its
+/// own document and word. They interact through the totals only, which are so large that it does not
 /// matter.
 #[test]
 fn over_65537_topics_in_blocks() {

@@ -18,7 +18,7 @@ use lda_core::simd::Isa;
 const BETA: f64 = 0.3;
 const WORDS: usize = 50;
 
-/// Which pass lends the row, and whether some of a word's tokens belong to another sampler.
+/// The pass that lends the row, and whether another sampler has some of the word's tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Axis {
     Word,
@@ -80,7 +80,7 @@ impl Row {
         matches!(self.axis, Axis::Document | Axis::SharedDocument)
     }
 
-    /// What a token of topic `own` weighs topic `k` by.
+    /// Weight of topic `k` for a token of topic `own`.
     fn weight(&self, counts: &[f64], own: u32, k: u32) -> f64 {
         let out = f64::from(u8::from(own == k && !self.count_own));
         let total = f64::from(self.totals[k as usize]) - out;

@@ -212,7 +212,7 @@ fn illegal_options_are_refused() {
     }
 }
 
-/// Where nobody asks, the same sampler is decided on everywhere, and it is one that trains.
+/// By default, the same sampler is chosen everywhere, and it can train.
 #[test]
 fn a_sampler_is_picked() {
     let corpus = corpus();

@@ -153,7 +153,7 @@ fn by_visit(visits: &[RowRun], tokens: usize) -> impl Iterator<Item = (u32, usiz
     })
 }
 
-/// What both kinds of rows must have become.
+/// The expected rows of both kinds.
 struct Changes {
     words: Expected,
     documents: Expected,

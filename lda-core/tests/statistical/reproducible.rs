@@ -10,7 +10,7 @@ use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 
 /// Fingerprints of [`corpus`] after [`EPOCHS`] epochs. A change is value-breaking and belongs in
 /// the changelog; `LDA_PRINT_GOLDEN=1 cargo test --test statistical golden -- --nocapture` prints
-/// the table anew.
+/// the table again.
 const GOLDEN: [(SamplerKind, u32, u64); 33] = [
     (SamplerKind::Exact, 10, 0xbeb2_0ab6_d6cd_f843),
     (SamplerKind::Exact, 200, 0x28bf_6bb7_19f0_d9fc),

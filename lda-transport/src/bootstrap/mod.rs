@@ -103,7 +103,7 @@ pub enum BootstrapError {
         name: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with the value.
+        /// The problem with the value.
         reason: String,
     },
     /// The list of nodes cannot be read.
@@ -122,7 +122,7 @@ pub enum BootstrapError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with the line.
+        /// The problem with the line.
         reason: String,
     },
     /// This node is not in the list.

@@ -21,7 +21,7 @@ pub enum StartError {
     Option {
         /// Field of [`GrpcOptions`](super::GrpcOptions).
         name: &'static str,
-        /// What is wrong, and how to correct it.
+        /// The problem and its remedy.
         reason: String,
     },
     /// The host name of the address to listen on does not resolve.

@@ -17,7 +17,7 @@ impl<R: BufRead> Lines<R> {
     /// Next line without its end, `None` after the last. `most` is the limit in bytes.
     ///
     /// # Errors
-    /// What is wrong with the line, with its number.
+    /// The problem, with the number of the line.
     pub(super) fn next(&mut self, most: usize) -> Result<Option<&str>, String> {
         self.line.clear();
         self.number += 1;

@@ -86,7 +86,7 @@ pub struct Done {
     pub version: String,
     /// Effective options, under the baseline's own names.
     pub options: String,
-    /// What the CPU seconds include besides training.
+    /// Work besides training that the CPU seconds include.
     pub clock: String,
     /// Peak resident set size of its processes in bytes, if known.
     pub peak_bytes: Option<u64>,

@@ -22,7 +22,7 @@ pub struct Curve {
 pub struct Mark {
     /// Written at its right end.
     pub label: String,
-    /// Where it crosses the y axis.
+    /// Value on the y axis.
     pub y: f64,
 }
 

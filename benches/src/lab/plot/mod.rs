@@ -15,8 +15,8 @@ pub use bars::{BarGroup, Bars};
 pub use chart::{Chart, Curve, Mark};
 pub use scene::{Color, Scene};
 
-/// Colours. The first six can be told apart by people with any kind of colour vision (Okabe and Ito
-/// 2008); nobody has found twenty of those, so the others differ in lightness too.
+/// Colours. The first six are distinct for any kind of colour vision (Okabe and Ito 2008); there are no
+/// twenty such colours, so the others differ in lightness too.
 pub const PALETTE: [Color; 20] = [
     Color(0x00, 0x72, 0xb2),
     Color(0xd5, 0x5e, 0x00),

@@ -13,7 +13,7 @@ use super::font::Font;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Color(pub u8, pub u8, pub u8);
 
-/// Which point of a text lies at its coordinates.
+/// The point of a text that lies at its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,

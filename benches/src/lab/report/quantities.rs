@@ -44,7 +44,7 @@ fn changed(place: &Place<'_>) -> Option<Scene> {
 }
 
 fn seconds_an_epoch(place: &Place<'_>) -> Option<Scene> {
-    let label = "CPU seconds an epoch";
+    let label = "CPU seconds per epoch";
     by_epoch(place, "mean since the evaluation before", label, place.steps(seconds_between))
 }
 

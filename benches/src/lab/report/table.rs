@@ -85,7 +85,7 @@ pub(super) fn seconds(group: &Group, level: usize) -> f64 {
     arrival.map_or(f64::INFINITY, |arrival| arrival.cpu_seconds)
 }
 
-/// Who of them was first at a level.
+/// The group that was first to reach a level.
 fn first<'a>(groups: &[&'a Group], level: usize) -> Option<&'a Group> {
     let arrived = groups.iter().copied().filter(|group| seconds(group, level).is_finite());
     arrived.min_by(|a, b| seconds(a, level).total_cmp(&seconds(b, level)))
@@ -103,7 +103,7 @@ fn best_row(best: &[Option<&Group>], columns: Columns) -> String {
     out + &" |".repeat(1 + columns.figures())
 }
 
-/// What a section has figures of.
+/// The columns of a section.
 #[derive(Clone, Copy)]
 struct Columns {
     levels: usize,
@@ -190,7 +190,7 @@ fn notes(plan: &Plan, results: &Results) -> String {
         let _ = writeln!(
             out,
             "{share} of the documents are held out of training: perplexity is theirs, by document \
-             completion from everybody's φ; the log joint is that of the rest."
+             completion from each method's φ; the log joint is that of the rest."
         );
     }
     let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
@@ -231,7 +231,7 @@ fn jobs_note(results: &Results) -> String {
     )
 }
 
-/// What each baseline said of itself: with what it was run, and what is in its clock.
+/// Notes of the baselines: version, effective options, and contents of the clock.
 fn baselines_notes(results: &Results) -> String {
     let mut notes: Vec<String> = Vec::new();
     for record in &results.records {

@@ -53,11 +53,11 @@ pub(super) fn draw(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> Vec
     let a_token = |line: &Line| Some(line.takes.bytes.total() / line.tokens);
     let title = "Bytes of a token, an epoch";
     let grown = format!("{note}, tokens grow with machines");
-    add("bytes".to_owned(), chart(title, grown, "bytes a token", curves(true, &a_token)));
+    add("bytes".to_owned(), chart(title, grown, "bytes per token", curves(true, &a_token)));
     let fixed = format!("{note}, all tokens on each number of machines");
     add(
         "bytes-all-tokens".to_owned(),
-        chart(title, fixed, "bytes a token", curves(false, &a_token)),
+        chart(title, fixed, "bytes per token", curves(false, &a_token)),
     );
     add("parts-of-time".to_owned(), parts(plan, lines, last, fast));
     add("kinds".to_owned(), kinds(plan, lines, last, &note));

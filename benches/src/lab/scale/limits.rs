@@ -32,7 +32,7 @@ pub(super) struct Limit {
     /// The bound.
     pub bound: f64,
     pub unit: &'static str,
-    /// What happens beyond the bound, and what to do.
+    /// Consequence beyond the bound, and the remedy.
     pub then: &'static str,
     pub next: &'static str,
 }
@@ -159,7 +159,7 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
             memory,
             "bytes",
             "it does not fit",
-            "more servers; rows made anew a partition at a time",
+            "more servers; rebuild rows one partition at a time",
         ),
         of(
             "all rows of C_w at the master, where it gathers them",
@@ -170,7 +170,7 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
             "servers write their rows to storage",
         ),
         of(
-            "what workers may have underway to a server, at worst",
+            "bytes in flight from workers to a server, at worst",
             shards * UNDERWAY,
             memory,
             "bytes",
@@ -218,7 +218,7 @@ pub(super) fn limits(plan: &ScalePlan, measured: &Measured, line: &Line) -> Vec<
             "threads of a server; more servers",
         ),
         of(
-            "rows made anew at rounds' ends, over what a worker samples",
+            "rebuilding of rows at ends of rounds, over a worker's sampling",
             takes.end_seconds,
             sampling,
             "s",

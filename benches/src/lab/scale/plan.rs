@@ -24,7 +24,7 @@ pub struct ScalePlan {
     pub machines: Vec<u16>,
     /// The corpus that is not available.
     pub corpus: CorpusPlan,
-    /// What to measure on this machine.
+    /// Measurements to make on this machine.
     pub measure: MeasurePlan,
     /// The machine of a node.
     pub machine: MachinePlan,
@@ -52,7 +52,7 @@ pub struct CorpusPlan {
     pub spread: f64,
 }
 
-/// What to measure on this machine.
+/// Measurements to make on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasurePlan {

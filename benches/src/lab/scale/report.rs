@@ -241,7 +241,7 @@ fn roles(plan: &ScalePlan, lines: &[Line]) -> String {
     let mut out = "\n## Memory and CPU seconds of a role\n\n\
          The master's memory is that of the start, a copy of how often each word occurs for each node that is told at once. \
          Connections are those of a worker, a server, the master, and of all. Seconds are of one core.\n\n\
-         | arm | after | worker | server | master | connections | worker samples | heaviest server samples | rows made anew |\n\
+         | arm | after | worker | server | master | connections | worker samples | heaviest server samples | rebuilds rows |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for line in largest(plan, lines) {
@@ -271,7 +271,7 @@ fn times(plan: &ScalePlan, lines: &[Line]) -> String {
     let mut out = format!(
         "\n## Seconds an epoch\n\n\
          \"Rounds\" is sampling alone, each round as long as its slowest shard; \"beside\" is what comes to a round, in all \
-         of them: messages, C_k through the master's link, rows made anew. \"Hidden\" is the epoch where the network is \
+         of them: messages, C_k through the master's link, rebuilt rows. \"Hidden\" is the epoch where the network is \
          hidden by asking ahead, \"waited\" where it is not; both are no less than what any link or server takes. \"{} cores\" \
          is hidden if a node sampled on all of them, which it does not.\n\n\
          | arm | after | links | worker's link | heaviest server's | master's | rounds | beside | hidden | waited | {} cores |\n\
@@ -462,7 +462,7 @@ fn rates(rates: &[Rates]) -> String {
          that are written and read. Sampling takes the longer the more topics documents have; between corpora we go along \
          a line.\n\n\
          | corpus | topics of a document | after | token | topic of a row | pushed, worker | topic | pushed, server | topic | served byte | gained topic | \
-         topic made anew | written byte | read byte |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+         rebuilt topic | written byte | read byte |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for of in rates {
         let each = [

@@ -104,9 +104,9 @@ pub enum ConfigError {
     /// No such node.
     #[error("there is no {role} {index}: there are {count}, from 0")]
     UnknownWorker {
-        /// What it would be.
+        /// Role of the node.
         role: &'static str,
-        /// Which.
+        /// Index of the node.
         index: u32,
         /// How many there are.
         count: u32,

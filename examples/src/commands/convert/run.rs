@@ -133,7 +133,7 @@ fn write_documents(
     Ok(output.fill(|out| pyldavis::write(&inference, &documents, &answers, out))?)
 }
 
-/// Where a matrix comes from.
+/// Source of a matrix.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct About<'a> {

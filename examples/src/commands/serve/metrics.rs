@@ -123,10 +123,10 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// Counts a request until it [ends](UnderWay::end), or is dropped because its client disconnected.
-    pub fn begin(&self, route: String) -> UnderWay<'_> {
+    /// Counts a request until it [ends](InFlight::end), or is dropped because its client disconnected.
+    pub fn begin(&self, route: String) -> InFlight<'_> {
         self.under_way.inc();
-        UnderWay { metrics: self, start: Instant::now(), route: Some(route) }
+        InFlight { metrics: self, start: Instant::now(), route: Some(route) }
     }
 
     /// Number of requests in flight.
@@ -177,14 +177,14 @@ impl Metrics {
 
 /// A request in flight.
 #[derive(Debug)]
-pub struct UnderWay<'a> {
+pub struct InFlight<'a> {
     metrics: &'a Metrics,
     start: Instant,
     /// `None` after the end.
     route: Option<String>,
 }
 
-impl UnderWay<'_> {
+impl InFlight<'_> {
     /// Ends the request with its status; returns the time it took.
     pub fn end(mut self, status: StatusCode) -> Duration {
         let elapsed = self.start.elapsed();
@@ -198,7 +198,7 @@ impl UnderWay<'_> {
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.metrics.under_way.dec();
         if self.route.is_some() {

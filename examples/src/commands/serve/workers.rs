@@ -191,7 +191,7 @@ mod tests {
             push(&app, &models[1], Box::new(infer)),
             push(&app, &models[0], Box::new(infer)),
         ];
-        drop(push(&app, &models[0], Box::new(|_, _| unreachable!("nobody waits for it"))));
+        drop(push(&app, &models[0], Box::new(|_, _| unreachable!("no request waits for it"))));
         let last = push(&app, &models[1], Box::new(infer));
         start(&app, &tokenizer).unwrap();
         let outcomes = outcomes.map(|outcome| outcome.blocking_recv().unwrap());

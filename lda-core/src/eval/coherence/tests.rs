@@ -1,4 +1,4 @@
-//! Coherence against gensim's numbers, and against sums written down anew.
+//! Coherence against gensim's numbers, and against sums written independently.
 
 use super::*;
 use crate::corpus::CorpusBuilder;
@@ -42,7 +42,7 @@ fn topics() -> Vec<Vec<u32>> {
     ]
 }
 
-/// What gensim 4.4.0 printed.
+/// Values printed by gensim 4.4.0.
 const GENSIM: [(Measure, Option<u32>, [f64; 5]); 7] = [
     (
         Measure::UMass,

@@ -11,7 +11,7 @@ use std::hint::select_unpredictable;
 pub(in crate::sampler) struct Column {
     /// Height of its own part.
     pub cut: f32,
-    /// Who owns the rest.
+    /// Owner of the rest.
     pub alias: u32,
 }
 

@@ -17,7 +17,7 @@
 //! draws and in the masses that enter the acceptance ratio alike; .02 to .04 are left, which come of
 //! tables that remember where other tokens were.
 //!
-//! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes a topic
+//! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes per topic
 //! a thread for the shared table.
 
 /// Tokens that may draw from a table for each of its topics: building it then costs each of them a

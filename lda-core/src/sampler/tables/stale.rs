@@ -1,6 +1,6 @@
 //! One token's proposals from the tables of its word, the token itself taken out of them.
 //!
-//! What is proposed from is
+//! The proposal distribution is
 //!
 //! ```text
 //! q̃(k) = f_k (C̃_wk + β) / (C̃_k + Vβ)                 for all topics but the token's own o

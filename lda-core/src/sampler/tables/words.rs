@@ -37,7 +37,7 @@ struct Entry {
     mass: Mass,
 }
 
-/// What a topic weighs in its word's table.
+/// Weight of a topic in its word's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::sampler) struct Mass {
     /// f_k · C̃_wk / (C̃_k + Vβ).

@@ -261,7 +261,7 @@ impl TrainOptions {
     /// | 10,000 | 130 / > 72 | 42 / > 100 | 24 / 56 | 6.5 / > 29 | 32 / 40 | 346 / 228 |
     ///
     /// So the table mostly gives a corpus to one kernel, and that is right: no corpus was found that
-    /// gains much from being divided. Lengths matter less than tokens a topic do, and those both
+    /// gains much from being divided. Lengths matter less than the number of tokens per topic, which both
     /// kinds of documents share: the kernel that is ahead on the short documents is ahead on the
     /// long ones too, or close behind. Log likelihood a token of documents of up to 600 tokens /
     /// of longer ones after 60 CPU seconds (`two-lengths` of the benchmarks' presets):

@@ -172,7 +172,7 @@ impl From<&Resolved> for SamplerOptions {
 }
 
 impl SamplerOptions {
-    /// Which sampler this is; `None` for [`Auto`](Self::Auto).
+    /// The kind of the sampler; `None` for [`Auto`](Self::Auto).
     pub fn kind(&self) -> Option<SamplerKind> {
         Some(match self {
             Self::Auto { .. } => return None,

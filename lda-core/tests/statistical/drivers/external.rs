@@ -1,9 +1,9 @@
-//! Blocks of WarpLDA as other hosts hold them.
+//! Blocks of WarpLDA as workers and servers hold them.
 //!
-//! A **worker** has the records of its own tokens, word by word, copied out of whatever sent them.
-//! Of the other tokens of its words it knows counts only: rows of (topic, tokens), which it spreads
-//! into as many topics. A **server** has no layout: of a word range it gets one list of records a
-//! word, of documents one list a document, in order.
+//! A **worker** has the records of its own tokens, word by word, copied from the messages that
+//! contained them. For the other tokens of its words it has counts only: rows of (topic, tokens), which
+//! it expands into as many topics. A **server** has no layout: it gets one list of records per word of a
+//! word range, and one list per document, in order.
 
 use lda_core::counts::TopicIndex;
 use lda_core::layout::RowRun;

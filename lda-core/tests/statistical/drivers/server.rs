@@ -11,7 +11,7 @@ use lda_core::sampler::{Block, BlockKey, GridBlock, Sampler, WordTables};
 
 use crate::driver::{PassParams, Place, Whole};
 
-/// What travels: numbers only.
+/// Message content: numbers only.
 struct Request {
     /// Number and order of the pass.
     pass: (usize, Order),
@@ -130,7 +130,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     ranges: usize,
     epochs: u32,
 ) -> Vec<Vec<u32>> {
-    // Somebody cut the corpus and drew the first topics; clients and servers get their parts.
+    // The corpus is cut and the first topics are drawn elsewhere; clients and servers get their parts.
     let mut start = Whole::<T>::one_set(corpus, job.topics, ranges, sampler.requires(), 0);
     start.initialise(corpus, job.seed);
     let slots = &start.sets[0].slots;

@@ -88,7 +88,7 @@ pub(crate) fn run<T: TopicIndex, S: Sampler<T>>(
     epochs: u32,
 ) -> Vec<Vec<u32>> {
     let density = sampler.requires().document_rows.expect("a grid sampler keeps document rows");
-    // Somebody cut the corpus and drew the first topics; each worker gets a copy of its part.
+    // The corpus is cut and the first topics are drawn elsewhere; each worker gets its part.
     let mut start = Whole::<T>::one_set(corpus, job.topics, ranges, sampler.requires(), 0);
     start.initialise(corpus, job.seed);
     let slots = &start.sets[0].slots;

@@ -128,7 +128,7 @@ struct Topic {
 #[serde(rename_all = "kebab-case")]
 struct Document<'a> {
     node: &'a Node,
-    /// Of the round that is on; none while nodes join.
+    /// Progress of the current round; `None` while nodes join.
     epoch: Option<u32>,
     round: Option<u16>,
     memory: u64,
@@ -137,7 +137,7 @@ struct Document<'a> {
 }
 
 impl Status {
-    /// Of a node of a run with so many tokens.
+    /// Status of a node in a run with `tokens` tokens.
     pub fn new(setup: &Setup, which: Which, tokens: u64) -> Self {
         let Setup { spec, options, workers, epochs, .. } = setup;
         let node = Node {
@@ -168,7 +168,7 @@ impl Status {
     /// has chosen where 0 was asked for.
     ///
     /// # Errors
-    /// Where the address is not to be had, or no thread.
+    /// If the address is not available, or a thread cannot be started.
     pub fn listen(&self, address: &str) -> io::Result<SocketAddr> {
         let listener = std::net::TcpListener::bind(address)?;
         let address = listener.local_addr()?;
