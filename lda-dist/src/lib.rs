@@ -1,12 +1,60 @@
-//! Latent Dirichlet allocation over many machines.
+//! Latent Dirichlet allocation on many machines, with a parameter server (LDA*, Yu et al. 2017).
 //!
-//! What is here: what travels between them ([`wire`]), which server has which words ([`placement`]), which words
-//! come to a worker or have their tokens sent to a server ([`route`]), what a worker has ([`shard`]) and what a server
-//! has ([`store`], [`server`]), what the one asks of the other ([`request`]), what servers tell of all their rows
-//! ([`aggregate`]), rounds of them in one process ([`in_process`]), and the same by nodes that send each other messages
-//! ([`cluster`]); documents that are kept a shard at a time ([`documents`]), where all nodes find them ([`storage`]):
-//! files, or objects of S3, Google Cloud Storage and Azure (feature `object-store`); which worker has which shards
-//! ([`locality`]); what a run goes on from when a node has failed ([`snapshot`]).
+//! A **master** runs the rounds, **servers** hold the word–topic counts, **workers** hold the
+//! documents. Results are the same to the bit for any number of workers, on any transport, and for
+//! runs in which nodes were killed and restarted (with a staleness of 0).
+//!
+//! Start with [`cluster`]: the roles as state machines, and a driver that runs them over any
+//! [`Transport`](lda_transport::Transport) or as threads of one process. [`in_process`] is the
+//! reference implementation without messages.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`cluster`] | master, server and worker roles; [`run`](cluster::run), [`run_local`](cluster::run_local) |
+//! | [`in_process`] | all shards and servers in one process, round by round |
+//! | [`shard`], [`server`] | the two halves of a round: documents, and rows of counts |
+//! | [`route`] | whether a word's row is pulled or its tokens are pushed |
+//! | [`placement`] | which server holds which words |
+//! | [`wire`], [`request`] | encoding of rows, deltas and pushes; requests to servers |
+//! | [`row_store`] | versions of encoded rows on a server |
+//! | [`aggregate`] | quantities that servers compute over all rows |
+//! | [`documents`], [`storage`], [`snapshot`] | shards and checkpoints, in directories or object stores |
+//! | [`locality`] | which worker gets which shards |
+//! | [`spec`] | topics, words, priors and seed of a run |
+//!
+//! # Example
+//!
+//! ```
+//! use lda_core::Corpus;
+//! use lda_dist::cluster::{Assignment, Setup, run_local};
+//! use lda_dist::documents::InMemory;
+//! use lda_dist::in_process::Options;
+//! use lda_dist::spec::ModelSpec;
+//!
+//! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
+//! let setup = Setup {
+//!     spec: ModelSpec::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?,
+//!     options: Options { shards: 2, partitions: 2, rounds: 2, ..Options::default() },
+//!     workers: 2,
+//!     assignment: Assignment::Runs,
+//!     epochs: 20,
+//!     evaluate_every: 10,
+//!     top_words: 5,
+//!     collect_model: false,
+//!     corpus: corpus.fingerprint(),
+//!     checkpoint_every: 0,
+//!     prefetch: 1,
+//! };
+//! let documents = InMemory::new(corpus, setup.options.shards)?;
+//! // A master, a server and two workers.
+//! let nodes = run_local::<u16, _>(&setup, &documents, None, None, |_| {})?;
+//! assert_eq!(nodes.len(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! `object-store`: documents and checkpoints in S3, Google Cloud Storage, Azure and compatible stores.
 
 #![forbid(unsafe_code)]
 

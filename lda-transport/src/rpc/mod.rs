@@ -7,9 +7,9 @@
 //! # Requests
 //! | | does | done | where the answer is lost |
 //! |---|---|---|---|
-//! | [`pull`](Kind::Pull) | tells | once or more | asked again, of a new incarnation too |
-//! | [`push`](Kind::Push) | changes | at most once by an incarnation | the first reply again |
-//! | [`call`](Kind::Call) | changes and tells | at most once by an incarnation | the first reply again |
+//! | [`pull`](RequestKind::Pull) | tells | once or more | asked again, of a new incarnation too |
+//! | [`push`](RequestKind::Push) | changes | at most once by an incarnation | the first reply again |
+//! | [`call`](RequestKind::Call) | changes and tells | at most once by an incarnation | the first reply again |
 //!
 //! Every request ends, by its deadline at the latest, as [`Outcome`]. An outcome is `Unknown` when the
 //! deadline has come, or when the peer is a new [incarnation](Identity::incarnation), which knows nothing of

@@ -8,9 +8,9 @@
 //! | | what happens | whether nodes hear of it |
 //! |---|---|---|
 //! | [`Network`] | frames wait, are lost, doubled, overtaken, late, or not taken | of [`Full`](crate::SendError::Full) alone |
-//! | [`World::cut`], [`World::partition`] | a link is lost, with what is underway | within [`Network::notice`] |
+//! | [`World::cut`], [`World::partition`] | a link is lost, with what is underway | within [`Network::detection_delay`] |
 //! | [`World::silence`] | frames of one node to another vanish | no |
-//! | [`World::crash`], [`World::restart`] | a program is dropped, and another made | its peers, within [`Network::notice`] |
+//! | [`World::crash`], [`World::restart`] | a program is dropped, and another made | its peers, within [`Network::detection_delay`] |
 //! | [`World::rewrite`] | frames are changed as they arrive | no |
 //!
 //! [`World::trace`] is what has happened: a fingerprint always, and the last lines to be read where

@@ -196,7 +196,7 @@ pub enum BeginError {
         /// Of a number.
         element: usize,
     },
-    /// More than [an operation takes](super::Config::longest_content).
+    /// More than [an operation takes](super::Config::max_content_len).
     #[error(
         "{bytes} bytes, where an operation takes {longest}: cut them up, or raise the bound everywhere"
     )]
