@@ -84,7 +84,7 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
                 Ok(()) => {
                     assert!(joining || !is_whole || tokens(&rows(&server)) == tokens(&before));
                 }
-                Err(RequestError::Store(_)) => return,
+                Err(RequestError::RowStore(_)) => return,
                 Err(other) => panic!("{other}"),
             }
             let of_topic = |topic: u32| -> i64 {
