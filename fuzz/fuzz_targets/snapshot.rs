@@ -28,7 +28,7 @@ static BASES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let entries = [(0, 2, 5), (3, 0, 1), (3, 2, 7)];
         let pseudo = PseudoCounts::new(4, options.get_topics(), entries).expect("it is legal");
         let init = Init { pseudo_counts: with.then_some(pseudo), topics: None };
-        let mut trainer = Trainer::with_init(&CORPUS, &options, init).expect("it is legal");
+        let mut trainer = Trainer::with_init(&*CORPUS, &options, init).expect("it is legal");
         trainer.epoch();
         let mut out = Cursor::new(Vec::new());
         trainer.snapshot().write_to(&mut out).expect("memory takes it");
@@ -51,7 +51,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if snapshot.pseudo_counts().is_some_and(|counts| counts.sum() > 1 << 20) {
         return;
     }
-    match Trainer::resume(&CORPUS, &snapshot, &snapshot.options()) {
+    match Trainer::resume(&*CORPUS, &snapshot, &snapshot.options()) {
         Ok(mut trainer) => {
             trainer.check().expect("counts follow from the topics");
             trainer.epoch();
