@@ -349,7 +349,7 @@ fn a_node_without_a_run_is_told_why() {
     let two = "documents = \"shards\"\n[training]\nworkers = 2\n[locality]\nworkers = ";
     let (status, said) = node(&format!("{two}[\"a\"]"), &[]);
     assert!(
-        status == Some(2) && said.contains("machines of 1 workers, where `workers = 2`"),
+        status == Some(2) && said.contains("machines of 1 workers, but `workers = 2`"),
         "{said}"
     );
     fs::write(out.join("hosts"), "shard 0 a").unwrap();

@@ -400,7 +400,7 @@ mod tests {
         };
         assert!(swap("shard-00001", "shard-00000").contains("other documents"));
         assert!(swap("words", "shard-00000").contains("other documents"));
-        assert!(swap("manifest", "shard-00000").contains("shard-00000: it is no file"));
+        assert!(swap("manifest", "shard-00000").contains("shard-00000: it is not a file"));
         let memory = stored();
         store(&Corpus::from_tokens([[0, 1], [2, 3]]).unwrap(), 1, &Memory::default()).unwrap();
         memory.remove("shard-00000").unwrap();
