@@ -235,7 +235,7 @@ fn what_cannot_be_is_refused() {
         ("m.lda --out phi.txt", 2, ".npz"),
         ("m.lda --out vis.json", 2, "name them behind the model"),
         ("m.lda docs.txt --out phi.npy", 2, "only .json"),
-        ("m.lda --alpha 1 --out same.lda", 2, "a prior of its own"),
+        ("m.lda --alpha 1 --out same.lda", 2, "its own prior"),
         ("t.npy --alpha 0 --out x.lda", 2, "above 0"),
         ("m.lda --names two.txt --out x.lda", 1, "2 words, but the model has 6"),
         ("m.lda --names nowhere --out x.lda", 1, "nowhere"),
