@@ -18,7 +18,7 @@
 //! let mut node = || transports.next().map(Box::new).unwrap();
 //!
 //! let counts = |asked: Asked| {
-//!     let mut answer = asked.draft();
+//!     let mut answer = asked.message();
 //!     answer.extend_from_slice(&[asked.body().len() as u8]);
 //!     asked.reply(answer);
 //! };
