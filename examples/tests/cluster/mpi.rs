@@ -60,5 +60,5 @@ fn ranks_leave_the_file_of_one_process() {
     let output = job("3", &config).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
-    assert!(said.contains("3 ranks for a master, 1 servers and 2 workers: start 4"), "{said}");
+    assert!(said.contains("3 MPI ranks for a master, 1 servers and 2 workers: start 4"), "{said}");
 }

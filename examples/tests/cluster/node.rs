@@ -140,7 +140,7 @@ fn shards_go_to_workers_near_them() {
     for (node, (role, _)) in nodes.into_iter().zip(ALL) {
         let (status, said) = node.end();
         assert_eq!(status, Some(0), "{role}: {said}");
-        let tells = said.contains("320 of 320 tokens lie on the machines of their workers");
+        let tells = said.contains("320 of 320 tokens are on the machines of their workers");
         assert_eq!(tells, role == "master", "{said}");
     }
     assert!(is_that_of_one_process(&scratch, 30));
@@ -255,7 +255,7 @@ fn a_run_survives_the_end_of_any_of_its_nodes() {
     for (node, (role, _)) in nodes.into_iter().zip(ALL) {
         let (status, said) = node.end();
         assert_eq!(status, Some(0), "{role}: {said}");
-        let tells = said.contains("the run goes on from epoch");
+        let tells = said.contains("the run continues from epoch");
         assert_eq!(tells, role == "master", "{said}");
     }
     assert!(is_that_of_one_process(&scratch, epochs));
@@ -363,6 +363,6 @@ fn a_node_of_another_authority_is_not_let_in() {
     let mut master = master;
     master.0.kill().unwrap();
     let (_, said) = master.end();
-    assert!(said.contains("turned away"), "{said}");
+    assert!(said.contains("connection rejected"), "{said}");
     assert!(!scratch.file("model.lda").exists());
 }

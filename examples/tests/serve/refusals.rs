@@ -151,7 +151,7 @@ fn what_is_no_model_is_not_served() {
             ("empty.lda", 1, "it is not a file of this library"),
             ("cut.lda", 1, "copy it again"),
             ("damaged.lda", 1, "word-names is damaged"),
-            ("newer.lda", 1, "use a newer one"),
+            ("newer.lda", 1, "use a newer program"),
             ("m.lda --stop-words none.txt", 1, "none.txt"),
             ("m.lda --listen 127.0.0.1:65536", 1, "give another address"),
             ("m.lda --queue 0", 2, "give a whole number above 0"),

@@ -109,7 +109,7 @@ fn a_broken_model_changes_nothing() {
     let broken: [(&[u8], &str); 4] = [
         (b"no model", "it is not a file of this library"),
         (cut, "copy it again"),
-        (&newer, "use a newer one"),
+        (&newer, "use a newer program"),
         (b"", "it is not a file of this library"),
     ];
     for (count, (content, what)) in broken.into_iter().enumerate() {
