@@ -330,7 +330,7 @@ fn a_node_that_is_killed_comes_again(spark: &Spark, scratch: &Scratch) {
     let killed = "attempt 1 of 4 has failed: worker 1 on 127.0.0.1 was killed by signal 9";
     assert!(said.contains(killed), "{said}");
     assert!(
-        log_of(scratch).contains("master 0 on 127.0.0.1: attempt 1: the run goes on from epoch")
+        log_of(scratch).contains("master 0 on 127.0.0.1: attempt 1: the run continues from epoch")
     );
     assert!(is_wanted(scratch, "killed.lda"));
 }
