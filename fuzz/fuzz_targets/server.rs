@@ -3,7 +3,7 @@
 //! cannot tell what words gain, and takes no tokens that are pushed.
 #![no_main]
 
-use lda_dist::in_process::Options;
+use lda_dist::config::Options;
 use lda_dist::placement::Slice;
 use lda_dist::request::{self, Kind, RequestHeader};
 use lda_dist::server::{RequestError, Server};

@@ -21,6 +21,8 @@
 //! | [`documents`], [`storage`], [`snapshot`] | shards and checkpoints, in directories or object stores |
 //! | [`locality`] | which worker gets which shards |
 //! | [`spec`] | topics, words, priors and seed of a run |
+//! | [`config`], [`plan`] | how a run is divided into shards, partitions, rounds and servers |
+//! | [`stats`] | bytes that move between workers and servers |
 //!
 //! # Example
 //!
@@ -28,7 +30,7 @@
 //! use lda_core::Corpus;
 //! use lda_dist::cluster::{Assignment, Setup, run_local};
 //! use lda_dist::documents::InMemory;
-//! use lda_dist::in_process::Options;
+//! use lda_dist::config::Options;
 //! use lda_dist::spec::ModelSpec;
 //!
 //! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
@@ -60,11 +62,13 @@
 
 pub mod aggregate;
 pub mod cluster;
+pub mod config;
 pub mod documents;
 pub mod in_process;
 pub mod locality;
 mod partition_sampler;
 pub mod placement;
+pub mod plan;
 pub mod request;
 pub mod route;
 mod row_cache;
@@ -73,5 +77,6 @@ pub mod server;
 pub mod shard;
 pub mod snapshot;
 pub mod spec;
+pub mod stats;
 pub mod storage;
 pub mod wire;

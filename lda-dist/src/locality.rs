@@ -18,13 +18,13 @@
 //! let shards = [held(50, "a"), held(40, "b"), held(45, "a"), held(48, "elsewhere")];
 //! let workers = [Some("a".to_owned()), Some("b".to_owned())];
 //! assert_eq!(assign(&shards, &workers)?, [0, 1, 0, 1]);
-//! # Ok::<(), lda_dist::in_process::ConfigError>(())
+//! # Ok::<(), lda_dist::config::ConfigError>(())
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::in_process::ConfigError;
+use crate::config::ConfigError;
 
 /// A shard, and where it lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

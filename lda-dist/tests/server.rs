@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::in_process::Options;
+use lda_dist::config::Hybrid;
+use lda_dist::config::Options;
 use lda_dist::placement::{Partitioner, Placement, Slice};
 use lda_dist::request::{self, HeadError, Kind, RequestHeader, put_routes, size_of_byte};
 use lda_dist::route::Route;
 use lda_dist::row_store::RowStoreError;
 use lda_dist::server::{RequestError, Server};
-use lda_dist::shard::{AnswerError, Hybrid, Shard, ShardError};
+use lda_dist::shard::{AnswerError, Shard, ShardError};
 use lda_dist::spec::{JOINING, ModelSpec, Round};
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;

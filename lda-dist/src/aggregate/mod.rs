@@ -22,7 +22,8 @@
 //! use lda_core::Corpus;
 //! use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
 //! use lda_dist::spec::ModelSpec;
-//! use lda_dist::in_process::{Options, InProcess};
+//! use lda_dist::config::Options;
+//! use lda_dist::in_process::InProcess;
 //!
 //! let corpus = Corpus::from_tokens([vec![0, 0, 0, 1], vec![1, 2, 2]])?;
 //! let spec = ModelSpec::new(1, 3, 0.1.into(), 0.01, 42)?;

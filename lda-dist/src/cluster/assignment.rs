@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::in_process::ConfigError;
+use crate::config::ConfigError;
 
 /// Which worker has which shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

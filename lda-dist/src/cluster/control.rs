@@ -34,9 +34,9 @@ use std::time::Duration;
 
 use super::Waited;
 use crate::aggregate::AggregateRequest;
-use crate::in_process::Bytes;
 use crate::placement::{DocumentLengths, WordStats};
 use crate::spec::Round;
+use crate::stats::Bytes;
 use crate::wire::{RowCode, put_word_stats, take, take_word_stats};
 
 /// What is told.

@@ -7,8 +7,8 @@ use lda_core::special::ln_rising;
 use super::control::WorkerEpochStats;
 use super::{Memory, NonZeros, Report, Topics, Waited};
 use crate::aggregate::{Aggregate, AggregateRequest, Aggregates};
-use crate::in_process::Bytes;
 use crate::spec::{ModelSpec, Round};
+use crate::stats::Bytes;
 use crate::wire::{RowCode, take};
 
 /// What nodes have told of an epoch so far.

@@ -53,7 +53,7 @@
 //! | and while it samples | 1 + a pushes, as a partition departs when one is done; of what rows have gained, 1 + a to each server, which does what it is asked in order |
 //! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | (1 + a) (R + answer) |
-//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::in_process::Routing::Push), the rows of C_d of the shard |
+//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::config::Routing::Push), the rows of C_d of the shard |
 //! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
 //! | what the master says to all | itself, and [`BROADCAST_BYTES`] of copies on their way, or one |
 //! | replies of a server | W (1 + a) R, until the transport takes them, if all links are slow |
@@ -73,7 +73,7 @@
 //! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
 //! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers
 //! and 2 to 20 % on servers. Of documents that WarpLDA samples a token takes 4 + (2 +
-//! [M](crate::shard::Hybrid::mh_steps)) T bytes, and there is no row. Tables that follow from K alone are beside it,
+//! [M](crate::config::Hybrid::mh_steps)) T bytes, and there is no row. Tables that follow from K alone are beside it,
 //! and so are 64 MiB at most of rows of counts that a server keeps. The master holds 8 bytes a word and 16 a topic, 32
 //! for each of the [words of topics](Setup::top_words), and all rows only where it [gathers](Setup::collect_model) them.
 
@@ -103,10 +103,12 @@ use lda_transport::rpc::{
 };
 use thiserror::Error;
 
-use crate::in_process::{Bytes, ConfigError, Options};
+use crate::config::Hybrid;
+use crate::config::{ConfigError, Options};
 use crate::server::RequestError;
-use crate::shard::{AnswerError, Hybrid, ShardError};
+use crate::shard::{AnswerError, ShardError};
 use crate::spec::{ModelSpec, Round};
+use crate::stats::Bytes;
 
 pub use crate::documents::Documents;
 pub use assignment::Assignment;

@@ -129,7 +129,7 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// use lda_dist::documents::InMemory;
 /// use lda_dist::spec::ModelSpec;
 /// use lda_dist::storage::{Memory, Storage};
-/// use lda_dist::in_process::Options;
+/// use lda_dist::config::Options;
 ///
 /// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
 /// let spec = ModelSpec::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?;
@@ -330,7 +330,7 @@ fn act<T: TopicIndex, D: Documents>(role: &mut Role<T, D>, endpoint: &mut Endpoi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_process::Options;
+    use crate::config::Options;
     use crate::spec::ModelSpec;
 
     #[test]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use lda_core::Corpus;
 use thiserror::Error;
 
-use crate::in_process::{ConfigError, cut};
+use crate::config::ConfigError;
+use crate::plan::cut;
 
 pub use stored::{StoredDocuments, StoredError, store};
 

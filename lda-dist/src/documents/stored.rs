@@ -30,8 +30,9 @@ use lda_core::corpus::Vocabulary;
 use thiserror::Error;
 
 use super::{Documents, ReadShardError};
-use crate::in_process::{ConfigError, cut};
+use crate::config::ConfigError;
 use crate::locality::ShardLocation;
+use crate::plan::cut;
 use crate::storage::{Storage, StorageError};
 
 const MANIFEST: &str = "manifest";

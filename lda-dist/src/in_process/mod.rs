@@ -11,7 +11,7 @@
 //! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds,
 //! −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
 //!
-//! With [staleness](Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
+//! With [staleness](crate::config::Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
 //! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those
 //! of any order. That makes counts older by s rounds; with (1 + s) S rounds no two shards sample the same word in
 //! rounds that overlap, so that rows of C_w are as fresh as before, and C_k is of as many tokens ago. What a shard has
@@ -26,7 +26,8 @@
 //! use lda_core::Corpus;
 //! use lda_core::eval::log_joint;
 //! use lda_dist::spec::ModelSpec;
-//! use lda_dist::in_process::{Options, InProcess};
+//! use lda_dist::config::Options;
+//! use lda_dist::in_process::InProcess;
 //!
 //! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
 //! let spec = ModelSpec::new(4, 8, 0.1.into(), 0.01, 42)?;
@@ -39,8 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod divide;
-mod options;
+mod error;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -49,18 +49,19 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 
+use crate::config::Options;
 use crate::partition_sampler::{PartitionSampler, SliceRows};
 use crate::placement::{DocumentLengths, Placement, WordStats};
+use crate::plan::{cut, group, needs_sizes, place, routes};
 use crate::request::{self, Kind, RequestHeader, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::server::Server;
 use crate::shard::{Shard, TransferStats};
 use crate::spec::{ModelSpec, Round};
+use crate::stats::Bytes;
 use crate::wire::{Document, PushCode, RowCode};
 
-pub use divide::{cut, place};
-pub(crate) use divide::{group, routes};
-pub use options::{Bytes, ConfigError, MAX_PASSES, Options, Routing};
+pub use error::InProcessError;
 
 /// Something that happens in an epoch, for who [watches](InProcess::epoch_watched).
 #[derive(Clone, Copy, Debug)]
@@ -124,8 +125,12 @@ impl<T: TopicIndex> InProcess<T> {
     /// Cuts documents and words, and counts the first topics.
     ///
     /// # Errors
-    /// [`ConfigError`].
-    pub fn new(spec: &ModelSpec, corpus: &Corpus, options: &Options) -> Result<Self, ConfigError> {
+    /// [`InProcessError`].
+    pub fn new(
+        spec: &ModelSpec,
+        corpus: &Corpus,
+        options: &Options,
+    ) -> Result<Self, InProcessError> {
         let shards = options.shards;
         let firsts = cut(corpus, shards)?;
         let placement = place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
@@ -156,7 +161,7 @@ impl<T: TopicIndex> InProcess<T> {
     }
 
     /// Brings the shards' first topics to the servers.
-    fn count(&mut self) -> Result<(), ConfigError> {
+    fn count(&mut self) -> Result<(), InProcessError> {
         let mut request = Vec::new();
         for slice in 0..self.placement.num_slices() as u32 {
             let server = &mut self.servers[self.placement.server(slice) as usize];
@@ -184,7 +189,7 @@ impl<T: TopicIndex> InProcess<T> {
         &mut self,
         round: Round,
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<u64, ConfigError> {
+    ) -> Result<u64, InProcessError> {
         let code = RowCode::new(self.spec.topics());
         let mut bytes = 0;
         let mut all = vec![0i64; self.totals.len()];
@@ -199,7 +204,7 @@ impl<T: TopicIndex> InProcess<T> {
         }
         for (topic, (total, change)) in self.totals.iter_mut().zip(&all).enumerate() {
             let tokens = i64::from(*total) + change;
-            *total = u32::try_from(tokens).map_err(|_| ConfigError::Total { topic, tokens })?;
+            *total = u32::try_from(tokens).map_err(|_| InProcessError::Total { topic, tokens })?;
         }
         bytes += code.size(&sparse(&all)) as u64 * (self.servers.len() + self.shards.len()) as u64;
         Ok(bytes)
@@ -208,8 +213,8 @@ impl<T: TopicIndex> InProcess<T> {
     /// Samples every token once; returns the bytes that this would take to move.
     ///
     /// # Errors
-    /// [`ConfigError`].
-    pub fn epoch(&mut self) -> Result<Bytes, ConfigError> {
+    /// [`InProcessError`].
+    pub fn epoch(&mut self) -> Result<Bytes, InProcessError> {
         let order: Vec<usize> = (0..self.shards.len()).collect();
         self.epoch_in_order(&order)
     }
@@ -217,22 +222,22 @@ impl<T: TopicIndex> InProcess<T> {
     /// The same, shards in this order, which does not matter.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// [`InProcessError`].
     ///
     /// # Panics
     /// If a number is not of a shard.
-    pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, ConfigError> {
+    pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, InProcessError> {
         self.run_epoch(order, &mut |_| {})
     }
 
     /// The same, and `watch` is told what happens.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// [`InProcessError`].
     pub fn epoch_watched(
         &mut self,
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, ConfigError> {
+    ) -> Result<Bytes, InProcessError> {
         let order: Vec<usize> = (0..self.shards.len()).collect();
         self.run_epoch(&order, watch)
     }
@@ -241,7 +246,7 @@ impl<T: TopicIndex> InProcess<T> {
         &mut self,
         order: &[usize],
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, ConfigError> {
+    ) -> Result<Bytes, InProcessError> {
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.spec));
         for number in 0..self.options.rounds {
@@ -270,7 +275,7 @@ impl<T: TopicIndex> InProcess<T> {
         round: Round,
         totals: &[u32],
         watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, ConfigError> {
+    ) -> Result<Bytes, InProcessError> {
         let Self { spec, options, placement, shards, servers, sampler, .. } = self;
         let shard = &mut shards[shard];
         let words = shard.words(partition).len();
@@ -297,10 +302,10 @@ impl<T: TopicIndex> InProcess<T> {
                 entries: 0,
                 documents: &[],
             };
-            Ok::<_, ConfigError>((reply, seen))
+            Ok::<_, InProcessError>((reply, seen))
         };
         let mut sizes = Vec::new();
-        if options.routing == Routing::Cheapest && !placement.is_hot(partition.into()) {
+        if needs_sizes(options, placement, partition) {
             let (found, seen) = ask(partition, Kind::Sizes, &[], watch)?;
             bytes.sizes += seen.request + seen.reply;
             watch(Happening::Exchange(seen));

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
 
 use crate::aggregate::Aggregate;
-use crate::in_process::Options;
+use crate::config::Options;
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::Slice;
 use crate::request::{self, Kind, RequestHeader};

@@ -7,7 +7,7 @@ use lda_core::sampler::BlockKey;
 
 use super::SliceState;
 use super::error::RequestError;
-use crate::in_process::Options;
+use crate::config::Options;
 use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, tokens_of};
 use crate::request::RequestHeader;
 use crate::spec::ModelSpec;

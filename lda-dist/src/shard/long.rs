@@ -7,7 +7,7 @@
 //! until then the token counts there as the topic that is **known**. That is what this costs: others see the first of
 //! the two moves up to an epoch late.
 //!
-//! Both passes may be [done again](crate::in_process::Options::passes) of a partition's tokens while its rows are here.
+//! Both passes may be [done again](crate::config::Options::passes) of a partition's tokens while its rows are here.
 //! The pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long
 //! as their documents have tokens, each time: where a document has a few tokens in a partition, several times as long
 //! as the first pass.
@@ -26,32 +26,8 @@ use lda_core::sampler::{
 };
 
 use super::ShardError;
+use crate::config::Hybrid;
 use crate::partition_sampler::WarpScratch;
-
-/// Which documents WarpLDA samples, and how. By default none: F+LDA samples all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hybrid {
-    /// Those that have more tokens than this.
-    pub short_length: u32,
-    /// Proposals that a token carries from one pass to the next, M: 1 to [`MAX_STEPS`].
-    pub mh_steps: u16,
-}
-
-/// Most proposals a token.
-pub const MAX_STEPS: u16 = 64;
-
-impl Default for Hybrid {
-    fn default() -> Self {
-        Self { short_length: u32::MAX, mh_steps: 1 }
-    }
-}
-
-impl Hybrid {
-    /// Whether a document of so many tokens is WarpLDA's.
-    pub fn is_long(&self, tokens: u64) -> bool {
-        tokens > self.short_length.into()
-    }
-}
 
 /// All long documents of a shard.
 #[derive(Debug)]

@@ -31,13 +31,13 @@ use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::{greedy_partition, ranges_for};
 use lda_core::random::{Purpose, StreamKey};
 
+use crate::config::Hybrid;
 use crate::placement::Placement;
 use crate::request::{self, Kind, RequestHeader};
 use crate::spec::{ModelSpec, Round};
 use crate::wire::RowCode;
 
 pub use error::{AnswerError, RestoreError, ShardError};
-pub use long::{Hybrid, MAX_STEPS};
 use long::{Long, Token};
 use part::PartitionTokens;
 pub use sampling::{Plan, TransferStats};

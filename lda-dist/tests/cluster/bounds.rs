@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lda_dist::in_process::{Happening, cut, place};
+use lda_dist::in_process::Happening;
 use lda_dist::placement::{DocumentLengths, WordStats};
+use lda_dist::plan::{cut, place};
 use lda_dist::request::Kind;
 
 use super::*;

@@ -1,8 +1,8 @@
 //! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
 
 use lda_dist::cluster::{Phase, Port};
-use lda_dist::in_process::place;
 use lda_dist::placement::{DocumentLengths, Placement, WordStats};
+use lda_dist::plan::place;
 use lda_dist::request::{self, Kind, RequestHeader, put_routes};
 use lda_dist::route::Route;
 use lda_dist::wire::RowCode;

@@ -23,10 +23,12 @@ use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
     Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
+use lda_dist::config::Hybrid;
+use lda_dist::config::{ConfigError, Options, Routing};
 use lda_dist::documents::{InMemory, ReadShardError};
-use lda_dist::in_process::{Bytes, ConfigError, InProcess, Options, Routing};
-use lda_dist::shard::Hybrid;
+use lda_dist::in_process::InProcess;
 use lda_dist::spec::ModelSpec;
+use lda_dist::stats::Bytes;
 use lda_transport::NodeId;
 use lda_transport::rpc::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};

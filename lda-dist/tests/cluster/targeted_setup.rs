@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lda_dist::cluster::{MASTER, Message, Phase, Setup};
-use lda_dist::in_process::Routing;
+use lda_dist::config::Routing;
 use lda_transport::NodeId;
 
 use super::coverage::{Kind, Part, Who};

@@ -2,9 +2,11 @@
 
 use lda_core::eval::log_joint;
 use lda_core::train::{SamplerKind, SamplerOptions, TrainOptions, Trainer};
-use lda_dist::in_process::{ConfigError, InProcess, Options, Routing};
+use lda_dist::config::Hybrid;
+use lda_dist::config::{ConfigError, Options, Routing};
+use lda_dist::in_process::InProcess;
 use lda_dist::placement::{Partitioner, Placement};
-use lda_dist::shard::{Hybrid, RestoreError, Shard};
+use lda_dist::shard::{RestoreError, Shard};
 use lda_dist::spec::ModelSpec;
 
 use super::{check_counts, corpus, hash, spec, topics};
@@ -194,13 +196,13 @@ fn steps_and_passes_that_cannot_be_are_refused() {
         let hybrid = Hybrid { short_length: 3, mh_steps };
         let options = Options { hybrid, ..Options::default() };
         let refused = InProcess::<u16>::new(&spec(&corpus, 3), &corpus, &options).unwrap_err();
-        assert_eq!(refused, ConfigError::Steps { steps: mh_steps });
-        assert_eq!(refused.to_string(), format!("{mh_steps} steps a token: give 1 to 64"));
+        assert_eq!(refused, ConfigError::Steps { steps: mh_steps }.into());
+        assert_eq!(refused.to_string(), format!("{mh_steps} steps per token: give 1 to 64"));
     }
     for passes in [0, 65] {
         let options = Options { passes, ..Options::default() };
         let refused = InProcess::<u16>::new(&spec(&corpus, 3), &corpus, &options).unwrap_err();
-        assert_eq!(refused, ConfigError::Passes { passes });
-        assert_eq!(refused.to_string(), format!("{passes} passes an epoch: give 1 to 64"));
+        assert_eq!(refused, ConfigError::Passes { passes }.into());
+        assert_eq!(refused.to_string(), format!("{passes} passes per epoch: give 1 to 64"));
     }
 }

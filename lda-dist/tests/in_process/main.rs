@@ -12,10 +12,12 @@ use lda_core::eval::log_joint;
 use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{SamplerKind, TrainOptions, Trainer};
-use lda_dist::in_process::{Bytes, ConfigError, Exchange, Happening, InProcess, Options, Routing};
+use lda_dist::config::{Options, Routing};
+use lda_dist::in_process::{Exchange, Happening, InProcess, InProcessError};
 use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
 use lda_dist::spec::{ModelSpec, SpecError};
+use lda_dist::stats::Bytes;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Documents of a few topics each, words of very different frequency.
@@ -324,7 +326,7 @@ fn what_cannot_be_divided_is_refused() {
     );
     let other = ModelSpec::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
     let refused = InProcess::<u16>::new(&other, &corpus, &options).unwrap_err();
-    assert!(matches!(refused, ConfigError::Shard(_)));
+    assert!(matches!(refused, InProcessError::Shard(_)));
     assert_eq!(refused.to_string(), "a corpus of 10 words for a job of 11");
     assert_eq!(
         ModelSpec::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(),

@@ -1,9 +1,10 @@
 //! Rounds that overlap: the bits are those of any order, and counts as old as it says.
 
 use lda_core::eval::log_joint;
-use lda_dist::in_process::{ConfigError, InProcess, Options, Routing};
+use lda_dist::config::Hybrid;
+use lda_dist::config::{ConfigError, Options, Routing};
+use lda_dist::in_process::InProcess;
 use lda_dist::placement::Partitioner;
-use lda_dist::shard::Hybrid;
 use lda_dist::spec::ModelSpec;
 
 use super::{check_counts, corpus, hash, spec, topics};
@@ -118,10 +119,10 @@ fn more_slack_than_rounds_is_refused() {
     let refused = |rounds, staleness| {
         InProcess::<u16>::new(&spec, &corpus, &options(rounds, staleness)).unwrap_err()
     };
-    assert_eq!(refused(4, 4), ConfigError::Staleness { staleness: 4, rounds: 4 });
+    assert_eq!(refused(4, 4), ConfigError::Staleness { staleness: 4, rounds: 4 }.into());
     assert_eq!(
         refused(2, 3).to_string(),
         "staleness of 3 rounds with 2 rounds per epoch: set it below the number of rounds"
     );
-    assert_eq!(refused(1, 1), ConfigError::Staleness { staleness: 1, rounds: 1 });
+    assert_eq!(refused(1, 1), ConfigError::Staleness { staleness: 1, rounds: 1 }.into());
 }

@@ -7,8 +7,8 @@ use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
     self, Assignment, CollectedCounts, Role, Setup, SnapshotWriter, run_local,
 };
+use lda_dist::config::Options;
 use lda_dist::documents::{InMemory, StoredDocuments, store};
-use lda_dist::in_process::Options;
 use lda_dist::snapshot::{LATEST, encode_latest};
 use lda_dist::spec::ModelSpec;
 use lda_transport::rpc::Identity;

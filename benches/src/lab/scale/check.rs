@@ -1,7 +1,8 @@
 //! Compares the model with runs in one process: predicted and measured traffic, memory and time.
 
 use lda_core::Corpus;
-use lda_dist::in_process::{Bytes, Options, Routing};
+use lda_dist::config::{Options, Routing};
+use lda_dist::stats::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::super::{CorpusName, LabError};

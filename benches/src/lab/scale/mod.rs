@@ -46,7 +46,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use lda_core::Corpus;
-use lda_dist::in_process::{Options, Routing};
+use lda_dist::config::{Options, Routing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

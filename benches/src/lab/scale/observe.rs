@@ -5,9 +5,11 @@ use std::ops::Range;
 use cpu_time::ThreadTime;
 use lda_core::Corpus;
 use lda_core::counts::{DocumentCounts, WordCounts};
-use lda_dist::in_process::{Bytes, Exchange, Happening, InProcess, Options};
+use lda_dist::config::Options;
+use lda_dist::in_process::{Exchange, Happening, InProcess};
 use lda_dist::request::Kind;
 use lda_dist::spec::ModelSpec;
+use lda_dist::stats::Bytes;
 use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 

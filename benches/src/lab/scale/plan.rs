@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lda_dist::in_process::{Options, Routing};
+use lda_dist::config::{Options, Routing};
 use serde::{Deserialize, Serialize};
 
 use super::super::files::read_plan;

@@ -2,8 +2,9 @@
 
 use lda_core::counts::{Density, Rows};
 use lda_dist::cluster::BROADCAST_BYTES;
-use lda_dist::in_process::{Options, Routing, place};
+use lda_dist::config::{Options, Routing};
 use lda_dist::placement::{self, Placement, WordStats};
+use lda_dist::plan::place;
 use lda_dist::spec::ModelSpec;
 use serde::{Deserialize, Serialize};
 

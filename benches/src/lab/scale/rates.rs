@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use cpu_time::ThreadTime;
 use lda_core::Corpus;
-use lda_dist::in_process::{Options, Routing};
+use lda_dist::config::{Options, Routing};
 use lda_dist::wire::RowCode;
 use serde::{Deserialize, Serialize};
 

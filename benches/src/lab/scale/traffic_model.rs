@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use lda_core::counts::{Density, Rows};
-use lda_dist::in_process::{Options, Routing};
+use lda_dist::config::{Options, Routing};
 use lda_dist::request::{size_byte, size_of_byte};
 use lda_dist::route::{self, Route};
 use lda_dist::wire::{Document, PushCode, RowCode};

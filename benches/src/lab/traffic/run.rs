@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::eval::log_joint;
-use lda_dist::in_process::{InProcess, Options};
+use lda_dist::config::Options;
+use lda_dist::in_process::InProcess;
 use lda_dist::spec::ModelSpec;
 
 use super::super::process::thread_time;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lda_dist::in_process::{Bytes, Exchange, Happening};
+use lda_dist::in_process::{Exchange, Happening};
 use lda_dist::request::Kind;
+use lda_dist::stats::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Bytes by kind.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use lda_core::container::FileError;
 use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
-use lda_dist::in_process::ConfigError as DistConfigError;
 use lda_dist::spec::SpecError;
 use lda_dist::storage::StorageError;
 use lda_examples::output::OutputError;
@@ -115,11 +114,8 @@ impl ClusterError {
             | Self::Nodes(_)
             | Self::Usage(_)
             | Self::Storage(StorageError::Url { .. })
-            | Self::Stored { error: StoredError::Cut(_), .. } => 2,
-            Self::Run(RunError::Role(Failed::InvalidConfig(error))) => match error {
-                DistConfigError::Request(_) | DistConfigError::Answer(_) => 1,
-                _ => 2,
-            },
+            | Self::Stored { error: StoredError::Cut(_), .. }
+            | Self::Run(RunError::Role(Failed::InvalidConfig(_))) => 2,
             Self::Run(RunError::Transport(_) | RunError::Stopped { .. }) => AGAIN,
             Self::Run(RunError::Role(
                 Failed::PeerClosed { .. }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use lda_dist::cluster::{Memory, NonZeros, Report, Waited};
-use lda_dist::in_process::Bytes;
+use lda_dist::stats::Bytes;
 use serde::Serialize;
 
 /// A log that is appended to: a restarted master continues it.

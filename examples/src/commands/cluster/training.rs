@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ValueEnum, value_parser};
 use lda_dist::cluster::{Assignment, Setup};
-use lda_dist::in_process::{MAX_PASSES, Options, Routing};
+use lda_dist::config::{Hybrid, MAX_STEPS};
+use lda_dist::config::{MAX_PASSES, Options, Routing};
 use lda_dist::placement::Partitioner;
-use lda_dist::shard::{Hybrid, MAX_STEPS};
 use lda_dist::spec::{ModelSpec, SpecError};
 use serde::Deserialize;
 

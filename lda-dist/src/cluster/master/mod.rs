@@ -14,8 +14,8 @@ use super::control::Control;
 use super::epoch_stats::EpochStats;
 use super::request_queue::RequestQueue;
 use super::{Failed, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome, reject};
-use crate::in_process::place;
 use crate::placement::{DocumentLengths, Placement, WordStats};
+use crate::plan::place;
 use crate::snapshot::{LATEST, decode_latest, encode_latest};
 use crate::spec::{JOINING, Round};
 

@@ -10,7 +10,7 @@ use super::super::epoch_stats::EpochStats;
 use super::super::{Failed, MASTER, Port};
 use super::{Master, RequestPurpose, Step};
 use crate::aggregate::AggregateRequest;
-use crate::in_process::Options;
+use crate::config::Options;
 use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
 

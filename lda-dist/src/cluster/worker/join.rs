@@ -54,8 +54,8 @@ pub(super) mod tests {
     use super::*;
     use crate::cluster::control::{Control, ROUND_DONE};
     use crate::cluster::{MASTER, Message, Setup};
+    use crate::config::Options;
     use crate::documents::InMemory;
-    use crate::in_process::Options;
     use crate::placement::{DocumentLengths, WordStats};
     use crate::spec::ModelSpec;
 

@@ -18,11 +18,13 @@ use super::{
     Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter, Waited, outcome,
     reject,
 };
-use crate::in_process::{Bytes, Options, place};
+use crate::config::Options;
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::{DocumentLengths, Placement, WordStats};
+use crate::plan::place;
 use crate::shard::Shard;
 use crate::spec::{JOINING, Round};
+use crate::stats::Bytes;
 
 use round::{PartitionInFlight, PartitionTask};
 use snapshots::SnapshotsInProgress;

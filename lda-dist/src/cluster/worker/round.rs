@@ -10,7 +10,7 @@
 //! Rows of [hot words](crate::placement) come from several servers, and are sampled when all are there; nothing is
 //! asked before, as they are pulled in any case.
 //!
-//! Where rounds [overlap](crate::in_process::Options::staleness) this goes on from one to the next: rows of the next round
+//! Where rounds [overlap](crate::config::Options::staleness) this goes on from one to the next: rows of the next round
 //! come while this one's last are sampled, and what this one has gained is still on its way then. Only an epoch begins
 //! with nothing underway, as rows of C_d are measured then, by which words are pulled or pushed.
 //!
@@ -28,12 +28,13 @@ use super::super::control::{Control, WorkerEpochStats};
 use super::super::{Failed, MASTER, Port};
 use super::{RequestPurpose, Worker};
 use crate::documents::Documents;
-use crate::in_process::{Bytes, Routing, group, routes};
 use crate::partition_sampler::SliceRows;
+use crate::plan::{group, needs_sizes, routes};
 use crate::request::{self, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{Plan, Shard};
 use crate::spec::Round;
+use crate::stats::Bytes;
 use crate::wire::PushCode;
 
 /// A partition of a shard.
@@ -229,7 +230,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     fn start_partition(&mut self, task: PartitionTask, port: &mut dyn Port) -> Result<(), Failed> {
         let Self { setup, placement: Some(placement), shards, .. } = self else { return Ok(()) };
         let partition = task.partition;
-        if setup.options.routing == Routing::Cheapest && !placement.is_hot(partition.into()) {
+        if needs_sizes(&setup.options, placement, partition) {
             self.ask(task, partition, request::Kind::Sizes, &[], RequestPurpose::Sizes(task), port);
             return Ok(());
         }

@@ -315,7 +315,7 @@ mod tests {
 
     fn report(epoch: u32) -> Report {
         let waited = Waited { servers: Duration::from_secs(3), ..Waited::default() };
-        let bytes = lda_dist::in_process::Bytes { rows: 10, pushed: 7, ..Default::default() };
+        let bytes = lda_dist::stats::Bytes { rows: 10, pushed: 7, ..Default::default() };
         let memory = Memory { worker: 11, server: 12 };
         Report {
             epoch,

@@ -1,9 +1,10 @@
-//! Who has which documents and words, and when.
+//! Plan of a run: which server has which words, which shard has which documents, and which
+//! partitions a shard samples in a round.
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 
-use super::{ConfigError, Options, Routing};
+use crate::config::{ConfigError, Options, Routing};
 use crate::placement::{
     DocumentLengths, Partitioner, Placement, WordStats, Workload, estimated_cost,
 };
@@ -11,11 +12,16 @@ use crate::route::Route;
 use crate::shard::Shard;
 use crate::spec::ModelSpec;
 
-/// Bytes of a row that nobody would pull.
+/// Bytes of a row that is dearer to pull than to push.
 const DEAR: u32 = u32::MAX / 2;
 
-/// What becomes of a partition's words; the sizes of their rows matter where the cheapest way is asked for, but not
-/// where they are hot.
+/// Returns whether the routes of a partition depend on the sizes of its rows.
+pub(crate) fn needs_sizes(options: &Options, placement: &Placement, partition: u16) -> bool {
+    options.routing == Routing::Cheapest && !placement.is_hot(partition.into())
+}
+
+/// Chooses a route for each of a shard's words of a partition. Rows of hot words are always
+/// pulled. `sizes` are read only if the partition [needs them](needs_sizes).
 pub(crate) fn routes<T: TopicIndex>(
     options: &Options,
     placement: &Placement,
@@ -32,11 +38,11 @@ pub(crate) fn routes<T: TopicIndex>(
     }
 }
 
-/// Places words by what they cost before anything is known of their topics: how often they occur, in documents of such
-/// lengths.
+/// Places words by their estimated cost before any topic is known, which follows from word
+/// frequencies and document lengths.
 ///
 /// # Errors
-/// [`ConfigError`], where words or documents cannot be divided so.
+/// [`ConfigError`] if words or documents cannot be divided as `options` ask.
 pub fn place(
     spec: &ModelSpec,
     options: &Options,
@@ -68,8 +74,10 @@ pub fn place(
     Ok(placement)
 }
 
-/// Partitions that a shard has in a round, in its order: shards that have the same ones begin with different ones, lest
-/// all ask one server at once.
+/// Partitions that a shard samples in a round, in its order.
+///
+/// Shards that have the same partitions start with different ones, so that they do not all send
+/// their requests to the same server at once.
 pub(crate) fn group(
     options: &Options,
     placement: &Placement,
@@ -80,15 +88,15 @@ pub(crate) fn group(
     let group = (u64::from(round) + u64::from(shard) * rounds / shards) % rounds;
     let first = |group: u64| group * placement.num_partitions() as u64 / rounds;
     let (first, end) = (first(group), first(group + 1));
-    let turn = first + u64::from(shard) % (end - first).max(1);
-    (turn..end).chain(first..turn).map(|partition| partition as u16)
+    let start = first + u64::from(shard) % (end - first).max(1);
+    (start..end).chain(first..start).map(|partition| partition as u16)
 }
 
-/// Where a corpus is cut into so many parts, in order and about equal in tokens, none without a document: the first
-/// document of each, and the end.
+/// Cuts a corpus into shards of consecutive documents, about equal in tokens, none of them empty.
+/// Returns the first document of each shard, and the end.
 ///
 /// # Errors
-/// [`ConfigError::Shards`], if there are fewer documents, or no parts.
+/// [`ConfigError::Shards`] if there are no shards, or more shards than documents.
 pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
     let documents = corpus.num_documents();
     if shards == 0 || usize::from(shards) > documents {
@@ -99,7 +107,7 @@ pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
     let (mut firsts, mut before) = (vec![0], 0u128);
     for (document, length) in corpus.documents().map(|document| document.len()).enumerate() {
         let number = firsts.len();
-        // As many documents must be left as shards.
+        // Each shard that is still to be begun needs a document.
         let must = documents - document == shards - number;
         let may =
             document > firsts[number - 1] && before * shards as u128 >= tokens * number as u128;
