@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::placement::{Partitioner, PlacementError};
+use crate::sync::SyncMode;
 
 /// Largest number of [passes](Options::passes).
 pub const MAX_PASSES: u8 = 64;
@@ -106,6 +107,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Synchronisation mode of the rounds.
+    pub fn sync(&self) -> SyncMode {
+        SyncMode::Rounds { staleness: self.staleness }
+    }
+
     /// Checks everything that does not depend on the documents.
     ///
     /// # Errors

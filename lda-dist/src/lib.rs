@@ -22,6 +22,7 @@
 //! | [`locality`] | which worker gets which shards |
 //! | [`spec`] | topics, words, priors and seed of a run |
 //! | [`config`], [`plan`] | how a run is divided into shards, partitions, rounds and servers |
+//! | [`sync`] | when a round may start, and which updates its counts contain |
 //! | [`stats`] | bytes that move between workers and servers |
 //!
 //! # Example
@@ -79,4 +80,6 @@ pub mod snapshot;
 pub mod spec;
 pub mod stats;
 pub mod storage;
+pub mod sync;
+mod trip;
 pub mod wire;

@@ -52,6 +52,17 @@ impl Bytes {
         }
     }
 
+    /// Adds a server's reply to a request of this kind.
+    pub(crate) fn count_reply(&mut self, kind: Kind, bytes: u64) {
+        match kind {
+            Kind::Sizes => self.sizes += bytes,
+            Kind::Pull => self.rows += bytes,
+            Kind::Push => self.answers += bytes,
+            // These replies are empty.
+            Kind::PushDeltas | Kind::Join => {}
+        }
+    }
+
     /// Sum of all fields; saturates.
     pub fn total(&self) -> u64 {
         let Self { sizes, routes, rows, gained, pushed, answers, totals } = *self;

@@ -13,6 +13,7 @@ use lda_dist::row_store::RowStoreError;
 use lda_dist::server::{RequestError, Server};
 use lda_dist::shard::{AnswerError, Shard, ShardError};
 use lda_dist::spec::{JOINING, ModelSpec, Round};
+use lda_dist::sync::SyncMode;
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
 use proptest::prelude::*;
 
@@ -400,11 +401,14 @@ fn memory_is_told_with_documents_that_are_here_at_once() {
 #[test]
 fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
     let mut both = both();
-    assert_eq!(both.shard.begin_round(&both.totals, 0), Ok(()));
+    assert_eq!(both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }), Ok(()));
     let topic = both.totals.iter().position(|&total| total > 0).unwrap();
     both.totals[topic] -= 1;
     let refused = AnswerError::Total { topic: topic as u32 };
-    assert_eq!(both.shard.begin_round(&both.totals, 0), Err(refused));
+    assert_eq!(
+        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }),
+        Err(refused)
+    );
 }
 
 #[test]

@@ -105,10 +105,12 @@ use thiserror::Error;
 
 use crate::config::Hybrid;
 use crate::config::{ConfigError, Options};
+use crate::placement::Placement;
 use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
 use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
+use crate::trip::TripContext;
 
 pub use crate::documents::Documents;
 pub use assignment::Assignment;
@@ -307,6 +309,11 @@ impl Setup {
     /// The node of a worker.
     pub fn worker(&self, worker: u32) -> NodeId {
         NodeId(1 + self.options.servers + worker)
+    }
+
+    /// What all trips of partitions have in common.
+    fn trip<'a>(&'a self, placement: &'a Placement) -> TripContext<'a> {
+        TripContext { spec: &self.spec, options: &self.options, placement }
     }
 
     /// Shards of a worker, ascending.

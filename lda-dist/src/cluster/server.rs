@@ -205,11 +205,11 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(reply)
             }
             Control::Begin { round, gained, .. } => {
-                let Options { rounds, staleness, .. } = setup.options;
+                let Options { rounds, .. } = setup.options;
                 if round != of.next(rounds) {
                     return Err(Refusal::Now);
                 }
-                if server.num_rounds() > staleness.into() {
+                if server.num_rounds() >= setup.options.sync().max_open() {
                     return Err(nonsense("more rounds at once than there may be").into());
                 }
                 for (topic, by) in gained {

@@ -1,33 +1,40 @@
-//! Shards and servers in one process, round by round: what every other way of running them has to come to.
+//! In-process reference implementation: all shards and servers in one process, round by round.
 //!
-//! A round is **bulk-synchronous**: all that is pulled in it is as of its start, a shard sees its own changes and no
-//! others, and what all have changed comes in when it ends. So neither the order of shards matters nor who works on
-//! them, and any number of workers, over any transport, gives these bits.
+//! Every distributed run must produce the bits of this one.
 //!
-//! An epoch has R rounds and partitions are in R groups. In round r shard s of S has group (r + ⌊s R / S⌋) mod R: where
-//! there are as many rounds as shards no two shards sample the same word in a round, and all that is stale is C_k, by a
-//! round. That is what `lda_core` does with its waves. With one round all shards sample each word at once, by counts
-//! that are an epoch old (AD-LDA, Newman et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log
-//! joint a token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four and four rounds,
-//! −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight.
+//! Rounds are **bulk-synchronous**: rows that are pulled in a round are those of its start, a shard
+//! sees its own changes and no others, and the changes of all shards are added at its end. So
+//! results depend neither on the order of the shards nor on the workers that sample them, and any
+//! number of workers over any transport produces the same bits.
 //!
-//! With [staleness](crate::config::Options::staleness) of s rounds overlap: round c begins when round c − s − 1 has ended, everywhere, and
-//! what is pulled in it is as of then. Nobody waits for the slowest of the round before, and the bits are still those
-//! of any order. That makes counts older by s rounds; with (1 + s) S rounds no two shards sample the same word in
-//! rounds that overlap, so that rows of C_w are as fresh as before, and C_k is of as many tokens ago. What a shard has
-//! changed itself it knows; a server that samples for it knows it s rounds later, in C_k.
+//! An epoch has R rounds, and the partitions are in R groups. In round r shard s of S samples group
+//! (r + ⌊s R / S⌋) mod R. With at least as many rounds as shards no two shards sample the same
+//! word in a round, and only C_k is stale, by one round; `lda_core` does the same with its waves.
+//! With one round all shards sample every word at once from counts that are an epoch old (AD-LDA,
+//! Newman et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log joint per
+//! token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four shards
+//! and four rounds, −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48
+//! with eight shards and one round.
 //!
-//! Of a shard's own tokens those that are sampled on a server are counted in C_d and C_w at once, and in C_k from the
-//! shard's next partition on.
+//! With a [staleness](crate::config::Options::staleness) of s rounds overlap: round c starts when
+//! round c − s − 1 has ended everywhere, and reads the counts of that moment. No worker waits for
+//! the slowest worker of the round before, and the bits still do not depend on any order. Counts
+//! are older by s rounds. With (1 + s) S rounds no two shards sample the same word in overlapping
+//! rounds, so rows of C_w are as fresh as before, and C_k is old by as many tokens as before. A
+//! shard knows its own changes at once. A server that samples for a shard sees the shard's changes
+//! of C_k s rounds later.
 //!
-//! Everything that would travel is written and read as it would be, and counted ([`Bytes`]); nothing is sent.
+//! A shard's tokens that are sampled on a server are counted in C_d and C_w at once, and in C_k
+//! from the shard's next partition on.
+//!
+//! Every message is encoded, decoded and counted ([`Bytes`]), but not sent.
 //!
 //! ```
 //! use lda_core::Corpus;
 //! use lda_core::eval::log_joint;
-//! use lda_dist::spec::ModelSpec;
 //! use lda_dist::config::Options;
 //! use lda_dist::in_process::InProcess;
+//! use lda_dist::spec::ModelSpec;
 //!
 //! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
 //! let spec = ModelSpec::new(4, 8, 0.1.into(), 0.01, 42)?;
@@ -41,6 +48,8 @@
 //! ```
 
 mod error;
+mod event;
+mod exchange;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,60 +59,22 @@ use lda_core::counts::TopicIndex;
 use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 
 use crate::config::Options;
-use crate::partition_sampler::{PartitionSampler, SliceRows};
+use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::{DocumentLengths, Placement, WordStats};
-use crate::plan::{cut, group, needs_sizes, place, routes};
-use crate::request::{self, Kind, RequestHeader, put_routes, size_of_byte};
-use crate::route::Route;
+use crate::plan::{cut, group, place};
 use crate::server::Server;
-use crate::shard::{Shard, TransferStats};
+use crate::shard::Shard;
 use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
-use crate::wire::{Document, PushCode, RowCode};
+use crate::trip::TripContext;
+use crate::wire::RowCode;
 
 pub use error::InProcessError;
+use event::Observer;
+pub use event::{Event, Exchange};
+use exchange::Servers;
 
-/// Something that happens in an epoch, for who [watches](InProcess::epoch_watched).
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Happening<'a> {
-    /// A server begins to work: what time it takes is for who watches to tell.
-    Begins {
-        /// Which.
-        server: u32,
-    },
-    /// It has done what it was asked, or has ended a round.
-    Ends {
-        /// Which.
-        server: u32,
-    },
-    /// A shard has asked a server, which has answered.
-    Exchange(Exchange<'a>),
-}
-
-/// A request and its answer.
-#[derive(Clone, Copy, Debug)]
-pub struct Exchange<'a> {
-    /// Who was asked.
-    pub server: u32,
-    /// What was asked.
-    pub kind: Kind,
-    /// Bytes there.
-    pub request: u64,
-    /// Bytes back.
-    pub reply: u64,
-    /// Rows that were pulled, or what they have gained; else none. Those of several slices are told of with the first.
-    pub rows: u64,
-    /// Topics of all of them.
-    pub entries: u64,
-    /// Documents that were pushed; else empty.
-    pub documents: &'a [Document],
-}
-
-/// Who watches.
-type Watch<'a, 'b> = &'a mut (dyn FnMut(Happening<'_>) + 'b);
-
-/// A run.
+/// A run in one process.
 #[derive(Debug)]
 pub struct InProcess<T: TopicIndex> {
     spec: ModelSpec,
@@ -114,10 +85,11 @@ pub struct InProcess<T: TopicIndex> {
     firsts: Vec<usize>,
     servers: Vec<Server<T>>,
     sampler: PartitionSampler<T>,
+    /// C_k after the last round.
     totals: Vec<u32>,
-    /// Rounds that are on, and C_k of when each was begun.
+    /// Open rounds in order, each with C_k at its start.
     rounds: VecDeque<(Round, Vec<u32>)>,
-    /// The last that was begun.
+    /// The last round that was started.
     begun: Round,
 }
 
@@ -125,7 +97,7 @@ impl<T: TopicIndex> InProcess<T> {
     /// Cuts documents and words, and counts the first topics.
     ///
     /// # Errors
-    /// [`InProcessError`].
+    /// [`InProcessError`] if the options are invalid, or do not fit the corpus.
     pub fn new(
         spec: &ModelSpec,
         corpus: &Corpus,
@@ -155,13 +127,13 @@ impl<T: TopicIndex> InProcess<T> {
             begun: Round::joining(0, 0),
             placement,
         };
-        run.count()?;
-        (0..=options.staleness).for_each(|_| run.begin_round());
+        run.join()?;
+        (0..options.sync().max_open()).for_each(|_| run.begin_round());
         Ok(run)
     }
 
-    /// Brings the shards' first topics to the servers.
-    fn count(&mut self) -> Result<(), InProcessError> {
+    /// Sends the shards' first counts to the servers.
+    fn join(&mut self) -> Result<(), InProcessError> {
         let mut request = Vec::new();
         for slice in 0..self.placement.num_slices() as u32 {
             let server = &mut self.servers[self.placement.server(slice) as usize];
@@ -176,7 +148,7 @@ impl<T: TopicIndex> InProcess<T> {
         Ok(())
     }
 
-    /// Begins the round after the last that is on.
+    /// Starts the round after the last open one.
     fn begin_round(&mut self) {
         self.begun = self.begun.next(self.options.rounds);
         let round = self.begun;
@@ -185,20 +157,16 @@ impl<T: TopicIndex> InProcess<T> {
     }
 
     /// Ends a round; returns the bytes of C_k.
-    fn end_round(
-        &mut self,
-        round: Round,
-        watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<u64, InProcessError> {
+    fn end_round(&mut self, round: Round, observer: Observer<'_>) -> Result<u64, InProcessError> {
         let code = RowCode::new(self.spec.topics());
         let mut bytes = 0;
         let mut all = vec![0i64; self.totals.len()];
         let mut of_server = all.clone();
         for (number, server) in (0..).zip(&mut self.servers) {
             of_server.fill(0);
-            watch(Happening::Begins { server: number });
+            observer(Event::Begins { server: number });
             server.end_round(round, &mut of_server)?;
-            watch(Happening::Ends { server: number });
+            observer(Event::Ends { server: number });
             bytes += code.size(&sparse(&of_server)) as u64;
             all.iter_mut().zip(&of_server).for_each(|(all, of_server)| *all += of_server);
         }
@@ -210,162 +178,80 @@ impl<T: TopicIndex> InProcess<T> {
         Ok(bytes)
     }
 
-    /// Samples every token once; returns the bytes that this would take to move.
+    /// Samples every token once; returns the bytes that a distributed run would move.
     ///
     /// # Errors
-    /// [`InProcessError`].
+    /// [`InProcessError::Total`] if a count overflows.
     pub fn epoch(&mut self) -> Result<Bytes, InProcessError> {
-        let order: Vec<usize> = (0..self.shards.len()).collect();
-        self.epoch_in_order(&order)
+        self.epoch_watched(&mut |_| {})
     }
 
-    /// The same, shards in this order, which does not matter.
+    /// Like [`epoch`](Self::epoch), with the shards in this order. Results do not depend on it.
     ///
     /// # Errors
-    /// [`InProcessError`].
+    /// See [`epoch`](Self::epoch).
     ///
     /// # Panics
-    /// If a number is not of a shard.
+    /// If a number in `order` is not that of a shard.
     pub fn epoch_in_order(&mut self, order: &[usize]) -> Result<Bytes, InProcessError> {
         self.run_epoch(order, &mut |_| {})
     }
 
-    /// The same, and `watch` is told what happens.
+    /// Like [`epoch`](Self::epoch), and passes every [`Event`] to `observer`.
     ///
     /// # Errors
-    /// [`InProcessError`].
+    /// See [`epoch`](Self::epoch).
     pub fn epoch_watched(
         &mut self,
-        watch: &mut dyn FnMut(Happening<'_>),
+        observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Bytes, InProcessError> {
         let order: Vec<usize> = (0..self.shards.len()).collect();
-        self.run_epoch(&order, watch)
+        self.run_epoch(&order, observer)
     }
 
     fn run_epoch(
         &mut self,
         order: &[usize],
-        watch: &mut dyn FnMut(Happening<'_>),
+        observer: Observer<'_>,
     ) -> Result<Bytes, InProcessError> {
         let mut bytes = Bytes::default();
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.spec));
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
             for &shard in order {
-                let Self { spec, options, shards, sampler, .. } = &mut *self;
-                shards[shard].begin_round(&totals, options.staleness)?;
-                if number == 0 {
-                    shards[shard].sample_documents(sampler, spec, round, &totals);
-                }
-                for partition in group(&self.options, &self.placement, shard as u16, number) {
-                    bytes.add(&self.exchange(shard, partition, round, &totals, watch)?);
-                }
+                self.run_shard(shard, (round, &totals), &mut bytes, observer)?;
             }
-            bytes.totals += self.end_round(round, watch)?;
+            debug_assert_eq!(round.number, number, "rounds are in order");
+            bytes.totals += self.end_round(round, observer)?;
             self.begin_round();
         }
         Ok(bytes)
     }
 
-    /// One partition of one shard; returns the bytes that this would take to move.
-    fn exchange(
+    /// One round of one shard, with C_k at the round's start.
+    fn run_shard(
         &mut self,
-        shard: usize,
-        partition: u16,
-        round: Round,
-        totals: &[u32],
-        watch: &mut dyn FnMut(Happening<'_>),
-    ) -> Result<Bytes, InProcessError> {
+        number: usize,
+        (round, totals): (Round, &[u32]),
+        bytes: &mut Bytes,
+        observer: Observer<'_>,
+    ) -> Result<(), InProcessError> {
         let Self { spec, options, placement, shards, servers, sampler, .. } = self;
-        let shard = &mut shards[shard];
-        let words = shard.words(partition).len();
-        let mut bytes = Bytes::default();
-        if words == 0 {
-            return Ok(bytes);
+        let shard = &mut shards[number];
+        let context = RoundContext { spec, round, totals, passes: options.passes };
+        shard.begin_round(totals, options.sync())?;
+        if round.number == 0 {
+            shard.sample_documents(sampler, &context);
         }
-        let of_shard = shard.header(partition, round);
-        let mut ask = |slice: u16, kind: Kind, body: &[u8], watch: Watch<'_, '_>| {
-            let number = placement.server(slice.into());
-            let (mut request, mut reply) = (Vec::new(), Vec::new());
-            request::begin(kind, &RequestHeader { slice, ..of_shard }, &mut request);
-            request.extend_from_slice(body);
-            watch(Happening::Begins { server: number });
-            servers[number as usize].serve(&request, &mut reply)?;
-            watch(Happening::Ends { server: number });
-            let (there, back) = (request.len() as u64, reply.len() as u64);
-            let seen = Exchange {
-                server: number,
-                kind,
-                request: there,
-                reply: back,
-                rows: 0,
-                entries: 0,
-                documents: &[],
-            };
-            Ok::<_, InProcessError>((reply, seen))
-        };
-        let mut sizes = Vec::new();
-        if needs_sizes(options, placement, partition) {
-            let (found, seen) = ask(partition, Kind::Sizes, &[], watch)?;
-            bytes.sizes += seen.request + seen.reply;
-            watch(Happening::Exchange(seen));
-            sizes.extend(found.into_iter().map(size_of_byte));
+        let run = TripContext { spec, options, placement };
+        let mut servers = Servers { run, servers, round, bytes, observer };
+        for partition in group(options, placement, number as u16, round.number) {
+            servers.exchange(shard, sampler, &context, partition)?;
         }
-        let routes = routes(options, placement, shard, partition, &sizes);
-        let plan = shard.request(partition, routes);
-        let code = PushCode::new(spec.topics(), words as u32, options.max_pushed_len);
-        let (mut body, mut answer) = (Vec::new(), Vec::new());
-        plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
-        if !body.is_empty() {
-            let (reply, seen) = ask(partition, Kind::Push, &body, watch)?;
-            answer = reply;
-            bytes.pushed += seen.request;
-            bytes.answers += seen.reply;
-            watch(Happening::Exchange(Exchange { documents: &plan.pushed, ..seen }));
-        }
-        if plan.routes.contains(&Route::Pull) {
-            body.clear();
-            put_routes(&plan.routes, &mut body);
-            let mut pulled = Vec::new();
-            for slice in placement.slices(partition.into()) {
-                let (rows, seen) = ask(slice as u16, Kind::Pull, &body, watch)?;
-                bytes.routes += seen.request;
-                bytes.rows += seen.reply;
-                pulled.push((slice, rows, seen));
-            }
-            let topics = |slice| placement.slice(slice, spec.topics()).1;
-            let mut slices = Vec::new();
-            for (slice, rows, _) in &pulled {
-                slices.push(SliceRows { topics: topics(*slice), rows, deltas: body.clone() });
-            }
-            let passes = options.passes;
-            let moved = shard.sample(
-                sampler,
-                spec,
-                round,
-                partition,
-                &plan,
-                passes,
-                totals,
-                &mut slices,
-            )?;
-            let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.deltas).collect();
-            // Told with the first slice's.
-            let mut moved = Some(moved);
-            for ((slice, _, seen), gained) in pulled.into_iter().zip(gained) {
-                let TransferStats { rows, pulled: entries, gained: changes } =
-                    moved.take().unwrap_or_default();
-                watch(Happening::Exchange(Exchange { rows, entries, ..seen }));
-                let (_, seen) = ask(slice as u16, Kind::PushDeltas, &gained, watch)?;
-                bytes.gained += seen.request;
-                watch(Happening::Exchange(Exchange { rows, entries: changes, ..seen }));
-            }
-        }
-        shard.answered(code, partition, &plan, &answer)?;
-        Ok(bytes)
+        Ok(())
     }
 
-    /// Every token: `f(document, word, topic)`.
+    /// Calls `f(document, word, topic)` for every token.
     pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
         for (shard, &first) in self.shards.iter().zip(&self.firsts) {
             shard.for_each(|document, word, topic| f(document + first as u32, word, topic));
@@ -382,17 +268,17 @@ impl<T: TopicIndex> InProcess<T> {
         &self.servers
     }
 
-    /// C_k.
+    /// C_k after the last round that has ended.
     pub fn totals(&self) -> &[u32] {
         &self.totals
     }
 }
 
-/// What there is of numbers by topic.
-fn sparse(numbers: &[i64]) -> Vec<(u32, i32)> {
-    let there = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
-    // Sizes are all that is asked for; a change beyond 31 bits is written in as many as one of 31.
-    there
+/// Non-zero deltas by topic. Only their encoded size is used: a change beyond 31 bits is written in
+/// as many bits as one of 31.
+fn sparse(deltas: &[i64]) -> Vec<(u32, i32)> {
+    let non_zero = deltas.iter().enumerate().filter(|(_, delta)| **delta != 0);
+    non_zero
         .map(|(topic, &by)| (topic as u32, by.clamp(-i64::from(i32::MAX), i32::MAX.into()) as i32))
         .collect()
 }

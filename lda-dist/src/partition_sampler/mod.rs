@@ -90,6 +90,19 @@ struct Segment {
     end: u32,
 }
 
+/// What is the same for all partitions of a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundContext<'a> {
+    /// K, V, priors and seed.
+    pub spec: &'a ModelSpec,
+    /// Current epoch and round.
+    pub round: Round,
+    /// C_k at the round's start.
+    pub totals: &'a [u32],
+    /// How often each token is sampled.
+    pub passes: u8,
+}
+
 /// Inputs of sampling besides the words' rows: the model, the position in the run, C_k and C_d.
 #[derive(Debug)]
 pub(crate) struct SampleContext<'a, T> {

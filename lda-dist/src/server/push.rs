@@ -47,7 +47,7 @@ pub(super) fn push<T: TopicIndex>(
     for &(_, _, _, topic) in &tokens {
         own[topic as usize] += 1;
         if own[topic as usize] as u32 > totals[topic as usize] {
-            if options.staleness == 0 {
+            if !options.sync().may_lack_own_updates() {
                 return Err(RequestError::Topic { topic });
             }
             // They have it since a round that is on: there are as many at least.

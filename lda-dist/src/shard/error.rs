@@ -49,6 +49,14 @@ pub enum AnswerError {
         /// How many.
         bytes: usize,
     },
+    /// A reply with another number of sizes than there are words.
+    #[error("reply has {found} sizes for {words} words")]
+    Sizes {
+        /// Sizes of the reply.
+        found: usize,
+        /// Words that the shard has of the partition.
+        words: usize,
+    },
     /// Totals that have not the tokens of this shard.
     #[error("topic {topic} has fewer tokens than this shard has of it")]
     Total {

@@ -35,6 +35,7 @@ use crate::config::Hybrid;
 use crate::placement::Placement;
 use crate::request::{self, Kind, RequestHeader};
 use crate::spec::{ModelSpec, Round};
+use crate::sync::SyncMode;
 use crate::wire::RowCode;
 
 pub use error::{AnswerError, RestoreError, ShardError};
@@ -241,14 +242,15 @@ impl<T: TopicIndex> Shard<T> {
         RequestHeader { shard: self.number, slice, round }
     }
 
-    /// Begins a round with these C_k, which have what was told until `staleness` rounds before the one that ends here.
+    /// Starts a round with these C_k, which contain the own updates of earlier rounds as far as
+    /// `sync` says.
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
     /// If `totals` are not K.
-    pub fn begin_round(&mut self, totals: &[u32], staleness: u16) -> Result<(), AnswerError> {
+    pub fn begin_round(&mut self, totals: &[u32], sync: SyncMode) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "a total a topic");
         let both = self.own.iter().zip(self.long.untold());
         let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
@@ -256,8 +258,8 @@ impl<T: TopicIndex> Shard<T> {
             told.iter_mut().zip(before).for_each(|(told, before)| *told -= before);
         }
         self.recent.push_back(told);
-        if self.recent.len() > usize::from(staleness) {
-            let known = self.recent.pop_front().unwrap_or_default();
+        let seen = sync.own_updates_seen(self.recent.len());
+        for known in self.recent.drain(..seen) {
             let both = self.counts.iter_mut().zip(&mut self.own);
             for ((count, own), known) in both.zip(known) {
                 *count = count.checked_add_signed(known).expect("as many as its tokens");

@@ -4,9 +4,10 @@ use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
 use super::{AnswerError, Shard};
-use crate::partition_sampler::{NotInRow, PartitionSampler, SampleContext, SliceRows};
+use crate::partition_sampler::{
+    NotInRow, PartitionSampler, RoundContext, SampleContext, SliceRows,
+};
 use crate::route::{self, Route};
-use crate::spec::{ModelSpec, Round};
 use crate::wire::{self, PushCode, RowCode};
 
 /// What a partition's tokens of a shard need of their server.
@@ -124,10 +125,9 @@ impl<T: TopicIndex> Shard<T> {
     pub(crate) fn sample_documents(
         &mut self,
         sampler: &mut PartitionSampler<T>,
-        spec: &ModelSpec,
-        round: Round,
-        totals: &[u32],
+        round: &RoundContext<'_>,
     ) {
+        let RoundContext { spec, round, totals, .. } = *round;
         let Self { long, own, number, .. } = self;
         if long.is_empty() {
             return;
@@ -148,19 +148,53 @@ impl<T: TopicIndex> Shard<T> {
     ///
     /// # Panics
     /// If `plan` is not of this partition.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn sample(
         &mut self,
         sampler: &mut PartitionSampler<T>,
-        spec: &ModelSpec,
-        round: Round,
+        round: &RoundContext<'_>,
         partition: u16,
         plan: &Plan,
-        passes: u8,
-        totals: &[u32],
         slices: &mut [SliceRows<'_>],
     ) -> Result<TransferStats, AnswerError> {
-        let part = &mut self.parts[partition as usize];
+        self.add_pulled_words(sampler, partition, plan, slices)?;
+        let key = BlockKey { shard: self.number, documents: 0, words: partition };
+        if sampler.has_long() {
+            self.sample_long(sampler, round, key, plan);
+        }
+        let RoundContext { spec, round, totals, passes } = *round;
+        let Self { own, rows: documents, ends, parts, .. } = self;
+        let mut context = SampleContext { spec, round, key, totals, own, documents };
+        sampler.sample(ends, passes, &mut context);
+        let part = &mut parts[partition as usize];
+        let mut topics = sampler.topics();
+        for at in plan.pulled() {
+            let range = part.range(at);
+            let (of_word, rest) = topics.split_at(range.len());
+            part.topics[range].copy_from_slice(of_word);
+            topics = rest;
+        }
+        let pulled = sampler.entries() as u64;
+        let mut moved = TransferStats { pulled, ..TransferStats::default() };
+        let mut part = Vec::new();
+        sampler.for_each_delta(|_, delta| {
+            moved.rows += 1;
+            moved.gained += delta.len() as u64;
+            for SliceRows { topics, deltas, .. } in &mut *slices {
+                RowCode::encode_part(delta, topics, &mut part, deltas);
+            }
+        });
+        Ok(moved)
+    }
+
+    /// Gives the pulled words' rows and tokens to the sampler.
+    fn add_pulled_words(
+        &self,
+        sampler: &mut PartitionSampler<T>,
+        partition: u16,
+        plan: &Plan,
+        slices: &mut [SliceRows<'_>],
+    ) -> Result<(), AnswerError> {
+        let part = &self.parts[partition as usize];
         let mut walk = self.long.walk(partition);
         sampler.clear();
         for at in plan.pulled() {
@@ -173,74 +207,47 @@ impl<T: TopicIndex> Shard<T> {
             laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
         }
         let rest: usize = slices.iter().map(|slice| slice.rows.len()).sum();
-        if rest > 0 {
-            return Err(AnswerError::Rest { bytes: rest });
-        }
-        let key = BlockKey { shard: self.number, documents: 0, words: partition };
-        if sampler.has_long() {
-            let mut row = vec![0; part.words.len()];
-            plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
-            let Self { long, own, .. } = self;
-            for again in 0..passes {
-                if again > 0 {
-                    let mut outcomes = Vec::new();
-                    sampler.run_warp_pass(
-                        spec,
-                        round,
-                        totals,
-                        own.iter().copied(),
-                        |context, scratch, _| {
-                            let each = |outcome| outcomes.push(outcome);
-                            long.sample_documents(key, again, context, scratch, each);
-                        },
-                    );
-                    outcomes.into_iter().for_each(|outcome| add(own, outcome));
-                    sampler.invalidate_rows();
-                }
-                let mut outcome = Outcome::default();
-                sampler.run_warp_pass(
-                    spec,
-                    round,
-                    totals,
-                    own.iter().copied(),
-                    |context, scratch, rows| {
-                        outcome = long.sample_words(key, again, context, scratch, rows, &row);
-                    },
-                );
-                add(own, outcome);
-            }
-            let mut walk = long.walk(partition);
-            for at in plan.pulled() {
-                long.topics(&mut walk, partition, at as u32, |topic| {
-                    sampler.push_long_topic(topic)
+        if rest > 0 { Err(AnswerError::Rest { bytes: rest }) } else { Ok(()) }
+    }
+
+    /// Samples the long documents' tokens of pulled words: WarpLDA's pass over words, and before
+    /// each repeated one a pass over documents.
+    fn sample_long(
+        &mut self,
+        sampler: &mut PartitionSampler<T>,
+        round: &RoundContext<'_>,
+        key: BlockKey,
+        plan: &Plan,
+    ) {
+        let RoundContext { spec, round, totals, passes } = *round;
+        let Self { long, own, parts, .. } = self;
+        let partition = key.words;
+        // Rows of the sampler, by the words' places.
+        let mut row = vec![0; parts[partition as usize].words.len()];
+        plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
+        for again in 0..passes {
+            if again > 0 {
+                let mut outcomes = Vec::new();
+                let own_now = own.iter().copied();
+                sampler.run_warp_pass(spec, round, totals, own_now, |context, scratch, _| {
+                    let each = |outcome| outcomes.push(outcome);
+                    long.sample_documents(key, again, context, scratch, each);
                 });
+                outcomes.into_iter().for_each(|outcome| add(own, outcome));
+                sampler.invalidate_rows();
             }
-            long.told(partition);
+            let mut outcome = Outcome::default();
+            let own_now = own.iter().copied();
+            sampler.run_warp_pass(spec, round, totals, own_now, |context, scratch, rows| {
+                outcome = long.sample_words(key, again, context, scratch, rows, &row);
+            });
+            add(own, outcome);
         }
-        let Self { own, rows: documents, ends, .. } = self;
-        sampler.sample(
-            ends,
-            passes,
-            &mut SampleContext { spec, round, key, totals, own, documents },
-        );
-        let mut topics = sampler.topics();
+        let mut walk = long.walk(partition);
         for at in plan.pulled() {
-            let range = part.range(at);
-            let (of_word, rest) = topics.split_at(range.len());
-            part.topics[range].copy_from_slice(of_word);
-            topics = rest;
+            long.topics(&mut walk, partition, at as u32, |topic| sampler.push_long_topic(topic));
         }
-        let mut moved =
-            TransferStats { pulled: sampler.entries() as u64, ..TransferStats::default() };
-        let mut part = Vec::new();
-        sampler.for_each_delta(|_, gains| {
-            moved.rows += 1;
-            moved.gained += gains.len() as u64;
-            for SliceRows { topics, deltas, .. } in &mut *slices {
-                RowCode::encode_part(gains, topics, &mut part, deltas);
-            }
-        });
-        Ok(moved)
+        long.told(partition);
     }
 
     /// Takes the new topics of what was pushed.
@@ -285,9 +292,11 @@ fn add(own: &mut [i32], outcome: Outcome) {
 mod tests {
     use lda_core::Corpus;
 
-    use super::super::Hybrid;
     use super::*;
+    use crate::config::Hybrid;
     use crate::placement::{Partitioner, Placement};
+    use crate::spec::{ModelSpec, Round};
+    use crate::sync::SyncMode;
 
     #[test]
     fn when_an_answer_comes_does_not_matter() {
@@ -317,11 +326,12 @@ mod tests {
             let code = PushCode::new(spec.topics(), 10, 1000);
             let mut answer = Vec::new();
             code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
-            shard.begin_round(&totals, 0).unwrap();
+            shard.begin_round(&totals, SyncMode::Rounds { staleness: 0 }).unwrap();
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }
-            shard.sample_documents(&mut sampler, &spec, round, &totals);
+            let context = RoundContext { spec: &spec, round, totals: &totals, passes: 1 };
+            shard.sample_documents(&mut sampler, &context);
             if !is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lda_dist::in_process::Happening;
+use lda_dist::in_process::Event;
 use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::plan::{cut, place};
 use lda_dist::request::Kind;
@@ -155,7 +155,7 @@ fn a_request_takes_no_more_than_rows_would_under_any_skew() {
             let largest = rows.max().unwrap();
             let mut most = 0;
             run.epoch_watched(&mut |happening| {
-                if let Happening::Exchange(seen) = happening
+                if let Event::Exchange(seen) = happening
                     && seen.kind == Kind::Push
                 {
                     most = most.max(seen.request + seen.reply);

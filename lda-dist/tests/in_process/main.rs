@@ -13,7 +13,7 @@ use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::{SamplerKind, TrainOptions, Trainer};
 use lda_dist::config::{Options, Routing};
-use lda_dist::in_process::{Exchange, Happening, InProcess, InProcessError};
+use lda_dist::in_process::{Event, Exchange, InProcess, InProcessError};
 use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
 use lda_dist::spec::{ModelSpec, SpecError};
@@ -347,12 +347,12 @@ fn who_watches_sees_all_that_moves() {
     let bytes = run
         .epoch_watched(&mut |happening| {
             let exchange = match happening {
-                Happening::Exchange(exchange) => exchange,
-                Happening::Begins { server } => {
+                Event::Exchange(exchange) => exchange,
+                Event::Begins { server } => {
                     assert!(server < 2 && at_work.replace(server).is_none());
                     return;
                 }
-                Happening::Ends { server } => {
+                Event::Ends { server } => {
                     assert_eq!(at_work.take(), Some(server));
                     ends += 1;
                     return;

@@ -6,7 +6,7 @@ use cpu_time::ThreadTime;
 use lda_core::Corpus;
 use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_dist::config::Options;
-use lda_dist::in_process::{Exchange, Happening, InProcess};
+use lda_dist::in_process::{Event, Exchange, InProcess};
 use lda_dist::request::Kind;
 use lda_dist::spec::ModelSpec;
 use lda_dist::stats::Bytes;
@@ -66,14 +66,14 @@ impl Watch {
         Self { work, begun: ThreadTime::now(), took: None }
     }
 
-    fn see(&mut self, happening: Happening<'_>) {
+    fn see(&mut self, happening: Event<'_>) {
         match happening {
-            Happening::Begins { .. } => {
+            Event::Begins { .. } => {
                 self.end();
                 self.begun = ThreadTime::now();
             }
-            Happening::Ends { .. } => self.took = Some(self.begun.elapsed().as_secs_f64()),
-            Happening::Exchange(exchange) => {
+            Event::Ends { .. } => self.took = Some(self.begun.elapsed().as_secs_f64()),
+            Event::Exchange(exchange) => {
                 self.work.see(&exchange, self.took.take().unwrap_or_default());
             }
             _ => {}

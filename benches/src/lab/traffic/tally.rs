@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lda_dist::in_process::{Exchange, Happening};
+use lda_dist::in_process::{Event, Exchange};
 use lda_dist::request::Kind;
 use lda_dist::stats::Bytes;
 use serde::{Deserialize, Serialize};
@@ -96,14 +96,14 @@ impl Tally {
         }
     }
 
-    pub fn see(&mut self, happening: Happening<'_>) {
+    pub fn see(&mut self, happening: Event<'_>) {
         match happening {
-            Happening::Begins { .. } => self.begun = (self.clock)(),
-            Happening::Ends { server } => {
+            Event::Begins { .. } => self.begun = (self.clock)(),
+            Event::Ends { server } => {
                 let took = (self.clock)().saturating_sub(self.begun);
                 self.seconds[server as usize] += took.as_secs_f64();
             }
-            Happening::Exchange(exchange) => {
+            Event::Exchange(exchange) => {
                 self.bytes[exchange.server as usize] += exchange.request + exchange.reply;
                 self.add_plain(&exchange);
             }
@@ -191,9 +191,9 @@ mod tests {
     }
 
     fn work(tally: &mut Tally, server: u32, milliseconds: u64) {
-        tally.see(Happening::Begins { server });
+        tally.see(Event::Begins { server });
         NOW.set(NOW.get() + Duration::from_millis(milliseconds));
-        tally.see(Happening::Ends { server });
+        tally.see(Event::Ends { server });
     }
 
     #[test]
@@ -226,15 +226,15 @@ mod tests {
             entries: 0,
             documents: &[],
         };
-        tally.see(Happening::Exchange(Exchange { rows: 2, entries: 3, ..none }));
-        tally.see(Happening::Exchange(Exchange {
+        tally.see(Event::Exchange(Exchange { rows: 2, entries: 3, ..none }));
+        tally.see(Event::Exchange(Exchange {
             kind: Kind::PushDeltas,
             rows: 2,
             entries: 2,
             ..none
         }));
         let documents = std::slice::from_ref(&document);
-        tally.see(Happening::Exchange(Exchange { kind: Kind::Push, documents, server: 0, ..none }));
+        tally.see(Event::Exchange(Exchange { kind: Kind::Push, documents, server: 0, ..none }));
         [(1, 10), (1, 5), (0, 10), (1, 5), (0, 30)]
             .into_iter()
             .for_each(|(server, milliseconds)| work(&mut tally, server, milliseconds));

@@ -20,7 +20,7 @@ impl Master {
             *total += gained;
         }
         let Round { epoch, number, attempt } = self.round;
-        let Options { rounds, staleness, .. } = self.setup.options;
+        let Options { rounds, .. } = self.setup.options;
         let joining = number == JOINING;
         let last = self.round.is_last(rounds);
         // Of a word that lies on several servers none of them can tell.
@@ -61,16 +61,14 @@ impl Master {
             return Ok(());
         }
         self.round = self.round.next(rounds);
-        let mut next = self.begun.next(rounds);
-        if next.epoch <= self.setup.epochs && !(is_stopping && next.number == 0) {
-            self.to_begin.push_back((next, gained));
-        }
-        if joining {
-            // All of the first rounds begin with these counts.
-            for _ in 0..staleness {
-                next = next.next(rounds);
-                self.to_begin.push_back((next, Vec::new()));
+        // After the joining several rounds start with the same counts; later one starts at a time.
+        let mut gained = Some(gained);
+        let open = self.setup.options.sync().open_from(self.round, rounds);
+        for next in open.skip_while(|open| *open <= self.begun) {
+            if next.epoch > self.setup.epochs || is_stopping && next.number == 0 {
+                break;
             }
+            self.to_begin.push_back((next, gained.take().unwrap_or_default()));
         }
         self.advance(port);
         Ok(())

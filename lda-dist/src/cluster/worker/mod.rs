@@ -308,10 +308,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 self.restart_from(epoch, lengths, &words, port)
             }
             Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
-                let Options { rounds, staleness, .. } = self.setup.options;
-                let after =
-                    std::iter::successors(Some(self.round), |round| Some(round.next(rounds)));
-                if !after.skip(1).take(1 + usize::from(staleness)).any(|next| next == round) {
+                let Options { rounds, .. } = self.setup.options;
+                let oldest = self.round.next(rounds);
+                if !self.setup.options.sync().may_start(round, oldest, rounds) {
                     return Err(nonsense("a round that cannot be now"));
                 }
                 if kept > round.epoch {

@@ -25,17 +25,15 @@ use lda_transport::Frame;
 use lda_transport::rpc::{RequestId, RequestKind};
 
 use super::super::control::{Control, WorkerEpochStats};
-use super::super::{Failed, MASTER, Port};
+use super::super::{Failed, MASTER, Port, Setup};
 use super::{RequestPurpose, Worker};
 use crate::documents::Documents;
-use crate::partition_sampler::SliceRows;
-use crate::plan::{group, needs_sizes, routes};
-use crate::request::{self, put_routes, size_of_byte};
-use crate::route::Route;
-use crate::shard::{Plan, Shard};
+use crate::partition_sampler::RoundContext;
+use crate::plan::group;
+use crate::request;
+use crate::shard::{AnswerError, Shard};
 use crate::spec::Round;
-use crate::stats::Bytes;
-use crate::wire::PushCode;
+use crate::trip::{Sampled, Trip, TripRequest};
 
 /// A partition of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,61 +44,11 @@ pub(super) struct PartitionTask {
     pub partition: u16,
 }
 
-/// A partition that is underway.
+/// A partition whose trip has started.
 #[derive(Debug)]
 pub(super) struct PartitionInFlight {
     task: PartitionTask,
-    /// From when they are known until its turn.
-    routes: Option<Vec<Route>>,
-    /// From its turn on.
-    plan: Option<Plan>,
-    pulled: RowsState,
-    answer: Option<Frame>,
-}
-
-/// What becomes of tokens whose rows are pulled.
-#[derive(Debug)]
-enum RowsState {
-    /// Rows of some slices have come.
-    Awaited(Vec<Option<Frame>>),
-    /// Of all slices.
-    There(Vec<Frame>),
-    Sampled,
-}
-
-impl RowsState {
-    /// Rows of the slice at this place have come.
-    fn put(&mut self, at: usize, frame: Frame) {
-        let Self::Awaited(slices) = self else { return };
-        if let Some(slice) = slices.get_mut(at) {
-            *slice = Some(frame);
-        }
-        if slices.iter().all(Option::is_some) {
-            *self = Self::There(slices.drain(..).flatten().collect());
-        }
-    }
-}
-
-impl PartitionInFlight {
-    fn new(task: PartitionTask) -> Self {
-        Self {
-            task,
-            routes: None,
-            plan: None,
-            pulled: RowsState::Awaited(Vec::new()),
-            answer: None,
-        }
-    }
-
-    /// Whether its tokens can be sampled here.
-    fn has_work(&self) -> bool {
-        self.plan.is_some() && matches!(self.pulled, RowsState::There(_))
-    }
-
-    /// Whether all tokens have their topics, but for those that the answer has.
-    fn is_done(&self) -> bool {
-        self.plan.is_some() && matches!(self.pulled, RowsState::Sampled) && self.answer.is_some()
-    }
+    trip: Trip<Frame>,
 }
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
@@ -112,8 +60,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     break;
                 }
                 let Some(task) = self.left.pop_front() else { continue };
-                self.in_flight.push_back(PartitionInFlight::new(task));
-                self.start_partition(task, port)?;
+                self.in_flight
+                    .push_back(PartitionInFlight { task, trip: Trip::new(task.partition) });
+                self.start_partition(task, port);
             }
             if self.sampling && self.is_sampled() {
                 self.sampling = false;
@@ -183,7 +132,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     self.long_documents.push_back(at);
                 }
             }
-            shard.begin_round(&self.totals, self.setup.options.staleness)?;
+            shard.begin_round(&self.totals, self.setup.options.sync())?;
         }
         if self.queued < round {
             self.queue_round(round);
@@ -226,127 +175,79 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         (shards + self.sampler.memory() + self.planned) as u64
     }
 
-    /// Asks for what does not depend on the partitions before.
-    fn start_partition(&mut self, task: PartitionTask, port: &mut dyn Port) -> Result<(), Failed> {
-        let Self { setup, placement: Some(placement), shards, .. } = self else { return Ok(()) };
-        let partition = task.partition;
-        if needs_sizes(&setup.options, placement, partition) {
-            self.ask(task, partition, request::Kind::Sizes, &[], RequestPurpose::Sizes(task), port);
-            return Ok(());
-        }
-        let routes = routes(&setup.options, placement, &shards[task.shard], partition, &[]);
-        self.pull(task, routes, port)
-    }
-
-    /// Slices of a partition, by topics.
-    fn slices(&self, task: PartitionTask) -> Vec<u16> {
-        let Some(placement) = &self.placement else { return Vec::new() };
-        placement.slices(task.partition.into()).map(|slice| slice as u16).collect()
-    }
-
-    /// Asks for rows.
-    fn pull(
-        &mut self,
-        task: PartitionTask,
-        routes: Vec<Route>,
-        port: &mut dyn Port,
-    ) -> Result<(), Failed> {
-        let slices = self.slices(task);
-        let Some(flight) = self.in_flight.iter_mut().find(|flight| flight.task == task) else {
-            return Ok(());
+    /// Starts the trip of a partition that was added to `in_flight`.
+    fn start_partition(&mut self, task: PartitionTask, port: &mut dyn Port) {
+        let Self { setup, placement: Some(placement), shards, in_flight, .. } = self else {
+            return;
         };
-        if routes.contains(&Route::Pull) {
-            let mut body = Vec::new();
-            put_routes(&routes, &mut body);
-            flight.routes = Some(routes);
-            flight.pulled = RowsState::Awaited(vec![None; slices.len()]);
-            for (at, slice) in (0..).zip(slices) {
-                self.ask(
-                    task,
-                    slice,
-                    request::Kind::Pull,
-                    &body,
-                    RequestPurpose::Rows(task, at),
-                    port,
-                );
-            }
-        } else {
-            flight.routes = Some(routes);
-            flight.pulled = RowsState::Sampled;
+        let Some(flight) = in_flight.iter_mut().find(|flight| flight.task == task) else { return };
+        match flight.trip.start(setup.trip(placement), &shards[task.shard]) {
+            Some(sizes) => self.send(task, &sizes, RequestPurpose::Sizes(task), port),
+            None => self.pull(task, port),
+        }
+    }
+
+    /// Requests the rows of a partition whose routes are known, and pushes its documents if it is
+    /// the shard's first.
+    fn pull(&mut self, task: PartitionTask, port: &mut dyn Port) {
+        let Self { setup, placement: Some(placement), in_flight, .. } = self else { return };
+        let Some(flight) = in_flight.iter_mut().find(|flight| flight.task == task) else { return };
+        for (at, request) in (0..).zip(flight.trip.pull(setup.trip(placement))) {
+            self.send(task, &request, RequestPurpose::Rows(task, at), port);
         }
         self.push_next(task.shard, port);
-        Ok(())
     }
 
-    /// Pushes documents of the partition of a shard whose turn it is, once its routes are known.
+    /// Pushes the documents of a shard's first partition in flight, once its routes are known.
     fn push_next(&mut self, shard: usize, port: &mut dyn Port) {
-        let first = self.in_flight.iter_mut().find(|flight| flight.task.shard == shard);
-        let Some(flight) = first.filter(|flight| flight.task.round == self.round) else { return };
-        let Some(routes) = flight.routes.take() else { return };
+        let Self { setup, placement: Some(placement), shards, in_flight, round, .. } = self else {
+            return;
+        };
+        let first = in_flight.iter_mut().find(|flight| flight.task.shard == shard);
+        let Some(flight) = first.filter(|flight| flight.task.round == *round) else { return };
+        if !flight.trip.awaits_push() {
+            return;
+        }
         let task = flight.task;
-        let plan = self.shards[shard].request(task.partition, routes);
-        let code = self.code(&plan);
-        let mut body = Vec::new();
-        plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
-        let first = self.in_flight.iter_mut().find(|flight| flight.task == task);
-        let flight = first.expect("it is underway");
-        flight.answer = plan.pushed.is_empty().then(|| Vec::new().into());
-        flight.plan = Some(plan);
-        let plans = self.in_flight.iter().filter_map(|flight| flight.plan.as_ref());
-        self.planned = self.planned.max(plans.map(Plan::memory).sum());
-        if !body.is_empty() {
-            self.ask(
-                task,
-                task.partition,
-                request::Kind::Push,
-                &body,
-                RequestPurpose::Answer(task),
-                port,
-            );
+        let request = flight.trip.push(setup.trip(placement), &shards[shard]);
+        let planned = in_flight.iter().map(|flight| flight.trip.memory()).sum();
+        self.planned = self.planned.max(planned);
+        if let Some(request) = request {
+            self.send(task, &request, RequestPurpose::Answer(task), port);
         }
     }
 
-    fn code(&self, plan: &Plan) -> PushCode {
-        let words = plan.routes.len() as u32;
-        PushCode::new(self.setup.spec.topics(), words, self.setup.options.max_pushed_len)
-    }
-
-    /// Asks the server of a slice of a partition.
-    fn ask(
+    /// Sends a request of a trip.
+    fn send(
         &mut self,
         task: PartitionTask,
-        slice: u16,
-        kind: request::Kind,
-        body: &[u8],
-        what: RequestPurpose,
+        request: &TripRequest,
+        purpose: RequestPurpose,
         port: &mut dyn Port,
     ) {
         let Some(placement) = &self.placement else { return };
-        let PartitionTask { round, shard, .. } = task;
-        let mut bytes = Vec::new();
-        request::begin(kind, &self.shards[shard].header(slice, round), &mut bytes);
-        bytes.extend_from_slice(body);
+        let kind = request.kind;
+        let bytes = request.encode(self.shards[task.shard].number(), task.round);
         self.bytes.count_request(kind, bytes.len() as u64);
-        let server = self.setup.server(placement.server(slice.into()));
+        let server = self.setup.server(placement.server(request.slice.into()));
         let how = match kind {
             request::Kind::Sizes | request::Kind::Pull => RequestKind::Pull,
             request::Kind::Push => RequestKind::Call,
             request::Kind::Join | request::Kind::PushDeltas => RequestKind::Push,
         };
-        self.requests.send(port, server, how, &bytes, what);
+        self.requests.send(port, server, how, &bytes, purpose);
     }
 
-    /// A server has done what it was asked.
+    /// Accepts a server's reply.
     pub(super) fn ended(
         &mut self,
-        what: RequestPurpose,
+        purpose: RequestPurpose,
         request: RequestId,
-        frame: Frame,
+        reply: Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let Bytes { sizes, answers, rows, .. } = &mut self.bytes;
-        let len = frame.len() as u64;
-        match what {
+        let bytes = reply.len() as u64;
+        match purpose {
             RequestPurpose::Join(round) | RequestPurpose::Deltas(round) => {
                 if let Some(left) = self.unacknowledged.get_mut(&round) {
                     *left = left.saturating_sub(1);
@@ -356,91 +257,83 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 Ok(())
             }
             RequestPurpose::Sizes(task) => {
-                *sizes += len;
-                let shard = &self.shards[task.shard];
-                let (found, words) = (frame.len(), shard.words(task.partition).len());
-                if found != words {
-                    let what = format!("{found} sizes of {words} words");
-                    return Err(Failed::Message { peer: request.peer, what });
+                self.bytes.count_reply(request::Kind::Sizes, bytes);
+                let Self { setup, placement: Some(placement), shards, in_flight, .. } = self else {
+                    return Ok(());
+                };
+                let mut in_flight = in_flight.iter_mut();
+                if let Some(flight) = in_flight.find(|flight| flight.task == task) {
+                    let run = setup.trip(placement);
+                    let accepted = flight.trip.accept_sizes(run, &shards[task.shard], &reply);
+                    let failed = |error: AnswerError| Failed::Message {
+                        peer: request.peer,
+                        what: error.to_string(),
+                    };
+                    accepted.map_err(failed)?;
+                    self.pull(task, port);
                 }
-                let sizes: Vec<u32> = frame.iter().map(|&byte| size_of_byte(byte)).collect();
-                let Some(placement) = &self.placement else { return Ok(()) };
-                let routes = routes(&self.setup.options, placement, shard, task.partition, &sizes);
-                self.pull(task, routes, port)
+                Ok(())
             }
-            RequestPurpose::Rows(task, at) => {
-                *rows += len;
+            RequestPurpose::Rows(task, position) => {
+                self.bytes.count_reply(request::Kind::Pull, bytes);
                 let mut in_flight = self.in_flight.iter_mut();
                 if let Some(flight) = in_flight.find(|flight| flight.task == task) {
-                    flight.pulled.put(usize::from(at), frame);
+                    flight.trip.accept_rows(usize::from(position), reply);
                 }
                 Ok(())
             }
             RequestPurpose::Answer(task) => {
-                *answers += len;
+                self.bytes.count_reply(request::Kind::Push, bytes);
                 let mut in_flight = self.in_flight.iter_mut();
                 if let Some(flight) = in_flight.find(|flight| flight.task == task) {
-                    flight.answer = Some(frame);
+                    flight.trip.accept_answer(reply);
                 }
                 self.finish_partition(task, port)
             }
         }
     }
 
-    /// Samples a partition whose rows have come and whose turn it is, and before it long documents by themselves; false
-    /// where there is none. What was asked before should have left by then.
+    /// Samples the long documents of one shard, or one partition whose rows are there; returns
+    /// whether there was any. Requests that wait should be sent before this is called.
     pub(in super::super) fn work(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
+        let Self { setup, placement: Some(placement), shards, sampler, in_flight, .. } = self
+        else {
+            return Ok(false);
+        };
+        let setup = &*setup;
+        let Setup { spec, options, .. } = setup;
+        let (round, totals) = (self.round, &self.totals[..]);
+        let context = RoundContext { spec, round, totals, passes: options.passes };
         if let Some(shard) = self.long_documents.pop_front() {
-            let Self { setup, shards, sampler, totals, round, .. } = self;
-            shards[shard].sample_documents(sampler, &setup.spec, *round, totals);
+            shards[shard].sample_documents(sampler, &context);
             if self.long_documents.is_empty() {
                 self.advance(port)?;
             }
             return Ok(true);
         }
-        let Some(flight) = self.in_flight.iter_mut().find(|flight| flight.has_work()) else {
+        let Some(flight) = in_flight.iter_mut().find(|flight| flight.trip.is_ready()) else {
             return Ok(false);
         };
-        let PartitionInFlight { task, plan: Some(plan), pulled, .. } = flight else {
-            return Ok(false);
-        };
-        let (task, before) = (*task, std::mem::replace(pulled, RowsState::Sampled));
-        let RowsState::There(rows) = before else { return Ok(false) };
-        let Self { setup, placement: Some(placement), shards, sampler, totals, round, .. } = self
-        else {
-            return Ok(false);
-        };
-        let mut body = Vec::new();
-        put_routes(&plan.routes, &mut body);
-        let numbers = placement.slices(task.partition.into());
-        let topics = numbers.map(|slice| placement.slice(slice, setup.spec.topics()).1);
-        let of_slice = |(topics, rows)| SliceRows { topics, rows, deltas: body.clone() };
-        let mut slices: Vec<SliceRows<'_>> =
-            topics.zip(rows.iter().map(|it| &it[..])).map(of_slice).collect();
-        let shard = &mut shards[task.shard];
-        let (spec, passes) = (&setup.spec, setup.options.passes);
-        shard.sample(sampler, spec, *round, task.partition, plan, passes, totals, &mut slices)?;
-        let gained: Vec<Vec<u8>> = slices.into_iter().map(|slice| slice.deltas).collect();
-        for (slice, gained) in self.slices(task).into_iter().zip(gained) {
-            let what = RequestPurpose::Deltas(task.round);
-            self.ask(task, slice, request::Kind::PushDeltas, &gained, what, port);
+        let (task, run) = (flight.task, setup.trip(placement));
+        let sampled = flight.trip.sample(run, &mut shards[task.shard], sampler, &context)?;
+        let Some(Sampled { deltas, .. }) = sampled else { return Ok(false) };
+        for request in deltas {
+            self.send(task, &request, RequestPurpose::Deltas(task.round), port);
             *self.unacknowledged.entry(task.round).or_default() += 1;
         }
         self.finish_partition(task, port)?;
         Ok(true)
     }
 
-    /// Ends a partition, if all of it is done: then the next of its shard has its turn.
+    /// Ends the trip of a partition if it is done; then the shard's next partition may push.
     fn finish_partition(&mut self, task: PartitionTask, port: &mut dyn Port) -> Result<(), Failed> {
-        let done = |flight: &PartitionInFlight| flight.task == task && flight.is_done();
-        let Some(at) = self.in_flight.iter().position(done) else { return Ok(()) };
-        let Some(PartitionInFlight { plan: Some(plan), answer: Some(answer), .. }) =
-            self.in_flight.remove(at)
-        else {
+        let Self { setup, placement: Some(placement), shards, in_flight, .. } = self else {
             return Ok(());
         };
-        let code = self.code(&plan);
-        self.shards[task.shard].answered(code, task.partition, &plan, &answer)?;
+        let is_done = |flight: &PartitionInFlight| flight.task == task && flight.trip.is_done();
+        let Some(at) = in_flight.iter().position(is_done) else { return Ok(()) };
+        let Some(flight) = in_flight.remove(at) else { return Ok(()) };
+        flight.trip.finish(setup.trip(placement), &mut shards[task.shard])?;
         self.push_next(task.shard, port);
         self.advance(port)
     }
