@@ -1,7 +1,7 @@
 //! Aggregates of servers: an input is merged or refused, and a merged one encodes again.
 #![no_main]
 
-use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates};
+use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates, TopWords};
 use lda_dist::spec::ModelSpec;
 
 const TOPICS: u32 = 6;
@@ -21,7 +21,8 @@ libfuzzer_sys::fuzz_target!(|input: (bool, u8, Vec<&[u8]>)| {
         let mut again = Aggregates::new(wanted, &spec);
         let mut rest = &bytes[..];
         assert!(again.merge(&mut rest).is_some() && rest.is_empty());
-        if let Some((one, other)) = found.top_words.as_ref().zip(again.top_words.as_ref()) {
+        let top_words = |of: &Aggregates| of.get::<TopWords>(TopWords::NAME).cloned();
+        if let Some((one, other)) = top_words(&found).zip(top_words(&again)) {
             let totals = [1 << 40; TOPICS as usize];
             let lists = one.lists(totals, spec.beta());
             assert!(lists.iter().all(|list| list.len() <= wanted.top_words as usize));

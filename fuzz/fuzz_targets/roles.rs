@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{Assignment, Port, Role, Setup, SnapshotWriter};
+use lda_dist::cluster::{Port, Role, Setup, SnapshotWriter};
 use lda_dist::documents::InMemory;
 use lda_dist::config::{Options, Routing};
 use lda_dist::spec::ModelSpec;
@@ -64,19 +64,13 @@ fn setup(routing: u8) -> Setup {
     let routing = [Routing::Cheapest, Routing::Pull, Routing::Push][usize::from(routing % 3)];
     let cut = Options { shards: 2, partitions: 3, rounds: 2, staleness, ..Options::default() };
     let options = Options { servers: 1, routing, ..cut };
-    Setup {
-        spec,
-        options,
-        workers: 1,
-        assignment: Assignment::Runs,
-        epochs: 2,
-        evaluate_every: 1,
-        top_words: 2,
-        collect_model: true,
-        corpus: 7,
-        checkpoint_every: 1,
-        prefetch: 1,
-    }
+    Setup::new(spec, 7)
+        .options(options)
+        .epochs(2)
+        .evaluate_every(1)
+        .top_words(2)
+        .collect_model(true)
+        .checkpoint_every(1)
 }
 
 libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {

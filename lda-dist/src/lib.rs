@@ -1,12 +1,40 @@
 //! Latent Dirichlet allocation on many machines, with a parameter server (LDA*, Yu et al. 2017).
 //!
+//! ```
+//! use lda_core::Corpus;
+//! use lda_dist::Distributed;
+//!
+//! let themes = [["tree", "leaf", "wood"], ["sea", "wave", "foam"]];
+//! let corpus = Corpus::from_words((0..100).map(|d| themes[d % 2]))?;
+//! let trained = Distributed::topics(2)
+//!     .alpha(0.1)
+//!     .workers(2)
+//!     .servers(2)
+//!     .epochs(50)
+//!     .seed(1)
+//!     .train(&corpus, ())?;
+//! assert_eq!(trained.model.num_topics(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Distributed`] runs all nodes as threads of this process and returns the same
+//! [`Trained`](lda_core::Trained) as [`Lda`](lda_core::Lda). Between machines, the same nodes run over
+//! any [`Transport`](lda_transport::Transport): start with [`cluster`].
+//!
 //! A **master** runs the rounds, **servers** hold the word–topic counts, **workers** hold the
 //! documents. Results are the same to the bit for any number of workers, on any transport, and for
-//! runs in which nodes were killed and restarted (with a staleness of 0).
-//!
-//! Start with [`cluster`]: the roles as state machines, and a driver that runs them over any
-//! [`Transport`](lda_transport::Transport) or as threads of one process. [`in_process`] is the
+//! runs in which nodes were killed and restarted (with a staleness of 0). [`in_process`] is the
 //! reference implementation without messages.
+//!
+//! | task | item |
+//! |---|---|
+//! | train in one process | [`Distributed`]; `examples/in_process.rs` |
+//! | describe a run of many nodes | [`cluster::Setup`], with [`spec::ModelSpec`] and [`config::Options`] |
+//! | run one node over a transport of your own | [`cluster::run`]; `examples/own_transport.rs` |
+//! | run nodes as threads, with checkpoints | [`cluster::run_local`] |
+//! | compute a statistic of your own on the servers | [`aggregate::Registry`]; `examples/own_aggregate.rs` |
+//! | read documents from a source of your own | [`documents::Documents`] |
+//! | keep checkpoints elsewhere | [`storage::Storage`] |
 //!
 //! | module | contents |
 //! |---|---|
@@ -22,48 +50,22 @@
 //! | [`locality`] | which worker gets which shards |
 //! | [`spec`] | topics, words, priors and seed of a run |
 //! | [`config`], [`plan`] | how a run is divided into shards, partitions, rounds and servers |
+//! | [`division`] | default numbers of shards, partitions and rounds |
 //! | [`sync`] | when a round may start, and which updates its counts contain |
 //! | [`stats`] | bytes that move between workers and servers |
 //!
-//! # Example
-//!
-//! ```
-//! use lda_core::Corpus;
-//! use lda_dist::cluster::{Assignment, Setup, run_local};
-//! use lda_dist::documents::InMemory;
-//! use lda_dist::config::Options;
-//! use lda_dist::spec::ModelSpec;
-//!
-//! let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
-//! let setup = Setup {
-//!     spec: ModelSpec::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?,
-//!     options: Options { shards: 2, partitions: 2, rounds: 2, ..Options::default() },
-//!     workers: 2,
-//!     assignment: Assignment::Runs,
-//!     epochs: 20,
-//!     evaluate_every: 10,
-//!     top_words: 5,
-//!     collect_model: false,
-//!     corpus: corpus.fingerprint(),
-//!     checkpoint_every: 0,
-//!     prefetch: 1,
-//! };
-//! let documents = InMemory::new(corpus, setup.options.shards)?;
-//! // A master, a server and two workers.
-//! let nodes = run_local::<u16, _>(&setup, &documents, None, None, |_| {})?;
-//! assert_eq!(nodes.len(), 4);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! # Features
 //!
-//! `object-store`: documents and checkpoints in S3, Google Cloud Storage, Azure and compatible stores.
+//! `object-store`: documents and checkpoints in S3, Google Cloud Storage, Azure and compatible
+//! stores.
 
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod cluster;
 pub mod config;
+mod distributed;
+pub mod division;
 pub mod documents;
 pub mod in_process;
 pub mod locality;
@@ -83,3 +85,10 @@ pub mod storage;
 pub mod sync;
 mod trip;
 pub mod wire;
+
+pub use distributed::{Distributed, DistributedError};
+
+/// The README's example, compiled and run as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

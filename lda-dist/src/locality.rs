@@ -1,15 +1,18 @@
-//! Which worker has which shards: about as many tokens each, and near where their documents lie (LDA*, section 5.2).
+//! Assignment of shards to workers: about as many tokens for each, and near the data (LDA*, section
+//! 5.2).
 //!
-//! Shards are the job's, and the bits of a run do not depend on who has them; how long it takes does, as all wait for
-//! the worker that has most, and documents that lie on its own machine need no network. Shards are taken in turn, the
-//! largest first: each goes to a worker on a machine that has it, the one with least so far, if that has less than its
-//! share of all tokens; or else to whoever has least. So nobody has more than its share and the largest shard, wherever
-//! shards lie; where that is not known, nobody has more than 4/3 of what the best division would give (Graham, 1969).
+//! The assignment does not change the bits of a run. It changes the time, because all workers wait
+//! for the one with the most tokens, and documents on a worker's own machine need no network. Shards
+//! are assigned in descending order of size. Each goes to the least loaded worker on a machine that
+//! stores it, if that worker has less than its share of all tokens; otherwise to the least loaded
+//! worker of all. So no worker has more than its share plus the largest shard. If no locations are
+//! known, no worker has more than 4/3 of the best division (Graham, 1969).
 //!
-//! LDA* takes, of the workers that are near, the one that has most blocks of the same machines. That fills one worker
-//! while others on the same machines have nothing, and they get what lies elsewhere: with 80 shards of 50 to 150
-//! tokens, each on 3 of 10 machines, and a worker on each machine, 94 % of the tokens are near so, and 99.7 % as it is
-//! done here, where the largest worker has 5 % more than its share and not 12 % (means of 200 such).
+//! LDA* chooses, among the local workers, the one with the most blocks on the same machines. This
+//! rule fills one worker while others on the same machines stay idle and get remote shards: with 80
+//! shards of 50 to 150 tokens, each on 3 of 10 machines, and one worker per machine, 94 % of the
+//! tokens are local with LDA*'s rule and 99.7 % with the rule above, whose largest worker has 5 %
+//! more than its share instead of 12 % (means of 200 such divisions).
 //!
 //! ```
 //! use lda_dist::locality::{ShardLocation, assign};
@@ -26,24 +29,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ConfigError;
 
-/// A shard, and where it lies.
+/// Size and location of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardLocation {
-    /// Its tokens, or bytes: what of it makes work.
+    /// Tokens, or bytes: a measure of its work.
     pub tokens: u64,
-    /// Machines that have it; none where that is not known.
+    /// Machines that store it; empty if they are not known.
     pub hosts: Vec<String>,
 }
 
-/// What a worker has so far: tokens, shards, and its number. Of those that have as little the first has the least
-/// shards, so that whoever has none comes before all others.
+/// Load of a worker: tokens, shards, and its number. In this order, a worker without shards comes
+/// before others with as few tokens.
 type Share = (u64, usize, u32);
 
-/// The worker of each shard; `workers` are the machines that they are on, as far as that is known. Names of machines
-/// are the same in capitals and in small letters. Takes O(shards × log workers) for each machine that has one.
+/// The worker of each shard. `workers` are the machines of the workers, `None` if unknown; names of
+/// machines are compared without regard to case. O(shards × log workers) per machine that stores a
+/// shard.
 ///
 /// # Errors
-/// [`ConfigError::Workers`], as each is to have a shard.
+/// [`ConfigError::Workers`], if there are no workers or fewer shards than workers.
 pub fn assign(
     shards: &[ShardLocation],
     workers: &[Option<String>],
@@ -69,7 +73,7 @@ pub fn assign(
     let mut idle = count;
     for (done, shard) in order.into_iter().enumerate() {
         let ShardLocation { tokens, hosts } = &shards[shard];
-        // As many shards are left as workers without one.
+        // Each of the remaining shards is needed by a worker without one.
         let is_last = most - done == idle;
         let first = |host: &String| near.get(&host.to_ascii_lowercase())?.first().copied();
         let may = |&(load, shards, _): &Share| {
@@ -92,10 +96,10 @@ pub fn assign(
     Ok(assigned)
 }
 
-/// Tokens that lie on the machine of their worker, where shards are assigned so.
+/// Number of tokens that are stored on the machine of their worker, under an assignment.
 ///
 /// # Panics
-/// If a worker is none of these.
+/// If a shard is assigned to a worker that is not in `workers`.
 pub fn near_tokens(shards: &[ShardLocation], workers: &[Option<String>], assigned: &[u32]) -> u64 {
     let is_near = |shard: &ShardLocation, worker: u32| {
         let host = workers[worker as usize].as_ref();
@@ -129,19 +133,19 @@ mod tests {
     }
 
     #[test]
-    fn shards_go_where_they_lie_until_a_worker_has_its_share() {
+    fn shards_go_to_local_workers_below_their_share() {
         let shards: Vec<ShardLocation> = (0..6).map(|_| held(10, &["A", "b"])).collect();
-        // Both of the machine's workers, and the rest to whoever has least.
+        // To both workers of the machine, and then to the least loaded one.
         assert_eq!(assign(&shards, &on(&["a", "a", ""])).unwrap(), [0, 1, 0, 1, 2, 2]);
         assert_eq!(assign(&shards, &on(&["b", "a", "c"])).unwrap(), [0, 1, 0, 1, 2, 2]);
-        // Without knowledge, as without workers near.
+        // Unknown machines are like machines without shards.
         for workers in [["", "", ""], ["x", "y", "z"]] {
             assert_eq!(assign(&shards, &on(&workers)).unwrap(), [0, 1, 2, 0, 1, 2]);
         }
     }
 
     #[test]
-    fn nobody_is_left_without_a_shard() {
+    fn every_worker_gets_a_shard() {
         let one_place: Vec<ShardLocation> = (0..3).map(|_| held(1, &["a"])).collect();
         assert_eq!(assign(&one_place, &on(&["a", "b", "c"])).unwrap(), [0, 1, 2]);
         let empty = vec![held(0, &["a"]); 4];
@@ -155,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn most_of_what_has_three_copies_is_near() {
-        // As in the head of this file.
+    fn most_tokens_with_three_copies_are_local() {
+        // The figures in this module's documentation.
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
         let shards: Vec<ShardLocation> = (0..80)
             .map(|_| {
@@ -189,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everyone_has_some_and_nobody_much_more((shards, workers) in cases()) {
+        fn loads_are_bounded((shards, workers) in cases()) {
             let assigned = assign(&shards, &workers).unwrap();
             prop_assert_eq!(&assigned, &assign(&shards, &workers).unwrap());
             prop_assert_eq!(assigned.len(), shards.len());
@@ -204,11 +208,11 @@ mod tests {
         }
 
         #[test]
-        fn without_knowledge_loads_are_even((shards, workers) in cases()) {
+        fn loads_are_even_without_locations((shards, workers) in cases()) {
             let unknown = vec![None; workers.len()];
             let assigned = assign(&shards, &unknown).unwrap();
             let loads = loads(&shards, &assigned, workers.len());
-            // Each is at most as much larger than the least as the last shard that it was given.
+            // A load exceeds the least one by at most the last shard that was assigned.
             for (worker, &load) in (0..).zip(&loads) {
                 let own = shards.iter().zip(&assigned).filter(|(_, of)| **of == worker);
                 let least = own.map(|(shard, _)| shard.tokens).min().unwrap();
@@ -217,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shard_is_far_only_where_those_near_have_their_share((shards, workers) in cases()) {
+        fn a_shard_is_remote_only_if_local_workers_have_their_share((shards, workers) in cases()) {
             let assigned = assign(&shards, &workers).unwrap();
             let loads = loads(&shards, &assigned, workers.len());
             let share = loads.iter().sum::<u64>().div_ceil(workers.len() as u64);
@@ -229,7 +233,7 @@ mod tests {
                     continue;
                 }
                 for other in (0..workers.len() as u32).filter(|&other| is_near(other)) {
-                    // Of the last shards each is for a worker without one.
+                    // The last shards go to workers without one.
                     let was_last = assigned.iter().filter(|&&of| of == worker).count() == 1;
                     prop_assert!(was_last || loads[other as usize] >= share);
                 }

@@ -1,4 +1,4 @@
-//! What every node of a run agrees on, and all that results follow from.
+//! The model of a run, which is the same on every node, and the numbering of its rounds.
 
 use std::fmt;
 
@@ -6,30 +6,39 @@ use lda_core::container::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;
+use lda_core::train::TrainOptions;
 use thiserror::Error;
 
-/// Most topics: their numbers, and the bits that tell them apart, stay small everywhere on the wire.
+/// Largest number of topics, which bounds the size of topic ids on the wire.
 pub const MAX_TOPICS: u32 = 1 << 24;
 
-/// Why a job makes no sense.
+/// Error of an impossible model.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// None, or too many.
+    /// The number of topics is 0 or above [`MAX_TOPICS`].
     #[error("{topics} topics: give 1 to {MAX_TOPICS}")]
     Topics {
-        /// How many.
+        /// Topics.
         topics: u32,
     },
-    /// No words.
-    #[error("a vocabulary without words")]
+    /// The vocabulary is empty.
+    #[error("the vocabulary has no words: check that the documents are not empty")]
     Words,
-    /// A prior that is none.
+    /// A prior is invalid.
     #[error(transparent)]
     Prior(#[from] PriorError),
 }
 
-/// The model that is trained, and the seed of all chance.
+/// Topics, words, priors and random seed of a run.
+///
+/// ```
+/// use lda_dist::spec::ModelSpec;
+///
+/// let spec = ModelSpec::builder(100, 5_000).alpha(0.1).seed(7).build()?;
+/// assert_eq!((spec.beta(), spec.seed()), (0.01, 7));
+/// # Ok::<(), lda_dist::spec::SpecError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSpec {
     topics: u32,
@@ -37,23 +46,24 @@ pub struct ModelSpec {
     alpha: Alpha,
     beta: f64,
     seed: u64,
-    /// α_k, padded as samplers want it.
+    /// α_k, padded to the length that samplers need.
     padded: Vec<f32>,
     alpha_sum: f64,
     isa: Isa,
 }
 
-/// Rounds begin with this number where shards bring their counts to the servers.
+/// Number of the round in which shards join: they send their counts to the servers.
 pub const JOINING: u16 = u16::MAX;
 
-/// When in a run: each round begins with the counts that the one before has left.
+/// Position in a run. A round is the step of the protocol between two versions of the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Round {
     /// Counted from 1.
     pub epoch: u32,
-    /// In its epoch, counted from 0; [`JOINING`] after it, where a run begins or has gone back.
+    /// Position in the epoch, counted from 0; [`JOINING`] for the round after this epoch in which a
+    /// run starts or restarts.
     pub number: u16,
-    /// How often the run had gone back before: what is left of then is of no use now. Results do not depend on it.
+    /// Restart counter. Messages of earlier attempts are ignored. Results do not depend on it.
     pub attempt: u32,
 }
 
@@ -68,17 +78,17 @@ impl fmt::Display for Round {
 }
 
 impl Round {
-    /// When shards bring the topics of this epoch's end to the servers.
+    /// The round in which shards send the counts of this epoch's end to the servers.
     pub fn joining(epoch: u32, attempt: u32) -> Self {
         Self { epoch, number: JOINING, attempt }
     }
 
-    /// Whether it is an epoch's last of so many, or the one before the first.
+    /// Whether this is the last of an epoch's `rounds`, or the joining before the first.
     pub fn is_last(&self, rounds: u16) -> bool {
         self.number == JOINING || u32::from(self.number) + 1 >= u32::from(rounds)
     }
 
-    /// The one after it, of so many an epoch.
+    /// The next round, with `rounds` per epoch.
     pub fn next(&self, rounds: u16) -> Self {
         let Self { epoch, number, attempt } = *self;
         if self.is_last(rounds) {
@@ -90,7 +100,12 @@ impl Round {
 }
 
 impl ModelSpec {
-    /// Of K topics, V words, and these priors.
+    /// A model with K topics and V words; the other values have defaults.
+    pub fn builder(topics: u32, words: u32) -> ModelSpecBuilder {
+        ModelSpecBuilder { topics, words, alpha: None, beta: 0.01, seed: 0 }
+    }
+
+    /// A model with K topics, V words, the priors α and β, and a seed.
     ///
     /// # Errors
     /// [`SpecError`].
@@ -141,7 +156,8 @@ impl ModelSpec {
         self.seed
     }
 
-    /// A hash of what results follow from, the same on every machine: not of the instruction set.
+    /// A hash of all values that determine results. It is the same on every machine, because the
+    /// instruction set does not enter.
     pub fn fingerprint(&self) -> u64 {
         let alpha = self.alpha.as_slice().iter().map(|alpha| alpha.to_bits());
         let numbers = [self.topics.into(), self.words.into(), self.beta.to_bits(), self.seed];
@@ -149,7 +165,7 @@ impl ModelSpec {
         checksum(&bytes)
     }
 
-    /// What a sampler is told. `totals` are C_k, padded; `wave` tells apart what scratch was used for.
+    /// Context of a sampler. `totals` are C_k, padded; `wave` numbers the uses of a scratch.
     pub(crate) fn context<'a>(&'a self, round: Round, totals: &'a [u32], wave: u64) -> Context<'a> {
         Context {
             topics: self.topics as usize,
@@ -170,12 +186,54 @@ impl ModelSpec {
     }
 }
 
+/// Builds a [`ModelSpec`].
+#[derive(Clone, Debug)]
+#[must_use = "a model does not exist before `build` is called"]
+pub struct ModelSpecBuilder {
+    topics: u32,
+    words: u32,
+    alpha: Option<Alpha>,
+    beta: f64,
+    seed: u64,
+}
+
+impl ModelSpecBuilder {
+    /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
+    /// every topic.
+    pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
+        self.alpha = Some(alpha.into());
+        self
+    }
+
+    /// Topic-word prior β; default 0.01.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.beta = beta;
+        self
+    }
+
+    /// Random seed; default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`SpecError`].
+    pub fn build(self) -> Result<ModelSpec, SpecError> {
+        let Self { topics, words, alpha, beta, seed } = self;
+        let alpha = alpha.unwrap_or_else(|| TrainOptions::default_alpha(topics.max(1)));
+        ModelSpec::new(topics, words, alpha, beta, seed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn rounds_follow_each_other_in_order() {
+    fn rounds_ascend() {
         let mut round = Round::joining(2, 1);
         for number in [0, 1, 2, 0, 1] {
             let next = round.next(3);
@@ -189,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_the_job_and_not_of_the_machine() {
+    fn a_fingerprint_depends_on_the_model_and_not_on_the_machine() {
         let spec = |alpha: Alpha, beta, seed| ModelSpec::new(2, 9, alpha, beta, seed).unwrap();
         let one = spec(0.1.into(), 0.2, 3);
         let elsewhere = ModelSpec { isa: Isa::Scalar, ..one.clone() };

@@ -1,4 +1,4 @@
-//! A server and what peers may send to it.
+//! A server and the requests that peers may send to it.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ const TOPICS: u32 = 6;
 const LONGEST: u32 = 100;
 const JOIN: Round = Round { epoch: 0, number: JOINING, attempt: 0 };
 const ROUND: Round = Round { epoch: 1, number: 0, attempt: 0 };
-/// Of the shard and its words.
+/// Tokens of the shard and its words.
 const ABOUT: RequestHeader = RequestHeader { shard: 3, slice: 0, round: ROUND };
 
 fn options() -> Options {
     Options { max_pushed_len: LONGEST, ..Options::default() }
 }
 
-/// Of all words, with some of the topics.
+/// A slice of all words, with some of the topics.
 fn slice(topics: Range<u32>) -> Slice {
     Slice { number: 0, words: (0..8).collect(), topics }
 }
@@ -44,7 +44,7 @@ struct Both {
     words: usize,
 }
 
-/// One shard and one server, whose counts are the shard's.
+/// One shard, and one server whose counts are the shard's.
 fn both() -> Both {
     let mut rng = Xoshiro256PlusPlus::from_seed(1);
     let documents: Vec<Vec<u32>> =
@@ -100,7 +100,7 @@ impl Both {
         ask(&mut self.server, &request(kind, &ABOUT, body))
     }
 
-    /// All words are pulled, and what follows that.
+    /// A request that pulls all words, followed by `rest`.
     fn all_pulled(&self, rest: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
         put_routes(&vec![Route::Pull; self.words], &mut body);
@@ -117,7 +117,7 @@ impl Both {
 
 proptest! {
     #[test]
-    fn no_bytes_disturb_it(
+    fn arbitrary_bytes_leave_a_server_consistent(
         cut in any::<prop::sample::Index>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..60),
@@ -134,7 +134,7 @@ proptest! {
             Kind::Sizes => Vec::new(),
             Kind::Join => join.split_off(5),
         };
-        // Another shard joins; the others are of one that has.
+        // Another shard joins; the other requests are of a shard that has joined.
         let shard = if kind == Kind::Join { 4 } else { 3 };
         let mut spoilt = request(kind, &RequestHeader { shard, ..ABOUT }, &body);
         for (at, bit) in &flips {
@@ -148,9 +148,10 @@ proptest! {
             let refused = ask(&mut both.server, &bytes).is_err();
             prop_assert_eq!(&both.rows(), &before);
             match both.end_round() {
-                // What was refused has left nothing behind.
+                // A refused request has changed nothing.
                 Ok(()) if refused => prop_assert_eq!(&both.rows(), &before),
-                // Whatever else was taken, a word has as many tokens as before; shards that join bring some.
+                // Whatever was accepted, a word has as many tokens as before, plus those of shards
+                // that joined.
                 Ok(()) => {
                     let tokens = |rows: &Rows| -> Vec<u32> {
                         rows.iter().map(|(_, row)| row.iter().map(|entry| entry.1).sum()).collect()
@@ -168,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_disturb_a_shard(
+    fn arbitrary_bytes_leave_a_shard_consistent(
         noise in prop::collection::vec(any::<u8>(), 0..40),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -192,7 +193,7 @@ proptest! {
 }
 
 #[test]
-fn it_says_how_long_rows_are_and_gives_them() {
+fn sizes_and_rows_are_those_of_the_counts() {
     let mut both = both();
     let sizes = both.ask(Kind::Sizes, &[]).unwrap();
     let body = both.all_pulled(&[]);
@@ -209,7 +210,7 @@ fn it_says_how_long_rows_are_and_gives_them() {
 }
 
 #[test]
-fn what_it_has_not_is_refused() {
+fn requests_for_absent_words_and_tokens_are_refused() {
     let mut both = both();
     let (documents, words) = (both.documents(), both.words);
     let nowhere = Err(RequestError::Slice { slice: 7 });
@@ -238,14 +239,14 @@ fn what_it_has_not_is_refused() {
     RowCode::new(TOPICS).encode(&[(2, 1i32)], &mut one);
     let body = both.all_pulled(&[&one[..], &vec![0; words - 1]].concat());
     assert_eq!(both.ask(Kind::PushDeltas, &body), Err(RequestError::TokenCount { tokens: 1 }));
-    // Of a document with more tokens than may be pushed.
+    // A document with more tokens than may be pushed.
     let code = both.code();
     let mut long = Vec::new();
     let row = vec![(0, LONGEST), (1, 1)];
     code.encode(&Document { row, tokens: vec![(0, 0)] }, &mut long);
     let refused = RequestError::Length { tokens: 101, longest: LONGEST };
     assert_eq!(both.ask(Kind::Push, &long), Err(refused));
-    // Of tokens that the words have not.
+    // Tokens that the words do not have.
     let (row, tokens) = (vec![(0, 60)], vec![(0, 0); 60]);
     let mut many = Vec::new();
     code.encode(&Document { row, tokens }, &mut many);
@@ -261,7 +262,7 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut both = both();
     let mut join = Vec::new();
     both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
-    // A round is on already, and it would count in none that ends.
+    // A round is open already, and no round that ends would count the shard.
     let late = RequestError::Round { found: JOIN, now: ROUND };
     assert_eq!(ask(&mut both.server, &join), Err(late));
     let mut server = Server::<u16>::new(&both.spec, &options(), JOIN, [slice(0..TOPICS)]);
@@ -277,13 +278,13 @@ fn a_shard_joins_once_and_with_words_of_the_partition() {
     let twice = request(Kind::Join, &RequestHeader { shard: 5, round: JOIN, ..ABOUT }, &twice);
     let words = RequestError::Words { shard: 5, slice: 0 };
     assert_eq!(ask(&mut server, &twice), Err(words));
-    // Of the epoch that a run goes on from, and of no other.
+    // Only the epoch from which the run continues is accepted.
     let other = Round::joining(4, 0);
     let mut elsewhere = Vec::new();
     both.shard.join(&both.spec, &both.placement, 0, other, &mut elsewhere);
     let refused = RequestError::Round { found: other, now: JOIN };
     assert_eq!(ask(&mut server, &elsewhere), Err(refused));
-    // Before the first round it is too early for all else.
+    // Before the first round all other requests are too early.
     let early = ask(&mut server, &request(Kind::Sizes, &ABOUT, &[]));
     assert_eq!(early, Err(RequestError::NotYet));
 }
@@ -310,7 +311,7 @@ fn rounds_that_overlap_do_not_see_each_other() {
         .collect();
     assert_eq!(changes, expected);
     assert_ne!(both.rows(), before);
-    // The next one was begun with rows of before, the one after it with those of now.
+    // The next round has the earlier rows, and the one after it the current ones.
     let third = next.next(1);
     both.server.begin_round(third, &both.totals);
     let of = |round| request(Kind::Pull, &RequestHeader { round, ..ABOUT }, &pull);
@@ -321,7 +322,7 @@ fn rounds_that_overlap_do_not_see_each_other() {
 }
 
 #[test]
-fn only_where_rounds_overlap_may_totals_lack_what_is_pushed() {
+fn totals_may_lack_pushed_tokens_only_with_staleness() {
     let both = both();
     let documents = both.documents();
     let push = |staleness| {
@@ -339,7 +340,7 @@ fn only_where_rounds_overlap_may_totals_lack_what_is_pushed() {
 }
 
 #[test]
-fn what_is_refused_is_not_half_done() {
+fn a_refused_request_changes_nothing() {
     let mut both = both();
     let before = both.rows();
     let from = before[0].1[0].0;
@@ -358,7 +359,7 @@ fn what_is_refused_is_not_half_done() {
 }
 
 #[test]
-fn memory_is_told_with_the_largest_documents_that_were_pushed() {
+fn memory_includes_the_largest_push() {
     let mut both = both();
     let plan = both.shard.request(0, vec![Route::Push; both.words]);
     let code = both.code();
@@ -373,7 +374,7 @@ fn memory_is_told_with_the_largest_documents_that_were_pushed() {
         both.ask(Kind::Push, &body).unwrap();
         both.server.memory()
     };
-    // The same tokens, with rows of more topics; and then what was is not forgotten.
+    // The same tokens with rows of more topics; the largest push still counts.
     let (short, long) = (push(0), push(1));
     let entries: usize = plan.pushed.iter().map(|document| document.row.len()).sum();
     assert!(long >= short + 8 * (plan.pushed.len() * TOPICS as usize - entries));
@@ -381,7 +382,7 @@ fn memory_is_told_with_the_largest_documents_that_were_pushed() {
 }
 
 #[test]
-fn memory_is_told_with_documents_that_are_here_at_once() {
+fn memory_includes_all_documents_of_a_push() {
     let at_once = |at_a_time: usize| {
         let mut both = both();
         let plan = both.shard.request(0, vec![Route::Push; both.words]);
@@ -399,7 +400,7 @@ fn memory_is_told_with_documents_that_are_here_at_once() {
 }
 
 #[test]
-fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
+fn a_shard_refuses_totals_without_its_tokens() {
     let mut both = both();
     assert_eq!(both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }), Ok(()));
     let topic = both.totals.iter().position(|&total| total > 0).unwrap();
@@ -412,7 +413,7 @@ fn totals_that_have_not_its_tokens_are_refused_by_a_shard() {
 }
 
 #[test]
-fn numbers_of_topics_are_wide_enough() {
+fn topic_ids_beyond_16_bits_are_encoded() {
     let spec = ModelSpec::new(65_537, 2, 0.1.into(), 0.1, 0).unwrap();
     let corpus = Corpus::from_tokens([vec![0, 1]]).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 2], 1, 1).unwrap();
@@ -422,9 +423,9 @@ fn numbers_of_topics_are_wide_enough() {
     assert!(Shard::<u32>::new(&spec, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
 }
 
-/// Of a word that several servers share each has some topics.
+/// Each server of a split word has some of the topics.
 #[test]
-fn a_slice_has_its_topics_alone() {
+fn a_slice_has_only_its_topics() {
     let Both { spec, .. } = both();
     let topics = 2..TOPICS;
     let mut server = Server::<u16>::new(&spec, &options(), JOIN, [slice(topics)]);
@@ -446,7 +447,7 @@ fn a_slice_has_its_topics_alone() {
     code.encode(&[(0, 3), (3, 1u32)], &mut expected);
     code.encode::<u32>(&[], &mut expected);
     assert_eq!(rows, expected);
-    // The others' topics are elsewhere, and so is what makes up for what a word gains here.
+    // The deltas of the other topics, which balance those here, go to other servers.
     let mut gained = routes.clone();
     code.encode(&[(0, -2), (1, 1i32)], &mut gained);
     code.encode(&[(3, 2i32)], &mut gained);

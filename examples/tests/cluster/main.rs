@@ -99,8 +99,26 @@ fn a_log_has_a_line_an_epoch() {
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         // What is there stays.
         assert_eq!(epochs.len(), 30 * runs);
+        let mut before = 0.0;
         for (epoch, line) in (1..31).cycle().zip(&epochs) {
             assert_eq!(line["epoch"], epoch);
+            // Time is cumulative, from the start of each run.
+            let number = |name: &str| line[name].as_f64().unwrap();
+            let epoch_seconds = number("seconds") - if epoch == 1 { 0.0 } else { before };
+            before = number("seconds");
+            assert!(
+                (number("tokens_per_second") * epoch_seconds / 320.0 - 1.0).abs() < 1e-3,
+                "{line}"
+            );
+            let joint = ["log_joint", "log_joint_doc", "log_joint_word", "log_joint_per_token"]
+                .map(|name| line.get(name).map(|value| value.as_f64().unwrap()));
+            if let [Some(total), Some(documents), Some(words), Some(per_token)] = joint {
+                assert!(((documents + words) / total - 1.0).abs() < 1e-12, "{line}");
+                assert!((per_token * 320.0 / total - 1.0).abs() < 1e-12, "{line}");
+                assert!(documents < 0.0 && words < 0.0, "{line}");
+            } else {
+                assert_eq!(joint, [None; 4], "{line}");
+            }
             assert_eq!(line["tokens"], 320);
             assert_eq!(line.get("log_joint").is_some(), epoch % 10 == 0, "{line}");
             let full =

@@ -23,6 +23,19 @@ impl Assignments {
         Self { offsets, topics: topics.iter().map(|topic| topic.get()).collect() }
     }
 
+    /// The topics of all tokens of `corpus`: documents in order, in each document words ascending.
+    /// `None` if there is not one topic per token.
+    pub fn new(corpus: &Corpus, topics: Vec<u32>) -> Option<Self> {
+        let fits = topics.len() as u64 == corpus.num_tokens();
+        let mut next = 0;
+        let ends = corpus.documents().map(|document| {
+            next += document.len();
+            next
+        });
+        let offsets = std::iter::once(0).chain(ends).collect();
+        fits.then_some(Self { offsets, topics })
+    }
+
     /// Topics by document; document d's are `topics[offsets[d]..offsets[d + 1]]`.
     pub(super) fn from_parts(offsets: Vec<u64>, topics: Vec<u32>) -> Self {
         Self { offsets, topics }

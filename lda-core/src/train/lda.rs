@@ -50,6 +50,18 @@ pub struct Trained {
     pub last: EpochReport,
 }
 
+impl Trained {
+    /// A finished run of another trainer, as `lda_dist::Distributed`.
+    pub fn new(
+        model: TopicModel,
+        assignments: Assignments,
+        resolved: Resolved,
+        last: EpochReport,
+    ) -> Self {
+        Self { model, assignments, resolved, last }
+    }
+}
+
 impl Lda {
     /// A run with `topics` topics and defaults for the rest.
     pub fn topics(topics: u32) -> Self {

@@ -49,6 +49,33 @@ pub struct EpochReport {
 }
 
 impl EpochReport {
+    /// The report of an epoch that took `epoch_seconds` of the run's `seconds`, for programs that
+    /// train by other means than [`Trainer`](crate::train::Trainer). `changed` is NaN, which stands
+    /// for unknown; options are `None`.
+    pub fn new(
+        epoch: u32,
+        sampler: SamplerKind,
+        tokens: u64,
+        seconds: f64,
+        epoch_seconds: f64,
+    ) -> Self {
+        Self {
+            epoch,
+            sampler,
+            seconds,
+            tokens_per_second: tokens as f64 / epoch_seconds.max(1e-9),
+            tokens,
+            sampled: None,
+            changed: f64::NAN,
+            acceptance: None,
+            mh_steps: None,
+            log_joint: None,
+            log_joint_doc: None,
+            log_joint_word: None,
+            perplexity: None,
+        }
+    }
+
     /// Log joint likelihood per token, if this epoch was evaluated.
     pub fn log_joint_per_token(&self) -> Option<f64> {
         self.log_joint.map(|total| total / self.tokens as f64)

@@ -20,6 +20,9 @@ pub struct LogJoint {
 }
 
 impl LogJoint {
+    /// Name in a [`Registry`](super::Registry).
+    pub const NAME: &'static str = "log-joint";
+
     /// An empty sum for this β.
     pub fn new(beta: f64) -> Self {
         Self { ratio: LnGammaRatio::new(beta), parts: BTreeMap::new() }

@@ -15,12 +15,15 @@
 //! bytes. On nips with K = 1,000, four servers together take 14 ms for 0.24 M non-zeros, and send
 //! 10 words per topic in 104 KB; their rows take 357 KB, and more with more documents.
 //!
-//! A type of your own that implements [`Aggregate`] can be computed with
-//! [`Server::aggregate`](crate::server::Server::aggregate).
+//! Register a type of your own that implements [`Aggregate`] in a [`Registry`], on every node, and
+//! set it as [`Setup::aggregates`](crate::cluster::Setup::aggregates): the value of every evaluated
+//! epoch is in its [`Report`](crate::cluster::Report::aggregates). The example `own_aggregate` is a
+//! complete program. [`Server::aggregate`](crate::server::Server::aggregate) computes aggregates
+//! without a cluster:
 //!
 //! ```
 //! use lda_core::Corpus;
-//! use lda_dist::aggregate::{Aggregate, Aggregates, AggregateRequest};
+//! use lda_dist::aggregate::{Aggregate, AggregateRequest, Aggregates, NonZeros, TopWords};
 //! use lda_dist::spec::ModelSpec;
 //! use lda_dist::config::Options;
 //! use lda_dist::in_process::InProcess;
@@ -37,24 +40,28 @@
 //!     of_server.encode(&mut message);
 //!     all.merge(&mut &message[..]).expect("a server's own words");
 //! }
-//! assert_eq!(all.non_zeros.unwrap().count(), 3);
-//! let top = all.top_words.unwrap().lists(run.totals().iter().map(|&total| total.into()), spec.beta());
+//! assert_eq!(all.get::<NonZeros>(NonZeros::NAME).unwrap().count(), 3);
+//! let top = all.get::<TopWords>(TopWords::NAME).unwrap();
+//! let top = top.lists(run.totals().iter().map(|&total| total.into()), spec.beta());
 //! assert_eq!(top[0].iter().map(|top| (top.word, top.count)).collect::<Vec<_>>(), [(0, 3), (1, 2)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod log_joint;
 mod non_zeros;
+mod registry;
 mod top_words;
 
-use crate::spec::ModelSpec;
+use std::any::Any;
+use std::fmt::Debug;
 
 pub use log_joint::LogJoint;
 pub use non_zeros::NonZeros;
+pub use registry::{Aggregates, DuplicateName, Registry};
 pub use top_words::TopWords;
 
 /// Statistic of all rows, computed in parts by the servers and merged.
-pub trait Aggregate {
+pub trait Aggregate: Any + Debug + Send + Sync {
     /// Adds a word's row, or the part of it that is in a slice: (topic, count), topics ascending,
     /// counts above 0.
     fn add_row(&mut self, slice: u16, word: u32, row: &[(u32, u32)]);
@@ -78,74 +85,15 @@ pub struct AggregateRequest {
     pub top_words: u32,
 }
 
-/// The requested aggregates; the others are `None`.
-#[derive(Debug, Default)]
-pub struct Aggregates {
-    /// Words' part of the log joint.
-    pub log_joint: Option<LogJoint>,
-    /// Number of non-zeros of C_w.
-    pub non_zeros: Option<NonZeros>,
-    /// Top words of each topic.
-    pub top_words: Option<TopWords>,
-}
-
-impl Aggregates {
-    /// Empty aggregates for a request.
-    pub fn new(wanted: AggregateRequest, spec: &ModelSpec) -> Self {
-        let AggregateRequest { evaluation, top_words } = wanted;
-        Self {
-            log_joint: evaluation.then(|| LogJoint::new(spec.beta())),
-            non_zeros: evaluation.then(NonZeros::default),
-            top_words: (top_words > 0)
-                .then(|| TopWords::new(spec.topics(), spec.words(), top_words)),
-        }
-    }
-
-    /// The requested aggregates, in the order in which they are encoded.
-    fn each(&self) -> impl Iterator<Item = &dyn Aggregate> {
-        fn some(one: &Option<impl Aggregate>) -> Option<&dyn Aggregate> {
-            one.as_ref().map(|one| one as &dyn Aggregate)
-        }
-        let Self { log_joint, non_zeros, top_words } = self;
-        [some(log_joint), some(non_zeros), some(top_words)].into_iter().flatten()
-    }
-
-    fn each_mut(&mut self) -> impl Iterator<Item = &mut dyn Aggregate> {
-        fn some(one: &mut Option<impl Aggregate>) -> Option<&mut dyn Aggregate> {
-            one.as_mut().map(|one| one as &mut dyn Aggregate)
-        }
-        let Self { log_joint, non_zeros, top_words } = self;
-        [some(log_joint), some(non_zeros), some(top_words)].into_iter().flatten()
-    }
-
-    /// Whether nothing is requested, so that the rows need not be visited.
-    pub fn is_empty(&self) -> bool {
-        self.each().next().is_none()
-    }
-}
-
-impl Aggregate for Aggregates {
-    fn add_row(&mut self, slice: u16, word: u32, row: &[(u32, u32)]) {
-        self.each_mut().for_each(|one| one.add_row(slice, word, row));
-    }
-
-    fn encode(&self, to: &mut Vec<u8>) {
-        self.each().for_each(|one| one.encode(to));
-    }
-
-    fn merge(&mut self, from: &mut &[u8]) -> Option<()> {
-        self.each_mut().try_for_each(|one| one.merge(from))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::spec::ModelSpec;
 
     #[test]
-    fn what_nobody_asks_for_takes_no_bytes() {
+    fn no_request_takes_no_bytes() {
         let spec = ModelSpec::new(3, 5, 0.1.into(), 0.1, 1).unwrap();
         let mut none = Aggregates::new(AggregateRequest::default(), &spec);
         none.add_row(0, 0, &[(1, 2)]);

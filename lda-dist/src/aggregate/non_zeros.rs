@@ -8,6 +8,9 @@ use crate::wire::take;
 pub struct NonZeros(u64);
 
 impl NonZeros {
+    /// Name in a [`Registry`](super::Registry).
+    pub const NAME: &'static str = "non-zeros";
+
     /// The number of non-zeros.
     pub fn count(self) -> u64 {
         self.0

@@ -26,6 +26,9 @@ pub struct TopWords {
 type Entry = (u32, Reverse<u32>);
 
 impl TopWords {
+    /// Name in a [`Registry`](super::Registry).
+    pub const NAME: &'static str = "top-words";
+
     /// Empty lists of at most `most` of V words, for each of K topics.
     pub fn new(topics: u32, words: u32, most: u32) -> Self {
         Self { words, most: most as usize, topics: vec![BinaryHeap::new(); topics as usize] }

@@ -12,13 +12,13 @@ pub struct CollectedCounts {
 }
 
 impl CollectedCounts {
-    /// Of no tokens.
-    pub(super) fn new(topics: usize, words: usize) -> Self {
+    /// Counts of no tokens.
+    pub(crate) fn new(topics: usize, words: usize) -> Self {
         Self { totals: vec![0; topics], rows: vec![Vec::new(); words] }
     }
 
-    /// What a word's row has of the topics from `first` on, which come behind those that it has already.
-    pub(super) fn add(&mut self, word: u32, first: u32, row: &[(u32, u32)]) {
+    /// Appends to a word's row the counts of topics from `first` on.
+    pub(crate) fn add(&mut self, word: u32, first: u32, row: &[(u32, u32)]) {
         let of_word = &mut self.rows[word as usize];
         of_word.reserve_exact(row.len());
         for &(topic, count) in row {
@@ -27,8 +27,13 @@ impl CollectedCounts {
         }
     }
 
-    /// Whether these are C_k.
-    pub(super) fn add_up_to(&self, totals: &[i64]) -> bool {
+    /// Sorts every row by topic, after parts of rows were added out of order.
+    pub(crate) fn sort(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.sort_unstable());
+    }
+
+    /// Whether the sums by topic are C_k.
+    pub(crate) fn add_up_to(&self, totals: &[i64]) -> bool {
         let pairs = self.totals.iter().zip(totals);
         self.totals.len() == totals.len()
             && pairs.into_iter().all(|(&found, &total)| i64::try_from(found) == Ok(total))

@@ -1,12 +1,14 @@
 //! What the master hears of an epoch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lda_core::special::ln_rising;
 
 use super::control::WorkerEpochStats;
 use super::{Memory, NonZeros, Report, Topics, Waited};
-use crate::aggregate::{Aggregate, AggregateRequest, Aggregates};
+use crate::aggregate::{AggregateRequest, Aggregates, LogJoint, TopWords};
+use crate::aggregate::{NonZeros as WordNonZeros, Registry};
 use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
 use crate::wire::{RowCode, take};
@@ -37,40 +39,79 @@ impl EpochStats {
         self.documents.extend(parts);
     }
 
-    /// Servers are about to be asked what a round has left.
-    pub fn ask(&mut self, wanted: AggregateRequest, spec: &ModelSpec) {
-        self.found = Aggregates::new(wanted, spec);
+    /// Begins to merge the aggregates that the end of a round requests.
+    pub fn ask(&mut self, registry: &Registry, wanted: AggregateRequest, spec: &ModelSpec) {
+        self.found = registry.aggregates(wanted, spec);
     }
 
-    /// A server's answer to that: gives back what C_k has gained by its rows; none where it makes no sense.
-    pub fn of_server(&mut self, topics: u32, reply: &[u8]) -> Option<Vec<(u32, i32)>> {
+    /// Adds a server's reply to the end of a round. Returns the change of C_k by its rows.
+    ///
+    /// # Errors
+    /// The part of the reply that is malformed.
+    pub fn of_server(&mut self, topics: u32, reply: &[u8]) -> Result<Vec<(u32, i32)>, String> {
+        let malformed = |what: &str| format!("a reply with malformed {what}");
         let (mut gained, mut rest) = (Vec::new(), reply);
-        RowCode::new(topics).decode(&mut rest, &mut gained).ok()?;
+        let totals = RowCode::new(topics).decode(&mut rest, &mut gained);
+        totals.map_err(|_| malformed("totals"))?;
         self.bytes.totals += (reply.len() - rest.len()) as u64;
-        let memory = u64::from_le_bytes(take(&mut rest)?);
-        self.memory.server = self.memory.server.max(memory);
-        self.found.merge(&mut rest)?;
-        rest.is_empty().then_some(gained)
+        let memory = take(&mut rest).ok_or_else(|| malformed("memory"))?;
+        self.memory.server = self.memory.server.max(u64::from_le_bytes(memory));
+        let merged = self.found.try_merge(&mut rest);
+        merged.map_err(|name| malformed(&format!("aggregate {name:?}")))?;
+        if rest.is_empty() { Ok(gained) } else { Err(malformed("aggregates: bytes are left over")) }
     }
 
-    /// What is known of the epoch, with these C_k.
-    pub fn report(&self, last: Round, kept: u32, spec: &ModelSpec, totals: &[i64]) -> Report {
+    /// Takes the merged aggregates.
+    pub fn take_found(&mut self) -> Arc<Aggregates> {
+        Arc::new(std::mem::take(&mut self.found))
+    }
+
+    /// The report of the epoch, with the aggregates found and C_k.
+    pub fn report(
+        &self,
+        found: Arc<Aggregates>,
+        last: Round,
+        kept: u32,
+        spec: &ModelSpec,
+        totals: &[i64],
+    ) -> Report {
         let Round { epoch, attempt, .. } = last;
         let Self { bytes, waited, memory, .. } = *self;
-        let log_joint = self.found.log_joint.as_ref().map(|words| {
+        let joint = found.get::<LogJoint>(LogJoint::NAME).map(|words| {
             let beta_bar = spec.beta() * f64::from(spec.words());
             let of_totals = totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
-            let documents: f64 = self.documents.values().sum();
-            documents + words.sum() - of_totals.sum::<f64>()
+            let (documents, words) = (self.documents.values().sum::<f64>(), words.sum());
+            let of_totals = of_totals.sum::<f64>();
+            (documents + words - of_totals, documents, words - of_totals)
         });
-        let words = self.found.non_zeros.map(|words| words.count());
+        let log_joint = joint.map(|joint| joint.0);
+        let (log_joint_doc, log_joint_word) =
+            (joint.map(|joint| joint.1), joint.map(|joint| joint.2));
+        let words = found.get::<WordNonZeros>(WordNonZeros::NAME).map(|words| words.count());
         let non_zeros = words.map(|words| NonZeros { words, documents: self.non_zeros });
-        Report { epoch, attempt, kept, bytes, memory, waited, log_joint, non_zeros }
+        Report {
+            epoch,
+            attempt,
+            kept,
+            bytes,
+            memory,
+            waited,
+            log_joint,
+            log_joint_doc,
+            log_joint_word,
+            non_zeros,
+            aggregates: found,
+        }
     }
 
-    /// Words of topics, if they were asked for.
-    pub fn topics(&self, epoch: u32, spec: &ModelSpec, totals: &[i64]) -> Option<Topics> {
-        let found = self.found.top_words.as_ref()?;
+    /// Top words, if they are among the aggregates found.
+    pub fn topics(
+        found: &Aggregates,
+        epoch: u32,
+        spec: &ModelSpec,
+        totals: &[i64],
+    ) -> Option<Topics> {
+        let found = found.get::<TopWords>(TopWords::NAME)?;
         let totals: Vec<u64> = totals.iter().map(|&total| total as u64).collect();
         let words = found.lists(totals.iter().copied(), spec.beta());
         Some(Topics { epoch, totals, words })

@@ -27,7 +27,7 @@
 //! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits
 //! are those of [`in_process`](crate::in_process), with any number of workers and in whatever order messages come.
 //!
-//! With [staleness](Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
+//! With [staleness](crate::in_process::Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
 //! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
 //! nobody up. Who is slow for longer is waited for, as no one may be ahead of it by more rounds than that: so old may
 //! counts get, and they always are, lest bits depend on who was slow.
@@ -60,7 +60,7 @@
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2
-//! or 4 of a topic and r = 1 + [staleness](Options::staleness) rounds that may be on:
+//! or 4 of a topic and r = 1 + [staleness](crate::in_process::Options::staleness) rounds that may be on:
 //!
 //! | | |
 //! |---|---|
@@ -81,20 +81,22 @@ mod assignment;
 mod collected_counts;
 mod control;
 mod epoch_stats;
+mod epoch_timer;
 mod master;
 mod master_link;
 mod message;
 mod phase;
+mod report;
 mod request_queue;
 mod role;
 mod run;
 mod server;
+mod setup;
 mod snapshot_writer;
 mod worker;
 
 use std::time::Duration;
 
-use lda_core::container::checksum;
 use lda_core::eval::TopWord;
 use lda_transport::NodeId;
 use lda_transport::rpc::Context;
@@ -103,25 +105,25 @@ use lda_transport::rpc::{
 };
 use thiserror::Error;
 
-use crate::config::Hybrid;
-use crate::config::{ConfigError, Options};
-use crate::placement::Placement;
+use crate::config::ConfigError;
 use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
-use crate::spec::{ModelSpec, Round};
-use crate::stats::Bytes;
-use crate::trip::TripContext;
+use crate::spec::Round;
 
 pub use crate::documents::Documents;
 pub use assignment::Assignment;
 pub use collected_counts::CollectedCounts;
+pub use epoch_timer::{EpochTime, EpochTimer};
 pub use master::Master;
 pub use message::Message;
 pub use phase::Phase;
+pub use report::Report;
 pub use request_queue::BROADCAST_BYTES;
 pub use role::Role;
 pub use run::{MOST_HELD, RunError, config, run, run_local};
+pub(crate) use run::{roles, run_threads};
 pub use server::ServerNode;
+pub use setup::Setup;
 pub use snapshot_writer::SnapshotWriter;
 pub use worker::Worker;
 
@@ -130,56 +132,6 @@ pub const MASTER: NodeId = NodeId(0);
 
 /// How long a request may take: a round of the slowest.
 const PATIENCE: Duration = Duration::from_secs(3600);
-
-/// What all nodes of a run are told at their start.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Setup {
-    /// The model.
-    pub spec: ModelSpec,
-    /// How it is divided.
-    pub options: Options,
-    /// Workers; each has one of the shards at least.
-    pub workers: u32,
-    /// Which worker has which shards. The bits are the same.
-    pub assignment: Assignment,
-    /// Epochs.
-    pub epochs: u32,
-    /// Of every so many epochs the log joint is computed, and of the last; 0 for none.
-    pub evaluate_every: u32,
-    /// Words of each topic that servers tell the [master](Master::topics) at the end of each epoch whose log joint is
-    /// computed, and of the last; 0 for none. The master's own matter.
-    pub top_words: u32,
-    /// Whether the master [gathers](Master::counts) all rows after the last.
-    pub collect_model: bool,
-    /// What tells the documents from others, so that nodes with others are turned away.
-    pub corpus: u64,
-    /// After every so many epochs workers keep the topics of their tokens, where they have a [`SnapshotWriter`]; 0 for never.
-    pub checkpoint_every: u32,
-    /// Partitions whose rows a worker asks for while it samples another. Each node's own matter: the bits are the same,
-    /// and as many partitions' rows are held, as they travel.
-    pub prefetch: u16,
-}
-
-/// What is known of an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
-    /// Counted from 1. It comes again if the run goes back.
-    pub epoch: u32,
-    /// How often the run has gone back, and 1.
-    pub attempt: u32,
-    /// The last epoch that all workers have kept; 0 if none.
-    pub kept: u32,
-    /// What moved between workers and servers, and C_k.
-    pub bytes: Bytes,
-    /// Bytes that the heaviest worker held at its end, and the heaviest server, without what travels.
-    pub memory: Memory,
-    /// How long workers waited, all of them together.
-    pub waited: Waited,
-    /// log p(W, Z), where it was computed: the same bits with any number of workers and servers.
-    pub log_joint: Option<f64>,
-    /// How full the counts were then.
-    pub non_zeros: Option<NonZeros>,
-}
 
 /// Counts above 0: what memory, bytes and time follow from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,90 +187,6 @@ impl Waited {
     pub fn add(&mut self, more: &Self) {
         self.servers = self.servers.saturating_add(more.servers);
         self.master = self.master.saturating_add(more.master);
-    }
-}
-
-impl Setup {
-    /// What must be the same at all nodes, as a number for [`Identity`](lda_transport::rpc::Identity).
-    pub fn fingerprint(&self) -> u64 {
-        let Self {
-            spec,
-            options,
-            workers,
-            assignment,
-            epochs,
-            evaluate_every,
-            top_words: _,
-            collect_model,
-            corpus,
-            checkpoint_every,
-            prefetch: _,
-        } = self;
-        let spec = spec.fingerprint();
-        let numbers =
-            (spec, workers, epochs, evaluate_every, collect_model, corpus, checkpoint_every);
-        let mut text = format!("{numbers:?} {options:?}");
-        if let Assignment::Each(workers) = assignment {
-            // With others, a shard would be there twice, or not at all.
-            text.push_str(&format!(" {workers:?}"));
-        }
-        checksum(text.as_bytes())
-    }
-
-    /// The same of what a snapshot belongs to: the job, the documents and their shards.
-    pub fn run(&self) -> u64 {
-        let mut numbers = vec![self.spec.fingerprint(), self.corpus, self.options.shards.into()];
-        let Hybrid { short_length, mh_steps } = self.options.hybrid;
-        if short_length < u32::MAX {
-            numbers.extend([u64::from(short_length), mh_steps.into()]);
-        }
-        let bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
-        checksum(&bytes)
-    }
-
-    /// Whether topics are kept after an epoch.
-    pub fn checkpoints_after(&self, epoch: u32) -> bool {
-        self.checkpoint_every > 0 && epoch.is_multiple_of(self.checkpoint_every)
-    }
-
-    /// Whether everyone has something to do, and can do it.
-    ///
-    /// # Errors
-    /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`], [`ConfigError::WorkerWithoutShards`], and
-    /// those of [`Options::check`].
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let (workers, shards) = (self.workers, self.options.shards);
-        if workers == 0 || workers > shards.into() {
-            return Err(ConfigError::Workers { workers, shards });
-        }
-        self.assignment.check(shards, workers)?;
-        self.options.check()
-    }
-
-    /// Whether the log joint is computed after an epoch.
-    pub fn evaluates(&self, epoch: u32) -> bool {
-        self.evaluate_every > 0
-            && (epoch.is_multiple_of(self.evaluate_every) || epoch == self.epochs)
-    }
-
-    /// The node of a server.
-    pub fn server(&self, server: u32) -> NodeId {
-        NodeId(1 + server)
-    }
-
-    /// The node of a worker.
-    pub fn worker(&self, worker: u32) -> NodeId {
-        NodeId(1 + self.options.servers + worker)
-    }
-
-    /// What all trips of partitions have in common.
-    fn trip<'a>(&'a self, placement: &'a Placement) -> TripContext<'a> {
-        TripContext { spec: &self.spec, options: &self.options, placement }
-    }
-
-    /// Shards of a worker, ascending.
-    pub fn shards(&self, worker: u32) -> Vec<u16> {
-        self.assignment.shards(worker, self.options.shards, self.workers)
     }
 }
 

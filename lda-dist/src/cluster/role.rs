@@ -5,7 +5,7 @@ use std::time::Duration;
 use lda_core::counts::TopicIndex;
 use lda_transport::NodeId;
 use lda_transport::rpc::Action;
-use lda_transport::rpc::{Context, Program};
+use lda_transport::rpc::{Context, Program, Refusal};
 
 use super::{
     Documents, Failed, MASTER, Master, NodeState, Phase, Port, ServerNode, Setup, SnapshotWriter,
@@ -67,8 +67,9 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             return;
         }
         let acted = match (action, &mut *self) {
-            (Action::Refused { peer, reason: why }, _) => {
-                Err(Failed::IncompatiblePeer { peer, why: why.to_string() })
+            (Action::Refused { peer, reason }, role) => {
+                let why = role.explain(&reason);
+                Err(Failed::IncompatiblePeer { peer, why })
             }
             // Of a peer that is away for a while the endpoint sends again what was lost.
             (action, Self::Master(master)) => master.act(action, port),
@@ -76,6 +77,24 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             (action, Self::Worker(worker)) => worker.act(action, port),
         };
         *self.failed_mut() = acted.err();
+    }
+
+    /// A refusal in words, with what this node can say about the difference.
+    fn explain(&self, reason: &Refusal) -> String {
+        if !matches!(reason, Refusal::Configuration { .. } | Refusal::ByPeer(_)) {
+            return reason.to_string();
+        }
+        let names: Vec<&str> = self.setup().aggregates.registered().collect();
+        format!("{reason}; this node has registered the aggregates {names:?}, which all nodes need")
+    }
+
+    /// The setup that the node was made with.
+    pub fn setup(&self) -> &Setup {
+        match self {
+            Self::Master(master) => master.setup(),
+            Self::Server(server) => server.setup(),
+            Self::Worker(worker) => worker.setup(),
+        }
     }
 
     /// Does a piece of the work for which nobody has to be waited for; false where there is none. What was asked before

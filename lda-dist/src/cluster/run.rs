@@ -93,9 +93,29 @@ pub fn run<T: TopicIndex, D: Documents>(
     stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<Role<T, D>, RunError> {
-    let ended = drive(&mut role, transport, config, patience, stop, watch);
-    transport.close(LAST);
-    ended.map(|()| role)
+    run_role(&mut role, transport, config, patience, stop, watch).map(|()| role)
+}
+
+/// Runs a node until the run is finished or an error occurs, and closes the transport.
+fn run_role<T: TopicIndex, D: Documents>(
+    role: &mut Role<T, D>,
+    transport: &mut dyn Transport,
+    config: Config,
+    patience: Duration,
+    stop: Option<&AtomicBool>,
+    watch: &mut dyn FnMut(&mut Role<T, D>),
+) -> Result<(), RunError> {
+    let transport = CloseOnDrop(transport);
+    drive(role, transport.0, config, patience, stop, watch)
+}
+
+/// Closes a transport, also if `watch` panics, so that other nodes do not wait for this one.
+struct CloseOnDrop<'a>(&'a mut dyn Transport);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close(LAST);
+    }
 }
 
 /// What an endpoint of such a node keeps to.
@@ -125,28 +145,20 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// use lda_core::Corpus;
-/// use lda_dist::cluster::{Assignment, Role, RunError, Setup, run_local};
+/// use lda_dist::cluster::{Role, RunError, Setup, run_local};
 /// use lda_dist::documents::InMemory;
 /// use lda_dist::spec::ModelSpec;
 /// use lda_dist::storage::{Memory, Storage};
 /// use lda_dist::config::Options;
 ///
 /// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
-/// let spec = ModelSpec::new(10, corpus.num_words() as u32, 0.1.into(), 0.01, 1)?;
+/// let spec = ModelSpec::builder(10, corpus.num_words() as u32).alpha(0.1).seed(1).build()?;
 /// let options = Options { shards: 2, partitions: 2, rounds: 2, ..Options::default() };
-/// let setup = Setup {
-///     spec,
-///     options,
-///     workers: 2,
-///     assignment: Assignment::Runs,
-///     epochs: 20,
-///     evaluate_every: 10,
-///     top_words: 5,
-///     collect_model: false,
-///     corpus: corpus.fingerprint(),
-///     checkpoint_every: 1,
-///     prefetch: 1,
-/// };
+/// let setup = Setup::new(spec, corpus.fingerprint())
+///     .options(options)
+///     .workers(2)
+///     .epochs(20)
+///     .checkpoint_every(1);
 /// let documents = InMemory::new(corpus, setup.options.shards)?;
 /// let storage: Arc<dyn Storage> = Arc::new(Memory::default());
 /// let stop = AtomicBool::new(false);
@@ -179,8 +191,25 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     documents: &D,
     storage: Option<&Arc<dyn Storage>>,
     stop: Option<&AtomicBool>,
-    mut watch: impl FnMut(&mut Role<T, D>) + Send,
+    watch: impl FnMut(&mut Role<T, D>),
 ) -> Result<Vec<Role<T, D>>, RunError> {
+    roles(run_threads(setup, documents, storage, stop, watch)?, |_| true)
+}
+
+/// A node's role at its end, and the error that ended it.
+pub(crate) type Ended<T, D> = (Role<T, D>, Result<(), RunError>);
+
+/// As [`run_local`], but returns the roles of all nodes with their errors.
+///
+/// # Errors
+/// [`ConfigError`](crate::config::ConfigError), before any node starts.
+pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
+    setup: &Setup,
+    documents: &D,
+    storage: Option<&Arc<dyn Storage>>,
+    stop: Option<&AtomicBool>,
+    mut watch: impl FnMut(&mut Role<T, D>),
+) -> Result<Vec<Ended<T, D>>, RunError> {
     setup.check().map_err(Failed::from)?;
     let nodes = 1 + setup.options.servers + setup.workers;
     let mut transports = local::mesh(nodes, &local::Options::default());
@@ -188,13 +217,14 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let snapshot_writer = storage.map(|storage| SnapshotWriter::beside(Arc::clone(storage)));
         // The master ends, and with it all others.
         let stop = stop.filter(|_| transport.id() == MASTER);
-        let role = Role::new(setup.clone(), transport.id(), documents.clone(), snapshot_writer);
+        let mut role = Role::new(setup.clone(), transport.id(), documents.clone(), snapshot_writer);
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
         let config = self::config(setup, identity);
-        run(role, transport, config, Duration::ZERO, stop, watch)
+        let ended = run_role(&mut role, transport, config, Duration::ZERO, stop, watch);
+        (role, ended)
     };
-    let ended: Vec<Result<Role<T, D>, RunError>> = thread::scope(|scope| {
+    Ok(thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");
         let threads: Vec<_> = others
             .iter_mut()
@@ -206,16 +236,26 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let first = node(master, &mut watch);
         let others = threads.into_iter().map(|thread| thread.join().expect("no panic"));
         std::iter::once(first).chain(others).collect()
-    });
-    // Of those who have given up since another had, the reason is not theirs.
-    let is_first = |error: &RunError| {
+    }))
+}
+
+/// The roles of all nodes, unless one has an error of those that `fails` selects.
+///
+/// # Errors
+/// The error that the others follow from.
+pub(crate) fn roles<T: TopicIndex, D>(
+    ended: Vec<Ended<T, D>>,
+    fails: impl Fn(&RunError) -> bool,
+) -> Result<Vec<Role<T, D>>, RunError> {
+    // A node that ended because another one had is not the cause.
+    let is_cause = |error: &RunError| {
         !matches!(error, RunError::Role(Failed::PeerClosed { .. } | Failed::PeerFailed { .. }))
     };
-    let first =
-        ended.iter().filter_map(|ended| ended.as_ref().err()).find(|&error| is_first(error));
-    match first {
+    let errors =
+        || ended.iter().filter_map(|(_, ended)| ended.as_ref().err()).filter(|&e| fails(e));
+    match errors().find(|&error| is_cause(error)).or_else(|| errors().next()) {
         Some(error) => Err(error.clone()),
-        None => ended.into_iter().collect(),
+        None => Ok(ended.into_iter().map(|(role, _)| role).collect()),
     }
 }
 
@@ -337,19 +377,9 @@ mod tests {
     fn all_peers_together_have_so_much_underway_whatever_their_number() {
         let identity = Identity { incarnation: 1, role: 1, run: 1, configuration: 1 };
         let window = |servers, workers| {
-            let setup = Setup {
-                spec: ModelSpec::new(2, 2, 0.1.into(), 0.1, 1).unwrap(),
-                options: Options { servers, ..Options::default() },
-                workers,
-                assignment: crate::cluster::Assignment::Runs,
-                epochs: 1,
-                evaluate_every: 0,
-                top_words: 0,
-                collect_model: false,
-                corpus: 1,
-                checkpoint_every: 0,
-                prefetch: 1,
-            };
+            let spec = ModelSpec::builder(2, 2).build().unwrap();
+            let options = Options { servers, ..Options::default() };
+            let setup = Setup::new(spec, 1).options(options).workers(workers);
             config(&setup, identity).window
         };
         let few = window(1, 1);

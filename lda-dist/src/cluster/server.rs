@@ -7,7 +7,7 @@ use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 use super::control::Control;
 use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
-use crate::aggregate::{Aggregate, Aggregates};
+use crate::aggregate::Aggregate;
 use crate::config::Options;
 use crate::plan::place;
 use crate::server::Server;
@@ -67,6 +67,11 @@ impl<T: TopicIndex> ServerNode<T> {
             stopped: None,
             failed: None,
         }
+    }
+
+    /// The setup that the node was made with.
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// Its rows, once words are placed.
@@ -197,7 +202,7 @@ impl<T: TopicIndex> ServerNode<T> {
                 let mut reply = Vec::new();
                 RowCode::new(spec.topics()).encode(&row, &mut reply);
                 reply.extend((before.max(server.memory()) as u64).to_le_bytes());
-                let mut found = Aggregates::new(wanted, spec);
+                let mut found = setup.aggregates.aggregates(wanted, spec);
                 if !found.is_empty() {
                     server.aggregate(&mut found);
                 }

@@ -232,7 +232,8 @@ impl<T: TopicIndex> Server<T> {
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
-    /// Shows all rows, as of the last round's end, to what is to be found of them; slices in order, and their words.
+    /// Adds all rows, as of the end of the last round, to an aggregate: slices in order, and in a slice
+    /// words in order.
     pub fn aggregate(&self, to: &mut impl Aggregate) {
         self.each_row(|slice, word, row| to.add_row(slice, word, row));
     }

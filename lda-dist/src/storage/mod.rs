@@ -75,13 +75,15 @@ pub trait Storage: fmt::Debug + Send + Sync {
 #[non_exhaustive]
 pub enum StorageError {
     /// The name of an object is invalid.
-    #[error("{name:?} is no name of an object: take letters, digits, -, _ and .")]
+    #[error("{name:?} is not a valid name of an object: use letters, digits, -, _ and .")]
     Name {
         /// The name.
         name: String,
     },
     /// An operation on the storage failed.
-    #[error("{place}: {error}; check that it exists, may be used, and that there is room")]
+    #[error(
+        "{place}: {error}; check that it exists, that you have access, and that there is space"
+    )]
     Io {
         /// Path or name of the object.
         place: String,
@@ -108,7 +110,7 @@ pub enum StorageError {
         /// The cause; its kind distinguishes a missing object from a refused one.
         #[source]
         error: io::Error,
-        /// What to check.
+        /// Advice for the user.
         remedy: &'static str,
     },
 }
@@ -135,7 +137,7 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
     }
 }
 
-/// A name that an object may have.
+/// Checks that a name is valid.
 fn checked(name: &str) -> Result<&str, StorageError> {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric());

@@ -1,5 +1,5 @@
-//! Objects of an object store: S3, Google Cloud Storage, Azure and what speaks their protocols, by
-//! the crate [`object_store`].
+//! Objects of S3, Google Cloud Storage, Azure and compatible stores, through the crate
+//! [`object_store`].
 
 use std::error::Error;
 use std::fmt;
@@ -20,36 +20,35 @@ use url::Url;
 
 use super::{Storage, StorageError, checked};
 
-/// Bytes of a part of an object that is sent in several: less is one request. Of the 10,000 parts
-/// that S3 takes this makes 160 GB.
+/// Bytes of a part of a multipart upload; smaller objects take one request. With the 10,000 parts
+/// that S3 allows, an object can have 160 GB.
 const PART: usize = 16 << 20;
-/// Of what a store says, at most: some send pages.
+/// Largest length of a store's error message, in characters: some stores send pages.
 const LONGEST_REASON: usize = 1000;
 const ADDRESSES: &str =
     "give s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///path";
 
 type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-/// How an object store is reached, beside its address.
+/// Timeout and settings of an object store.
 #[derive(Clone)]
 pub struct Access {
-    /// How long a request is made again and again that the store has not answered, or has put off.
+    /// Time for which a request is retried while the store does not answer or is overloaded.
     pub patience: Duration,
-    /// Settings by their names in the crate [`object_store`], as `aws_endpoint` and
-    /// `aws_secret_access_key`, which go before those of the environment; memory and files have
-    /// none.
+    /// Settings by their names in the crate [`object_store`], such as `aws_endpoint` and
+    /// `aws_secret_access_key`. They override the environment. Memory and files have none.
     pub settings: Vec<(String, String)>,
 }
 
 impl Default for Access {
-    /// Half a minute, and whatever the environment says.
+    /// 30 seconds, and the settings of the environment.
     fn default() -> Self {
         Self { patience: Duration::from_secs(30), settings: Vec::new() }
     }
 }
 
 impl fmt::Debug for Access {
-    /// Values may be secrets.
+    /// Prints names only, because values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.settings.iter().map(|(name, _)| &name[..]).collect();
         f.debug_struct("Access")
@@ -61,13 +60,13 @@ impl fmt::Debug for Access {
 
 /// Objects under a prefix of an object store.
 ///
-/// Each call waits for one request, and a write of more than 16 MiB for one each 16 MiB, which are
-/// copied before they are sent, one after the other. An object is there when the last has been
-/// answered; of a writer that ends before, S3 keeps parts that nobody sees, until a rule of the
-/// bucket for unfinished uploads takes them away.
+/// Each call waits for one request; a write of more than 16 MiB waits for one request per 16 MiB,
+/// each copied before it is sent, one after the other. The object exists once the last request was
+/// answered. If the writer ends earlier, S3 keeps the invisible parts until a rule of the bucket for
+/// incomplete uploads removes them.
 ///
-/// Requests are made by a thread of its own. Who calls is blocked meanwhile, wherever that is: on a
-/// thread of an asynchronous runtime too, where others have to wait for it then.
+/// A thread of the store makes the requests. The caller is blocked meanwhile, also if it runs on a
+/// thread of an asynchronous runtime.
 pub struct ObjectStore {
     url: String,
     prefix: Path,
@@ -82,18 +81,18 @@ impl fmt::Debug for ObjectStore {
 }
 
 impl ObjectStore {
-    /// That at an address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`,
-    /// their other forms that the crate [`object_store`] knows, or `file:///path`. `memory:///` is
-    /// another one each time it is opened, and gone with it.
+    /// Opens the store at a URL: `s3://bucket/prefix`, `gs://bucket/prefix`,
+    /// `az://container/prefix`, other forms that the crate [`object_store`] supports, or
+    /// `file:///path`. Every `memory:///` is a new store, which ends with this value.
     ///
-    /// Credentials and the like are those of the environment, by the names of the stores' own
-    /// programs: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`
-    /// (and `AWS_ALLOW_HTTP=true` where that has no TLS), `GOOGLE_APPLICATION_CREDENTIALS`,
-    /// `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or what the machine has been
-    /// given (roles of instances and pods). Nothing is asked of the store yet.
+    /// Credentials and settings come from the environment, under the names that the stores' own
+    /// programs use: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`
+    /// (and `AWS_ALLOW_HTTP=true` without TLS), `GOOGLE_APPLICATION_CREDENTIALS`,
+    /// `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or from the machine (roles of
+    /// instances and pods). No request is made yet.
     ///
-    /// Where the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of
-    /// rustls, ring becomes it.
+    /// If the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of rustls,
+    /// this installs ring.
     ///
     /// # Errors
     /// [`StorageError::Url`], also where settings make no sense.
@@ -115,7 +114,7 @@ impl ObjectStore {
         };
         let (scheme, prefix) =
             ObjectStoreScheme::parse(&parsed).map_err(|error| refused(&error))?;
-        // The client panics where there is none. Who has set one keeps it.
+        // The client panics without a provider. One that the program has installed stays.
         let _ = ring::default_provider().install_default();
         let retry = RetryConfig { retry_timeout: access.patience, ..RetryConfig::default() };
         macro_rules! service {
@@ -133,7 +132,7 @@ impl ObjectStore {
             ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new().with_fsync(true)),
             ObjectStoreScheme::Memory => Arc::new(InMemory::new()),
             ObjectStoreScheme::AmazonS3 => {
-                // Objects are removed one by one, and not every store has the other request.
+                // Objects are removed one by one, and not every store supports bulk requests.
                 let alone = AmazonS3ConfigKey::DisableBulkDelete;
                 service!(AmazonS3Builder::from_env().with_config(alone, "true"))
             }
@@ -141,16 +140,16 @@ impl ObjectStore {
                 service!(GoogleCloudStorageBuilder::from_env())
             }
             ObjectStoreScheme::MicrosoftAzure => service!(MicrosoftAzureBuilder::from_env()),
-            _ => return Err(refused(&"it is of no store that takes objects")),
+            _ => return Err(refused(&"not the URL of an object store")),
         };
         Self::over(store, prefix, parsed.to_string())
     }
 
-    /// A prefix of a store that is there already, as that of another library (HDFS by
-    /// `hdfs-native-object-store`), or with bounds of its own; errors name it so.
+    /// A prefix of an existing store, for example of another library (HDFS by
+    /// `hdfs-native-object-store`) or with its own limits. Errors show `url`.
     ///
     /// # Errors
-    /// [`StorageError::Io`] where the system gives no thread.
+    /// [`StorageError::Io`] if no thread can be started.
     pub fn over(
         store: Arc<dyn object_store::ObjectStore>,
         prefix: Path,
@@ -169,13 +168,13 @@ impl ObjectStore {
         }
     }
 
-    /// Its address, without what may be secret in it.
+    /// URL of the prefix, without secrets.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What becomes of a request for an object. It is not awaited on this thread, as one that
-    /// belongs to a runtime may not do so.
+    /// Makes a request for an object and waits for its result. The request is not awaited on this
+    /// thread, because a thread of an asynchronous runtime may not block on a future.
     fn ask<T, F>(
         &self,
         name: &str,
@@ -187,9 +186,9 @@ impl ObjectStore {
     {
         let request = request(Arc::clone(&self.store), self.prefix.clone().join(checked(name)?));
         let (sender, receiver) = mpsc::sync_channel(1);
-        let runtime = self.runtime.as_ref().expect("it goes when the store does");
+        let runtime = self.runtime.as_ref().expect("the runtime exists until the store is dropped");
         runtime.spawn(async move {
-            // It is waited for.
+            // The receiver waits below.
             let _ = sender.send(request.await);
         });
         let failed = |error, remedy| {
@@ -202,16 +201,14 @@ impl ObjectStore {
                 let (kind, remedy) = judge(&error);
                 Err(failed(io::Error::new(kind, reason(&error)), remedy))
             }
-            Err(_) => {
-                Err(failed(io::Error::other("its library has panicked"), "look at what it said"))
-            }
+            Err(_) => Err(failed(io::Error::other("the client panicked"), "see its message above")),
         }
     }
 }
 
 impl Drop for ObjectStore {
     fn drop(&mut self) {
-        // Nothing is underway. To wait is not allowed where this thread belongs to a runtime.
+        // No request is in flight, and a thread of an asynchronous runtime may not block here.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -263,7 +260,7 @@ impl Storage for ObjectStore {
     }
 }
 
-/// Whether there was something.
+/// Whether the object exists.
 fn there<T>(found: Result<T>) -> Result<bool> {
     match found {
         Ok(_) => Ok(true),
@@ -274,52 +271,52 @@ fn there<T>(found: Result<T>) -> Result<bool> {
     }
 }
 
-/// An address without secrets.
+/// Parses a URL and refuses one with secrets.
 fn parse(url: &str) -> Result<Url> {
     let visible = || url.split(['?', '#']).next().unwrap_or_default().to_owned();
     let refused = |url, why: &str| StorageError::Url { url, why: format!("{why}: {ADDRESSES}") };
     let mut parsed = match Url::parse(url) {
         Ok(parsed) if url.contains("://") => parsed,
-        _ => return Err(refused(visible(), "it is no address of a storage")),
+        _ => return Err(refused(visible(), "not the URL of a storage")),
     };
     if parsed.password().is_some() {
-        // It is there, so it can be taken away.
+        // Cannot fail: the URL has a password.
         let _ = parsed.set_password(None);
-        let why = "there is a password in it, which others would see: give it by the environment";
+        let why =
+            "it contains a password, which others would see: set it in the environment instead";
         return Err(StorageError::Url { url: parsed.to_string(), why: why.to_owned() });
     }
     if parsed.query().is_some() || parsed.fragment().is_some() {
-        return Err(refused(visible(), "nothing may follow the prefix"));
+        return Err(refused(visible(), "remove the part after the prefix"));
     }
     Ok(parsed)
 }
 
-/// Settings that are no such.
+/// Error of invalid settings.
 fn unset(url: &str, error: &object_store::Error) -> StorageError {
-    let why =
-        format!("{}: look at the settings, which are those of the environment", reason(error));
+    let why = format!("{}: check the settings, which come from the environment", reason(error));
     StorageError::Url { url: url.to_owned(), why }
 }
 
-/// What kind of error it is, and what to look at.
+/// Kind of an error, and its remedy.
 fn judge(error: &object_store::Error) -> (io::ErrorKind, &'static str) {
     match error {
         object_store::Error::NotFound { .. } => {
-            (io::ErrorKind::NotFound, "look whether it was written there, and the bucket is there")
+            (io::ErrorKind::NotFound, "check that it was written there, and that the bucket exists")
         }
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => (
             io::ErrorKind::PermissionDenied,
-            "give credentials that may use it, by the environment (AWS_ACCESS_KEY_ID and the like)",
+            "set credentials with access in the environment (AWS_ACCESS_KEY_ID and so on)",
         ),
         _ => (
             io::ErrorKind::Other,
-            "look whether the store answers at its address, and lets this be done",
+            "check that the store answers at its URL and permits the operation",
         ),
     }
 }
 
-/// An error with its causes, on one line.
+/// An error and its causes on one line.
 fn reason(error: &object_store::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What every storage must do, and what each does where it cannot.
+//! Tests of all kinds of storage.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Storages of every kind, empty; each of the directory has one of its own in it.
+/// An empty storage of every kind; those on disk use their own subdirectory of `directory`.
 fn all(directory: &Scratch) -> Vec<(&'static str, Arc<dyn Storage>)> {
     vec![
         ("memory", Arc::new(Memory::default())),
@@ -19,7 +19,7 @@ fn all(directory: &Scratch) -> Vec<(&'static str, Arc<dyn Storage>)> {
     ]
 }
 
-/// A directory of a test's own.
+/// A temporary directory of one test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -42,7 +42,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn an_object_is_replaced_as_a_whole_and_taken_away() {
+fn objects_are_replaced_and_removed() {
     let scratch = Scratch::new("whole");
     for (kind, storage) in all(&scratch) {
         assert!(!storage.has("a-1.x").unwrap(), "{kind}");
@@ -60,7 +60,7 @@ fn an_object_is_replaced_as_a_whole_and_taken_away() {
         }
         assert!(storage.read("a-1.x").is_err(), "{kind}");
     }
-    // Nothing is left beside what was written.
+    // No temporary files are left.
     for (directory, files) in [("deeper", 1), ("with a space", 1)] {
         let Ok(found) = fs::read_dir(scratch.0.join(directory)) else { continue };
         assert_eq!(found.count(), files, "{directory}");
@@ -68,7 +68,7 @@ fn an_object_is_replaced_as_a_whole_and_taken_away() {
 }
 
 #[test]
-fn names_stay_where_they_are() {
+fn names_cannot_leave_the_storage() {
     let scratch = Scratch::new("names");
     let longest = "a".repeat(LONGEST);
     for (kind, storage) in all(&scratch) {
@@ -92,7 +92,7 @@ fn names_stay_where_they_are() {
 }
 
 #[test]
-fn whoever_reads_meanwhile_finds_a_whole_one() {
+fn concurrent_readers_find_whole_objects() {
     let scratch = Scratch::new("meanwhile");
     for (kind, storage) in all(&scratch) {
         let content = |byte: u8| vec![byte; 1000 * (1 + usize::from(byte))];
@@ -112,7 +112,7 @@ fn whoever_reads_meanwhile_finds_a_whole_one() {
 }
 
 #[test]
-fn where_nothing_can_be_an_error_tells_the_place() {
+fn errors_name_the_path() {
     let scratch = Scratch::new("nowhere");
     fs::write(scratch.0.join("file"), "").unwrap();
     assert!(Directory::create(scratch.0.join("file")).is_err());
@@ -122,7 +122,7 @@ fn where_nothing_can_be_an_error_tells_the_place() {
     assert_eq!(storage.path(), scratch.0.join("file"));
 }
 
-/// Something that is done to a storage.
+/// An operation.
 #[derive(Clone, Debug)]
 enum Step {
     Write(u8, Vec<u8>),
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn all_storages_come_to_the_same(steps in steps()) {
+    fn all_storages_have_the_same_contents(steps in steps()) {
         let scratch = Scratch::new("same");
         for (kind, storage) in all(&scratch) {
             let mut expected = std::collections::BTreeMap::new();

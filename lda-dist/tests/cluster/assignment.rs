@@ -1,4 +1,4 @@
-//! Shards that are assigned to workers in other ways than a run each.
+//! Assignments of shards to workers other than runs of consecutive shards.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::recovery::{check, spec, world as world_that_keeps};
 use super::*;
 
 fn assigned(of: &[u32], setup: &Setup) -> Setup {
-    let setup = Setup { assignment: of.to_vec().into(), ..setup.clone() };
+    let setup = setup.clone().assignment(of.to_vec());
     assert_eq!(setup.check(), Ok(()));
     setup
 }
@@ -39,7 +39,7 @@ fn any_assignment_gives_the_bits_of_one_process() {
 }
 
 #[test]
-fn threads_of_a_process_take_one_too() {
+fn run_local_uses_the_assignment() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let cut = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
@@ -53,7 +53,7 @@ fn threads_of_a_process_take_one_too() {
     let held: Vec<ShardLocation> = (0..4).map(held).collect();
     let of = assign(&held, &[Some(host("b")), Some(host("a"))]).unwrap();
     assert_eq!(of, [1, 0, 1, 0]);
-    let setup = assigned(&of, &Setup { workers: 2, ..whole });
+    let setup = assigned(&of, &whole.workers(2));
     let mut end = End::default();
     let mut reports = Vec::new();
     let watch = |node: &mut Node| {
@@ -74,17 +74,17 @@ fn threads_of_a_process_take_one_too() {
 }
 
 #[test]
-fn a_run_goes_on_with_another_assignment() {
+fn a_run_continues_with_another_assignment() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let storage = Arc::new(Memory::default());
-    let short = Setup { epochs: 4, ..spec(&corpus, 2) };
+    let short = spec(&corpus, 2).epochs(4);
     run(&mut world_that_keeps(&short, &stored, &storage, Network::default(), 1));
     assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
     let long = assigned(&[2, 0, 1, 0], &spec(&corpus, 3));
     let mut world = world_that_keeps(&long, &stored, &storage, Network::default(), 2);
     world.run_for(Duration::from_millis(20));
-    // A worker that starts anew has the same shards.
+    // A restarted worker has the same shards.
     world.restart(long.worker(0));
     run(&mut world);
     let found = of_world(&mut world, &long, &stored);
@@ -93,10 +93,10 @@ fn a_run_goes_on_with_another_assignment() {
 }
 
 #[test]
-fn an_assignment_is_checked_and_the_same_at_all_nodes() {
+fn an_assignment_is_checked_and_part_of_the_fingerprint() {
     let corpus = corpus();
     let same = setup(&corpus, 2, Options { shards: 3, ..Options::default() });
-    let with = |of: &[u32]| Setup { assignment: of.to_vec().into(), ..same.clone() };
+    let with = |of: &[u32]| same.clone().assignment(of.to_vec());
     for of in [&[0, 1][..], &[0, 1, 2], &[1, 1, 1], &[]] {
         with(of).check().unwrap_err();
         let stored = InMemory::new(corpus.clone(), 3).unwrap();
@@ -105,6 +105,6 @@ fn an_assignment_is_checked_and_the_same_at_all_nodes() {
     let fingerprints =
         [same.fingerprint(), with(&[0, 1, 1]).fingerprint(), with(&[0, 0, 1]).fingerprint()];
     assert!((0..3).all(|at| fingerprints[at] != fingerprints[(at + 1) % 3]));
-    // What is kept is of shards, whoever has them.
+    // Checkpoints belong to shards, whichever worker has them.
     assert_eq!(same.run(), with(&[0, 1, 1]).run());
 }

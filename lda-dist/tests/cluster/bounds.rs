@@ -1,4 +1,5 @@
-//! What nodes hold under extreme skew stays below what the docs of `lda_dist::cluster` say.
+//! Memory of nodes under extreme skew stays below the bounds in the documentation of
+//! `lda_dist::cluster`.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use super::*;
 
 const TOPICS: u32 = 300;
 const WORDS: u32 = 400;
-/// Bytes of a topic's number.
+/// Bytes per topic id.
 const T: u64 = 2;
 
-/// Documents that are as uneven as can be, and what is uneven.
+/// Corpora of extreme skew, with the name of the skew.
 fn skewed() -> Vec<(&'static str, Corpus)> {
     let mut rng = Xoshiro256PlusPlus::from_seed(5);
     let mut words = |number: u32| (0..number).map(|_| rng.below(WORDS)).collect::<Vec<u32>>();
@@ -24,7 +25,7 @@ fn skewed() -> Vec<(&'static str, Corpus)> {
     let alike = words(12);
     let alike: Vec<Vec<u32>> = (0..1500).map(|_| alike.clone()).collect();
     let even: Vec<Vec<u32>> = (0..400).map(|_| words(30)).collect();
-    // Every number is that of a word, whatever documents have.
+    // Every id below the vocabulary size is a word of some document.
     let corpus = |mut documents: Vec<Vec<u32>>| {
         documents.push(vec![WORDS - 1]);
         Corpus::from_tokens(documents).unwrap()
@@ -41,21 +42,22 @@ fn divided(corpus: &Corpus, workers: u32, routing: Routing, staleness: u16) -> S
     let cut = Options { shards: 4, partitions: 8, rounds: 8, servers: 2, ..Options::default() };
     let options = Options { routing, staleness, max_pushed_len: 5000, ..cut };
     let spec = ModelSpec::new(TOPICS, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
-    Setup { spec, ..setup(corpus, workers, options) }
+    setup(corpus, workers, options).spec(spec)
 }
 
-/// A row of counts as samplers want it, of so many tokens.
+/// Bytes of a row of counts of this many tokens.
 fn row(tokens: u64) -> u64 {
     4 * (tokens.min(TOPICS.into()) + 16) + 132
 }
 
-/// Tokens of a partition of a shard on a bench, with its words' rows of so many tokens each.
+/// Bytes of the sampler for a shard's partition of this many tokens, whose words have rows of these
+/// numbers of tokens.
 fn bench(tokens: u64, rows: &[u64]) -> u64 {
     let of_row = |&tokens: &u64| 8 * tokens.min(TOPICS.into()) + row(tokens) + 16;
     2 * ((32 + 3 * T) * tokens + rows.iter().map(of_row).sum::<u64>()) + 40 * u64::from(TOPICS)
 }
 
-/// What the docs say of the heaviest worker and the heaviest server.
+/// The documented bounds for the largest worker and the largest server.
 fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let Setup { options, spec, .. } = setup;
     let frequencies = corpus.word_frequencies();
@@ -63,7 +65,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
         place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap();
     let firsts = cut(corpus, options.shards).unwrap();
     let (topics, rounds) = (u64::from(TOPICS), u64::from(options.staleness) + 1);
-    // Tokens of the largest partition of a shard, and the most that a request may take of one.
+    // Tokens of the largest partition of a shard, and the largest part of them in one request.
     let (mut largest, mut requested) = (0, 0);
     let mut of_shards = Vec::new();
     for ends in firsts.windows(2) {
@@ -109,7 +111,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
 }
 
 #[test]
-fn nodes_hold_no_more_than_the_docs_say_under_any_skew() {
+fn memory_stays_below_the_documented_bounds() {
     for (what, corpus) in skewed() {
         for (workers, routing, staleness) in [
             (1, Routing::Cheapest, 0),
@@ -133,19 +135,19 @@ fn nodes_hold_no_more_than_the_docs_say_under_any_skew() {
             let (worker, server) = (heaviest(|it| it.worker), heaviest(|it| it.server));
             assert!(worker <= bounds.worker, "{what}: {worker} of {}", bounds.worker);
             assert!(server <= bounds.server, "{what}: {server} of {}", bounds.server);
-            // Else it would say nothing.
+            // A bound far above the memory would not test anything.
             assert!(bounds.worker < 6 * worker && bounds.server < 50 * server, "{what}");
         }
     }
 }
 
 #[test]
-fn a_request_takes_no_more_than_rows_would_under_any_skew() {
+fn a_push_takes_no_more_bytes_than_rows() {
     for (what, corpus) in skewed() {
         let setup = divided(&corpus, 1, Routing::Cheapest, 0);
         let mut run = InProcess::<u16>::new(&setup.spec, &corpus, &setup.options).unwrap();
         for _ in 0..3 {
-            // Of all partitions, to be sure of the one that was asked for.
+            // Of all partitions, to include the one that was requested.
             let rows = run.servers().iter().flat_map(|server| {
                 (0..8).filter_map(|partition| {
                     let mut bytes = Vec::new();
@@ -162,7 +164,7 @@ fn a_request_takes_no_more_than_rows_would_under_any_skew() {
                 }
             })
             .unwrap();
-            // Sizes are rounded, and those of tokens are guessed.
+            // Sizes are rounded, and those of tokens are estimates.
             assert!(most <= 2 * largest + largest / 2 + 64, "{what}: {most} of {largest}");
         }
     }

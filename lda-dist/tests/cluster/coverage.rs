@@ -1,14 +1,14 @@
-//! What has befallen which messages of a run, by how far their receiver had come.
+//! Counts the faults that messages of a run met, by the phase of their receiver.
 //!
-//! One layer below, [`lda_transport::sim::Coverage`] counts requests and replies of endpoints; here it is known what
-//! they ask and answer.
+//! One layer below, [`lda_transport::sim::Coverage`] counts requests and replies of endpoints; here
+//! their contents are known.
 
 use std::fmt;
 
 use lda_dist::cluster::{Message, Phase};
 use lda_transport::sim::Fate;
 
-/// A role.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
     Master,
@@ -20,12 +20,12 @@ impl Who {
     pub const ALL: [Self; 3] = [Self::Master, Self::Server, Self::Worker];
 }
 
-/// Which part of a request's way.
+/// Part of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// The request.
+    /// The request itself.
     Asked,
-    /// The reply: that it was done, or came at a wrong time.
+    /// The reply, which accepts the request or rejects it as untimely.
     Answered,
 }
 
@@ -33,22 +33,22 @@ impl Part {
     pub const ALL: [Self; 2] = [Self::Asked, Self::Answered];
 }
 
-/// What befell a message: [fates](Fate) that are one to its receiver.
+/// Fault that a message met: [fates](Fate) that the receiver cannot distinguish are one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// It was lost.
     Lost,
-    /// It came twice: this is the second copy.
+    /// It was duplicated: this is the second copy.
     Doubled,
-    /// It came after one that was sent later, or over another link than that on which it was sent.
+    /// It arrived after a later message, or over another link than the one on which it was sent.
     Reordered,
-    /// Sender and receiver were parted, whether or not they heard of it.
+    /// The link between sender and receiver was cut, whether or not they noticed.
     Parted,
     /// Its sender crashed before it arrived.
     SenderCrashed,
-    /// Its receiver did.
+    /// Its receiver crashed before it arrived.
     ReceiverCrashed,
 }
 
@@ -63,7 +63,7 @@ impl Fault {
         Self::ReceiverCrashed,
     ];
 
-    /// None of what has not left: it is sent again.
+    /// `None` for a message that was not sent, since it is sent again.
     pub fn of(fate: Fate) -> Option<Self> {
         Some(match fate {
             Fate::Full => return None,
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// A message, and who gets it.
+/// Message, part of the exchange, and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
     pub to: Who,
@@ -87,7 +87,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// All that could be said.
+    /// All combinations, possible or not.
     pub fn all() -> impl Iterator<Item = Self> {
         Who::ALL.into_iter().flat_map(|to| {
             Message::ALL.into_iter().flat_map(move |message| {
@@ -111,8 +111,8 @@ const FAULTS: usize = Fault::ALL.len();
 const PHASES: usize = Phase::ALL.len();
 const CELLS: usize = Who::ALL.len() * Message::ALL.len() * Part::ALL.len() * FAULTS * PHASES;
 
-/// How many messages of each kind met each fault, by the stage of their receiver: of the incarnation for which they
-/// were, as they arrived or would have, or as it crashed before.
+/// Number of messages by kind, fault and phase of their receiver. The receiver is the incarnation
+/// for which the message was meant, at the time when it arrived, would have arrived, or crashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(Vec<u64>);
 
@@ -137,26 +137,26 @@ impl Table {
         self.0[Self::place(kind, fault, phase)]
     }
 
-    /// Adds what another has counted.
+    /// Adds the counts of another one.
     pub fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
     }
 
-    /// Of all messages that met a fault at a stage of a role.
+    /// Number of messages of any kind that met a fault in a phase of a role.
     pub fn at(&self, to: Who, fault: Fault, phase: Phase) -> u64 {
         let kinds = Kind::all().filter(|kind| kind.to == to);
         kinds.map(|kind| self.count(kind, fault, phase)).sum()
     }
 
-    /// Of all messages of a kind that met a fault.
+    /// Number of messages of a kind that met a fault in any phase.
     pub fn met(&self, kind: Kind, fault: Fault) -> u64 {
         Phase::ALL.into_iter().map(|phase| self.count(kind, fault, phase)).sum()
     }
 }
 
 impl fmt::Display for Table {
-    /// For each role a table with a row for each kind of message and stage, and a column for each fault. Rows without a
-    /// message are left out.
+    /// One table per role, with a row per kind of message and phase and a column per fault. Rows
+    /// without messages are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for to in Who::ALL {
             write!(f, "{:<18}{:<10}", format!("to a {to:?}").to_lowercase(), "stage")?;
@@ -180,7 +180,7 @@ impl fmt::Display for Table {
 }
 
 #[test]
-fn every_cell_has_a_place_of_its_own() {
+fn every_cell_has_its_own_index() {
     let mut table = Table::default();
     for kind in Kind::all() {
         for fault in Fault::ALL {

@@ -1,4 +1,4 @@
-//! One history: a run, its prey, and what fails meanwhile.
+//! One history: a run, its target, and the faults that occur.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::targeted_faults::{Target, Watch};
 use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// Between two looks at how nodes stand.
+/// Time between two looks at the states of nodes.
 const LOOK: Duration = Duration::from_micros(25);
-/// A run that goes back again and again, and comes to no epoch's end, gives up.
+/// Largest number of crashes: a run gives up after too many restarts without an epoch.
 const MOST_CRASHES: u32 = 40;
 
-/// What has been begun and comes to an end.
+/// Actions that were started and end later.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum Action {
     Crash(NodeId),
     Start(NodeId),
     Mend(NodeId, NodeId),
@@ -39,15 +39,16 @@ pub struct History<'a> {
     pub world: World<Node>,
     pub watch: Watch,
     numbers: SplitMix64,
-    agenda: BTreeMap<(Time, u32), Deed>,
+    agenda: BTreeMap<(Time, u32), Action>,
     begun: u32,
-    /// Of those that did not come by chance.
+    /// Number of targeted crashes, as opposed to random ones.
     crashes: u32,
-    /// One that is parted from the master until the master has asked it for something, or until then.
-    besieged: Option<(NodeId, Time)>,
-    /// When the next node is asked to end, and when faults strike again.
+    /// A node that is cut off from the master until the master has sent it a request, or until this
+    /// time.
+    isolated: Option<(NodeId, Time)>,
+    /// Times of the next stop of a node, and of the next targeted fault.
     next_stop: Time,
-    next_siege: Time,
+    next_isolation: Time,
     next_strike: Time,
     pub stops: u64,
     pub what: String,
@@ -89,10 +90,10 @@ impl<'a> History<'a> {
             world.change_way(from, to, |way| way.latency = 2 * MILLISECOND);
         }
         let next_stop = world.now() + numbers.up_to(target.stops_every());
-        let (next_strike, next_siege) = (Time::ZERO, Time::ZERO);
+        let (next_strike, next_isolation) = (Time::ZERO, Time::ZERO);
         let agenda = BTreeMap::new();
         let what = format!("seed {seed}, {target:?}");
-        let (begun, crashes, stops, besieged) = (0, 0, 0, None);
+        let (begun, crashes, stops, isolated) = (0, 0, 0, None);
         Self {
             run,
             target,
@@ -104,9 +105,9 @@ impl<'a> History<'a> {
             agenda,
             begun,
             crashes,
-            besieged,
+            isolated,
             next_stop,
-            next_siege,
+            next_isolation,
             next_strike,
             stops,
             what,
@@ -117,27 +118,27 @@ impl<'a> History<'a> {
         u64::from(1 + self.setup.options.servers + self.setup.workers)
     }
 
-    fn in_time(&mut self, longest: [u32; 4], deed: Deed) {
+    fn in_time(&mut self, longest: [u32; 4], action: Action) {
         let longest = Duration::from_micros(longest[self.numbers.below(4) as usize].into());
         let time = self.world.now() + self.numbers.up_to(longest);
         self.begun += 1;
-        self.agenda.insert((time, self.begun), deed);
+        self.agenda.insert((time, self.begun), action);
     }
 
-    /// Has everything fail for so long.
-    pub fn suffer(&mut self, time: Duration) {
+    /// Runs with faults for this time.
+    pub fn run_with_faults(&mut self, time: Duration) {
         let end = self.world.now() + time;
-        // Who may go is still there for a while, where that is what the prey is about.
+        // If the target is about it, a node that was released stays for a while.
         let rarely = if self.target.is_of_early_end() { 400 } else { 40 };
         while self.world.now() < end {
             self.world.run_for(LOOK);
-            self.do_what_is_due();
-            self.go_on_with_who_has_ended(rarely);
+            self.do_due_actions();
+            self.restart_ended_nodes(rarely);
             if is_finished(&self.world) && self.numbers.below(100) == 0 {
-                self.begin_again();
+                self.continue_run();
             }
-            self.stop_somebody();
-            self.besiege();
+            self.stop_a_node();
+            self.isolate();
             self.strike();
         }
         self.watch.rest();
@@ -145,22 +146,22 @@ impl<'a> History<'a> {
         self.world.heal();
     }
 
-    fn do_what_is_due(&mut self) {
+    fn do_due_actions(&mut self) {
         while let Some(first) = self.agenda.first_entry()
             && first.key().0 <= self.world.now()
         {
             match first.remove() {
-                Deed::Crash(id) => self.crash(id),
-                Deed::Start(id) if self.world.program(id).is_none() => self.world.restart(id),
-                Deed::Start(_) => {}
-                Deed::Mend(a, b) => self.world.mend(a, b),
-                Deed::Unsilence(from, to) => self.world.unsilence(from, to),
+                Action::Crash(id) => self.crash(id),
+                Action::Start(id) if self.world.program(id).is_none() => self.world.restart(id),
+                Action::Start(_) => {}
+                Action::Mend(a, b) => self.world.mend(a, b),
+                Action::Unsilence(from, to) => self.world.unsilence(from, to),
             }
         }
     }
 
-    /// Starts those that were asked to end and have; each look one in so many.
-    fn go_on_with_who_has_ended(&mut self, rarely: u64) {
+    /// Restarts nodes that were stopped and have ended, with probability 1 / `rarely` per look.
+    fn restart_ended_nodes(&mut self, rarely: u64) {
         for id in (0..self.nodes() as u32).map(NodeId) {
             let has_ended = self.world.program(id).is_some_and(|node| node.stopped().is_some());
             if has_ended && self.numbers.below(rarely) == 0 {
@@ -169,12 +170,12 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Goes on with a run that is finished.
-    fn begin_again(&mut self) {
+    /// Continues a run that has finished.
+    fn continue_run(&mut self) {
         let any = NodeId(self.numbers.below(self.nodes()) as u32);
         let id = if self.numbers.below(2) == 0 { MASTER } else { any };
-        // A master that starts anew goes on from what was kept, or begins with nothing. Whoever else it is, the run is
-        // finished again.
+        // A restarted master continues from the checkpoint, or starts from nothing. After a restart
+        // of any other node the run finishes again.
         if id == MASTER && self.numbers.below(4) > 0 {
             self.storage.remove(LATEST).unwrap();
         }
@@ -190,7 +191,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// A server or worker that is none of these.
+    /// A server or worker other than these.
     fn other(&mut self, than: [NodeId; 2]) -> NodeId {
         loop {
             let other = NodeId(1 + self.numbers.below(self.nodes() - 1) as u32);
@@ -204,47 +205,47 @@ impl<'a> History<'a> {
         self.world.program(id).is_some_and(|node| node.phase() == phase)
     }
 
-    /// Whether the master is in the midst of an epoch.
+    /// Whether the master is within an epoch.
     fn is_in_epoch(&self) -> bool {
         let phases = [Phase::Sampling, Phase::Ending, Phase::Beginning];
         phases.into_iter().any(|phase| self.is_at(MASTER, phase))
     }
 
-    /// Asks somebody to end.
-    fn stop_somebody(&mut self) {
+    /// Stops a random node.
+    fn stop_a_node(&mut self) {
         if self.world.now() < self.next_stop {
             return;
         }
-        let Some(id) = self.who_is_to_end() else { return };
+        let Some(id) = self.node_to_stop() else { return };
         self.world.with(id, |node, cx| node.stop(cx));
         self.stops += 1;
         self.next_stop = self.world.now() + self.numbers.up_to(self.target.stops_every());
     }
 
-    /// Anybody; where that is what the prey is about, who it hits.
-    fn who_is_to_end(&mut self) -> Option<NodeId> {
+    /// Chooses the node to stop: any, or the one that the target needs.
+    fn node_to_stop(&mut self) -> Option<NodeId> {
         let Target { kind: Kind { to, message, part }, phase } = self.target;
         let any = NodeId(self.numbers.below(self.nodes()) as u32);
         let by_chance = self.numbers.below(4000) == 0;
         match (message, part) {
-            // Who has gathered has to go back before nodes end.
+            // A master that is collecting has to restart the run before nodes end.
             (Message::Rows, Part::Answered) if phase == Phase::Keeping => (self.is_in_epoch()
-                && self.watch.prey_underway(&self.world).is_some())
+                && self.watch.target_in_flight(&self.world).is_some())
             .then_some(any),
             _ if by_chance => Some(any),
-            // What is to come later is asked at any time.
+            // What happens later may be requested at any time.
             (Message::Stop, Part::Asked) => (phase >= Phase::Keeping || self.is_at(MASTER, phase))
                 .then(|| self.other([MASTER; 2])),
             (Message::Stop, Part::Answered) => {
                 let id = self.any(to);
                 self.is_at(id, phase).then_some(id)
             }
-            // It may go at once, as the attempt is over.
+            // The node may go at once, because the attempt has ended.
             (Message::Finish, Part::Asked) if phase < Phase::Finished => {
                 let id = self.any(to);
                 self.is_at(id, phase).then(|| {
                     let other = self.other([id; 2]);
-                    self.in_time([200, 500, 1000, 2000], Deed::Crash(other));
+                    self.in_time([200, 500, 1000, 2000], Action::Crash(other));
                     id
                 })
             }
@@ -252,26 +253,27 @@ impl<'a> History<'a> {
                 let id = self.other([MASTER; 2]);
                 self.is_at(id, Phase::Waiting).then_some(id)
             }
-            // Nodes end with an epoch, and what was asked of others then is underway for a while.
+            // Nodes end after an epoch, and requests to others are in flight for a while then.
             (Message::Keep, _) => (self.is_in_epoch()
-                && self.watch.prey_underway(&self.world).is_none())
+                && self.watch.target_in_flight(&self.world).is_none())
             .then_some(any),
             _ => Some(any),
         }
     }
 
-    /// Parts one from another who then crashes, so that it does not hear of it, or hears of it late. What it asks of
-    /// the other meanwhile is for one that is gone, or, if it is not sent before, for the next.
-    fn besiege(&mut self) {
+    /// Cuts a node off from another one, which then crashes, so that the node learns of the crash
+    /// late or never. Its requests meanwhile go to the crashed incarnation or, if they are sent
+    /// later, to the next one.
+    fn isolate(&mut self) {
         if let Some([before, asked]) = self.target.asked_at() {
-            return self.besiege_until(before, asked);
+            return self.isolate_master_until(before, asked);
         }
-        if self.world.now() < self.next_siege {
+        if self.world.now() < self.next_isolation {
             return;
         }
         let Target { kind: Kind { message, .. }, .. } = self.target;
         let often = self.target.is_queued() || message == Message::RestartRequest;
-        if often && self.watch.prey_underway(&self.world).is_some() {
+        if often && self.watch.target_in_flight(&self.world).is_some() {
             return;
         }
         let is_sampled = self.target.is_queued() && message != Message::Join;
@@ -279,26 +281,30 @@ impl<'a> History<'a> {
             return;
         }
         let every = if often { 20 } else { 300 } * MILLISECOND;
-        self.next_siege = self.world.now() + self.numbers.up_to(every);
+        self.next_isolation = self.world.now() + self.numbers.up_to(every);
         let from = self.any(Who::Worker);
         let to = self.any(Who::Server);
         self.world.cut(from, to);
-        self.in_time([300, 500, 2000, 4000], Deed::Crash(to));
-        self.in_time([3000, 6000, 10_000, 20_000], Deed::Mend(from, to));
+        self.in_time([300, 500, 2000, 4000], Action::Crash(to));
+        self.in_time([3000, 6000, 10_000, 20_000], Action::Mend(from, to));
     }
 
-    /// The same with the master, who is about to ask, and then has.
-    fn besiege_until(&mut self, before: Phase, asked: Phase) {
+    /// The same for the master, before and after it sends a request.
+    fn isolate_master_until(&mut self, before: Phase, asked: Phase) {
         let now = self.world.now();
-        let Some((to, until)) = self.besieged else {
-            if now >= self.next_siege && self.is_at(MASTER, before) && self.numbers.below(8) == 0 {
+        let Some((to, until)) = self.isolated else {
+            if now >= self.next_isolation
+                && self.is_at(MASTER, before)
+                && self.numbers.below(8) == 0
+            {
                 let to = match self.target.kind.to {
-                    // That which has not told yet, or the other, which has ended the round.
+                    // The server that has not replied yet, or the other one, which has ended the
+                    // round.
                     Who::Server => self.setup.server(u32::from(before == asked)),
                     who => self.any(who),
                 };
                 self.world.cut(MASTER, to);
-                self.besieged = Some((to, now + 10 * MILLISECOND));
+                self.isolated = Some((to, now + 10 * MILLISECOND));
             }
             return;
         };
@@ -307,21 +313,21 @@ impl<'a> History<'a> {
             return;
         }
         if has_asked {
-            // While another is away, it waits.
+            // The master waits while another node is away.
             let other = self.other([to; 2]);
             self.crash(other);
             self.world.restart(to);
-            self.next_siege = now + self.numbers.up_to(10 * MILLISECOND);
+            self.next_isolation = now + self.numbers.up_to(10 * MILLISECOND);
         }
-        self.besieged = None;
+        self.isolated = None;
         self.world.mend(MASTER, to);
     }
 
-    /// Has one end of prey that is underway fail, or the link between them; where its receiver is not at its stage and
-    /// does not come to it, what may bring it there.
+    /// Fails one end of a target message in flight, or the link between both. If its receiver is
+    /// not in the phase and will not reach it, causes what may lead to it.
     fn strike(&mut self) {
         let now = self.world.now();
-        let Some((from, to, is_at)) = self.watch.prey_underway(&self.world) else { return };
+        let Some((from, to, is_at)) = self.watch.target_in_flight(&self.world) else { return };
         if now < self.next_strike {
             return;
         }
@@ -338,14 +344,14 @@ impl<'a> History<'a> {
             2 => self.cut(from, to),
             3 => {
                 self.world.silence(from, to);
-                self.in_time([200, 1000, 3000, 20_000], Deed::Unsilence(from, to));
+                self.in_time([200, 1000, 3000, 20_000], Action::Unsilence(from, to));
             }
-            // It arrives.
+            // The message arrives.
             _ => {}
         }
     }
 
-    /// Has the receiver of prey come to its stage.
+    /// Leads the receiver of a target message to its phase.
     fn bring(&mut self, from: NodeId, to: NodeId) {
         let Some(phase) = self.world.program(to).map(Role::phase) else { return };
         if self.target.comes_from(phase) || self.numbers.below(20) > 0 {
@@ -353,7 +359,7 @@ impl<'a> History<'a> {
         }
         self.next_strike = self.world.now() + self.numbers.up_to(6 * MILLISECOND);
         if !is_finished(&self.world) {
-            // The run goes back, and what is underway stays so.
+            // The run restarts, and messages in flight stay so.
             let other = self.other([from, to]);
             self.crash(other);
         } else if from != MASTER && to != MASTER {
@@ -367,19 +373,19 @@ impl<'a> History<'a> {
         }
         self.crashes += 1;
         self.world.crash(id);
-        self.in_time([0, 300, 2000, 10_000], Deed::Start(id));
+        self.in_time([0, 300, 2000, 10_000], Action::Start(id));
     }
 
     fn cut(&mut self, a: NodeId, b: NodeId) {
         self.world.cut(a, b);
-        self.in_time([0, 300, 2000, 10_000], Deed::Mend(a, b));
+        self.in_time([0, 300, 2000, 10_000], Action::Mend(a, b));
     }
 
-    /// Runs to the end, when nothing fails by itself any more. Who has crashed since the run was finished knows
-    /// nothing: the run goes on from what was kept, until all know what they have.
+    /// Runs to the end without further faults. Nodes that have crashed since the run finished have
+    /// no state: the run then continues from the checkpoint, until all nodes have theirs.
     pub fn end(&mut self) -> End {
         for _ in 0..100_000 {
-            self.go_on_with_who_has_ended(1);
+            self.restart_ended_nodes(1);
             if is_finished(&self.world) {
                 if self.is_whole() {
                     return of_world(&mut self.world, &self.setup, &self.run.stored);

@@ -1,4 +1,5 @@
-//! Words whose rows are cut, on several servers: the bits are those of one, whatever fails.
+//! Hot words, whose rows are split over several servers: the run has the bits of one server,
+//! whatever fails.
 
 use lda_dist::cluster::{Phase, Port};
 use lda_dist::placement::{DocumentLengths, Placement, WordStats};
@@ -13,10 +14,10 @@ use lda_transport::rpc::{
 use super::recovery::{Tally, spec as recovering};
 use super::*;
 
-/// Rows of so many have four slices at most.
+/// So many topics that a row has at most four slices.
 const TOPICS: u32 = 1100;
 
-/// Half of all tokens are one word's.
+/// Half of all tokens belong to one word.
 pub fn skewed() -> Corpus {
     let mut rng = Xoshiro256PlusPlus::from_seed(8);
     let document = |_| {
@@ -29,7 +30,7 @@ pub fn skewed() -> Corpus {
 
 pub fn of_many_topics(setup: Setup) -> Setup {
     let words = setup.spec.words();
-    Setup { spec: ModelSpec::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap(), ..setup }
+    setup.spec(ModelSpec::new(TOPICS, words, 0.1.into(), BETA, 3).unwrap())
 }
 
 pub fn placed(corpus: &Corpus, setup: &Setup) -> Placement {
@@ -67,7 +68,7 @@ fn rows_on_several_servers_give_the_bits_of_one() {
 }
 
 #[test]
-fn nodes_give_them_over_any_network() {
+fn hot_words_give_the_same_bits_over_any_network() {
     let corpus = skewed();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
@@ -87,7 +88,7 @@ fn nodes_give_them_over_any_network() {
 }
 
 #[test]
-fn a_run_that_goes_back_ends_with_them() {
+fn a_restarted_run_with_hot_words_has_the_same_bits() {
     let corpus = skewed();
     let setup = |workers| {
         let mut setup = of_many_topics(recovering(&corpus, workers));
@@ -103,7 +104,7 @@ fn a_run_that_goes_back_ends_with_them() {
     assert!(tally.attempts > 24 && tally.further > 0 && tally.whole > 4, "{tally:?}");
 }
 
-/// Hears nothing.
+/// A port without a network.
 struct UnknownWorker;
 
 impl Port for UnknownWorker {
@@ -118,9 +119,9 @@ impl Port for UnknownWorker {
     }
 }
 
-/// No server can tell, who has some of the topics: the master does.
+/// A server with some of the topics cannot detect this; the master does.
 #[test]
-fn what_a_hot_word_gains_of_nobody_ends_the_run() {
+fn deltas_that_do_not_sum_to_zero_end_the_run() {
     let corpus = skewed();
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let options = Options { shards: 5, partitions: 7, servers: 3, ..Options::default() };

@@ -1,10 +1,11 @@
-//! A master, servers and workers in a simulated network: the bits are those of one process.
+//! Master, servers and workers in a simulated network. A run must end with the bits of one process.
 
 mod assignment;
 mod bounds;
 mod coverage;
 mod history;
 mod hot;
+mod own_aggregate;
 mod random_runs;
 mod reachability;
 mod recovery;
@@ -21,7 +22,7 @@ use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_core::eval::{Ranking, log_joint, top_words};
 use lda_core::random::Xoshiro256PlusPlus;
 use lda_dist::cluster::{
-    Assignment, Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
+    Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
 use lda_dist::config::Hybrid;
 use lda_dist::config::{ConfigError, Options, Routing};
@@ -36,7 +37,7 @@ use lda_transport::sim::{Network, Options as SimOptions, World};
 type Node = Role<u16, InMemory>;
 
 const BETA: f64 = 0.02;
-/// So few that of most topics some are left out.
+/// So small that most topics have more words.
 const TOP_WORDS: u32 = 3;
 
 fn corpus() -> Corpus {
@@ -50,19 +51,13 @@ fn corpus() -> Corpus {
 
 fn setup(corpus: &Corpus, workers: u32, options: Options) -> Setup {
     let spec = ModelSpec::new(80, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
-    Setup {
-        spec,
-        options,
-        workers,
-        assignment: Assignment::Runs,
-        epochs: 3,
-        evaluate_every: 2,
-        top_words: TOP_WORDS,
-        collect_model: true,
-        corpus: 7,
-        checkpoint_every: 0,
-        prefetch: 1,
-    }
+    Setup::new(spec, 7)
+        .options(options)
+        .workers(workers)
+        .epochs(3)
+        .evaluate_every(2)
+        .top_words(TOP_WORDS)
+        .collect_model(true)
 }
 
 fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World<Node> {
@@ -74,21 +69,22 @@ fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World
     )
 }
 
-/// Nodes with these setups.
+/// A world of nodes with these setups.
 fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
-        // Which does not matter, and but for the master's how many words of topics are wanted.
+        // Nodes may differ in `prefetch`; of `top_words` only the master's value counts.
         let (prefetch, mut top_words) = ((id.0 % 4) as u16, setup.top_words);
         if id != MASTER {
             top_words += id.0;
         }
-        let (setup, stored) = (Setup { prefetch, top_words, ..setup.clone() }, stored.clone());
+        let (setup, stored) =
+            (setup.clone().prefetch(prefetch).top_words(top_words), stored.clone());
         world.add(id, move |birth| {
             let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());
             let identity = Identity { incarnation, role: node.number(), run: 1, configuration };
-            // So few that peers are busy at times.
+            // A queue so short that peers are overloaded at times.
             let config = Config { queue: 3, ..Config::new(identity) };
             (Config { retry: Some(Duration::from_millis(50)), ..config }, node)
         });
@@ -117,22 +113,22 @@ fn run(world: &mut World<Node>) {
     panic!("it does not end");
 }
 
-/// What is left at the end of a run.
+/// State at the end of a run.
 #[derive(Debug, Default, PartialEq)]
 struct End {
     /// (document, word, topic), sorted.
     tokens: Vec<(u32, u32, u32)>,
     rows: Vec<(u32, Vec<(u32, u32)>)>,
-    /// Of C_d, by document.
+    /// Rows of C_d by document.
     documents: Vec<(u32, Vec<(u32, u32)>)>,
-    /// Those that the master has gathered.
+    /// Rows that the master has collected.
     collected: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
-    /// Without the bytes of C_k, of which more workers need more, times and memory.
+    /// Reports without times, memory and the bytes of C_k, which grow with the number of workers.
     reports: Vec<Report>,
 }
 
-/// Takes away of a report what depends on how a run is divided, and sees that it was there.
+/// Removes from a report the values that depend on the division, and checks that they were there.
 fn strip(report: &mut Report) {
     assert!(std::mem::take(&mut report.bytes.totals) > 0);
     let Memory { worker, server } = std::mem::take(&mut report.memory);
@@ -140,7 +136,7 @@ fn strip(report: &mut Report) {
     report.waited = Waited::default();
 }
 
-/// Sorts rows, and what several servers have of a word is one.
+/// Sorts rows, and joins the parts of a row that lie on several servers.
 fn bring_together(rows: &mut Vec<(u32, Vec<(u32, u32)>)>) {
     rows.sort_unstable();
     rows.dedup_by(|next, kept| {
@@ -154,7 +150,7 @@ fn bring_together(rows: &mut Vec<(u32, Vec<(u32, u32)>)>) {
 }
 
 impl End {
-    /// What a node has of it.
+    /// Adds the state of a node.
     fn collect_model(&mut self, node: &mut Node, firsts: &[usize]) {
         match node {
             Role::Master(master) => {
@@ -166,7 +162,7 @@ impl End {
                 counts.visit_words(0..counts.num_words(), &mut |word, row| {
                     self.collected.push((word as u32, row.to_vec()));
                 });
-                // What servers have found is what is found in their rows.
+                // The servers' top words are those of all rows.
                 let (ranking, most) = (Ranking::Probability, TOP_WORDS as usize);
                 let expected = top_words(counts, BETA, most, ranking).unwrap();
                 assert_eq!(master.topics().unwrap().words, expected);
@@ -196,7 +192,8 @@ impl End {
         }
     }
 
-    /// The same, and log joints the same to the last digits, which are another sum's.
+    /// Whether both are equal; log joints may differ by rounding, because they are summed in
+    /// another order.
     fn is_like(&self, other: &Self) -> bool {
         let near = |(a, b): (&Report, &Report)| {
             let joints = a.log_joint.zip(b.log_joint);
@@ -221,7 +218,7 @@ fn of_world(world: &mut World<Node>, setup: &Setup, stored: &InMemory) -> End {
     end
 }
 
-/// Of rows as they are visited.
+/// Non-zeros, counted by visiting rows.
 fn non_zeros(run: &InProcess<u16>) -> NonZeros {
     let mut found = NonZeros::default();
     let words = 0..run.num_words();
@@ -231,7 +228,7 @@ fn non_zeros(run: &InProcess<u16>) -> NonZeros {
     found
 }
 
-/// In one process.
+/// State at the end of a run in one process.
 fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut run = InProcess::<u16>::new(&setup.spec, corpus, &setup.options).unwrap();
     let mut end = End::default();
@@ -241,7 +238,9 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
             .evaluates(epoch)
             .then(|| log_joint(&run, setup.spec.alpha(), setup.spec.beta()).unwrap().total());
         let non_zeros = setup.evaluates(epoch).then(|| non_zeros(&run));
-        let report = Report { epoch, attempt: 1, bytes, log_joint, non_zeros, ..Report::default() };
+        let mut report = Report::default();
+        (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);
+        (report.log_joint, report.non_zeros) = (log_joint, non_zeros);
         end.reports.push(report);
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));
@@ -272,7 +271,7 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
         (Routing::Cheapest, 7, 2, long),
     ] {
         let cut = Options { shards: 5, partitions: 7, rounds, hybrid, ..Options::default() };
-        // Ranges that are joined, where there is a slack.
+        // With a staleness, ranges are merged into partitions.
         let ranges = 20 * u32::from(staleness > 0);
         let passes = 1 + rounds as u8 % 2;
         let options = Options { servers: 3, routing, staleness, ranges, passes, ..cut };
@@ -287,14 +286,14 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
             assert_eq!(world.faults() > 0, network.loss > 0.0);
             let found = of_world(&mut world, &setup, &stored);
             assert!(found.is_like(&expected), "{workers} workers, {setup:?}");
-            // Whoever has added up.
+            // The bits of the sums do not depend on the number of workers.
             assert_eq!(found.reports, *reports.get_or_insert(found.reports.clone()));
         }
     }
 }
 
 #[test]
-fn nodes_of_other_options_refuse_each_other() {
+fn nodes_with_other_options_are_refused() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 2).unwrap();
     let options = Options { shards: 2, partitions: 2, ..Options::default() };
@@ -329,7 +328,7 @@ fn a_worker_without_documents_is_refused() {
 }
 
 #[test]
-fn threads_of_a_process_give_them_too() {
+fn threads_give_the_bits_of_one_process() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let cut = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
@@ -354,7 +353,7 @@ fn threads_of_a_process_give_them_too() {
 }
 
 #[test]
-fn a_worker_that_cannot_read_ends_the_run_with_its_reason() {
+fn a_worker_that_cannot_read_ends_the_run() {
     #[derive(Clone, Debug)]
     struct Torn(InMemory);
     impl Documents for Torn {

@@ -1,5 +1,5 @@
-//! Histories of runs in which everything fails: all of them end with the bits of one process, and together they have
-//! seen each message meet each fault at each stage of the role that was to get it.
+//! Random histories of runs in which everything fails. All must end with the bits of one process,
+//! and together they must cover every fault of every message at every phase of its receiver.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,19 +13,19 @@ use super::recovery::{check, spec};
 use super::targeted_faults::Target;
 use super::*;
 
-/// How long everything fails.
+/// Time during which faults occur.
 const SUFFERING: Duration = Duration::from_millis(300);
 
-/// Documents, and what has to come of them.
+/// Documents, and the expected end of runs over them.
 pub struct Task {
     corpus: Corpus,
     workers: Vec<u32>,
-    /// How all of its runs differ from those of `spec`.
+    /// Change of the setup of all runs.
     set_up: fn(Setup) -> Setup,
     runs: Vec<Run>,
 }
 
-/// A run of one worker, and what one process leaves of it.
+/// Setup with one worker, and the end of its run in one process.
 pub struct Run {
     setup: Setup,
     pub stored: InMemory,
@@ -33,7 +33,7 @@ pub struct Run {
 }
 
 impl Task {
-    /// Of these documents, by so many workers.
+    /// Runs over these documents, with these numbers of workers.
     fn new(corpus: Corpus, workers: &[u32], set_up: fn(Setup) -> Setup) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         for target in reachability::targets() {
@@ -47,16 +47,16 @@ impl Task {
         Self { corpus, workers: workers.to_vec(), set_up, runs }
     }
 
-    /// For this prey, and how it is set up.
+    /// The expected run and the setup for a target.
     pub fn run(&self, target: Target, numbers: &mut SplitMix64) -> (&Run, Setup) {
         let workers = self.workers[numbers.below(self.workers.len() as u64) as usize];
         let setup = (self.set_up)(target.set_up(spec(&self.corpus, workers)));
-        let alike = |run: &&Run| run.setup == Setup { workers: 1, ..setup.clone() };
+        let alike = |run: &&Run| run.setup == setup.clone().workers(1);
         (self.runs.iter().find(alike).expect("it is one of all preys"), setup)
     }
 }
 
-/// What some histories have seen.
+/// Sum over some histories.
 #[derive(Debug, Default)]
 struct Sum {
     table: Table,
@@ -78,10 +78,10 @@ impl Sum {
     }
 }
 
-/// Runs a history and checks what is left.
+/// Runs a history and checks its end.
 fn history(task: &Task, target: Target, seed: u64) -> Sum {
     let mut history = History::new(task, target, seed);
-    history.suffer(SUFFERING);
+    history.run_with_faults(SUFFERING);
     let found = history.end();
     let History { run, world, watch, what, stops, .. } = history;
     let seen = watch.seen();
@@ -98,9 +98,9 @@ fn history(task: &Task, target: Target, seed: u64) -> Sum {
     }
 }
 
-/// Whether each token is there once, and C_w, C_k and C_d are what is counted of their topics.
+/// Checks that every token is there once, and that C_w, C_k and C_d are the counts of the topics.
 fn recount(found: &End, corpus: &Corpus, what: &str) {
-    // Both ascend.
+    // Both lists ascend.
     let tokens = (0..).zip(corpus.documents()).flat_map(|(document, words)| {
         words.iter().flat_map(move |(word, count)| (0..count).map(move |_| (document, word)))
     });
@@ -127,7 +127,7 @@ fn recount(found: &End, corpus: &Corpus, what: &str) {
     assert_eq!(found.totals, totals, "{what}: C_k");
 }
 
-/// On all processors.
+/// Runs histories on all processors.
 fn random_runs(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
     let next = AtomicU64::new(seeds.start);
     let targets = reachability::targets();
@@ -138,7 +138,7 @@ fn random_runs(task: &Task, seeds: std::ops::Range<u64>) -> Sum {
             if seed >= seeds.end {
                 return sum;
             }
-            // Some of all kinds, if there are few.
+            // A sample of all kinds, if there are few histories.
             let target = targets[(seed as usize * 101) % targets.len()];
             sum.merge(&history(task, target, seed));
         }
@@ -163,7 +163,7 @@ fn everything_that_fails_leaves_no_trace() {
     assert!(sum.crashes.iter().all(|&crashes| crashes > 60), "{sum:?}");
 }
 
-/// Half of all tokens are one word's, whose row lies on both servers.
+/// Half of all tokens belong to one word, whose row lies on both servers.
 fn with_a_hot_word() -> Task {
     let task = Task::new(hot::skewed(), &[3, 4], hot::of_many_topics);
     for run in &task.runs {
@@ -174,7 +174,7 @@ fn with_a_hot_word() -> Task {
 }
 
 #[test]
-fn nor_where_rows_lie_on_several_servers() {
+fn faults_leave_no_trace_with_hot_words() {
     let sum = random_runs(&with_a_hot_word(), 0..12);
     reachability::nothing_came_where_nothing_can(&sum.table);
     assert!(sum.attempts > 12 && sum.crashes.iter().all(|&crashes| crashes > 6), "{sum:?}");

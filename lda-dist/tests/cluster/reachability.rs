@@ -1,11 +1,11 @@
-//! Which messages can meet which faults, and at which stage of their receiver.
+//! Reachability: the faults that can hit a message in a phase of its receiver.
 
 use lda_dist::cluster::{Message, Phase};
 
 use super::coverage::{Fault, Kind, Part, Table, Who};
 use super::targeted_faults::Target;
 
-/// Why nobody gets such messages; none where somebody does.
+/// The reason why this message is never sent to this role; `None` if it is.
 fn never_sent(kind: Kind) -> Option<&'static str> {
     use Message::*;
     let Kind { to, message, part } = kind;
@@ -22,13 +22,13 @@ fn never_sent(kind: Kind) -> Option<&'static str> {
         }
     };
     match message {
-        _ if !gets => Some("it is for others"),
-        Failed => Some("whoever runs a role says so for it, as it has given up"),
+        _ if !gets => Some("other roles receive it"),
+        Failed => Some("a failed role sends nothing; its driver does"),
         _ => None,
     }
 }
 
-/// Why a role is never at a stage; none where it can be.
+/// The reason why a role is never in this phase; `None` if it can be.
 fn never_at(to: Who, phase: Phase) -> Option<&'static str> {
     use Phase::*;
     let is_at = match phase {
@@ -36,10 +36,11 @@ fn never_at(to: Who, phase: Phase) -> Option<&'static str> {
         Starting | Ending | Beginning | Keeping | Collecting | Finishing => to == Who::Master,
         Between => to != Who::Master,
     };
-    (!is_at).then_some("it is a stage of others")
+    (!is_at).then_some("other roles have this phase")
 }
 
-/// Why a message is never underway when its receiver is at a stage; none where it can be.
+/// The reason why this message is never in flight while its receiver is in this phase; `None` if it
+/// can be.
 fn never_then(kind: Kind, phase: Phase) -> Option<&'static str> {
     use Message::*;
     match (kind.to, kind.message, phase) {
@@ -47,17 +48,17 @@ fn never_then(kind: Kind, phase: Phase) -> Option<&'static str> {
             Who::Worker,
             RoundDone | RestartRequest | Join | Sizes | Pull | Push | PushDeltas,
             Phase::Waiting,
-        ) => Some("who has shards keeps them until it crashes"),
+        ) => Some("a worker with shards keeps them until it crashes"),
         _ => None,
     }
 }
 
-/// Why no message can be there; none where it can.
+/// The reason why this cell cannot be reached; `None` if it can.
 pub fn unreachable(kind: Kind, phase: Phase) -> Option<&'static str> {
     never_sent(kind).or_else(|| never_at(kind.to, phase)).or_else(|| never_then(kind, phase))
 }
 
-/// Every kind of message, and every stage of its receiver at which it may be underway.
+/// Every kind of message, with every phase of its receiver in which it may be in flight.
 pub fn targets() -> Vec<Target> {
     let phases = |kind| Phase::ALL.into_iter().map(move |phase| Target { kind, phase });
     let can_be = |target: &Target| unreachable(target.kind, target.phase).is_none();
@@ -65,7 +66,7 @@ pub fn targets() -> Vec<Target> {
     all.flat_map(|target| std::iter::repeat_n(target, rareness(target))).collect()
 }
 
-/// How often to look for prey: what is rare is looked for more often.
+/// Relative number of histories for a target: rare ones get more.
 fn rareness(target: Target) -> usize {
     use Message::*;
     let times = match target.kind.message {
@@ -73,7 +74,7 @@ fn rareness(target: Target) -> usize {
         RestartRequest | Stop | Rows => 2,
         _ => 1,
     };
-    let is_rare_stage = target.is_for_who_waits() || target.phase == Phase::Keeping;
+    let is_rare_stage = target.is_for_restarted_node() || target.phase == Phase::Keeping;
     times + 3 * usize::from(is_rare_stage)
 }
 
@@ -93,7 +94,7 @@ pub fn nothing_came_where_nothing_can(table: &Table) {
     }
 }
 
-/// Returns how many cells something can come to, and how much came to that to which least did.
+/// Returns the number of reachable cells, and the smallest count among them.
 pub fn everything_else_came(table: &Table, least: u64) -> (usize, u64) {
     let reachable = cells()
         .filter(|&(kind, fault, phase)| fault != Fault::None && unreachable(kind, phase).is_none());

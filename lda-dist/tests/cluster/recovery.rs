@@ -1,4 +1,4 @@
-//! Nodes that crash: the run goes back, and ends with the bits of one process.
+//! Nodes that crash: the run restarts, and ends with the bits of one process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,13 @@ use lda_transport::sim::{Chaos, FaultWindow};
 
 use super::*;
 
-/// A job of eight epochs, of which every second is kept.
+/// A run of eight epochs with a checkpoint every second epoch.
 pub(super) fn spec(corpus: &Corpus, workers: u32) -> Setup {
     let options = Options { shards: 4, partitions: 5, rounds: 4, servers: 2, ..Options::default() };
-    Setup {
-        epochs: 8,
-        evaluate_every: 1,
-        checkpoint_every: 2,
-        prefetch: 0,
-        ..setup(corpus, workers, options)
-    }
+    setup(corpus, workers, options).epochs(8).evaluate_every(1).checkpoint_every(2).prefetch(0)
 }
 
-/// Nodes with this storage.
+/// A world of nodes with this storage.
 pub(super) fn world(
     setup: &Setup,
     stored: &InMemory,
@@ -34,7 +28,7 @@ pub(super) fn world(
     world_with(setup, stored, storage, network, seed, |config| config)
 }
 
-/// The same, with endpoints that are changed so.
+/// As [`world`], with changed configurations of the endpoints.
 pub(super) fn world_with(
     setup: &Setup,
     stored: &InMemory,
@@ -45,7 +39,7 @@ pub(super) fn world_with(
 ) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for id in (0..1 + setup.options.servers + setup.workers).map(NodeId) {
-        let setup = Setup { prefetch: setup.prefetch + (id.0 % 3) as u16, ..setup.clone() };
+        let setup = setup.clone().prefetch(setup.prefetch + (id.0 % 3) as u16);
         let (stored, storage) = (stored.clone(), Arc::clone(storage));
         world.add(id, move |birth| {
             let snapshot_writer = SnapshotWriter::now(Arc::clone(&storage) as Arc<dyn Storage>);
@@ -59,19 +53,19 @@ pub(super) fn world_with(
     world
 }
 
-/// Each epoch's last report.
+/// Last report of each epoch.
 fn last(reports: &[Report]) -> BTreeMap<u32, Report> {
-    reports.iter().map(|report| (report.epoch, *report)).collect()
+    reports.iter().map(|report| (report.epoch, report.clone())).collect()
 }
 
-/// Whether what is left is what one process leaves, of the epochs that the master has seen the end of.
+/// Checks the end of a run against one process, for the epochs that the master has reported.
 pub(super) fn check(found: &End, expected: &End, what: &str) {
     assert!(found.tokens == expected.tokens, "{what}: topics");
     assert!(found.rows == expected.rows, "{what}: rows");
     check_master(found, expected, what);
 }
 
-/// The same of what the master has.
+/// Checks the state of the master.
 fn check_master(found: &End, expected: &End, what: &str) {
     assert!(found.collected == expected.rows, "{what}: gathered rows");
     assert_eq!(found.totals, expected.totals, "{what}");
@@ -85,7 +79,7 @@ fn check_master(found: &End, expected: &End, what: &str) {
     }
 }
 
-/// Runs with crashes for a time, and then without them to the end.
+/// Runs with crashes for some time, and then without them to the end.
 fn survive(world: &mut World<Node>, chaos: Chaos, time: Duration) {
     world.set_chaos(chaos);
     let end = world.now() + time;
@@ -97,7 +91,7 @@ fn survive(world: &mut World<Node>, chaos: Chaos, time: Duration) {
     run(world);
 }
 
-/// Whether no node has crashed since the run was finished: one that has knows nothing.
+/// Whether no node has crashed since the run finished, and so lost its state.
 fn is_whole(world: &World<Node>, setup: &Setup) -> bool {
     let knows = |id| match world.program(id) {
         Some(Role::Server(server)) => server.rows().is_some(),
@@ -108,18 +102,19 @@ fn is_whole(world: &World<Node>, setup: &Setup) -> bool {
     (0..1 + setup.options.servers + setup.workers).map(NodeId).all(knows)
 }
 
-/// What became of some histories.
+/// Sums over some histories.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub attempts: u32,
-    /// Those that went back to an epoch that was kept.
+    /// Histories that restarted from a checkpoint.
     pub further: u32,
-    /// Those whose nodes all know at the end what they have.
+    /// Histories at whose end all nodes have their state.
     pub whole: u32,
 }
 
 impl Tally {
-    /// Runs a history, with crashes of any node and, by seed, a bad network; it must end as one process does.
+    /// Runs a history with crashes of any node and, for even seeds only, a good network. It must
+    /// end as one process does.
     pub fn add(&mut self, corpus: &Corpus, setup: &Setup, expected: &End, seed: u64) {
         let stored = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
         let spell = |every, lasting| {
@@ -146,7 +141,7 @@ impl Tally {
             check_master(&found, expected, &what);
         }
         self.attempts += found.reports.iter().map(|report| report.attempt).max().unwrap_or(1) - 1;
-        // Epochs before one that was kept are not done again.
+        // Epochs before a checkpoint are not repeated.
         let further = |report: &Report| report.kept > 0 && report.attempt > 1;
         self.further += u32::from(found.reports.iter().any(further));
     }
@@ -155,7 +150,7 @@ impl Tally {
 #[test]
 fn crashes_of_any_node_leave_no_trace() {
     let corpus = corpus();
-    // Long documents have proposals, which are kept too.
+    // Long documents have proposals, which are part of a checkpoint.
     for hybrid in [Hybrid::default(), Hybrid { short_length: 12, mh_steps: 2 }] {
         let spec = |workers| {
             let mut setup = spec(&corpus, workers);
@@ -172,14 +167,14 @@ fn crashes_of_any_node_leave_no_trace() {
 }
 
 #[test]
-fn a_run_goes_on_from_what_it_has_kept() {
+fn a_run_continues_from_its_checkpoint() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let storage = Arc::new(Memory::default());
-    let short = Setup { epochs: 4, ..spec(&corpus, 2) };
+    let short = spec(&corpus, 2).epochs(4);
     run(&mut world(&short, &stored, &storage, Network::default(), 1));
     assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
-    // With other workers and servers, which are no part of what is kept.
+    // With other numbers of workers and servers, on which a checkpoint does not depend.
     let mut long = spec(&corpus, 3);
     long.options.servers = 3;
     let mut world = world(&long, &stored, &storage, Network::default(), 2);
@@ -187,7 +182,7 @@ fn a_run_goes_on_from_what_it_has_kept() {
     let found = of_world(&mut world, &long, &stored);
     assert_eq!(found.reports.iter().map(|report| report.epoch).collect::<Vec<_>>(), [5, 6, 7, 8]);
     check(&found, &expected(&corpus, &spec(&corpus, 1)), "gone on");
-    // Of epochs before the last that all have kept nothing is left.
+    // Checkpoints of earlier epochs are removed.
     let kept = |epoch: u32| {
         (0..4)
             .filter(|shard| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap())
@@ -219,7 +214,7 @@ fn a_snapshot_of_another_run_is_refused() {
 }
 
 #[test]
-fn a_worker_that_hears_last_of_a_server_that_has_started_anew_goes_back_too() {
+fn a_worker_that_learns_last_of_a_restarted_server_restarts_too() {
     let corpus = corpus();
     let setup = spec(&corpus, 2);
     let expected = expected(&corpus, &spec(&corpus, 1));
@@ -229,7 +224,8 @@ fn a_worker_that_hears_last_of_a_server_that_has_started_anew_goes_back_too() {
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), seed);
         world.run_for(Duration::from_millis(10));
-        // The others begin anew with it, while the worker asks the one that is gone.
+        // The others restart with the new server, while the worker still sends requests to the old
+        // one.
         world.change_way(worker, server, |way| way.detection_delay = Duration::from_secs(1));
         world.cut(worker, server);
         world.restart(server);
@@ -242,7 +238,7 @@ fn a_worker_that_hears_last_of_a_server_that_has_started_anew_goes_back_too() {
     }
 }
 
-/// Takes no topics of shard 1 after epoch 4.
+/// Refuses to write the topics of shard 1 after epoch 4.
 #[derive(Debug, Default)]
 struct Full(Memory);
 
@@ -269,7 +265,7 @@ impl Storage for Full {
 }
 
 #[test]
-fn nobody_goes_back_to_what_one_could_not_keep() {
+fn an_incomplete_checkpoint_is_not_used() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let setup = spec(&corpus, 3);
@@ -278,7 +274,7 @@ fn nobody_goes_back_to_what_one_could_not_keep() {
     run(&mut world);
     let found = of_world(&mut world, &setup, &stored);
     check(&found, &expected(&corpus, &setup), "full");
-    // What is kept after an epoch is heard of with its last round.
+    // Workers report the checkpoint of an epoch with its last round.
     let kept: Vec<u32> = found.reports.iter().map(|report| report.kept).collect();
     assert_eq!(kept, [0, 2, 2, 2, 2, 6, 6, 8]);
     let trouble = |id| match world.with(id, |node, _| match node {

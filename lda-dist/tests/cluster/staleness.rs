@@ -1,5 +1,5 @@
-//! Rounds that overlap, as nodes have them: who is slow is waited for, but not at once; and what becomes of a run that
-//! goes back.
+//! Overlapping rounds in a cluster: when a slow worker delays the others, and the end of a run that
+//! restarts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn round(world: &World<Node>, id: NodeId) -> Round {
     world.program(id).unwrap().state().round
 }
 
-/// Rounds from one to another.
+/// Number of rounds from one to another.
 fn between(mut from: Round, to: Round, rounds: u16) -> u16 {
     let mut number = 0;
     while from < to {
@@ -32,7 +32,7 @@ fn between(mut from: Round, to: Round, rounds: u16) -> u16 {
 }
 
 #[test]
-fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
+fn a_slow_worker_delays_others_at_the_staleness_bound() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3), (2, 1)] {
@@ -48,7 +48,7 @@ fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
         while !begun(&world) {
             world.run_for(Duration::from_micros(50));
         }
-        // It gets no more rows of one server.
+        // The worker receives no more rows from one server.
         world.silence(server, slow);
         world.run_for(Duration::from_secs(1));
         let (ahead, behind) = (round(&world, quick), round(&world, slow));
@@ -60,7 +60,8 @@ fn who_is_slow_holds_others_up_when_they_are_ahead_by_the_slack() {
     }
 }
 
-/// Whether rows and totals are those of the topics, and the tokens are the corpus'.
+/// Checks that rows and totals are the counts of the topics, and that the tokens are those of the
+/// corpus.
 fn check_counts(found: &End, corpus: &Corpus, what: &str) {
     let (mut words, mut pairs) = (BTreeMap::new(), BTreeMap::new());
     let mut totals = vec![0; found.totals.len()];
@@ -83,7 +84,7 @@ fn check_counts(found: &End, corpus: &Corpus, what: &str) {
 }
 
 #[test]
-fn a_run_that_goes_back_has_counts_of_its_topics() {
+fn a_restarted_run_has_the_counts_of_its_topics() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
@@ -103,7 +104,7 @@ fn a_run_that_goes_back_has_counts_of_its_topics() {
         world.set_chaos(Chaos::default());
         world.heal();
         run(&mut world);
-        // One that has crashed since the end knows nothing.
+        // A node that crashed after the end has no state.
         let knows = |id| match world.program(id) {
             Some(Role::Server(server)) => server.rows().is_some(),
             Some(Role::Worker(worker)) => !worker.shards().is_empty(),
@@ -120,7 +121,7 @@ fn a_run_that_goes_back_has_counts_of_its_topics() {
 }
 
 #[test]
-fn who_has_to_end_goes_at_the_end_of_an_epoch() {
+fn stopped_nodes_end_after_an_epoch() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (seed, node) in (0..12).zip([0, 1, 4, 3].into_iter().cycle()) {
@@ -134,7 +135,7 @@ fn who_has_to_end_goes_at_the_end_of_an_epoch() {
             });
             assert!(is_over, "seed {seed}");
         };
-        // At any time of two epochs, so that some have begun the next.
+        // At any time within two epochs, so that some nodes have begun the next one.
         let at = Round { epoch: 3, number: (seed * 5 % 8) as u16, attempt: 1 };
         until(&mut world, &|world| round(world, MASTER) >= at);
         let id = NodeId(node);
@@ -142,7 +143,7 @@ fn who_has_to_end_goes_at_the_end_of_an_epoch() {
         until(&mut world, &|world| world.program(id).is_some_and(Role::is_finished));
         let epoch = world.program(id).and_then(Role::stopped).unwrap();
         assert!((3..=4).contains(&epoch), "seed {seed}: {epoch}");
-        // All have kept it, whether or not it is an epoch of which topics are kept.
+        // All workers have a checkpoint of it, even if none was due.
         let has = |shard: u16| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap();
         assert!((0..4).all(has), "seed {seed}");
         world.restart(id);

@@ -1,4 +1,4 @@
-//! Nodes that are asked to end: the epoch comes to its end and is kept, and nothing is done twice.
+//! Nodes that stop: the epoch ends, its checkpoint is written, and no epoch is repeated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lda_transport::rpc::Window;
 use super::recovery::{check, spec, world, world_with};
 use super::*;
 
-/// Until epoch `epoch` is underway.
+/// Runs until epoch `epoch` has begun.
 fn run_until_epoch(world: &mut World<Node>, epoch: u32) {
     run_until(world, |world| match world.program(MASTER) {
         Some(Role::Master(master)) => master.round().epoch == epoch,
@@ -35,7 +35,7 @@ fn all(setup: &Setup) -> impl Iterator<Item = NodeId> + use<> {
     (0..1 + setup.options.servers + setup.workers).map(NodeId)
 }
 
-/// Epochs of which topics are there, of shard 0 to 3.
+/// Epochs of which the topics of shards 0 to 3 are stored.
 fn kept(storage: &Memory, setup: &Setup) -> Vec<u32> {
     let has =
         |epoch: u32, shard: u16| storage.has(&format!("topics-{epoch:08}-{shard:05}")).unwrap();
@@ -43,7 +43,7 @@ fn kept(storage: &Memory, setup: &Setup) -> Vec<u32> {
 }
 
 #[test]
-fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
+fn stopped_nodes_are_awaited_and_no_epoch_is_repeated() {
     let corpus = corpus();
     let setup = spec(&corpus, 3);
     let expected = expected(&corpus, &spec(&corpus, 1));
@@ -74,7 +74,7 @@ fn who_has_to_end_is_waited_for_and_nothing_is_done_twice() {
 }
 
 #[test]
-fn a_master_that_has_to_end_ends_all_and_the_run_goes_on_from_there() {
+fn a_stopped_master_stops_all_nodes_and_the_run_continues_later() {
     let corpus = corpus();
     let setup = spec(&corpus, 2);
     let expected = expected(&corpus, &spec(&corpus, 1));
@@ -100,7 +100,7 @@ fn a_master_that_has_to_end_ends_all_and_the_run_goes_on_from_there() {
 }
 
 #[test]
-fn without_snapshots_a_run_that_stops_begins_anew() {
+fn a_stopped_run_without_checkpoints_starts_over() {
     let corpus = corpus();
     let setup = setup(&corpus, 2, Options { shards: 2, ..Options::default() });
     let stored = InMemory::new(corpus, 2).unwrap();
@@ -114,7 +114,7 @@ fn without_snapshots_a_run_that_stops_begins_anew() {
 }
 
 #[test]
-fn who_has_to_end_before_all_are_there_does() {
+fn a_node_can_stop_before_all_are_ready() {
     let corpus = corpus();
     let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
@@ -129,7 +129,7 @@ fn who_has_to_end_before_all_are_there_does() {
 }
 
 #[test]
-fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
+fn the_permission_to_end_passes_a_full_queue() {
     let corpus = corpus();
     let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
@@ -142,7 +142,7 @@ fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
         world.restart(crashes);
         world.run_for(Duration::from_millis(2));
     };
-    // It does not hear of attempt after attempt.
+    // It takes no part in one attempt after another.
     world.silence(MASTER, ends);
     (0..10).for_each(|_| restart(&mut world));
     world.with(ends, |node, cx| node.stop(cx)).unwrap();
@@ -154,7 +154,7 @@ fn who_has_to_end_hears_of_it_though_much_waits_to_be_told() {
 }
 
 #[test]
-fn who_has_heard_that_it_may_go_does_not_begin_again() {
+fn a_released_node_ignores_a_later_start() {
     let corpus = corpus();
     let setup = spec(&corpus, 2);
     let stored = InMemory::new(corpus, 4).unwrap();
@@ -163,7 +163,7 @@ fn who_has_heard_that_it_may_go_does_not_begin_again() {
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), seed);
         run_until_epoch(&mut world, 1);
-        // It is told of another attempt, and hears that it may go before.
+        // It receives the start of another attempt after the permission to end.
         let detour = Duration::from_millis(40);
         world.change_way(MASTER, ends, |way| (way.reordering, way.detour) = (1.0, detour));
         world.restart(crashes);

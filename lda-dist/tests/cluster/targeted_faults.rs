@@ -1,10 +1,12 @@
-//! Faults that lie in wait for one kind of message, so that each meets each fault at each stage of its receiver.
+//! Faults that target one kind of message, so that every message meets every fault in every phase
+//! of its receiver.
 //!
-//! Messages that fail at random fail where most messages are: in a round. A history therefore has **prey**, a kind of
-//! message and a stage of its receiver. Such messages are lost, doubled, delayed or not taken more often than others,
-//! and some wait on their way until their receiver comes to that stage. Then others to that one are delayed, so that it
-//! stays there; and the message arrives, or either end crashes, or the link between them fails. What brings the
-//! receiver to the stage is [another matter](super::targeted_setup).
+//! Random faults hit the messages that are most frequent: those of a round. Each history therefore
+//! has a **target**, a kind of message and a phase of its receiver. Target messages are lost,
+//! duplicated, delayed or refused more often than others, and some are held until their receiver
+//! reaches the phase. Other messages to the receiver are then delayed, so that it stays in the
+//! phase; and the message arrives, or either end crashes, or the link between them fails.
+//! [`targeted_setup`](super::targeted_setup) leads the receiver to the phase.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,38 +19,38 @@ use lda_transport::sim::{self, Fate, Observer, SplitMix64};
 use super::coverage::{Fault, Kind, Part, Table, Who};
 use super::*;
 
-/// For what faults lie in wait.
+/// Target of the faults of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     pub kind: Kind,
     pub phase: Phase,
 }
 
-/// What has been seen of a history.
+/// Observations of a history.
 #[derive(Debug)]
 pub struct Seen {
     pub table: Table,
-    /// The last attempt that the master has begun.
+    /// Last attempt that the master has started.
     pub attempts: u32,
     /// Crashes of masters, servers and workers.
     pub crashes: [u64; 3],
-    /// Why nodes had given up that crashed then.
+    /// Errors of nodes that had failed when they crashed.
     pub failed: Vec<String>,
     servers: u32,
-    /// None when all is to go well again.
+    /// `None` once faults have ended.
     target: Option<Target>,
     numbers: SplitMix64,
-    /// What was asked, by who asked, whom, and the request's number.
+    /// Requests by sender, receiver and number.
     asked: HashMap<(u64, NodeId, u64), Message>,
-    /// Stages of incarnations that have crashed.
+    /// Phases of crashed incarnations.
     crashed: HashMap<u64, Phase>,
-    /// Copies of prey that are underway, by who sent them to whom, and to which incarnation.
+    /// Copies of target messages in flight, by sender, receiver and incarnation of the receiver.
     underway: BTreeMap<(NodeId, NodeId, u64), u32>,
-    /// Those of which the first copy is held.
+    /// Target messages whose first copy is held.
     held: BTreeSet<(NodeId, NodeId, u64)>,
 }
 
-/// Sees a history, and prepares what prey meets on its way.
+/// Observes a history, and decides the faults of target messages.
 #[derive(Clone, Debug)]
 pub struct Watch(Rc<RefCell<Seen>>);
 
@@ -69,7 +71,7 @@ impl Watch {
         })))
     }
 
-    /// From now on prey is left alone.
+    /// Ends the faults of target messages.
     pub fn rest(&self) {
         self.0.borrow_mut().target = None;
     }
@@ -78,9 +80,9 @@ impl Watch {
         self.0.borrow()
     }
 
-    /// Sender and receiver of prey that is underway, and whether its receiver is at its stage; of those that are rather
-    /// than of others.
-    pub fn prey_underway(&self, world: &World<Node>) -> Option<(NodeId, NodeId, bool)> {
+    /// Sender and receiver of a target message in flight, and whether the receiver is in the phase;
+    /// such messages are preferred.
+    pub fn target_in_flight(&self, world: &World<Node>) -> Option<(NodeId, NodeId, bool)> {
         let seen = self.0.borrow();
         let target = seen.target?;
         let is_at = |to| world.program(to).is_some_and(|node| node.phase() == target.phase);
@@ -98,13 +100,13 @@ impl Seen {
         }
     }
 
-    /// None where it is no request or reply.
+    /// `None` unless it is a request or a reply.
     fn kind(&mut self, sent: &sim::Message<'_>) -> Option<Kind> {
         let &sim::Message { from, to, kind, sender, receiver, number, body, .. } = sent;
         let part = match kind {
             MessageKind::Pull | MessageKind::Push | MessageKind::Call => Part::Asked,
             MessageKind::Done | MessageKind::Rejected => Part::Answered,
-            // A greeting that comes late, of who has started anew since, is refused; who hears it is gone.
+            // A late greeting of a node that has restarted since is refused; its sender is gone.
             MessageKind::Hello | MessageKind::Heartbeat | MessageKind::Refusal => return None,
             other => panic!("{from} sends {to} a {other:?}"),
         };
@@ -118,7 +120,7 @@ impl Seen {
         Some(Kind { to: self.who(to), message, part })
     }
 
-    /// Of messages of which so many, and all copies, are delayed.
+    /// A network that delays this share of the messages, and all copies.
     fn detour(&mut self, reordering: f64) -> Network {
         self.detour_of(reordering, [200, 1000, 3000, 10_000, 40_000])
     }
@@ -129,9 +131,9 @@ impl Seen {
         Network { reordering, late_delivery: 0.5, detour, ..Network::default() }
     }
 
-    /// What befalls prey: one thing for sure, so that it is known how much is underway; how many copies that are, and
-    /// whether the first of them is held until its receiver comes to its stage. A second one always is: the first does
-    /// what it is for meanwhile.
+    /// The fault of a target message: exactly one, so that the number of copies in flight is known.
+    /// Returns that number, and whether the first copy is held until the receiver reaches its
+    /// phase. A second copy is always held, while the first does its work.
     fn course(&mut self) -> (Network, u32, bool) {
         let course = self.detour_of(0.0, [100, 200, 500, 1000, 3000]);
         match self.numbers.below(16) {
@@ -143,14 +145,15 @@ impl Seen {
         }
     }
 
-    /// Whether other messages to the receiver of prey wait, so that it stays at its stage.
+    /// Whether other messages to the receiver of a target message are delayed, so that it stays in
+    /// its phase.
     fn is_awaited(&self, to: NodeId, receiver: Option<&Node>) -> bool {
         let Some(target) = self.target else { return false };
         let is_at = receiver.is_some_and(|receiver| receiver.phase() == target.phase);
         is_at && self.underway.keys().any(|&(_, of, _)| of == to)
     }
 
-    /// Whether a message is held back, as it is to arrive at another stage.
+    /// Whether a message is held back until another phase.
     fn is_held(&mut self, sent: &sim::Message<'_>, receiver: Option<&Node>) -> bool {
         let Some(target) = self.target else { return false };
         let held = sent.copy || self.held.contains(&(sent.from, sent.to, sent.serial));
@@ -160,7 +163,8 @@ impl Seen {
         {
             return false;
         }
-        // It does not come at once, so that something can befall it there; and not all wait for ever.
+        // It does not arrive at once, so that a fault can hit it in the phase; and not all messages
+        // are held forever.
         let rarely = if receiver.is_some_and(|it| it.phase() == target.phase) { 2 } else { 400 };
         self.numbers.below(rarely) > 0
     }
@@ -176,8 +180,8 @@ impl Observer<Node> for Watch {
             let delayed = seen.is_awaited(message.to, receiver) || late;
             return delayed.then(|| seen.detour(1.0));
         }
-        // Who has been told something waits for nothing any more, whatever is held.
-        if target.is_for_who_waits() && receiver.is_none_or(|it| it.phase() != target.phase) {
+        // After this message the receiver waits for no other one, so nothing is held for it.
+        if target.is_for_restarted_node() && receiver.is_none_or(|it| it.phase() != target.phase) {
             return None;
         }
         let (network, copies, is_held) = seen.course();

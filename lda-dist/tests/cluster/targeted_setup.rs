@@ -1,4 +1,5 @@
-//! What brings about that prey is underway and its receiver at its stage.
+//! Setups and conditions under which a target message is in flight while its receiver is in the
+//! phase.
 
 use std::time::Duration;
 
@@ -12,13 +13,13 @@ use super::targeted_faults::Target;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl Target {
-    /// Epochs of the run, after how many of them topics are kept, and rounds of each.
+    /// Epochs of the run, epochs between checkpoints, and rounds per epoch.
     fn epochs(self) -> (u32, u32, u16) {
         use Phase::{Collecting, Finished, Finishing, Keeping};
         match (self.kind.message, self.phase) {
-            // Topics are kept where nodes have to end, and a run that goes back goes back to those.
+            // Nodes that stop write checkpoints, from which the run restarts.
             (Message::Keep, _) | (_, Keeping) => (3, 0, 1),
-            // It soon comes to its end.
+            // The run ends soon.
             (Message::Rows | Message::Finish, _) | (_, Collecting | Finishing | Finished) => {
                 (1, 2, 1)
             }
@@ -26,12 +27,12 @@ impl Target {
         }
     }
 
-    /// A run in which it is not rare, otherwise as it is given.
+    /// Changes a setup so that the target is not rare.
     pub fn set_up(self, mut setup: Setup) -> Setup {
         let options = &mut setup.options;
         (setup.epochs, setup.checkpoint_every, options.rounds) = self.epochs();
         if self.is_queued() {
-            // Much is asked at once.
+            // Many requests at once.
             (options.rounds, options.partitions, setup.prefetch) = (1, 12, 4);
         }
         match self.kind.message {
@@ -46,26 +47,27 @@ impl Target {
         setup
     }
 
-    /// Whether prey is asked of one that has started anew and has not been told anything.
-    pub fn is_for_who_waits(self) -> bool {
+    /// Whether the target is a request to a restarted node that has received nothing yet.
+    pub fn is_for_restarted_node(self) -> bool {
         let Self { kind: Kind { to, part, .. }, phase } = self;
         phase == Phase::Waiting && part == Part::Asked && to != Who::Master
     }
 
-    /// Whether workers ask it of a server, where it waits for its turn until that one has started anew.
+    /// Whether workers send the target to a server, where it is queued until the server has
+    /// restarted.
     pub fn is_queued(self) -> bool {
         use Message::{Join, Pull, Push, PushDeltas, Sizes};
         let is_of_round = matches!(self.kind.message, Join | Sizes | Pull | Push | PushDeltas);
-        self.is_for_who_waits() && is_of_round
+        self.is_for_restarted_node() && is_of_round
     }
 
-    /// Requests that a node may have underway to another. With one of them others wait, and go to whoever is there when
-    /// their turn comes.
+    /// Largest number of requests in flight between two nodes. With one, others are queued, and go
+    /// to the incarnation that is there when their turn comes.
     pub fn window(self) -> Option<u32> {
         self.is_queued().then_some(1)
     }
 
-    /// Between two times that a node is asked to end: twice as long as on average.
+    /// Longest time between two stops of nodes: twice the mean.
     pub fn stops_every(self) -> Duration {
         let Self { kind: Kind { message, .. }, phase } = self;
         match message {
@@ -76,17 +78,18 @@ impl Target {
         }
     }
 
-    /// Whether it tells the master that a node has heard that it may go, while an attempt is on in which that node is:
-    /// the master has heard first that it has to end, and then that it is here.
+    /// Whether the target is the reply of a node that it may end, during an attempt in which the
+    /// node takes part: the master has first received the request to stop, and then that the node
+    /// is ready.
     pub fn is_of_early_end(self) -> bool {
         let Self { kind: Kind { to, message, .. }, phase } = self;
         to == Who::Master && message == Message::Finish && phase < Phase::Finishing
     }
 
-    /// When the master is about to ask it of one that starts anew then, and when it has.
+    /// Phases of the master before and after it sends the target to a node that restarts then.
     pub fn asked_at(self) -> Option<[Phase; 2]> {
         let Kind { to, message, .. } = self.kind;
-        if !self.is_for_who_waits() {
+        if !self.is_for_restarted_node() {
             return None;
         }
         Some(match (message, to) {
@@ -95,34 +98,34 @@ impl Target {
             (Message::Keep, _) => [Phase::Ending, Phase::Keeping],
             (Message::End, _) => [Phase::Sampling, Phase::Ending],
             (Message::Finish, _) => [Phase::Collecting, Phase::Finishing],
-            // What only asks is asked anew of one that has started anew.
+            // Read-only requests are sent again to a restarted node.
             (Message::Rows, _) => [Phase::Collecting, Phase::Collecting],
             _ => return None,
         })
     }
 
-    /// A slow way, so that one server has done what it was asked while the other has not.
+    /// A slow link, so that one server has replied while the other has not.
     pub fn slow(self, setup: &Setup) -> Option<[NodeId; 2]> {
         self.asked_at().map(|_| [setup.server(1), MASTER])
     }
 
-    /// How long it takes at most until a node hears that it has lost another, where it matters.
+    /// Longest time until a node detects the loss of another, if it matters.
     pub fn detection_delay(self) -> Option<Duration> {
         match self.kind.message {
             Message::RestartRequest => Some(30 * MILLISECOND),
-            _ if self.is_for_who_waits() => Some(Duration::ZERO),
+            _ if self.is_for_restarted_node() => Some(Duration::ZERO),
             _ => None,
         }
     }
 
-    /// Whether its receiver comes from one stage to that of the prey if nothing fails.
+    /// Whether the receiver goes from this phase to the target's if nothing fails.
     pub fn comes_from(self, now: Phase) -> bool {
         let rank = |phase| match phase {
             Phase::Waiting => 0,
             Phase::Starting => 1,
             Phase::Joining => 2,
             Phase::Sampling | Phase::Between | Phase::Ending | Phase::Beginning => 3,
-            // A node has ended then, and the others begin again with it.
+            // A node has ended then, and the others restart with its successor.
             Phase::Keeping => 3,
             Phase::Collecting => 4,
             Phase::Finishing => 5,

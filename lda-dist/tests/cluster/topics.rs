@@ -1,4 +1,4 @@
-//! Words that stand for topics come to the master, and rows stay where they are.
+//! Top words travel to the master, and rows stay on the servers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use lda_dist::storage::Memory;
 
 use super::*;
 
-/// In one process, after the last epoch.
+/// Top words of a run in one process, after the last epoch.
 fn expected_words(corpus: &Corpus, setup: &Setup) -> Vec<Vec<TopWord>> {
     let mut run = InProcess::<u16>::new(&setup.spec, corpus, &setup.options).unwrap();
     for _ in 0..setup.epochs {
@@ -18,13 +18,13 @@ fn expected_words(corpus: &Corpus, setup: &Setup) -> Vec<Vec<TopWord>> {
 }
 
 #[test]
-fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
+fn top_words_are_those_of_all_rows() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (servers, partitions, wanted) in [(1, 1, 1), (3, 7, 4), (5, 9, 1000), (2, 4, 0)] {
         let cut = Options { shards: 4, rounds: 1, ..Options::default() };
         let setup = setup(&corpus, 2, Options { servers, partitions, ..cut });
-        let setup = Setup { evaluate_every: 0, collect_model: false, top_words: wanted, ..setup };
+        let setup = setup.evaluate_every(0).collect_model(false).top_words(wanted);
         let nodes = run_local::<u16, _>(&setup, &stored, None, None, |_| {}).unwrap();
         let Role::Master(master) = &nodes[0] else { panic!("the first is the master") };
         assert!(master.counts().is_none());
@@ -41,7 +41,7 @@ fn they_are_those_of_all_rows_where_nothing_is_judged_or_gathered() {
 }
 
 #[test]
-fn they_come_again_where_a_run_is_begun_that_had_ended() {
+fn a_finished_run_that_is_restarted_has_its_top_words_again() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let setup = recovery::spec(&corpus, 3);

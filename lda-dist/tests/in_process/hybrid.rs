@@ -49,7 +49,7 @@ fn counts_are_those_of_the_topics() {
 }
 
 #[test]
-fn no_order_of_shards_matters() {
+fn the_order_of_shards_does_not_matter() {
     let corpus = corpus(80, 40, 15);
     let spec = spec(&corpus, 100);
     let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
@@ -67,7 +67,7 @@ fn no_order_of_shards_matters() {
 }
 
 #[test]
-fn bits_are_those_of_versions_before() {
+fn bits_are_those_of_earlier_versions() {
     let corpus = corpus(200, 120, 25);
     let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     let cut = Options { partitioner: Partitioner::SkewAware, ..cut };
@@ -84,7 +84,7 @@ fn bits_are_those_of_versions_before() {
     assert_eq!(found, expected, "{found:#x?}");
     let found = [HYBRIDS[1], Hybrid::default()].map(|hybrid| again(hybrid, 3));
     assert_eq!(found, [0x3df1e2543ddeed2d, 0xca62da44dfd8ec75], "{found:#x?}");
-    // Servers sample as often as shards.
+    // Servers make as many passes as shards.
     let pushed = |passes| {
         let options = Options { routing: Routing::Push, passes, ..cut };
         let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
@@ -93,12 +93,12 @@ fn bits_are_those_of_versions_before() {
         topics(&run)
     };
     assert_ne!(pushed(1), pushed(2));
-    // Where no document is long nothing is other than without.
+    // Without long documents, the bits are those of a run without the hybrid.
     assert_eq!(after(Hybrid { short_length: 50, mh_steps: 2 }), after(Hybrid::default()));
 }
 
 #[test]
-fn what_a_shard_keeps_is_all_of_it() {
+fn a_checkpoint_restores_a_shard() {
     let corpus = corpus(40, 30, 20);
     let spec = spec(&corpus, 12);
     let costs = vec![1; 30];
@@ -108,7 +108,7 @@ fn what_a_shard_keeps_is_all_of_it() {
             Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 5..35, 0).unwrap()
         };
         let (mut one, mut other) = (shard(4), shard(7));
-        // Topics follow from the documents, and not from how words are divided.
+        // Topics follow from the documents, not from the placement of words.
         assert_eq!(one.topics(), other.topics());
         let (tokens, kept) = (one.num_tokens(), one.topics());
         let is_long = |length: &u64| *length > u64::from(hybrid.short_length);
@@ -121,7 +121,7 @@ fn what_a_shard_keeps_is_all_of_it() {
         assert_eq!(one.topics(), changed);
         assert_eq!(other.topics(), changed);
         assert_eq!(one.log_joint(&spec).to_bits(), other.log_joint(&spec).to_bits());
-        // Each row is that of the document's tokens.
+        // Each row has the counts of the document's tokens.
         let mut rows = vec![vec![0u32; 12]; 30];
         one.for_each(|document, _, topic| rows[document as usize][topic as usize] += 1);
         for (document, counts) in rows.iter().enumerate() {
@@ -141,12 +141,12 @@ fn what_a_shard_keeps_is_all_of_it() {
 }
 
 #[test]
-fn it_comes_to_the_likelihood_of_one_process() {
+fn the_hybrid_reaches_the_likelihood_of_one_process() {
     let corpus = corpus(600, 300, 30);
     let (epochs, seeds) = (80, 8);
     let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
     let of_seed = |seed| ModelSpec::new(20, 300, 0.2.into(), 0.02, seed).unwrap();
-    // With a larger cap it would run WarpLDA's passes more often per epoch.
+    // With a larger cap, the reference would run WarpLDA's passes more often per epoch.
     let hybrid = |short_length, step_cap| SamplerOptions::Hybrid {
         steps: 1,
         step_cap,
@@ -181,7 +181,8 @@ fn it_comes_to_the_likelihood_of_one_process() {
     };
     let of = |short_length| Hybrid { short_length, mh_steps: 1 };
     let away = found(of(0), 1) / expected(SamplerKind::Warp.into()) - 1.0;
-    // Of sixteen seeds it is half a per cent behind, whichever way words are placed, and seeds differ by as much.
+    // Over sixteen seeds it is half a per cent behind with any placement, and seeds differ by as
+    // much.
     assert!(away.abs() < 0.01, "all are long: {away}");
     let away = found(of(30), 1) / expected(hybrid(30, 1)) - 1.0;
     assert!(away.abs() < 0.006, "half are: {away}");
@@ -190,7 +191,7 @@ fn it_comes_to_the_likelihood_of_one_process() {
 }
 
 #[test]
-fn steps_and_passes_that_cannot_be_are_refused() {
+fn impossible_steps_and_passes_are_refused() {
     let corpus = corpus(5, 5, 5);
     for mh_steps in [0, 65] {
         let hybrid = Hybrid { short_length: 3, mh_steps };

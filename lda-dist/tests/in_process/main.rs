@@ -1,4 +1,5 @@
-//! Rounds in one process: counts are those of the topics, no order matters, and the law is the model's.
+//! Rounds in one process: counts are those of the topics, the order of shards does not matter, and
+//! the law is the model's.
 
 mod hybrid;
 mod staleness;
@@ -27,7 +28,7 @@ fn corpus(documents: usize, words: u32, mean: u32) -> Corpus {
         let theme = rng.below(8);
         let length = 1 + rng.below(2 * mean);
         let mut word = |_| {
-            // Of two numbers the smaller: low words are frequent.
+            // The smaller of two numbers, so that low words are frequent.
             let word = rng.below(words).min(rng.below(words));
             if rng.below(4) == 0 { word } else { (word / 8 * 8 + theme).min(words - 1) }
         };
@@ -40,7 +41,7 @@ fn spec(corpus: &Corpus, topics: u32) -> ModelSpec {
     ModelSpec::new(topics, corpus.num_words() as u32, 0.2.into(), 0.02, 9).unwrap()
 }
 
-/// The topics of all tokens, in an order of their own.
+/// Topics of all tokens, sorted by document and word.
 fn topics<T: TopicIndex>(run: &InProcess<T>) -> Vec<(u32, u32, u32)> {
     let mut tokens = Vec::new();
     run.for_each(|document, word, topic| tokens.push((document, word, topic)));
@@ -48,7 +49,8 @@ fn topics<T: TopicIndex>(run: &InProcess<T>) -> Vec<(u32, u32, u32)> {
     tokens
 }
 
-/// Every row and total is that of the topics, and the tokens are the corpus'.
+/// Checks that rows and totals are the counts of the topics, and that the tokens are those of the
+/// corpus.
 fn check_counts<T: TopicIndex>(run: &InProcess<T>, corpus: &Corpus) {
     let tokens = topics(run);
     let (mut words, mut documents) = (BTreeMap::new(), BTreeMap::new());
@@ -94,7 +96,7 @@ fn counts_are_those_of_the_topics() {
         PARTITIONERS.into_iter().zip(routings).zip(max_pushed_len)
     {
         let cut = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
-        // Where there are more ranges they are joined.
+        // More ranges are merged into partitions.
         let ranges = if max_pushed_len == 20 { 0 } else { 30 };
         let options = Options { partitioner, routing, max_pushed_len, ranges, ..cut };
         for topics in [3, 40, 300] {
@@ -109,7 +111,7 @@ fn counts_are_those_of_the_topics() {
                 check_counts(&narrow, &corpus);
                 check_counts(&wide, &corpus);
                 let pulls = routing != Routing::Push || max_pushed_len < 1000;
-                // Rows of few topics are cheap.
+                // Rows with few topics are cheap to pull.
                 let pushes = routing == Routing::Push || routing != Routing::Pull && topics == 300;
                 let cheap = routing == Routing::Cheapest && topics < 300;
                 assert!(cheap || (bytes.pushed > 0) == pushes, "{routing:?} {bytes:?}");
@@ -121,7 +123,7 @@ fn counts_are_those_of_the_topics() {
 }
 
 #[test]
-fn no_order_of_shards_matters() {
+fn the_order_of_shards_does_not_matter() {
     let corpus = corpus(80, 40, 15);
     let spec = spec(&corpus, 100);
     let options = Options { shards: 5, partitions: 7, servers: 2, ..Options::default() };
@@ -139,7 +141,7 @@ fn no_order_of_shards_matters() {
 }
 
 #[test]
-fn a_run_begins_as_one_process_does() {
+fn a_run_starts_as_in_one_process() {
     let corpus = corpus(30, 40, 15);
     let options = TrainOptions::new(7).seed(9).sampler(SamplerKind::FPlus);
     let trainer = Trainer::new(&corpus, &options).unwrap();
@@ -156,14 +158,14 @@ fn a_run_begins_as_one_process_does() {
     assert_eq!(topics(&run), expected);
 }
 
-/// The topics as one number.
+/// A hash of all topics.
 fn hash<T: TopicIndex>(run: &InProcess<T>) -> u64 {
     let numbers = topics(run).into_iter().flat_map(|(d, w, k)| [d, w, k]);
     lda_core::container::checksum(&numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
 }
 
 #[test]
-fn bits_are_those_of_versions_before() {
+fn bits_are_those_of_earlier_versions() {
     let corpus = corpus(200, 120, 25);
     let options = Options { shards: 4, partitions: 9, rounds: 4, servers: 3, ..Options::default() };
     let after = |topics, routing, partitioner| {
@@ -190,7 +192,7 @@ fn bits_are_those_of_versions_before() {
     assert_eq!(found, expected, "{found:#x?}");
 }
 
-/// How often each of all assignments occurs in a long run.
+/// Number of occurrences of every assignment in a long run.
 fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
     let alpha = Alpha::from(vec![0.5, 1.5]);
     let spec = ModelSpec::new(2, corpus.num_words() as u32, alpha, 0.3, 5).unwrap();
@@ -198,7 +200,7 @@ fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
     let mut seen = vec![0; 1 << corpus.num_tokens()];
     for epoch in 0..epochs {
         run.epoch().unwrap();
-        // Between what is counted others pass, so that they hardly know of each other.
+        // Epochs between two counted ones make these nearly independent.
         if epoch % 6 == 5 {
             let state = topics(&run).iter().fold(0, |code, &(_, _, topic)| code << 1 | topic);
             seen[state as usize] += 1;
@@ -207,7 +209,7 @@ fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
     seen
 }
 
-/// p(z | w) of each, by the definition; tokens are by document and word, as `topics` has them.
+/// p(z | w) of every assignment, by the definition; tokens are in the order of `topics`.
 fn posterior(tokens: &[(usize, usize)], words: usize) -> Vec<f64> {
     let (alpha, beta) = ([0.5, 1.5], 0.3);
     let law = (0..1usize << tokens.len()).map(|code| {
@@ -230,7 +232,7 @@ fn posterior(tokens: &[(usize, usize)], words: usize) -> Vec<f64> {
     law.iter().map(|weight| weight / sum).collect()
 }
 
-/// How probable a deviation as large as this is.
+/// Probability of a deviation at least as large as this one.
 fn p_value(seen: &[u64], law: &[f64]) -> f64 {
     let all: u64 = seen.iter().sum();
     let parts = seen.iter().zip(law).map(|(&seen, &share)| {
@@ -253,17 +255,17 @@ fn with_one_shard_and_partition_the_law_is_the_posterior() {
         let seen = observed(&corpus, &options, 120_000);
         let p = p_value(&seen, &law);
         assert!(p > 1e-6, "{routing:?}, {passes} passes: p = {p}: {seen:?}");
-        // A law that is a little different is told apart.
+        // The test detects a law that differs a little.
         let other = posterior(&[(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)], 3);
         assert!(p_value(&seen, &other) < 1e-6);
     }
 }
 
 #[test]
-fn shards_come_to_the_likelihood_of_one_process() {
+fn shards_reach_the_likelihood_of_one_process() {
     let corpus = corpus(600, 300, 30);
     let (topics, epochs, seeds) = (20, 60, 6);
-    // One run may end in a worse place than another by more than any way of running does.
+    // Single runs differ by more than the ways of running do.
     let mean = |run: &dyn Fn(u64) -> f64| (0..seeds).map(run).sum::<f64>() / seeds as f64;
     let of_seed = |seed| ModelSpec::new(topics, 300, 0.2.into(), 0.02, seed).unwrap();
     let expected = mean(&|seed| {
@@ -299,13 +301,13 @@ fn shards_come_to_the_likelihood_of_one_process() {
         let away = away(shards, shards, routing);
         assert!(away.abs() < 0.006, "{shards} shards, {routing:?}: {away}");
     }
-    // What rounds are for.
+    // The purpose of rounds.
     let away = away(16, 1, Routing::Pull);
     assert!(away > 0.012, "one round: {away}");
 }
 
 #[test]
-fn what_cannot_be_divided_is_refused() {
+fn impossible_divisions_are_refused() {
     let corpus = Corpus::from_tokens((0..5).map(|d| vec![d, d + 5])).unwrap();
     let spec = spec(&corpus, 4);
     let refused =
@@ -336,7 +338,7 @@ fn what_cannot_be_divided_is_refused() {
 }
 
 #[test]
-fn who_watches_sees_all_that_moves() {
+fn watchers_see_all_bytes() {
     let corpus = corpus(80, 60, 20);
     let spec = spec(&corpus, 300);
     let options = Options { shards: 3, partitions: 6, rounds: 2, servers: 2, ..Options::default() };
@@ -386,7 +388,7 @@ fn who_watches_sees_all_that_moves() {
         (bytes, 4),
         "two rounds of two servers"
     );
-    // Each token is pushed, or one of a row that came.
+    // Every token is pushed, or belongs to a row that was pulled.
     assert!(pushed > 0 && pushed < corpus.num_tokens() as usize);
     assert!(rows[0] == rows[1] && entries[0] >= rows[0] && entries[1] > 0, "{rows:?} {entries:?}");
     assert!(bytes.rows >= rows[0] && bytes.rows < 8 * entries[0]);

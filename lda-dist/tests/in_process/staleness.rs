@@ -1,4 +1,5 @@
-//! Rounds that overlap: the bits are those of any order, and counts as old as it says.
+//! Overlapping rounds: the bits do not depend on the order of shards, and counts are exactly as
+//! stale as configured.
 
 use lda_core::eval::log_joint;
 use lda_dist::config::Hybrid;
@@ -43,7 +44,7 @@ fn counts_are_those_of_the_topics() {
 }
 
 #[test]
-fn no_order_of_shards_matters() {
+fn the_order_of_shards_does_not_matter() {
     let corpus = corpus(80, 40, 15);
     let spec = spec(&corpus, 100);
     let run = |order: [usize; 4], options: &Options| {
@@ -61,7 +62,7 @@ fn no_order_of_shards_matters() {
 }
 
 #[test]
-fn bits_are_those_of_versions_before() {
+fn bits_are_those_of_earlier_versions() {
     let corpus = corpus(200, 120, 25);
     let spec = spec(&corpus, 300);
     let ranges = |options| Options { partitioner: Partitioner::SkewAware, ..options };
@@ -79,12 +80,12 @@ fn bits_are_those_of_versions_before() {
     ];
     let expected = [0x2baeff902121f968, 0x720817c0aad61b33, 0xfa069eaa45f5db28, 0xb089e384f2f6aab3];
     assert_eq!(found, expected, "{found:#x?}");
-    // Slack is no other number of rounds.
+    // Staleness is not equivalent to another number of rounds.
     assert_ne!(after(options(8, 1)), after(options(8, 0)));
 }
 
 #[test]
-fn with_rounds_enough_the_likelihood_is_that_of_no_slack() {
+fn with_enough_rounds_staleness_does_not_cost_likelihood() {
     let corpus = corpus(600, 300, 30);
     let mean = |options: &Options| {
         let run = |seed| {
@@ -107,13 +108,13 @@ fn with_rounds_enough_the_likelihood_is_that_of_no_slack() {
         let away = away(rounds, staleness);
         assert!(away.abs() < 0.006, "{rounds} rounds, {staleness}: {away}");
     }
-    // What more rounds are for.
+    // The purpose of more rounds.
     let away = away(8, 6);
     assert!(away > 0.01, "too few rounds: {away}");
 }
 
 #[test]
-fn more_slack_than_rounds_is_refused() {
+fn staleness_beyond_the_rounds_is_refused() {
     let corpus = corpus(20, 20, 5);
     let spec = spec(&corpus, 3);
     let refused = |rounds, staleness| {

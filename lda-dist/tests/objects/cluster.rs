@@ -1,12 +1,10 @@
-//! A cluster whose documents and snapshots are in an object store.
+//! A cluster whose documents and checkpoints are in an object store.
 
 use std::thread;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{
-    self, Assignment, CollectedCounts, Role, Setup, SnapshotWriter, run_local,
-};
+use lda_dist::cluster::{self, CollectedCounts, Role, Setup, SnapshotWriter, run_local};
 use lda_dist::config::Options;
 use lda_dist::documents::{InMemory, StoredDocuments, store};
 use lda_dist::snapshot::{LATEST, encode_latest};
@@ -27,25 +25,20 @@ fn corpus() -> Corpus {
 fn setup(words: u32, fingerprint: u64) -> Setup {
     let spec = ModelSpec::new(20, words, 0.1.into(), 0.02, 3).unwrap();
     let cut = Options { shards: SHARDS, partitions: 6, rounds: 4, ..Options::default() };
-    Setup {
-        spec,
-        options: Options { servers: 2, ..cut },
-        workers: 3,
-        assignment: Assignment::Runs,
-        epochs: 8,
-        evaluate_every: 0,
-        top_words: 0,
-        collect_model: true,
-        corpus: fingerprint,
-        checkpoint_every: 2,
-        prefetch: 1,
-    }
+    Setup::new(spec, fingerprint)
+        .options(Options { servers: 2, ..cut })
+        .workers(3)
+        .epochs(8)
+        .evaluate_every(0)
+        .collect_model(true)
+        .checkpoint_every(2)
 }
 
-/// The counts that the master has gathered, and what went wrong with snapshots, and the epochs that were done.
+/// Counts that the master has collected, errors of checkpoints, and reported epochs.
 type Ended = (CollectedCounts, Vec<String>, Vec<u32>);
 
-/// All nodes, each on a thread and with a way of its own to the store, as if they were processes.
+/// Runs all nodes, each on its own thread with its own client of the store, as if they were
+/// processes.
 fn run(setup: &Setup, server: &Server) -> Ended {
     let nodes = 1 + setup.options.servers + setup.workers;
     let transports = local::mesh(nodes, &local::Options::default());
@@ -55,7 +48,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
             ObjectStore::open(&format!("s3://{BUCKET}/{prefix}"), &access(&server.address)).unwrap()
         };
         let documents = StoredDocuments::open(storage("documents")).unwrap();
-        // What is written beside may be heard of too late, where epochs are so short.
+        // Epochs are so short that writes in the background would be reported too late.
         let snapshot_writer = SnapshotWriter::now(Arc::new(storage("kept")));
         let role =
             Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(snapshot_writer));
@@ -97,7 +90,7 @@ fn rows(counts: &CollectedCounts) -> Vec<(usize, Vec<(u32, u32)>)> {
     rows
 }
 
-/// The counts of threads of one process that have all in memory.
+/// Counts of a run of threads with everything in memory.
 fn expected(setup: &Setup, corpus: &Corpus) -> CollectedCounts {
     let documents = InMemory::new(corpus.clone(), SHARDS).unwrap();
     match run_local::<u16, _>(setup, &documents, None, None, |_| {}).unwrap().swap_remove(0) {
@@ -107,7 +100,7 @@ fn expected(setup: &Setup, corpus: &Corpus) -> CollectedCounts {
 }
 
 #[test]
-fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
+fn nodes_give_the_bits_of_one_process_and_continue_from_checkpoints() {
     let server = Server::start();
     let corpus = corpus();
     let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
@@ -116,9 +109,9 @@ fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
     assert_eq!(stored.num_tokens(), corpus.num_tokens());
     let whole = setup(stored.num_words(), stored.fingerprint());
 
-    // One object cannot be written, and the run goes on to what is kept later.
+    // One object cannot be written; the run continues to a later checkpoint.
     server.state().faults.push(("PUT /bucket/kept/topics-00000002-00001", 403));
-    let short = Setup { epochs: 4, ..whole.clone() };
+    let short = whole.clone().epochs(4);
     let (counts, troubles, epochs) = run(&short, &server);
     assert_eq!(rows(&counts), rows(&expected(&short, &corpus)));
     assert_eq!(epochs, [1, 2, 3, 4]);
@@ -148,10 +141,13 @@ fn nodes_leave_the_bits_of_one_process_and_go_on_from_what_is_kept() {
 }
 
 #[test]
-fn documents_that_are_not_there_are_told() {
+fn missing_documents_are_reported() {
     let server = Server::start();
     let documents = ObjectStore::open("s3://bucket/documents", &access(&server.address)).unwrap();
     let said = StoredDocuments::open(documents).unwrap_err().to_string();
     assert!(said.starts_with("s3://bucket/documents/manifest: "), "{said}");
-    assert!(said.ends_with("look whether it was written there, and the bucket is there"), "{said}");
+    assert!(
+        said.ends_with("check that it was written there, and that the bucket exists"),
+        "{said}"
+    );
 }

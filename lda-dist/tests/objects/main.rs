@@ -1,4 +1,4 @@
-//! Object stores: the protocol of S3 over a socket, faults, and a cluster all of whose data is in one.
+//! Object stores: the protocol of S3 over a socket, faults, and a cluster with all its data in one.
 
 mod cluster;
 mod server;
@@ -12,10 +12,10 @@ use object_store::memory::InMemory;
 
 use server::{BUCKET, Server};
 
-/// Bytes of a part, and some more.
+/// A few bytes more than a part.
 const MORE_THAN_A_PART: usize = (16 << 20) + 5;
 
-/// How a server on the loopback is reached, whatever the environment says.
+/// Access to a server on the loopback, independent of the environment.
 fn access(address: &impl ToString) -> Access {
     let endpoint = format!("http://{}", address.to_string());
     let settings = [
@@ -34,7 +34,7 @@ fn opened(server: &Server) -> ObjectStore {
 }
 
 #[test]
-fn objects_go_to_a_server_and_come_back() {
+fn objects_are_written_and_read() {
     let server = Server::start();
     let store = opened(&server);
     assert_eq!(store.url(), "s3://bucket/some/prefix");
@@ -54,10 +54,10 @@ fn objects_go_to_a_server_and_come_back() {
 }
 
 #[test]
-fn stores_of_other_makers_are_asked_at_their_addresses() {
+fn other_stores_are_reached_at_their_urls() {
     let server = Server::start();
     let address = format!("http://{}", server.address);
-    // The server does not look who asks.
+    // The server accepts any credentials.
     let google = [
         ("google_base_url", &address[..]),
         ("google_bearer_token", "token"),
@@ -85,12 +85,12 @@ fn stores_of_other_makers_are_asked_at_their_addresses() {
         );
         server.state().objects.clear();
         let error = store.read("it").unwrap_err().to_string();
-        assert!(error.contains("look whether it was written there"), "{error}");
+        assert!(error.contains("check that it was written there"), "{error}");
     }
 }
 
 #[test]
-fn a_large_object_is_there_with_its_last_part() {
+fn a_large_object_exists_after_its_last_part() {
     let server = Server::start();
     let store = opened(&server);
     let content: Vec<u8> = (0..MORE_THAN_A_PART).map(|at| (at / 7) as u8).collect();
@@ -99,7 +99,7 @@ fn a_large_object_is_there_with_its_last_part() {
     let kinds: Vec<&str> = asked.iter().map(|it| it.split(' ').next().unwrap()).collect();
     assert_eq!(kinds, ["POST", "PUT", "PUT", "POST"]);
     assert!(store.read("it").unwrap() == content);
-    // One that does not come through leaves the old one, and no parts.
+    // A failed upload leaves the old object, and no parts.
     for fault in ["PUT /bucket/some/prefix/it?partNumber=2", "POST /bucket/some/prefix/it?uploadId"]
     {
         server.state().faults.push((fault, 400));
@@ -111,7 +111,7 @@ fn a_large_object_is_there_with_its_last_part() {
 }
 
 #[test]
-fn a_store_that_falters_is_asked_again() {
+fn failed_requests_are_retried() {
     let server = Server::start();
     let store = opened(&server);
     server.state().faults.extend([("PUT", 503), ("PUT", 500), ("GET", 502)]);
@@ -121,14 +121,14 @@ fn a_store_that_falters_is_asked_again() {
 }
 
 #[test]
-fn what_a_store_refuses_is_told_with_place_and_remedy() {
+fn errors_have_place_and_remedy() {
     let server = Server::start();
     let store = opened(&server);
     for (status, remedy) in [
-        (403, "give credentials that may use it, by the environment (AWS_ACCESS_KEY_ID and"),
-        (401, "give credentials"),
-        (404, "look whether it was written there, and the bucket is there"),
-        (400, "look whether the store answers at its address, and lets this be done"),
+        (403, "set credentials with access in the environment (AWS_ACCESS_KEY_ID and"),
+        (401, "set credentials"),
+        (404, "check that it was written there, and that the bucket exists"),
+        (400, "check that the store answers at its URL and permits the operation"),
     ] {
         server.state().faults.push(("GET", status));
         let error = store.read("it").unwrap_err().to_string();
@@ -145,8 +145,8 @@ fn what_a_store_refuses_is_told_with_place_and_remedy() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_given_up() {
-    // Nobody listens at an address that was somebody's.
+fn an_unreachable_store_is_an_error() {
+    // The listener is closed, so that connections to its address are refused.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let access = Access { patience: Duration::from_millis(300), ..access(&address) };
     let store = ObjectStore::open("s3://bucket/prefix", &access).unwrap();
@@ -155,11 +155,11 @@ fn a_store_that_is_not_there_is_given_up() {
     assert!(begun.elapsed() < Duration::from_secs(30));
     assert!(error.starts_with("s3://bucket/prefix/it: "), "{error}");
     assert!(error.contains("refused"), "{error}");
-    assert!(error.contains("look whether the store answers at its address"), "{error}");
+    assert!(error.contains("check that the store answers at its URL"), "{error}");
 }
 
 #[test]
-fn addresses_of_no_store_are_refused() {
+fn invalid_urls_are_refused() {
     let refused = |url: &str| match ObjectStore::open(url, &Access::default()) {
         Err(StorageError::Url { url, why }) => format!("{url}: {why}"),
         other => panic!("{url}: {other:?}"),
@@ -183,11 +183,11 @@ fn addresses_of_no_store_are_refused() {
         opened.unwrap_err().to_string()
     };
     assert!(with("aws_colour").contains("'aws_colour' is not valid"), "{}", with("aws_colour"));
-    assert!(with("aws_allow_http").contains("look at the settings"));
+    assert!(with("aws_allow_http").contains("check the settings"));
 }
 
 #[test]
-fn a_runtime_may_ask_and_drop() {
+fn a_store_can_be_used_and_dropped_in_a_runtime() {
     let store: Arc<dyn object_store::ObjectStore> = Arc::new(InMemory::new());
     let there = |prefix: &str| {
         ObjectStore::over(Arc::clone(&store), prefix.into(), format!("some:{prefix}")).unwrap()
@@ -202,7 +202,7 @@ fn a_runtime_may_ask_and_drop() {
             assert_eq!(store.read("it").unwrap(), b"it");
         });
     }
-    // What is there outlasts who wrote it, and is of one prefix.
+    // Objects outlive the client that wrote them, and belong to one prefix.
     assert!(there("a").has("it").unwrap());
     assert!(!there("b").has("it").unwrap());
     assert!(there("b").read("it").unwrap_err().to_string().starts_with("some:b/it: "));

@@ -1,4 +1,4 @@
-//! A server that has objects as S3 has: as much of the protocol as is asked of it, and faults by hand.
+//! A server with the part of the S3 protocol that the client uses, and with injected faults.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -6,23 +6,24 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-/// The bucket that there is.
+/// The only bucket.
 pub const BUCKET: &str = "bucket";
 
-/// What a server has, and what it was asked.
+/// Objects, and requests received.
 #[derive(Debug, Default)]
 pub struct State {
     pub objects: BTreeMap<String, Vec<u8>>,
-    /// Parts of objects that are not there yet, by number.
+    /// Parts of incomplete uploads, by number.
     pub uploads: BTreeMap<String, BTreeMap<u32, Vec<u8>>>,
-    /// Requests: method and path, with what is asked of it.
+    /// Requests: method and path with query.
     pub asked: Vec<String>,
-    /// Answers to requests that begin so, in place of what would be said; the first that fits is used up.
+    /// Status for the next request that starts with this text; each is used once, the first match
+    /// first.
     pub faults: Vec<(&'static str, u16)>,
     count: u64,
 }
 
-/// A server on the loopback, as long as the test lasts.
+/// A server on the loopback, until it is dropped.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub address: SocketAddr,
@@ -38,7 +39,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, serving) = (stream.unwrap(), serving.clone());
-                // Who closes a connection needs no answer.
+                // A closed connection needs no response.
                 thread::spawn(move || serving.serve(&stream));
             }
         });

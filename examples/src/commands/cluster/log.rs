@@ -3,9 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Instant;
 
-use lda_dist::cluster::{Memory, NonZeros, Report, Waited};
+use lda_dist::cluster::{EpochTime, Memory, NonZeros, Report, Waited};
 use lda_dist::stats::Bytes;
 use serde::Serialize;
 
@@ -13,21 +12,28 @@ use serde::Serialize;
 #[derive(Debug)]
 pub struct Log {
     file: File,
-    begun: Instant,
     tokens: u64,
 }
 
+/// Fields up to `log_joint_per_token` have the names and meanings of `lda train --log`.
 #[derive(Serialize)]
 struct Line {
     epoch: u32,
-    attempt: u32,
-    kept: u32,
-    tokens: u64,
-    /// Seconds since the previous epoch, or since the start of this master.
+    /// Seconds of sampling since the start of this master, including evaluations.
     seconds: f64,
-    /// Absent if the epoch was not evaluated.
+    tokens_per_second: f64,
+    tokens: u64,
+    /// Absent if the epoch was not evaluated, as the next three.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_joint_doc: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_joint_word: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_joint_per_token: Option<f64>,
+    attempt: u32,
+    kept: u32,
     /// Absent if the epoch was not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     non_zeros: Option<LineNonZeros>,
@@ -74,29 +80,33 @@ impl Log {
     /// Those of the system.
     pub fn open(path: &Path, tokens: u64) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self { file, begun: Instant::now(), tokens })
+        Ok(Self { file, tokens })
     }
 
     /// Appends an epoch.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn add(&mut self, report: &Report) -> io::Result<()> {
-        let Report { epoch, attempt, kept, bytes, memory, waited, log_joint, non_zeros } = *report;
-        let seconds = self.begun.elapsed().as_secs_f64();
-        self.begun = Instant::now();
+    pub fn add(&mut self, report: &Report, time: EpochTime) -> io::Result<()> {
+        let &Report { epoch, attempt, kept, bytes, memory, waited, .. } = report;
+        let tokens = self.tokens as f64;
         let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
         let all = bytes.total();
         let Waited { servers, master } = waited;
         let Memory { worker, server } = memory;
         let line = Line {
             epoch,
+            seconds: time.total,
+            tokens_per_second: tokens / time.epoch.max(1e-9),
+            tokens: self.tokens,
+            log_joint: report.log_joint,
+            log_joint_doc: report.log_joint_doc,
+            log_joint_word: report.log_joint_word,
+            log_joint_per_token: report.log_joint.map(|joint| joint / tokens),
             attempt,
             kept,
-            tokens: self.tokens,
-            seconds,
-            log_joint,
-            non_zeros: non_zeros
+            non_zeros: report
+                .non_zeros
                 .map(|NonZeros { words, documents }| LineNonZeros { words, documents }),
             bytes: LineBytes { all, sizes, routes, rows, gained, pushed, answers, totals },
             waited_seconds: LineWaited {

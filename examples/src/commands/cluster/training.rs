@@ -3,19 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, value_parser};
-use lda_dist::cluster::{Assignment, Setup};
-use lda_dist::config::{Hybrid, MAX_STEPS};
-use lda_dist::config::{MAX_PASSES, Options, Routing};
+use lda_dist::cluster::Setup;
+use lda_dist::config::{Hybrid, MAX_PASSES, MAX_STEPS, Options, Routing};
+use lda_dist::division::{DEFAULT_SHARDS, Division};
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use serde::Deserialize;
-
-/// Default number of shards, so that up to 8 workers have work.
-const SHARDS: u16 = 8;
-/// Default number of partitions.
-const PARTITIONS: u32 = 16;
-/// Minimum default of partitions per server, for an even load.
-const A_SERVER: u32 = 4;
 
 /// Model, number of nodes, and division of the work.
 #[derive(Clone, Debug, PartialEq, clap::Args, Deserialize)]
@@ -194,15 +187,12 @@ impl Training {
         let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
-        let shards = shards.unwrap_or(SHARDS.max(workers).min(documents));
-        // So that no two shards sample the same word in rounds that are open at the same time.
-        let apart = shards.saturating_mul(self.staleness.saturating_add(1));
-        let suits = PARTITIONS.max(A_SERVER.saturating_mul(self.servers)).max(apart.into());
-        // The same number of partitions for each server.
-        let suits = suits.checked_next_multiple_of(self.servers).unwrap_or(suits);
-        let partitions = self.partitions.map_or(suits.min(of.words), u32::from).max(1);
-        let most = u16::try_from(partitions).unwrap_or(u16::MAX);
-        let rounds = self.rounds.unwrap_or(apart.min(most));
+        let shards = shards.unwrap_or(DEFAULT_SHARDS.max(workers).min(documents));
+        let (shards, partitions, rounds) = Division::default()
+            .shards(shards)
+            .partitions(self.partitions)
+            .rounds(self.rounds)
+            .resolve(self.servers, self.staleness, of.documents, of.words);
         let (servers, routing) = (self.servers, self.routing.routing());
         let hybrid =
             Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
@@ -211,19 +201,14 @@ impl Training {
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
         let (staleness, ranges, passes) = (self.staleness, self.ranges, self.passes);
         let options = Options { routing, hybrid, staleness, ranges, passes, ..cut };
-        Ok(Setup {
-            spec,
-            options,
-            workers: self.workers,
-            assignment: Assignment::Runs,
-            epochs: self.epochs,
-            evaluate_every: self.evaluate_every,
-            top_words: self.top_words,
-            collect_model: self.save.is_some(),
-            corpus: of.fingerprint,
-            checkpoint_every: 0,
-            prefetch: self.prefetch,
-        })
+        Ok(Setup::new(spec, of.fingerprint)
+            .options(options)
+            .workers(self.workers)
+            .epochs(self.epochs)
+            .evaluate_every(self.evaluate_every)
+            .top_words(self.top_words)
+            .collect_model(self.save.is_some())
+            .prefetch(self.prefetch))
     }
 }
 

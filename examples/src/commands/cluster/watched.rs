@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
-use lda_dist::cluster::{Documents, Report, Role, Setup};
+use lda_dist::cluster::{Documents, EpochTimer, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
 
 use crate::commands::cluster::args::RoleName;
@@ -22,6 +22,7 @@ pub struct Watched<'a> {
     /// Only at the master.
     progress: Option<Progress<'a>>,
     log: Option<Log>,
+    timer: EpochTimer,
     /// Vocabulary, and number of topics to show.
     #[cfg(feature = "status")]
     names: (Option<&'a Vocabulary>, usize),
@@ -54,6 +55,7 @@ impl<'a> Watched<'a> {
             status: Self::answer(program, setup, which, tokens, address)?,
             progress: is_master.then(|| Progress::new(program, setup, tokens)),
             log: log.filter(|_| is_master).map(open).transpose()?,
+            timer: EpochTimer::default(),
             #[cfg(feature = "status")]
             names: (None, 0),
         };
@@ -96,8 +98,9 @@ impl<'a> Watched<'a> {
         if let Some(progress) = &mut self.progress {
             progress.report(report);
         }
+        let time = self.timer.end_epoch();
         // A failed log is reported once, and the run continues.
-        if let Some(error) = self.log.as_mut().and_then(|log| log.add(report).err()) {
+        if let Some(error) = self.log.as_mut().and_then(|log| log.add(report, time).err()) {
             self.program
                 .note(&format!("cannot write the log any more, the run continues: {error}"));
             self.log = None;
@@ -115,6 +118,7 @@ impl<'a> Watched<'a> {
                 while let Some(report) = master.report() {
                     self.report(&report);
                 }
+                self.timer.observe(master.round());
                 #[cfg(feature = "status")]
                 if let Some((status, topics)) = self.status.as_ref().zip(master.topics()) {
                     status.name(topics, self.names.0, self.names.1);

@@ -49,7 +49,7 @@ pub enum CurveError {
 struct Line {
     epoch: u32,
     seconds: f64,
-    log_joint_per_token: f64,
+    log_joint_per_token: Option<f64>,
     perplexity: Option<f64>,
     #[serde(default)]
     options: Value,
@@ -78,12 +78,14 @@ impl Curve {
                 line: number + 1,
                 source,
             })?;
+            // `lda cluster --log` has a line for epochs that were not evaluated, too.
+            let Some(per_token) = line.log_joint_per_token else { continue };
             if curve.epochs.is_empty() {
                 curve.caption = caption(&line.options);
             }
             curve.epochs.push(line.epoch);
             curve.seconds.push(rounded(line.seconds, 1e3));
-            curve.values.push(rounded(line.log_joint_per_token, 1e5));
+            curve.values.push(rounded(per_token, 1e5));
             let perplexity = line.perplexity.map(|x| rounded(x, 1e2));
             curve
                 .perplexity
@@ -132,6 +134,7 @@ mod tests {
     fn lines_become_points() {
         let text = "{\"epoch\":10,\"seconds\":0.51239,\"log_joint_per_token\":-8.123456,\
             \"perplexity\":812.345,\"options\":{\"sampler\":\"f-plus\",\"topics\":7,\"seed\":3}}\n\
+            {\"epoch\":15,\"seconds\":0.7}\n\
             {\"epoch\":20,\"seconds\":1,\"log_joint_per_token\":-8}\n";
         let curve = read("good.jsonl", text).unwrap();
         assert!(curve.name.ends_with("good.jsonl"));

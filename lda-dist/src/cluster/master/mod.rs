@@ -136,6 +136,11 @@ impl Master {
         }
     }
 
+    /// The setup that the node was made with.
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// Whether all epochs are done, and everyone knows.
     pub fn is_finished(&self) -> bool {
         self.step == Step::Finished
@@ -420,10 +425,8 @@ impl Master {
                 }
             }
             (RequestPurpose::End, Step::Ending(left)) => {
-                let Some(gained) = self.epoch_stats.of_server(topics, reply) else {
-                    let what = "totals that are none".to_owned();
-                    return Err(Failed::Message { peer: request.peer, what });
-                };
+                let gained = self.epoch_stats.of_server(topics, reply);
+                let gained = gained.map_err(|what| Failed::Message { peer: request.peer, what })?;
                 for (topic, by) in gained {
                     self.gained[topic as usize] += i64::from(by);
                 }

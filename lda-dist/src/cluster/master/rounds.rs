@@ -1,6 +1,7 @@
 //! Rounds: one begins when servers have begun it, and ends when all workers are done with it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lda_transport::rpc::RequestKind;
 
@@ -32,14 +33,15 @@ impl Master {
         let gained = self.gained_row()?;
         let all = RowCode::new(self.setup.spec.topics()).size(&gained) as u64;
         self.epoch_stats.bytes.totals += all * u64::from(self.num_others());
+        let found = self.epoch_stats.take_found();
         if last && !joining {
             self.fruitless = 0;
-            let report =
-                self.epoch_stats.report(self.round, self.kept, &self.setup.spec, &self.totals);
+            let (spec, found) = (&self.setup.spec, Arc::clone(&found));
+            let report = self.epoch_stats.report(found, self.round, self.kept, spec, &self.totals);
             self.reports.push_back(report);
         }
         if last {
-            let topics = self.epoch_stats.topics(epoch, &self.setup.spec, &self.totals);
+            let topics = EpochStats::topics(&found, epoch, &self.setup.spec, &self.totals);
             self.topics = topics.or(self.topics.take());
             self.epoch_stats = EpochStats::default();
         }
@@ -98,7 +100,7 @@ impl Master {
         self.gained.fill(0);
         self.step = Step::Ending(self.setup.options.servers);
         let wanted = self.wanted();
-        self.epoch_stats.ask(wanted, &self.setup.spec);
+        self.epoch_stats.ask(&self.setup.aggregates, wanted, &self.setup.spec);
         let end = Control::End { round, wanted };
         self.send_servers(&end, RequestKind::Call, RequestPurpose::End, port);
     }
@@ -134,7 +136,7 @@ mod tests {
     use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
 
     use super::*;
-    use crate::cluster::{Assignment, Setup};
+    use crate::cluster::Setup;
     use crate::placement::DocumentLengths;
     use crate::spec::ModelSpec;
 
@@ -166,19 +168,12 @@ mod tests {
     fn master(asked: &mut Asked) -> Master {
         let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
         let cut = Options { shards: 1, partitions: 1, rounds: 1, ..Options::default() };
-        let setup = Setup {
-            spec: ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(),
-            options: Options { servers: 1, ..cut },
-            workers: 1,
-            assignment: Assignment::Runs,
-            epochs: 9,
-            evaluate_every: 0,
-            top_words: 0,
-            collect_model: false,
-            corpus: 1,
-            checkpoint_every: 1,
-            prefetch: 0,
-        };
+        let setup = Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1)
+            .options(Options { servers: 1, ..cut })
+            .epochs(9)
+            .evaluate_every(0)
+            .checkpoint_every(1)
+            .prefetch(0);
         let mut master = Master::new(setup, None);
         let word_stats = vec![(0, 1, 1), (1, 2, 1)];
         let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };

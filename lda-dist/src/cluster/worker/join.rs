@@ -99,19 +99,11 @@ pub(super) mod tests {
         let documents = (0..40).map(|d| (0..30).map(move |t| (d * 7 + t * t) % 50));
         let corpus = Corpus::from_tokens(documents).unwrap();
         let options = Options { shards: 4, partitions: 5, servers: 2, ..Options::default() };
-        let setup = Setup {
-            spec: ModelSpec::new(20, 50, 0.1.into(), 0.1, 1).unwrap(),
-            options,
-            workers: 1,
-            assignment: crate::cluster::Assignment::Runs,
-            epochs: 1,
-            evaluate_every: 0,
-            top_words: 0,
-            collect_model: false,
-            corpus: 1,
-            checkpoint_every: 0,
-            prefetch: 0,
-        };
+        let setup = Setup::new(ModelSpec::new(20, 50, 0.1.into(), 0.1, 1).unwrap(), 1)
+            .options(options)
+            .epochs(1)
+            .evaluate_every(0)
+            .prefetch(0);
         let (words, lengths) = (WordStats::of(&corpus), DocumentLengths::of(&corpus));
         let stored = InMemory::new(corpus, 4).unwrap();
         let mut worker = Worker::new(setup, 0, stored, None);

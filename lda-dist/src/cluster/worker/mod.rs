@@ -145,6 +145,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
+    /// The setup that the node was made with.
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// Its shards, once words are placed.
     pub fn shards(&self) -> &[Shard<T>] {
         &self.shards

@@ -317,16 +317,12 @@ mod tests {
         let waited = Waited { servers: Duration::from_secs(3), ..Waited::default() };
         let bytes = lda_dist::stats::Bytes { rows: 10, pushed: 7, ..Default::default() };
         let memory = Memory { worker: 11, server: 12 };
-        Report {
-            epoch,
-            attempt: 1,
-            bytes,
-            memory,
-            waited,
-            log_joint: Some(-5e3),
-            non_zeros: Some(NonZeros { words: 40, documents: 50 }),
-            ..Report::default()
-        }
+        let mut report = Report::default();
+        (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);
+        (report.memory, report.waited) = (memory, waited);
+        report.log_joint = Some(-5e3);
+        report.non_zeros = Some(NonZeros { words: 40, documents: 50 });
+        report
     }
 
     fn ask(address: SocketAddr, path: &str) -> String {

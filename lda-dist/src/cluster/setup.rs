@@ -1,0 +1,246 @@
+//! The setup of a run, which is the same on all nodes.
+
+use lda_core::container::checksum;
+use lda_transport::NodeId;
+
+use super::Assignment;
+use crate::aggregate::Registry;
+use crate::config::{ConfigError, Hybrid, Options};
+use crate::placement::Placement;
+use crate::spec::ModelSpec;
+use crate::trip::TripContext;
+
+/// The setup of a run. All nodes need the same one; [`fingerprint`](Self::fingerprint) detects
+/// differences.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_dist::cluster::Setup;
+/// use lda_dist::config::Options;
+/// use lda_dist::spec::ModelSpec;
+///
+/// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
+/// let spec = ModelSpec::builder(10, corpus.num_words() as u32).beta(0.02).seed(1).build()?;
+/// let options = Options { shards: 4, partitions: 4, rounds: 4, ..Options::default() };
+/// let setup = Setup::new(spec, corpus.fingerprint()).options(options).workers(2).epochs(20);
+/// assert_eq!(setup.check(), Ok(()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[must_use = "setters return the changed setup"]
+pub struct Setup {
+    /// Topics, words, priors and seed.
+    pub spec: ModelSpec,
+    /// Division of the work; default [`Options::default`].
+    pub options: Options,
+    /// Number of workers, at most the number of shards; default 1.
+    pub workers: u32,
+    /// Assignment of shards to workers, which does not change the bits; default
+    /// [`Assignment::Runs`].
+    pub assignment: Assignment,
+    /// Number of epochs; default 200.
+    pub epochs: u32,
+    /// Epochs between evaluations of the log joint, which the last epoch always has; 0 for none.
+    /// Default 10.
+    pub evaluate_every: u32,
+    /// Words per topic that servers find for the [master](super::Master::topics) in every evaluated
+    /// epoch and in the last; 0 for none, the default. Only the master's value matters.
+    pub top_words: u32,
+    /// Whether the master [collects](super::Master::counts) all rows after the last epoch; default
+    /// false.
+    pub collect_model: bool,
+    /// Fingerprint of the documents.
+    pub corpus: u64,
+    /// Epochs between checkpoints, which workers with a [`SnapshotWriter`](super::SnapshotWriter)
+    /// write; 0 for none, the default.
+    pub checkpoint_every: u32,
+    /// Number of partitions whose rows a worker requests while it samples another; default 1. Nodes
+    /// may differ in it. A worker holds the rows of this many more partitions.
+    pub prefetch: u16,
+    /// Aggregates that servers compute in evaluated epochs; default the built-in ones.
+    pub aggregates: Registry,
+}
+
+/// Setters, which return the changed setup.
+impl Setup {
+    /// A setup with defaults, for documents with this [fingerprint](lda_core::Corpus::fingerprint).
+    pub fn new(spec: ModelSpec, corpus: u64) -> Self {
+        Self {
+            spec,
+            options: Options::default(),
+            workers: 1,
+            assignment: Assignment::Runs,
+            epochs: 200,
+            evaluate_every: 10,
+            top_words: 0,
+            collect_model: false,
+            corpus,
+            checkpoint_every: 0,
+            prefetch: 1,
+            aggregates: Registry::default(),
+        }
+    }
+
+    /// Sets [`spec`](field@Self::spec).
+    pub fn spec(mut self, spec: ModelSpec) -> Self {
+        self.spec = spec;
+        self
+    }
+
+    /// Sets [`options`](field@Self::options).
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets [`workers`](field@Self::workers).
+    pub fn workers(mut self, workers: u32) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Sets [`epochs`](field@Self::epochs).
+    pub fn epochs(mut self, epochs: u32) -> Self {
+        self.epochs = epochs;
+        self
+    }
+
+    /// Sets [`evaluate_every`](field@Self::evaluate_every).
+    pub fn evaluate_every(mut self, evaluate_every: u32) -> Self {
+        self.evaluate_every = evaluate_every;
+        self
+    }
+
+    /// Sets [`top_words`](field@Self::top_words).
+    pub fn top_words(mut self, top_words: u32) -> Self {
+        self.top_words = top_words;
+        self
+    }
+
+    /// Sets [`collect_model`](field@Self::collect_model).
+    pub fn collect_model(mut self, collect_model: bool) -> Self {
+        self.collect_model = collect_model;
+        self
+    }
+
+    /// Sets [`corpus`](field@Self::corpus).
+    pub fn corpus(mut self, corpus: u64) -> Self {
+        self.corpus = corpus;
+        self
+    }
+
+    /// Sets [`checkpoint_every`](field@Self::checkpoint_every).
+    pub fn checkpoint_every(mut self, checkpoint_every: u32) -> Self {
+        self.checkpoint_every = checkpoint_every;
+        self
+    }
+
+    /// Sets [`prefetch`](field@Self::prefetch).
+    pub fn prefetch(mut self, prefetch: u16) -> Self {
+        self.prefetch = prefetch;
+        self
+    }
+
+    /// Sets [`aggregates`](field@Self::aggregates).
+    pub fn aggregates(mut self, aggregates: Registry) -> Self {
+        self.aggregates = aggregates;
+        self
+    }
+
+    /// Sets [`assignment`](field@Self::assignment).
+    pub fn assignment(mut self, assignment: impl Into<Assignment>) -> Self {
+        self.assignment = assignment.into();
+        self
+    }
+}
+
+impl Setup {
+    /// A hash of all that must be the same on all nodes, for
+    /// [`Identity`](lda_transport::rpc::Identity).
+    pub fn fingerprint(&self) -> u64 {
+        let Self {
+            spec,
+            options,
+            workers,
+            assignment,
+            epochs,
+            evaluate_every,
+            top_words: _,
+            collect_model,
+            corpus,
+            checkpoint_every,
+            prefetch: _,
+            aggregates,
+        } = self;
+        let spec = spec.fingerprint();
+        let numbers =
+            (spec, workers, epochs, evaluate_every, collect_model, corpus, checkpoint_every);
+        let mut text = format!("{numbers:?} {options:?}");
+        if let Assignment::Each(workers) = assignment {
+            // Under another assignment, a shard would be sampled twice or not at all.
+            text.push_str(&format!(" {workers:?}"));
+        }
+        // Without any, the fingerprint is that of a release without registries.
+        if let names @ [_, ..] = &aggregates.registered().collect::<Vec<_>>()[..] {
+            text.push_str(&format!(" {names:?}"));
+        }
+        checksum(text.as_bytes())
+    }
+
+    /// A hash of what a snapshot belongs to: model, documents and their shards.
+    pub fn run(&self) -> u64 {
+        let mut numbers = vec![self.spec.fingerprint(), self.corpus, self.options.shards.into()];
+        let Hybrid { short_length, mh_steps } = self.options.hybrid;
+        if short_length < u32::MAX {
+            numbers.extend([u64::from(short_length), mh_steps.into()]);
+        }
+        let bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
+        checksum(&bytes)
+    }
+
+    /// Whether workers write checkpoints after this epoch.
+    pub fn checkpoints_after(&self, epoch: u32) -> bool {
+        self.checkpoint_every > 0 && epoch.is_multiple_of(self.checkpoint_every)
+    }
+
+    /// Checks that the work can be divided like this, and that every worker has a shard.
+    ///
+    /// # Errors
+    /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`],
+    /// [`ConfigError::WorkerWithoutShards`], and those of [`Options::check`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let (workers, shards) = (self.workers, self.options.shards);
+        if workers == 0 || workers > shards.into() {
+            return Err(ConfigError::Workers { workers, shards });
+        }
+        self.assignment.check(shards, workers)?;
+        self.options.check()
+    }
+
+    /// Whether the log joint is computed after this epoch.
+    pub fn evaluates(&self, epoch: u32) -> bool {
+        self.evaluate_every > 0
+            && (epoch.is_multiple_of(self.evaluate_every) || epoch == self.epochs)
+    }
+
+    /// Node of a server.
+    pub fn server(&self, server: u32) -> NodeId {
+        NodeId(1 + server)
+    }
+
+    /// Node of a worker.
+    pub fn worker(&self, worker: u32) -> NodeId {
+        NodeId(1 + self.options.servers + worker)
+    }
+
+    /// What all trips of partitions have in common.
+    pub(super) fn trip<'a>(&'a self, placement: &'a Placement) -> TripContext<'a> {
+        TripContext { spec: &self.spec, options: &self.options, placement }
+    }
+
+    /// Shards of a worker, ascending.
+    pub fn shards(&self, worker: u32) -> Vec<u16> {
+        self.assignment.shards(worker, self.options.shards, self.workers)
+    }
+}

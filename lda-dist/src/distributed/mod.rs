@@ -1,0 +1,380 @@
+//! [`Distributed`]: training with a parameter server in this process, in one call.
+
+mod results;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_core::prior::Alpha;
+use lda_core::train::{
+    EpochReport, Flow, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions,
+    Trained,
+};
+use thiserror::Error;
+
+use crate::aggregate::Registry;
+use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, roles, run_threads};
+use crate::config::{ConfigError, Hybrid, Options, Routing};
+use crate::division::Division;
+use crate::documents::{Documents, ReadShardError};
+use crate::placement::{DocumentLengths, WordStats};
+use crate::plan::{cut, place};
+use crate::spec::{ModelSpec, SpecError};
+
+/// Trains with a parameter server whose nodes are threads of this process: options, then
+/// [`train`](Self::train), which returns what [`Lda::train`](lda_core::Lda::train) returns.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_dist::Distributed;
+///
+/// let themes = [["tree", "leaf", "wood"], ["sea", "wave", "foam"]];
+/// let corpus = Corpus::from_words((0..100).map(|d| themes[d % 2]))?;
+/// let trained = Distributed::topics(2).alpha(0.1).workers(2).epochs(50).seed(1).train(&corpus, ())?;
+/// assert_eq!(trained.model.num_topics(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Reproducible
+/// Same options and same corpus: same assignments, bit for bit, for any number of
+/// [workers](Self::workers), and with the same [`Setup`] on any transport. The division into
+/// shards, partitions, rounds and servers changes results as a seed does.
+///
+/// # Differences from `Lda`
+/// * The sampler is F+LDA; documents above [`short_length`](Self::short_length) are sampled by
+///   WarpLDA.
+/// * The run has a fixed number of epochs, 200 unless it is [set](Self::epochs).
+/// * The next epoch begins before the observer receives the report of the last one. If the observer
+///   stops the run, or it is cancelled, the run ends after that next epoch.
+/// * Of [`EpochReport`], `changed` is NaN and `acceptance` is `None`, because nodes do not count
+///   draws; `seconds` includes evaluations. A stopped run may end with an epoch that was not
+///   evaluated.
+/// * [`Trained::resolved`] has the topics, priors, seed and kind of sampler of this run. Its other
+///   options are defaults of `Lda` that this run did not use; the division of the run is in the
+///   notes of the model's [provenance](lda_core::TopicModel::provenance).
+///
+/// Checkpoints and nodes on other machines: [`cluster`](crate::cluster).
+#[derive(Clone, Debug)]
+#[must_use = "a run does not start before `train` is called"]
+pub struct Distributed {
+    topics: u32,
+    alpha: Option<Alpha>,
+    beta: f64,
+    seed: u64,
+    epochs: u32,
+    evaluate_every: u32,
+    workers: u32,
+    division: Division,
+    options: Options,
+    prefetch: u16,
+    aggregates: Registry,
+    cancel: Option<Arc<AtomicBool>>,
+}
+
+/// Error of a run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DistributedError {
+    /// An option is illegal or does not fit the corpus.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The model has impossible dimensions.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The work cannot be divided like this.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A node failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Setters.
+impl Distributed {
+    /// A run with `topics` topics and defaults for the rest.
+    pub fn topics(topics: u32) -> Self {
+        Self {
+            topics,
+            alpha: None,
+            beta: 0.01,
+            seed: 0,
+            epochs: 200,
+            evaluate_every: 10,
+            workers: 1,
+            division: Division::default(),
+            options: Options::default(),
+            prefetch: 1,
+            aggregates: Registry::default(),
+            cancel: None,
+        }
+    }
+
+    /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
+    /// every topic.
+    pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
+        self.alpha = Some(alpha.into());
+        self
+    }
+
+    /// Topic-word prior β; default 0.01.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.beta = beta;
+        self
+    }
+
+    /// Random seed; default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Number of epochs, at least 1; default 200.
+    pub fn epochs(mut self, epochs: u32) -> Self {
+        self.epochs = epochs;
+        self
+    }
+
+    /// Epochs between two evaluations of the likelihood; the last epoch is evaluated too. 0: never.
+    /// Default 10.
+    pub fn evaluate_every(mut self, epochs: u32) -> Self {
+        self.evaluate_every = epochs;
+        self
+    }
+
+    /// Number of workers, each a thread, at most the number of [shards](Self::shards); default 1.
+    /// Does not change the result.
+    pub fn workers(mut self, workers: u32) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Number of servers, each a thread; default 1.
+    pub fn servers(mut self, servers: u32) -> Self {
+        self.options.servers = servers;
+        self
+    }
+
+    /// Number of shards of the documents, at most the number of documents; default 8, or one per
+    /// document if there are fewer.
+    pub fn shards(mut self, shards: u16) -> Self {
+        self.division = self.division.shards(shards);
+        self
+    }
+
+    /// Number of partitions of the words; default [by the other numbers](Division::partitions).
+    pub fn partitions(mut self, partitions: u16) -> Self {
+        self.division = self.division.partitions(partitions);
+        self
+    }
+
+    /// Number of rounds per epoch; default [shards · (staleness + 1)](Division::rounds).
+    pub fn rounds(mut self, rounds: u16) -> Self {
+        self.division = self.division.rounds(rounds);
+        self
+    }
+
+    /// Staleness of the counts in rounds; default 0. See [`Options::staleness`].
+    pub fn staleness(mut self, rounds: u16) -> Self {
+        self.options.staleness = rounds;
+        self
+    }
+
+    /// Words that are pulled; default those for which it takes fewer bytes.
+    pub fn routing(mut self, routing: Routing) -> Self {
+        self.options.routing = routing;
+        self
+    }
+
+    /// Longest document, in tokens, that F+LDA samples; WarpLDA samples longer ones. Default: no
+    /// limit.
+    pub fn short_length(mut self, tokens: u32) -> Self {
+        self.options.hybrid = Hybrid { short_length: tokens, ..self.options.hybrid };
+        self
+    }
+
+    /// Number of times that tokens are sampled per pull of rows; default 1. See [`Options::passes`].
+    pub fn passes(mut self, passes: u8) -> Self {
+        self.options.passes = passes;
+        self
+    }
+
+    /// Number of partitions whose rows a worker requests while it samples another; default 1. Does
+    /// not change the result.
+    pub fn prefetch(mut self, partitions: u16) -> Self {
+        self.prefetch = partitions;
+        self
+    }
+
+    /// Aggregates that servers compute in every evaluated epoch; default the built-in ones. The
+    /// observer of [`train_reporting`](Self::train_reporting) receives the values.
+    pub fn aggregates(mut self, aggregates: Registry) -> Self {
+        self.aggregates = aggregates;
+        self
+    }
+
+    /// Ends the run once `flag` is true, after the epoch that is being sampled and at least one;
+    /// any thread can set it.
+    pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+}
+
+impl Distributed {
+    /// Trains on `corpus`; `observer` receives a report per epoch, on this thread, and can end the
+    /// run. `()` is an observer that does nothing. Starts one thread per worker and server, and runs
+    /// the master on this one.
+    ///
+    /// # Errors
+    /// [`DistributedError`]; wrong options are found before any work is done.
+    ///
+    /// # Panics
+    /// If `observer` panics.
+    pub fn train(
+        &self,
+        corpus: &Corpus,
+        mut observer: impl Observer,
+    ) -> Result<Trained, DistributedError> {
+        self.train_reporting(corpus, |epoch, _| observer.epoch(epoch))
+    }
+
+    /// As [`train`](Self::train); `observer` receives the master's [`Report`] of each epoch, too: bytes,
+    /// memory, waiting times and aggregates.
+    ///
+    /// # Errors
+    /// [`DistributedError`].
+    ///
+    /// # Panics
+    /// If `observer` panics.
+    pub fn train_reporting(
+        &self,
+        corpus: &Corpus,
+        observer: impl FnMut(&EpochReport, &Report) -> Flow,
+    ) -> Result<Trained, DistributedError> {
+        let resolved = self.resolve(corpus)?;
+        let setup = self.setup(&resolved, corpus)?;
+        let documents = Borrowed { corpus, firsts: &cut(corpus, setup.options.shards)? };
+        if u64::from(self.topics) <= u16::MAX_TOPICS {
+            self.run::<u16>(&setup, documents, resolved, observer)
+        } else {
+            self.run::<u32>(&setup, documents, resolved, observer)
+        }
+    }
+
+    /// The setup that the run has, to run the same elsewhere: the result has the same bits.
+    ///
+    /// # Errors
+    /// [`DistributedError`].
+    pub fn setup_for(&self, corpus: &Corpus) -> Result<Setup, DistributedError> {
+        self.setup(&self.resolve(corpus)?, corpus)
+    }
+
+    fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
+        let options = TrainOptions::new(self.topics).beta(self.beta).seed(self.seed);
+        let options = options.sampler(self.sampler()).epochs(self.epochs);
+        match &self.alpha {
+            Some(alpha) => options.alpha(alpha.clone()),
+            None => options,
+        }
+        .resolve(corpus)
+    }
+
+    fn sampler(&self) -> SamplerOptions {
+        match self.options.hybrid.short_length {
+            u32::MAX => SamplerKind::FPlus.into(),
+            0 => SamplerKind::Warp.into(),
+            tokens => SamplerOptions::from(SamplerKind::Hybrid)
+                .with_short_length(tokens)
+                .expect("the hybrid has this option"),
+        }
+    }
+
+    fn setup(&self, resolved: &Resolved, corpus: &Corpus) -> Result<Setup, DistributedError> {
+        let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
+        let Resolved { topics, alpha, beta, seed, .. } = resolved;
+        let spec = ModelSpec::new(*topics, words, alpha.clone(), *beta, *seed)?;
+        let Options { servers, staleness, .. } = self.options;
+        let (shards, partitions, rounds) =
+            self.division.resolve(servers, staleness, documents, words);
+        let options = Options { shards, partitions, rounds, ..self.options };
+        let setup = Setup::new(spec, corpus.fingerprint())
+            .options(options)
+            .workers(self.workers)
+            .epochs(self.epochs)
+            .evaluate_every(self.evaluate_every)
+            .prefetch(self.prefetch)
+            .aggregates(self.aggregates.clone());
+        setup.check()?;
+        // Nodes place words by themselves; here it finds errors before they start.
+        place(&setup.spec, &options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
+        Ok(setup)
+    }
+
+    fn run<T: TopicIndex>(
+        &self,
+        setup: &Setup,
+        documents: Borrowed<'_>,
+        resolved: Resolved,
+        mut observer: impl FnMut(&EpochReport, &Report) -> Flow,
+    ) -> Result<Trained, DistributedError> {
+        let (stop, mut timer, mut last) = (AtomicBool::new(false), EpochTimer::default(), None);
+        let tokens = documents.corpus.num_tokens();
+        let watch = |role: &mut Role<T, Borrowed<'_>>| {
+            let Role::Master(master) = role else { return };
+            while let Some(report) = master.report() {
+                let epoch = epoch_report(&report, resolved.sampler, tokens, &mut timer);
+                if observer(&epoch, &report) == Flow::Stop {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                last = Some(epoch);
+            }
+            timer.observe(master.round());
+            let cancel = self.cancel.as_ref().filter(|_| last.is_some());
+            if cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let ended = run_threads(setup, &documents, None, Some(&stop), watch)?;
+        let nodes = roles(ended, |error| !matches!(error, RunError::Stopped { .. }))?;
+        let last = last.expect("a run that ends without an error has an epoch at least");
+        Ok(results::trained(setup, documents, &nodes, resolved, last)?)
+    }
+}
+
+/// A report in the form of `lda_core`.
+fn epoch_report(
+    report: &Report,
+    sampler: SamplerKind,
+    tokens: u64,
+    timer: &mut EpochTimer,
+) -> EpochReport {
+    let time = timer.end_epoch();
+    let mut epoch = EpochReport::new(report.epoch, sampler, tokens, time.total, time.epoch);
+    epoch.log_joint = report.log_joint;
+    epoch.log_joint_doc = report.log_joint_doc;
+    epoch.log_joint_word = report.log_joint_word;
+    epoch
+}
+
+/// Shards of a corpus that the caller owns.
+#[derive(Clone, Copy, Debug)]
+struct Borrowed<'a> {
+    corpus: &'a Corpus,
+    /// First document of each shard, and the number of documents.
+    firsts: &'a [usize],
+}
+
+impl Documents for Borrowed<'_> {
+    fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+        let at = usize::from(shard);
+        let Some(&[first, end]) = self.firsts.get(at..at + 2) else {
+            let shards = self.firsts.len() - 1;
+            return Err(ReadShardError::new(format!("there are {shards} shards, from 0")));
+        };
+        Ok((self.corpus.select(first..end), first as u64))
+    }
+}

@@ -1,0 +1,182 @@
+use std::cell::Cell;
+
+use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
+use lda_core::eval::log_joint;
+use lda_core::model::TopicModel;
+use lda_core::random::Xoshiro256PlusPlus;
+use lda_core::train::Assignments;
+
+use super::*;
+use crate::cluster::run_local;
+use crate::documents::InMemory;
+
+fn corpus() -> Corpus {
+    let mut rng = Xoshiro256PlusPlus::from_seed(8);
+    let document = |_| {
+        let length = 1 + rng.below(40);
+        (0..length).map(|_| rng.below(30).min(rng.below(60))).collect::<Vec<_>>()
+    };
+    Corpus::from_tokens((0..60).map(document).collect::<Vec<_>>()).unwrap()
+}
+
+fn small() -> Distributed {
+    Distributed::topics(7).alpha(0.2).beta(0.05).servers(2).shards(4).epochs(6).seed(3)
+}
+
+/// Counts of assignments.
+struct Recount<'a> {
+    corpus: &'a Corpus,
+    assignments: &'a Assignments,
+    topics: usize,
+}
+
+impl Recount<'_> {
+    fn row(topics: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+        let mut row = std::collections::BTreeMap::new();
+        topics.for_each(|topic| *row.entry(topic).or_insert(0) += 1);
+        row.into_iter().collect()
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.corpus.num_documents()).flat_map(|d| self.assignments.tokens(self.corpus, d))
+    }
+}
+
+impl DocumentCounts for Recount<'_> {
+    fn num_topics(&self) -> usize {
+        self.topics
+    }
+
+    fn num_documents(&self) -> usize {
+        self.corpus.num_documents()
+    }
+
+    fn visit_documents(&self, documents: std::ops::Range<usize>, visit: &mut VisitRow<'_>) {
+        for d in documents {
+            visit(d, &Self::row(self.assignments.document(d).iter().copied()));
+        }
+    }
+}
+
+impl WordCounts for Recount<'_> {
+    fn num_topics(&self) -> usize {
+        self.topics
+    }
+
+    fn num_words(&self) -> usize {
+        self.corpus.num_words()
+    }
+
+    fn topic_total(&self, topic: usize) -> u64 {
+        self.tokens().filter(|token| token.1 as usize == topic).count() as u64
+    }
+
+    fn visit_words(&self, words: std::ops::Range<usize>, visit: &mut VisitRow<'_>) {
+        for w in words {
+            let of_word = self.tokens().filter(|token| token.0 as usize == w);
+            visit(w, &Self::row(of_word.map(|token| token.1)));
+        }
+    }
+}
+
+fn recount<'a>(corpus: &'a Corpus, trained: &'a Trained) -> Recount<'a> {
+    Recount { corpus, assignments: &trained.assignments, topics: 7 }
+}
+
+#[test]
+fn any_number_of_workers_gives_the_same_bits() {
+    let corpus = corpus();
+    let long = small().short_length(20).staleness(1).passes(2);
+    for run in [small(), long] {
+        let one = run.clone().train(&corpus, ()).unwrap();
+        for workers in [2, 3] {
+            let other = run.clone().workers(workers).prefetch(3).train(&corpus, ()).unwrap();
+            assert_eq!(one.assignments, other.assignments);
+            assert_eq!(one.model, other.model);
+            assert_eq!(one.resolved, other.resolved);
+            let joint = |run: &Trained| {
+                [run.last.log_joint, run.last.log_joint_doc, run.last.log_joint_word]
+                    .map(|part| part.unwrap().to_bits())
+            };
+            assert_eq!(joint(&one), joint(&other));
+        }
+    }
+}
+
+#[test]
+fn model_assignments_and_log_joint_are_of_one_state() {
+    let corpus = corpus();
+    let run = small().workers(2);
+    let trained = run.train(&corpus, ()).unwrap();
+    let counts = recount(&corpus, &trained);
+    let (alpha, beta) = (trained.resolved.alpha.clone(), trained.resolved.beta);
+    let expected = log_joint(&counts, &alpha, beta).unwrap();
+    let near = |found: Option<f64>, expected: f64| (found.unwrap() / expected - 1.0).abs() < 1e-12;
+    assert!(near(trained.last.log_joint, expected.total()));
+    assert!(near(trained.last.log_joint_doc, expected.documents));
+    assert!(near(trained.last.log_joint_word, expected.words));
+    let model = TopicModel::from_counts(&counts, alpha.clone(), beta);
+    assert_eq!(trained.model.counts(), model.counts());
+
+    // The rows that a master collects in a run with the same setup.
+    let setup = run.setup_for(&corpus).unwrap().collect_model(true);
+    let documents = InMemory::new(corpus.clone(), setup.options.shards).unwrap();
+    let nodes = run_local::<u16, _>(&setup, &documents, None, None, |_| {}).unwrap();
+    let Role::Master(master) = &nodes[0] else { panic!("the first node is the master") };
+    let model = TopicModel::from_counts(master.counts().unwrap(), alpha, beta);
+    assert_eq!(trained.model.counts(), model.counts());
+}
+
+#[test]
+fn topics_beyond_16_bits_are_trained() {
+    let corpus = corpus();
+    let run = Distributed::topics(70_000).alpha(0.01).epochs(1).shards(2);
+    let trained = run.train(&corpus, ()).unwrap();
+    assert_eq!(trained.model.num_topics(), 70_000);
+    assert!(trained.assignments.as_slice().iter().any(|&topic| topic > 0xffff));
+}
+
+#[test]
+fn a_stopped_run_equals_a_shorter_one() {
+    let corpus = corpus();
+    let reported = Cell::new(0);
+    let observer = |epoch: &EpochReport| {
+        reported.set(epoch.epoch);
+        if epoch.epoch == 2 { Flow::Stop } else { Flow::Continue }
+    };
+    let stopped = small().epochs(1_000).workers(2).train(&corpus, observer).unwrap();
+    let epochs = stopped.last.epoch;
+    assert!((2..1_000).contains(&epochs), "{epochs}");
+    assert_eq!(reported.get(), epochs);
+    let shorter = small().epochs(epochs).train(&corpus, ()).unwrap();
+    assert_eq!(stopped.assignments, shorter.assignments);
+    assert_eq!(stopped.model.counts(), shorter.model.counts());
+
+    let cancelled = small().epochs(1_000).cancel_when(Arc::new(AtomicBool::new(true)));
+    let epochs = cancelled.train(&corpus, ()).unwrap().last.epoch;
+    assert!((1..1_000).contains(&epochs), "{epochs}");
+}
+
+#[test]
+fn an_observer_that_panics_ends_all_nodes() {
+    let corpus = corpus();
+    let observer = |_: &EpochReport| -> Flow { panic!("the observer's own message") };
+    let run = || small().workers(2).train(&corpus, observer);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+}
+
+#[test]
+fn wrong_options_are_refused_before_work() {
+    let corpus = corpus();
+    let refused = |run: Distributed| run.train(&corpus, ()).unwrap_err().to_string();
+    assert!(refused(small().epochs(0)).contains("epochs"));
+    assert!(refused(small().beta(-1.0)).contains("-1"));
+    assert!(refused(small().workers(5)).contains("5 workers for 4 shards"));
+    assert!(refused(small().shards(61)).contains("61 shards of 60 documents"));
+    assert!(refused(small().staleness(9).rounds(4)).contains("staleness of 9"));
+    small().servers(0).train(&corpus, ()).unwrap_err();
+    let empty = Corpus::from_tokens([[0u32; 0]]);
+    if let Ok(empty) = empty {
+        small().train(&empty, ()).unwrap_err();
+    }
+}
