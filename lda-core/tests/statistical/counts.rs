@@ -38,7 +38,7 @@ fn build(words: u32, documents: &[Vec<u32>]) -> Option<Corpus> {
 /// Three epochs of the crate's driver.
 fn driven(corpus: &Corpus, kind: SamplerKind, topics: u32, grid: usize, steps: Option<u32>) {
     let sampler = with_short_length(kind, 6);
-    let sampler = steps.and_then(|steps| sampler.with_steps(steps)).unwrap_or(sampler);
+    let sampler = steps.map_or(Ok(sampler), |steps| sampler.with_steps(steps)).unwrap_or(sampler);
     let mut options = TrainOptions::new(topics).sampler(sampler).ranges(grid);
     if topics % 2 == 1 {
         let alpha: Vec<f64> = (0..topics).map(|k| 0.1 + 0.01 * f64::from(k % 5)).collect();

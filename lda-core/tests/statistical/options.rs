@@ -9,7 +9,8 @@ use lda_core::prior::Alpha;
 use lda_core::sampler::Proposals;
 use lda_core::simd::Isa;
 use lda_core::train::{
-    Choice, EpochReport, Flow, LevelOff, SamplerKind, SamplerOptions, Start, TrainOptions, Trainer,
+    Choice, EpochReport, Flow, LevelOff, OptionsError, SamplerKind, SamplerOptions, Start,
+    TrainOptions, Trainer,
 };
 
 const TOPICS: u32 = 40;
@@ -127,7 +128,7 @@ fn excluding(sampler: SamplerKind) -> TrainOptions {
 }
 
 fn samplers_that_exclude() -> impl Iterator<Item = SamplerKind> {
-    let can = |&kind: &SamplerKind| SamplerOptions::from(kind).with_exclusion(1).is_some();
+    let can = |&kind: &SamplerKind| SamplerOptions::from(kind).with_exclusion(1).is_ok();
     SamplerKind::ALL.into_iter().filter(can)
 }
 
@@ -180,15 +181,35 @@ fn illegal_options_are_refused() {
         Ok(_) => panic!("{options:?} was not refused"),
         Err(error) => error.to_string(),
     };
-    for (sampler, cannot) in [(SamplerKind::Warp, "exclusion"), (SamplerKind::Sparse, "steps")] {
-        let sampler = SamplerOptions::from(sampler);
-        let given = match cannot {
-            "exclusion" => sampler.with_exclusion(30),
-            _ => sampler.with_steps(2),
-        };
-        assert_eq!(given, None, "{sampler:?} has no {cannot}");
+    // Each option against each sampler: set, or refused with the samplers that have it.
+    type With = fn(SamplerOptions) -> Result<SamplerOptions, OptionsError>;
+    let exclusion = "exact, f-plus, f-plus-doc, sparse, alias, light, zen, zen-doc, zen-hybrid";
+    let own: [(&str, &str, With); 5] = [
+        ("mh-steps", "alias, light, warp, hybrid", |sampler| sampler.with_steps(2)),
+        ("exclude-converged-from", exclusion, |sampler| sampler.with_exclusion(30)),
+        ("proposals", "light", |sampler| sampler.with_proposals(Proposals::Word)),
+        ("short-length", "hybrid", |sampler| sampler.with_short_length(5)),
+        ("mh-steps-cap", "hybrid", |sampler| sampler.with_step_cap(5)),
+    ];
+    for (option, able, with) in own {
+        let able: Vec<&str> = able.split(", ").collect();
+        for kind in SamplerKind::ALL {
+            let sampler = SamplerOptions::from(kind);
+            match with(sampler) {
+                Ok(given) => assert!(able.contains(&kind.name()) && given != sampler, "{kind}"),
+                Err(error) => {
+                    assert!(!able.contains(&kind.name()), "{kind}: {error}");
+                    let (one, many) = (format!("sampler {}", able[0]), able[0].to_owned() + ", ");
+                    let first = if able.len() == 1 { one } else { format!("samplers {many}") };
+                    let start = format!("{option} applies to the {first}");
+                    let end = format!("not to {kind}: leave it out, or choose another sampler");
+                    let error = error.to_string();
+                    assert!(error.starts_with(&start) && error.ends_with(&end), "{error}");
+                    assert!(able.iter().all(|name| error.contains(name)), "{error}");
+                }
+            }
+        }
     }
-    assert_eq!(SamplerOptions::from(SamplerKind::Alias).with_proposals(Proposals::Word), None);
     for steps in [0, 65] {
         let said = refused(options(SamplerKind::Warp).sampler(SamplerOptions::Warp { steps }));
         assert!(said.starts_with(&format!("mh-steps is {steps}: give ")), "{said}");

@@ -62,7 +62,8 @@ pub struct Training {
     #[arg(long, value_name = "TOKENS")]
     pub short_length: Option<u32>,
     /// Number of proposals that WarpLDA stores per token between its passes
-    #[arg(long, value_name = "M", default_value_t = 1, value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
+    #[arg(long, value_name = "M", default_value_t = 1, requires = "short_length",
+        value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
     pub mh_steps: u16,
     /// Number of times that tokens are sampled per pull of rows: an epoch achieves more and moves no
     /// more bytes

@@ -16,8 +16,8 @@ use lda_core::eval::Ranking;
 use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{
-    Checkpoints, Learn, LearnAlpha, LevelOff, SamplerKind, SamplerOptions, Snapshot, Start,
-    TrainOptions,
+    Checkpoints, Learn, LearnAlpha, LevelOff, OptionsError, SamplerKind, SamplerOptions, Snapshot,
+    Start, TrainOptions,
 };
 
 use lda_examples::output::sidecar;
@@ -163,10 +163,9 @@ pub struct MachineArgs {
     #[arg(long, value_name = "START", default_value = Start::default().name(),
         value_parser = start_parser())]
     pub start: Start,
-    /// Share of the topics in each subset of --start
-    #[arg(long, value_name = "SHARE", default_value_t = 0.1,
-        value_parser = share(true))]
-    pub start_degree: f64,
+    /// sparse-word, sparse-document: share of the topics in each subset of --start [default: 0.1]
+    #[arg(long, value_name = "SHARE", value_parser = share(true))]
+    pub start_degree: Option<f64>,
     /// Epoch from which tokens that keep their topic are sampled less and less often: faster, but
     /// biased. Not for warp and hybrid
     #[arg(long, value_name = "EPOCH", value_parser = value_parser!(u32).range(1..))]
@@ -306,12 +305,14 @@ impl Args {
             seed: model.seed,
             warm_up: machine.warm_up,
             start: machine.start,
-            start_degree: machine.start_degree,
             alpha_by_size: model.alpha_by_size,
             ranges: machine.ranges,
         );
         if let Some(alpha) = &model.alpha {
             options = options.alpha(alpha.clone());
+        }
+        if let Some(share) = machine.start_degree {
+            options = options.start_degree(share);
         }
         let learn = ["learn_alpha", "learn_beta", "learn_burn_in", "learn_every"];
         if learn.iter().any(|option| is_set(option)) {
@@ -361,6 +362,7 @@ impl Args {
     /// files named twice.
     pub fn check(&self) -> Result<(), TrainError> {
         self.check_priors()?;
+        self.check_dependents()?;
         self.check_evaluations()?;
         self.check_files()
     }
@@ -374,6 +376,41 @@ impl Args {
         alpha
             .check(self.model.topics as usize)
             .map_err(|error| TrainError::Usage(error.to_string()))
+    }
+
+    /// Refuses options that have no effect without another one.
+    fn check_dependents(&self) -> Result<(), TrainError> {
+        let needs = |option: &str, other: &str| {
+            Err(TrainError::Usage(format!(
+                "--{option} needs {other}: give it too, or omit --{option}"
+            )))
+        };
+        // A resumed run has the options of its start.
+        let is_new = self.checkpoints.resume.is_none();
+        let learns = self.model.learn_alpha.is_some() || self.model.learn_beta;
+        for (option, name) in [("learn_burn_in", "learn-burn-in"), ("learn_every", "learn-every")] {
+            if self.is_given(option) && !learns {
+                return needs(name, "--learn-alpha or --learn-beta");
+            }
+        }
+        let MachineArgs { start, start_degree, .. } = &self.machine;
+        if is_new && start_degree.is_some() && *start == Start::Random {
+            return needs("start-degree", "--start sparse-word or --start sparse-document");
+        }
+        let CheckpointArgs { checkpoint, checkpoint_every, checkpoint_minutes, .. } =
+            &self.checkpoints;
+        if is_new && checkpoint.is_none() {
+            for (name, is_given) in [
+                ("checkpoint-every", checkpoint_every.is_some()),
+                ("checkpoint-minutes", checkpoint_minutes.is_some()),
+                ("checkpoint-keep", self.is_given("checkpoint_keep")),
+            ] {
+                if is_given {
+                    return needs(name, "--checkpoint");
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_evaluations(&self) -> Result<(), TrainError> {
@@ -468,27 +505,19 @@ impl StopArgs {
 impl MachineArgs {
     /// `sampler` with its own options from the command line.
     fn sampler_options(&self, mut sampler: SamplerOptions) -> Result<SamplerOptions, TrainError> {
-        let name = sampler.kind().map_or("auto", SamplerKind::name);
-        let refuse = |option: &str, able: &str| {
-            TrainError::Usage(format!(
-                "--sampler {name} does not support --{option}: omit --{option}, or use one of {able}"
-            ))
-        };
+        // The library's message begins with the option's name.
+        let refuse = |error: OptionsError| TrainError::Usage(format!("--{error}"));
         if let Some(steps) = self.mh_steps {
-            let able = "alias, light, warp, hybrid";
-            sampler = sampler.with_steps(steps).ok_or_else(|| refuse("mh-steps", able))?;
+            sampler = sampler.with_steps(steps).map_err(refuse)?;
         }
         if let Some(epoch) = self.exclude_converged_from {
-            let option = "exclude-converged-from";
-            let able = "exact, f-plus, f-plus-doc, sparse, alias, light, zen, zen-doc, zen-hybrid";
-            sampler = sampler.with_exclusion(epoch).ok_or_else(|| refuse(option, able))?;
+            sampler = sampler.with_exclusion(epoch).map_err(refuse)?;
         }
-        // Only the hybrid has these two; they have no effect on other samplers.
         if let Some(tokens) = self.short_length {
-            sampler = sampler.with_short_length(tokens).unwrap_or(sampler);
+            sampler = sampler.with_short_length(tokens).map_err(refuse)?;
         }
         if let Some(steps) = self.mh_steps_cap {
-            sampler = sampler.with_step_cap(steps).unwrap_or(sampler);
+            sampler = sampler.with_step_cap(steps).map_err(refuse)?;
         }
         Ok(sampler)
     }
@@ -620,9 +649,46 @@ mod tests {
 
     #[test]
     fn options_that_a_sampler_does_not_have_are_refused() {
-        for line in ["--sampler sparse --mh-steps 2", "--sampler warp --exclude-converged-from 3"] {
-            let error = parse(&format!("train x {line}")).options().unwrap_err().to_string();
-            assert!(error.contains(" does not support --"), "{error}");
+        for (option, able) in [
+            ("mh-steps", "alias light warp hybrid"),
+            ("mh-steps-cap", "hybrid"),
+            ("short-length", "hybrid"),
+            (
+                "exclude-converged-from",
+                "auto exact f-plus f-plus-doc sparse alias light zen zen-doc zen-hybrid",
+            ),
+        ] {
+            let able: Vec<&str> = able.split(' ').collect();
+            for sampler in SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(["auto"]) {
+                let line = format!("train x --sampler {sampler} --{option} 5");
+                match parse(&line).options() {
+                    Ok(_) => assert!(able.contains(&sampler), "{line}"),
+                    Err(error) => {
+                        assert!(!able.contains(&sampler), "{line}: {error}");
+                        let error = error.to_string();
+                        let start = format!("--{option} applies to the sampler");
+                        let end =
+                            format!("not to {sampler}: leave it out, or choose another sampler");
+                        assert!(error.starts_with(&start) && error.ends_with(&end), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        for (line, expected) in [
+            ("--start-degree 0.2", "--start-degree needs --start sparse-word or"),
+            ("--start random --start-degree 0.2", "--start-degree needs --start sparse-word or"),
+            ("--checkpoint-every 3", "--checkpoint-every needs --checkpoint: give it too, or omit"),
+            ("--checkpoint-minutes 3", "--checkpoint-minutes needs --checkpoint:"),
+        ] {
+            let error = parse(&format!("train x {line}")).check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        for line in ["--start sparse-word --start-degree 0.2", "--resume d --start-degree 0.2"] {
+            parse(&format!("train x {line}")).check().unwrap();
         }
     }
 

@@ -39,6 +39,20 @@ pub enum OptionsError {
         /// The value given.
         name: String,
     },
+    /// An option belongs to other samplers than the chosen one.
+    #[error(
+        "{option} applies to the sampler{} {}, not to {sampler}: leave it out, or choose another \
+         sampler",
+        if samplers.len() == 1 { "" } else { "s" }, names_of(samplers)
+    )]
+    NotOfSampler {
+        /// Name of the option.
+        option: &'static str,
+        /// Name of the chosen sampler.
+        sampler: &'static str,
+        /// Samplers that have the option.
+        samplers: Vec<SamplerKind>,
+    },
     /// An option has an illegal value.
     #[error("{option} is {value}: {remedy}")]
     Value {
@@ -94,11 +108,21 @@ pub enum OptionsError {
     #[error(transparent)]
     Rows(#[from] crate::counts::RowsTooLarge),
     /// The thread pool could not be created.
-    #[error("cannot start {threads} threads: {reason}")]
+    #[error("cannot start {threads} threads: ask for fewer")]
     Threads {
         /// Number of threads asked for.
         threads: usize,
-        /// The system's message.
-        reason: String,
+        /// The system's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// The samplers by name: "alias, light and warp".
+fn names_of(samplers: &[SamplerKind]) -> String {
+    let names: Vec<&str> = samplers.iter().map(|sampler| sampler.name()).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        None => String::new(),
+    }
 }

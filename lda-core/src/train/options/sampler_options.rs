@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Resolved, SamplerKind};
+use super::{OptionsError, Resolved, SamplerKind};
 use crate::sampler::Proposals;
 
 /// A sampler and its own options. A [`SamplerKind`] converts into one with default values.
@@ -201,43 +201,61 @@ impl SamplerOptions {
         self.exclude_from_mut().and_then(|epoch| *epoch)
     }
 
-    /// The same sampler with `steps` steps; `None` if it makes none.
-    #[must_use]
-    pub fn with_steps(mut self, steps: u32) -> Option<Self> {
-        *self.steps_mut()? = steps;
-        Some(self)
+    /// The same sampler with `steps` steps.
+    ///
+    /// # Errors
+    /// [`OptionsError::NotOfSampler`], if the sampler makes no Metropolis-Hastings steps.
+    pub fn with_steps(self, steps: u32) -> Result<Self, OptionsError> {
+        self.with("mh-steps", Self::steps_mut, steps)
     }
 
-    /// The same sampler, which excludes converged tokens from epoch `epoch` on; `None` for samplers
-    /// that cannot (WarpLDA and the hybrid).
-    #[must_use]
-    pub fn with_exclusion(mut self, epoch: u32) -> Option<Self> {
-        *self.exclude_from_mut()? = Some(epoch);
-        Some(self)
+    /// The same sampler, which excludes converged tokens from epoch `epoch` on.
+    ///
+    /// # Errors
+    /// [`OptionsError::NotOfSampler`] for samplers that cannot (WarpLDA and the hybrid).
+    pub fn with_exclusion(self, epoch: u32) -> Result<Self, OptionsError> {
+        self.with("exclude-converged-from", Self::exclude_from_mut, Some(epoch))
     }
 
-    /// The same sampler with these proposals; `None` unless it is LightLDA.
-    #[must_use]
-    pub fn with_proposals(mut self, given: Proposals) -> Option<Self> {
-        let Self::Light { proposals, .. } = &mut self else { return None };
-        *proposals = given;
-        Some(self)
+    /// The same sampler with these proposals.
+    ///
+    /// # Errors
+    /// [`OptionsError::NotOfSampler`], unless it is LightLDA.
+    pub fn with_proposals(self, given: Proposals) -> Result<Self, OptionsError> {
+        self.with("proposals", Self::proposals_mut, given)
     }
 
-    /// The same hybrid with this [`short_length`](Self::Hybrid::short_length); `None` for other samplers.
-    #[must_use]
-    pub fn with_short_length(mut self, tokens: u32) -> Option<Self> {
-        let Self::Hybrid { short_length, .. } = &mut self else { return None };
-        *short_length = Some(tokens);
-        Some(self)
+    /// The same hybrid with this [`short_length`](Self::Hybrid::short_length).
+    ///
+    /// # Errors
+    /// [`OptionsError::NotOfSampler`], unless it is the hybrid.
+    pub fn with_short_length(self, tokens: u32) -> Result<Self, OptionsError> {
+        self.with("short-length", Self::short_length_mut, Some(tokens))
     }
 
-    /// The same hybrid with this [`step_cap`](Self::Hybrid::step_cap); `None` for other samplers.
-    #[must_use]
-    pub fn with_step_cap(mut self, steps: u32) -> Option<Self> {
-        let Self::Hybrid { step_cap, .. } = &mut self else { return None };
-        *step_cap = steps;
-        Some(self)
+    /// The same hybrid with this [`step_cap`](Self::Hybrid::step_cap).
+    ///
+    /// # Errors
+    /// [`OptionsError::NotOfSampler`], unless it is the hybrid.
+    pub fn with_step_cap(self, steps: u32) -> Result<Self, OptionsError> {
+        self.with("mh-steps-cap", Self::step_cap_mut, steps)
+    }
+
+    /// Sets the field of `option` to `value`; the error lists the samplers that have the field.
+    fn with<V>(
+        mut self,
+        option: &'static str,
+        field: impl Fn(&mut Self) -> Option<&mut V>,
+        value: V,
+    ) -> Result<Self, OptionsError> {
+        let sampler = self.kind().map_or("auto", SamplerKind::name);
+        let Some(own) = field(&mut self) else {
+            let has = |&kind: &SamplerKind| field(&mut Self::from(kind)).is_some();
+            let samplers = SamplerKind::ALL.into_iter().filter(has).collect();
+            return Err(OptionsError::NotOfSampler { option, sampler, samplers });
+        };
+        *own = value;
+        Ok(self)
     }
 
     fn steps_mut(&mut self) -> Option<&mut u32> {
@@ -247,6 +265,27 @@ impl SamplerOptions {
             | Self::Warp { steps }
             | Self::Hybrid { steps, .. }
             | Self::Custom { steps, .. } => Some(steps),
+            _ => None,
+        }
+    }
+
+    fn proposals_mut(&mut self) -> Option<&mut Proposals> {
+        match self {
+            Self::Light { proposals, .. } => Some(proposals),
+            _ => None,
+        }
+    }
+
+    fn short_length_mut(&mut self) -> Option<&mut Option<u32>> {
+        match self {
+            Self::Hybrid { short_length, .. } => Some(short_length),
+            _ => None,
+        }
+    }
+
+    fn step_cap_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::Hybrid { step_cap, .. } => Some(step_cap),
             _ => None,
         }
     }
