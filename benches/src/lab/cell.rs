@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::eval::Phi;
-use lda_core::train::{EpochReport, OptionsError, Resolved, SamplerKind, TrainOptions, Trainer};
+use lda_core::train::{EpochReport, Init, OptionsError, Resolved, TrainOptions, Trainer};
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
 use super::documents::{LengthBin, lengths_of, topics_per_document};
 use super::held_out::Split;
 use super::lengths::by_length;
+use super::polya_urn::PolyaUrn;
 use super::process::{cpu_time, peak_memory};
 use super::tuning::Overrides;
 use super::{Done, LabError, Method, baseline, median};
@@ -79,13 +80,13 @@ impl Cell {
         self.variant.as_deref().unwrap_or(self.sampler.name())
     }
 
-    fn options(&self, sampler: Option<SamplerKind>) -> Result<TrainOptions, OptionsError> {
+    fn options(&self) -> Result<TrainOptions, OptionsError> {
         let options = TrainOptions::new(self.topics)
             .alpha(self.alpha)
             .beta(self.beta)
             .seed(self.seed)
             .threads(self.threads);
-        self.overrides.apply(options, sampler)
+        self.overrides.apply(options, self.sampler)
     }
 }
 
@@ -251,8 +252,7 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
         send(&Message::Evaluated { epoch, score, tokens_per_cpu_second: rate })
     };
     let outcome = match job.cell.sampler {
-        Method::Sampler(kind) => run(Some(kind), &job, evaluated)?,
-        Method::Auto => run(None, &job, evaluated)?,
+        Method::Sampler(_) | Method::PolyaUrn | Method::Auto => run(&job, evaluated)?,
         Method::Baseline(baseline) => baseline::run(baseline, &job, evaluated)?,
     };
     send(&Message::Done(Box::new(outcome)))
@@ -261,7 +261,6 @@ pub fn serve(line: &str, mut output: impl Write) -> Result<(), LabError> {
 /// Runs epochs up to the cell's limits; calls `evaluated(point, tokens of the corpus, tokens per
 /// CPU second)`.
 fn run(
-    sampler: Option<SamplerKind>,
     job: &Job,
     mut evaluated: impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
 ) -> Result<Outcome, LabError> {
@@ -272,7 +271,13 @@ fn run(
     let read_seconds = start.elapsed().as_secs_f64();
     let peak_reading = peak_memory();
     let start = Instant::now();
-    let mut trainer = Trainer::new(corpus, &cell.options(sampler)?)?;
+    let options = cell.options()?;
+    let mut trainer = match cell.sampler {
+        Method::PolyaUrn => {
+            Trainer::with_sampler(corpus, &options, PolyaUrn::default(), Init::default())?
+        }
+        _ => Trainer::new(corpus, &options)?,
+    };
     let start_seconds = start.elapsed().as_secs_f64();
 
     let tokens = corpus.num_tokens();
@@ -383,6 +388,7 @@ pub(super) mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use lda_core::corpus::{CorpusBuilder, write_uci};
+    use lda_core::train::SamplerKind;
 
     use super::*;
 
@@ -534,6 +540,17 @@ pub(super) mod tests {
             serve_cell(Cell { sampler, variant: Some("three".into()), overrides, ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
         assert_eq!(outcome.resolved.as_ref().unwrap().mh_steps, 3);
+    }
+
+    #[test]
+    fn the_polya_urn_runs_like_the_samplers_of_the_library() {
+        let (messages, result) = serve_cell(Cell { sampler: Method::PolyaUrn, ..cell() });
+        result.unwrap();
+        let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
+        assert_eq!(outcome.resolved.as_ref().unwrap().sampler, SamplerKind::Custom);
+        let joint = |point: &Point| point.log_joint.unwrap();
+        let (first, last) = (&outcome.points[0], outcome.points.last().unwrap());
+        assert!(joint(first) < joint(last), "{:?}", outcome.points);
     }
 
     #[test]

@@ -76,6 +76,14 @@ pub enum LabError {
     /// A corpus could not be read.
     #[error(transparent)]
     Corpus(#[from] lda_core::corpus::ReadError),
+    /// A table of a plan sets an option that does not fit its sampler.
+    #[error("[{table}]: {source}")]
+    Table {
+        /// Name of the table.
+        table: String,
+        /// The option, and the samplers that have it.
+        source: lda_core::train::OptionsError,
+    },
     /// Invalid training options.
     #[error(transparent)]
     Options(#[from] lda_core::train::OptionsError),

@@ -1,4 +1,4 @@
-//! The methods a cell can run: our samplers and the baselines.
+//! The methods that a cell can run: our samplers, the Pólya urn of the examples, and the baselines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,13 +53,16 @@ impl Baseline {
     }
 }
 
-/// One of our samplers, the automatic choice among them, or a baseline. Serialised as its unique
+/// One of our samplers, the automatic choice among them, the Pólya urn, or a baseline. Serialised as its unique
 /// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
     /// A sampler of this library.
     Sampler(SamplerKind),
+    /// The sampler of `lda-core/examples/polya_urn.rs`, through
+    /// [`Trainer::with_sampler`](lda_core::train::Trainer::with_sampler).
+    PolyaUrn,
     /// The library's automatic choice.
     Auto,
     /// A baseline.
@@ -71,6 +74,7 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Self::Sampler(kind) => kind.name(),
+            Self::PolyaUrn => "polya-urn",
             Self::Auto => "auto",
             Self::Baseline(baseline) => baseline.name(),
         }
@@ -96,7 +100,8 @@ impl From<Baseline> for Method {
 
 /// Names of all samplers for messages: "exact, f-plus or warp".
 pub fn sampler_names() -> String {
-    join(SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(["auto"]).collect::<Vec<_>>())
+    let others = [Method::PolyaUrn, Method::Auto].map(Method::name);
+    join(SamplerKind::ALL.map(SamplerKind::name).into_iter().chain(others).collect::<Vec<_>>())
 }
 
 /// Names of all baselines for messages.
@@ -125,11 +130,10 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        if name == Self::Auto.name() {
-            return Ok(Self::Auto);
-        }
-        if let Ok(kind) = name.parse::<SamplerKind>() {
-            return Ok(kind.into());
+        let samplers = SamplerKind::ALL.into_iter().map(Self::from);
+        let found = samplers.chain([Self::PolyaUrn, Self::Auto]).find(|other| other.name() == name);
+        if let Some(found) = found {
+            return Ok(found);
         }
         let unknown = |_| {
             format!("unknown method {name:?}: use {}, or {}", sampler_names(), baseline_names())
@@ -186,7 +190,7 @@ mod tests {
     fn every_name_means_one_method() {
         let samplers = SamplerKind::ALL.into_iter().map(Method::from);
         let baselines = Baseline::ALL.into_iter().map(Method::from);
-        for method in samplers.chain(baselines).chain([Method::Auto]) {
+        for method in samplers.chain(baselines).chain([Method::PolyaUrn, Method::Auto]) {
             assert_eq!(method.name().parse(), Ok(method));
             let json = serde_json::to_string(&method).unwrap();
             assert_eq!(json, format!("\"{}\"", method.name()));
@@ -198,6 +202,7 @@ mod tests {
     fn unknown_names_are_told_the_known_ones() {
         let error = "vowpal".parse::<Method>().unwrap_err();
         assert!(error.contains("f-plus") && error.contains("spark, mallet or warplda"), "{error}");
+        assert!("custom".parse::<Method>().is_err(), "a plan cannot name a caller's sampler");
         assert!("f-plus".parse::<Baseline>().unwrap_err().contains("tomotopy"));
     }
 }

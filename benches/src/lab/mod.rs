@@ -26,6 +26,9 @@ mod machine;
 mod method;
 mod plan;
 mod plot;
+/// The example of a sampler written outside the library, which the lab runs beside its own.
+#[path = "../../../lda-core/examples/polya_urn.rs"]
+mod polya_urn;
 mod process;
 pub mod report;
 mod runner;

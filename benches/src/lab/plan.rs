@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use lda_core::train::SamplerKind;
+use lda_core::train::{SamplerKind, TrainOptions};
 use serde::{Deserialize, Serialize};
 
 use super::corpora::CorpusName;
@@ -241,7 +241,7 @@ impl Plan {
             tuning: self.sampler.get(method.name()).cloned().unwrap_or_default(),
         });
         let variants = self.variant.iter().map(|(name, variant)| Entrant {
-            method: variant.sampler.into(),
+            method: variant.sampler,
             variant: Some(name.clone()),
             tuning: variant.tuning.clone(),
         });
@@ -353,6 +353,7 @@ impl Plan {
             }
         }
         self.variant.keys().try_for_each(|name| check_name(name))?;
+        self.check_tables()?;
         let tunings: Vec<Tuning> = self.tunings().collect();
         let epochs = tunings.iter().filter_map(|tuning| tuning.epochs);
         let every = tunings.iter().filter_map(|tuning| tuning.evaluate_every);
@@ -374,6 +375,27 @@ impl Plan {
         above_0("until", self.until)?;
         above_0("alpha", self.alpha)?;
         above_0("beta", [self.beta])
+    }
+}
+
+impl Plan {
+    /// Checks that every table of a sampler or variant sets only options that its sampler has.
+    fn check_tables(&self) -> Result<(), LabError> {
+        let check = |table: String, method: Method, tuning: &Tuning| match tuning
+            .overrides
+            .apply(TrainOptions::default(), method)
+        {
+            Ok(_) => Ok(()),
+            Err(source) => Err(LabError::Table { table, source }),
+        };
+        for (name, tuning) in &self.sampler {
+            // The names of these tables were checked.
+            let method = name.parse().unwrap_or(Method::Auto);
+            check(format!("sampler.{name}"), method, tuning)?;
+        }
+        self.variant.iter().try_for_each(|(name, variant)| {
+            check(format!("variant.{name}"), variant.sampler, &variant.tuning)
+        })
     }
 }
 
@@ -608,6 +630,42 @@ mod tests {
         ] {
             assert!(refused(text).contains(expected), "{}", refused(text));
         }
+    }
+
+    #[test]
+    fn options_of_other_samplers_are_refused() {
+        for (table, sampler, option, expected) in [
+            (
+                "sampler.f-plus",
+                "",
+                "short-length = 5",
+                "applies to the sampler hybrid, not to f-plus",
+            ),
+            (
+                "sampler.sparse",
+                "",
+                "mh-steps = 2",
+                "applies to the samplers alias, light, warp and",
+            ),
+            ("sampler.alias", "", "proposals = \"word\"", "applies to the sampler light, not to"),
+            ("sampler.warp", "", "exclude-converged-from = 3", "zen-hybrid, not to warp: leave it"),
+            ("sampler.auto", "", "mh-steps = 2", "and hybrid, not to auto: leave it out"),
+            ("sampler.polya-urn", "", "mh-steps = 2", "makes no Metropolis-Hastings steps"),
+            ("variant.b", "sampler = \"polya-urn\"\n", "short-length = 5", "hybrid, not to custom"),
+            ("variant.a", "sampler = \"zen\"\n", "short-length = 5", "hybrid, not to zen"),
+            ("sampler.zen", "", "start-degree = 0.2", "it applies to sparse starts: set start"),
+        ] {
+            // Tables of samplers that the plan does not run are checked too.
+            let error = refused(&format!("corpora = [\"kos\"]\n[{table}]\n{sampler}{option}"));
+            assert!(
+                error.starts_with(&format!("[{table}]: ")) && error.contains(expected),
+                "{error}"
+            );
+        }
+        let fits = "corpora = [\"kos\"]\n[sampler.hybrid]\nshort-length = 5\nmh-steps = 2\n\
+            [sampler.auto]\nexclude-converged-from = 3\n[sampler.light]\nproposals = \"word\"\n\
+            [sampler.zen]\nstart = \"sparse-word\"\nstart-degree = 0.2";
+        parse(fits).unwrap().cells(&Thresholds::default()).unwrap();
     }
 
     #[test]

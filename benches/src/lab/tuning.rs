@@ -11,6 +11,8 @@ use lda_core::train::{OptionsError, SamplerKind, SamplerOptions, Start, TrainOpt
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Method;
+use super::method::sampler_names;
 use super::plan::Seeds;
 
 /// Options of a sampler; unset options keep the library's defaults.
@@ -38,12 +40,12 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Sets them in the options of a run with `sampler`. Destructures all fields, so a forgotten one
-    /// does not compile.
+    /// Sets them in the options of a run with `method`. Destructures all fields, so a forgotten one
+    /// does not compile. Refuses options that the sampler does not have.
     pub(super) fn apply(
         &self,
         mut options: TrainOptions,
-        sampler: Option<SamplerKind>,
+        method: Method,
     ) -> Result<TrainOptions, OptionsError> {
         let &Self {
             warm_up,
@@ -56,30 +58,43 @@ impl Overrides {
             short_length,
             ranges,
         } = self;
-        let refuse = |option| OptionsError::Value {
-            option,
-            value: format!("set for {}", sampler.map_or("auto", SamplerKind::name)),
-            remedy: "leave it out: this sampler has no such option",
+        let mut sampler = match method {
+            Method::Sampler(kind) => SamplerOptions::from(kind),
+            Method::PolyaUrn => SamplerOptions::from(SamplerKind::Custom),
+            Method::Auto | Method::Baseline(_) => SamplerOptions::default(),
         };
-        let mut sampler = SamplerOptions::from(sampler);
+        if let (Some(steps), Method::PolyaUrn) = (mh_steps, method) {
+            return Err(OptionsError::Value {
+                option: "mh-steps",
+                value: steps.to_string(),
+                remedy: "polya-urn makes no Metropolis-Hastings steps: leave it out",
+            });
+        }
         if let Some(steps) = mh_steps {
-            sampler = sampler.with_steps(steps).ok_or_else(|| refuse("mh-steps"))?;
+            sampler = sampler.with_steps(steps)?;
         }
         if let Some(proposals) = proposals {
-            sampler = sampler.with_proposals(proposals).ok_or_else(|| refuse("proposals"))?;
+            sampler = sampler.with_proposals(proposals)?;
         }
         if let Some(epoch) = exclude_converged_from {
-            let refuse = || refuse("exclude-converged-from");
-            sampler = sampler.with_exclusion(epoch).ok_or_else(refuse)?;
+            sampler = sampler.with_exclusion(epoch)?;
         }
         if let Some(tokens) = short_length {
-            sampler = sampler.with_short_length(tokens).unwrap_or(sampler);
+            sampler = sampler.with_short_length(tokens)?;
         }
         options = options.sampler(sampler).warm_up(warm_up).alpha_by_size(alpha_by_size);
         if let Some(start) = start {
             options = options.start(start);
         }
         if let Some(share) = start_degree {
+            if start.is_none_or(|start| start == Start::Random) {
+                return Err(OptionsError::Value {
+                    option: "start-degree",
+                    value: share.to_string(),
+                    remedy: "it applies to sparse starts: set start to sparse-word or \
+                             sparse-document, or leave it out",
+                });
+            }
             options = options.start_degree(share);
         }
         Ok(options.ranges(ranges))
@@ -130,10 +145,20 @@ fn known_keys() -> Vec<String> {
 #[serde(rename_all = "kebab-case")]
 pub struct Variant {
     /// The sampler.
-    pub sampler: SamplerKind,
+    #[serde(deserialize_with = "sampler")]
+    pub sampler: Method,
     /// Its overrides.
     #[serde(flatten)]
     pub tuning: Tuning,
+}
+
+/// Reads the name of a sampler: any method but a baseline and `auto`.
+fn sampler<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    match name.parse() {
+        Ok(method @ (Method::Sampler(_) | Method::PolyaUrn)) => Ok(method),
+        _ => Err(D::Error::custom(format!("{name:?} is no sampler: use {}", sampler_names()))),
+    }
 }
 
 /// Overrides for one baseline.
@@ -206,7 +231,7 @@ mod tests {
         let seeds = Some(Seeds::List(vec![1, 7]));
         let corpus = CorpusTuning { seconds: Some(60.0), seeds, ..CorpusTuning::default() };
         assert_eq!(describe(&corpus), "seconds = 60.0, seeds = [1, 7]");
-        let variant = Variant { sampler: SamplerKind::Light, tuning };
+        let variant = Variant { sampler: SamplerKind::Light.into(), tuning };
         assert_eq!(describe(&variant), "sampler = \"light\", epochs = 70, mh-steps = 2");
     }
 

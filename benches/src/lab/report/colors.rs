@@ -37,6 +37,7 @@ fn fixed(method: Method) -> Color {
     let place = match method {
         Method::Sampler(kind) => SamplerKind::ALL.iter().position(|other| *other == kind),
         Method::Auto => Some(SamplerKind::ALL.len()),
+        Method::PolyaUrn => Some(SamplerKind::ALL.len() + 1),
         Method::Baseline(baseline) => {
             let place = Baseline::ALL.iter().position(|other| *other == baseline);
             place.map(|place| PALETTE.len() - 1 - place % PALETTE.len())
