@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::table::lanewise;
 use super::{LANES, Lanes, SimdKernel};
 
 /// Proof that the CPU has AVX2, BMI1, BMI2, LZCNT and POPCNT.
@@ -81,6 +82,18 @@ impl Avx2 {
             )
         })
     }
+}
+
+/// Implements the operations of the table.
+macro_rules! implement {
+    ($($doc:literal, $op:ident, $type:ident, $avx2:ident, $avx512:ident, $lane:expr;)+) => {
+        $(
+            #[inline(always)]
+            fn $op(self, a: Self::$type, b: Self::$type) -> Self::$type {
+                both!($avx2, a, b)
+            }
+        )+
+    };
 }
 
 impl Lanes for Avx2 {
@@ -178,42 +191,7 @@ impl Lanes for Avx2 {
             (_mm256_set_m128(quarter(1), quarter(0)), _mm256_set_m128(quarter(3), quarter(2)))
         }
     }
-    #[inline(always)]
-    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
-        both!(_mm256_add_ps, a, b)
-    }
-    #[inline(always)]
-    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
-        both!(_mm256_sub_ps, a, b)
-    }
-    #[inline(always)]
-    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
-        both!(_mm256_mul_ps, a, b)
-    }
-    #[inline(always)]
-    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
-        both!(_mm256_div_ps, a, b)
-    }
-    #[inline(always)]
-    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
-        both!(_mm256_add_epi32, a, b)
-    }
-    #[inline(always)]
-    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
-        both!(_mm256_sub_epi32, a, b)
-    }
-    #[inline(always)]
-    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
-        both!(_mm256_and_si256, a, b)
-    }
-    #[inline(always)]
-    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
-        both!(_mm256_or_si256, a, b)
-    }
-    #[inline(always)]
-    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
-        both!(_mm256_xor_si256, a, b)
-    }
+    lanewise!(implement);
     #[inline(always)]
     fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
         registers!({

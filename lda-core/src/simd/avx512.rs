@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::table::lanewise;
 use super::{LANES, Lanes, SimdKernel};
 
 /// Proof that the CPU has AVX-512 F, BW, DQ and VL, BMI1, BMI2, LZCNT and POPCNT.
@@ -95,6 +96,18 @@ unsafe fn gather(from: *const i32, index: __m512i) -> __m512i {
     }
 }
 
+/// Implements the operations of the table.
+macro_rules! implement {
+    ($($doc:literal, $op:ident, $type:ident, $avx2:ident, $avx512:ident, $lane:expr;)+) => {
+        $(
+            #[inline(always)]
+            fn $op(self, a: Self::$type, b: Self::$type) -> Self::$type {
+                registers!($avx512(a, b))
+            }
+        )+
+    };
+}
+
 impl Lanes for Avx512 {
     type F = __m512;
     type U = __m512i;
@@ -164,42 +177,7 @@ impl Lanes for Avx512 {
             _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
         }
     }
-    #[inline(always)]
-    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
-        registers!(_mm512_add_ps(a, b))
-    }
-    #[inline(always)]
-    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
-        registers!(_mm512_sub_ps(a, b))
-    }
-    #[inline(always)]
-    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
-        registers!(_mm512_mul_ps(a, b))
-    }
-    #[inline(always)]
-    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
-        registers!(_mm512_div_ps(a, b))
-    }
-    #[inline(always)]
-    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
-        registers!(_mm512_add_epi32(a, b))
-    }
-    #[inline(always)]
-    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
-        registers!(_mm512_sub_epi32(a, b))
-    }
-    #[inline(always)]
-    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
-        registers!(_mm512_and_si512(a, b))
-    }
-    #[inline(always)]
-    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
-        registers!(_mm512_or_si512(a, b))
-    }
-    #[inline(always)]
-    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
-        registers!(_mm512_xor_si512(a, b))
-    }
+    lanewise!(implement);
     #[inline(always)]
     fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
         registers!(_mm512_slli_epi32::<N>(a))

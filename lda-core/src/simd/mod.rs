@@ -20,6 +20,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod scalar;
+mod table;
 
 pub use aligned::Aligned;
 pub use scalar::Scalar;
@@ -28,6 +29,8 @@ pub use {avx2::Avx2, avx512::Avx512};
 
 use serde::{Deserialize, Serialize};
 
+use self::table::lanewise;
+
 /// Lanes per vector, on every path.
 pub const LANES: usize = 16;
 
@@ -35,6 +38,16 @@ pub const LANES: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Line(pub [u32; LANES]);
+
+/// Declares the operations of the table.
+macro_rules! declare {
+    ($($doc:literal, $op:ident, $type:ident, $avx2:ident, $avx512:ident, $lane:expr;)+) => {
+        $(
+            #[doc = $doc]
+            fn $op(self, a: Self::$type, b: Self::$type) -> Self::$type;
+        )+
+    };
+}
 
 /// Operations on vectors of sixteen lanes. A value of the type proves that the CPU has the
 /// instructions, so all methods are safe.
@@ -71,24 +84,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// Reads sixteen doubles, rounded to `f32`.
     fn load_f64(self, from: &[f64; LANES]) -> Self::F;
 
-    /// `a + b`.
-    fn add_f(self, a: Self::F, b: Self::F) -> Self::F;
-    /// `a − b`.
-    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F;
-    /// `a · b`.
-    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F;
-    /// `a / b`, correctly rounded.
-    fn div_f(self, a: Self::F, b: Self::F) -> Self::F;
-    /// `a + b`, wrapping.
-    fn add_u(self, a: Self::U, b: Self::U) -> Self::U;
-    /// `a − b`, wrapping.
-    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U;
-    /// `a & b`.
-    fn and_u(self, a: Self::U, b: Self::U) -> Self::U;
-    /// `a | b`.
-    fn or_u(self, a: Self::U, b: Self::U) -> Self::U;
-    /// `a ^ b`.
-    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U;
+    lanewise!(declare);
     /// `a << N`.
     fn shl_u<const N: u32>(self, a: Self::U) -> Self::U;
     /// `a >> N`, shifting in zeros.

@@ -5,6 +5,7 @@
 //! architectures it is the only path, everything is inlined, and the compiler vectorises it for the
 //! target.
 
+use super::table::lanewise;
 use super::{LANES, Lanes};
 
 /// Sixteen lanes in plain arrays. Available on every CPU.
@@ -23,6 +24,18 @@ fn map2<A: Copy, B: Copy, C: Copy + Default>(
 #[inline(always)]
 fn mask(f: impl Fn(usize) -> bool) -> u16 {
     (0..LANES).fold(0, |bits, i| bits | (u16::from(f(i)) << i))
+}
+
+/// Implements the operations of the table.
+macro_rules! implement {
+    ($($doc:literal, $op:ident, $type:ident, $avx2:ident, $avx512:ident, $lane:expr;)+) => {
+        $(
+            #[inline(always)]
+            fn $op(self, a: Self::$type, b: Self::$type) -> Self::$type {
+                map2(a, b, $lane)
+            }
+        )+
+    };
 }
 
 impl Lanes for Scalar {
@@ -82,42 +95,7 @@ impl Lanes for Scalar {
     fn load_f64(self, from: &[f64; LANES]) -> Self::F {
         from.map(|x| x as f32)
     }
-    #[inline(always)]
-    fn add_f(self, a: Self::F, b: Self::F) -> Self::F {
-        map2(a, b, |a, b| a + b)
-    }
-    #[inline(always)]
-    fn sub_f(self, a: Self::F, b: Self::F) -> Self::F {
-        map2(a, b, |a, b| a - b)
-    }
-    #[inline(always)]
-    fn mul_f(self, a: Self::F, b: Self::F) -> Self::F {
-        map2(a, b, |a, b| a * b)
-    }
-    #[inline(always)]
-    fn div_f(self, a: Self::F, b: Self::F) -> Self::F {
-        map2(a, b, |a, b| a / b)
-    }
-    #[inline(always)]
-    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
-        map2(a, b, u32::wrapping_add)
-    }
-    #[inline(always)]
-    fn sub_u(self, a: Self::U, b: Self::U) -> Self::U {
-        map2(a, b, u32::wrapping_sub)
-    }
-    #[inline(always)]
-    fn and_u(self, a: Self::U, b: Self::U) -> Self::U {
-        map2(a, b, |a, b| a & b)
-    }
-    #[inline(always)]
-    fn or_u(self, a: Self::U, b: Self::U) -> Self::U {
-        map2(a, b, |a, b| a | b)
-    }
-    #[inline(always)]
-    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
-        map2(a, b, |a, b| a ^ b)
-    }
+    lanewise!(implement);
     #[inline(always)]
     fn shl_u<const N: u32>(self, a: Self::U) -> Self::U {
         a.map(|a| a << N)
