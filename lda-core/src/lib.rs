@@ -51,6 +51,7 @@
 //! | `zstd` | on | reads corpora compressed with zstd |
 //! | `text` | on | reads plain text; words by the Unicode rules |
 //! | `mmap` | off | memory-maps models, shared between processes |
+//! | `tracing` | off | spans for subscribers of `tracing`: `epoch` (INFO; fields `epoch`, `sampler`) and within it `pass` (DEBUG; `name`, `set`, `round`), target `lda_core` |
 //!
 //! # Stability
 //! The crate follows semantic versioning. A release that changes results for the same options is

@@ -25,10 +25,10 @@ pub enum PriorError {
         /// The value.
         value: f64,
     },
-    /// The number of α differs from the number of topics.
+    /// The number of values of α differs from the number of topics.
     #[error("alpha has {found} values for {num_topics} topics: give one a topic, or one for all")]
     WrongLength {
-        /// Number of α.
+        /// Number of values of α.
         found: usize,
         /// Number of topics K.
         num_topics: usize,

@@ -143,10 +143,10 @@ fn errors_in_a_warplda_model_are_reported() {
         ("2 2 0.5 0\n", "line 1: "),
         ("2 2 0.5 0.1\n1\t0:3\n", "ends after 1 of 2 words"),
         ("1 2 0.5 0.1\n2\t0:3\n", "line 2: it has 1 pairs"),
-        ("1 2 0.5 0.1\n1\t2:3\n", "line 2: \"2:3\" is no topic:count"),
+        ("1 2 0.5 0.1\n1\t2:3\n", "line 2: \"2:3\" is not topic:count"),
         ("1 2 0.5 0.1\n1\t1:0\n", "line 2: \"1:0\""),
-        ("1 2 0.5 0.1\n2\t1:1 1:2\n", "line 2: topic 1 is there twice"),
-        ("1 2 0.5 0.1\n1\t1:1\n1\t0:1\n", "line 3: there is more than 1 words"),
+        ("1 2 0.5 0.1\n2\t1:1 1:2\n", "line 2: topic 1 occurs twice"),
+        ("1 2 0.5 0.1\n1\t1:1\n1\t0:1\n", "line 3: lines follow the last of 1 words"),
     ] {
         let error = warplda::read_model(text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(said), "{text:?}: {error}");

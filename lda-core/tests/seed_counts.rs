@@ -380,7 +380,7 @@ fn what_does_not_fit_is_refused() {
     let all = run.assignments();
     let fewer = plain.clone().topics(3);
     let above = refused(&fewer, Init { topics: Some(&all), pseudo_counts: None });
-    assert!(above.ends_with("and 3 were asked for"), "{above}");
+    assert!(above.ends_with("but the run has topics below 3"), "{above}");
 
     let model = run.model();
     let translation = Translation::new(&corpus, &model).unwrap();

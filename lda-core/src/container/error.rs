@@ -129,7 +129,8 @@ impl fmt::Display for FileError {
 impl Error for FileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.problem {
-            FileProblem::Io(error) => Some(error),
+            // The message has the text of the I/O error itself, so the chain goes on with its cause.
+            FileProblem::Io(error) => error.source(),
             _ => None,
         }
     }

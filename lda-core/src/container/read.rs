@@ -67,6 +67,7 @@ impl<R: Read + Seek> Reader<R> {
     pub fn numbers<T: Number>(&mut self, name: &str) -> Result<Vec<T>, FileError> {
         let section = of_kind::<T>(&self.table, name)?;
         self.inner.seek(SeekFrom::Start(section.start))?;
+        // INVARIANT: the table was checked against the length of the file, which bounds the memory.
         let mut values = Vec::with_capacity(section.len as usize / T::SIZE);
         let mut hash = Xxh64::new();
         let mut buffer = vec![0; BLOCK.min(section.len as usize)];

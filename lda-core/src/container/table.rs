@@ -148,6 +148,7 @@ impl Table {
             if start < free || !start.is_multiple_of(ALIGNMENT) {
                 return Err(malformed("has an invalid start"));
             }
+            // INVARIANT: starts ascend past every earlier end, so that sections cannot overlap.
             free = start.checked_add(bytes).ok_or_else(|| malformed("is too long"))?;
             if free > len || !bytes.is_multiple_of(size) {
                 return Err(malformed("has an invalid end"));

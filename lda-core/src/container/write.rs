@@ -90,6 +90,7 @@ impl<W: Write + Seek> Writer<W> {
     /// If there are fewer sections than were reserved.
     pub fn finish(mut self) -> io::Result<W> {
         assert_eq!(self.table.sections.len(), self.room, "sections");
+        // INVARIANT: until this write the file begins with zeros, which no reader accepts.
         self.inner.seek(SeekFrom::Start(self.base))?;
         self.inner.write_all(&self.table.to_bytes(self.kind, self.position))?;
         self.inner.seek(SeekFrom::Start(self.base + self.position))?;

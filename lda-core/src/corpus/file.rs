@@ -158,25 +158,32 @@ fn read(file: &mut impl Source) -> Result<Corpus, FileError> {
     if read.fingerprint() != corpus {
         return Err(FileError::malformed("corpus", "it is of other documents"));
     }
+    read_optional(file, &mut read)?;
+    Ok(read)
+}
+
+/// Reads the sections that a corpus need not have.
+fn read_optional(file: &mut impl Source, read: &mut Corpus) -> Result<(), FileError> {
+    let documents = read.num_documents() as u64;
     if file.has("dates") {
-        let dates = file.exactly::<u32>("dates", documents.into())?.into_vec();
+        let dates = file.exactly::<u32>("dates", documents)?.into_vec();
         let dates: Option<Vec<Date>> = dates.into_iter().map(Date::from_bits).collect();
         read.dates = Some(dates.ok_or_else(|| FileError::malformed("dates", "one is none"))?);
     }
     if file.has("starts") {
-        let starts = file.exactly::<u64>("starts", each)?.into_vec();
+        let starts = file.exactly::<u64>("starts", documents + 1)?.into_vec();
         let all = ascending("starts", starts.iter().copied())?;
         let sequence = Sequence { tokens: file.exactly("tokens", all)?.into_vec(), starts };
-        check_order(&read, &sequence)?;
+        check_order(read, &sequence)?;
         read.sequence = Some(sequence);
     }
     if file.has("word-ends") {
-        let ends = file.exactly::<u32>("word-ends", num_words.into())?;
+        let ends = file.exactly::<u32>("word-ends", read.num_words.into())?;
         let names = file.array::<u8>("word-names")?;
         let text = Vocabulary::check_parts(&names, &ends)?;
         read.vocabulary = Some(Vocabulary::from_parts(text, &ends));
     }
-    Ok(read)
+    Ok(())
 }
 
 fn widened<T: Number + Into<u32>>(counts: Vec<T>) -> Vec<u32> {

@@ -153,13 +153,12 @@ pub fn held_out_perplexity(
         DOCUMENTS_PER_CHUNK,
         &|| FoldIn::new(phi.num_topics()),
         &|fold_in, documents| {
-            let mut sum = Sum::default();
-            let mut found = DocumentCompletion::default();
+            let mut part = Part::default();
             for d in documents {
-                complete(&model, corpus.document(d), d, options, fold_in, &mut sum, &mut found);
+                part.complete(&model, (d, corpus.document(d)), options, fold_in);
             }
-            found.log_probability = sum.value();
-            found
+            part.found.log_probability = part.sum.value();
+            part.found
         },
     );
     let mut sum = Sum::default();
@@ -181,31 +180,42 @@ pub fn held_out_perplexity(
     Ok(total)
 }
 
-fn complete(
-    model: &Model<'_>,
-    document: Document<'_>,
-    id: usize,
-    options: &CompletionOptions,
-    fold_in: &mut FoldIn,
-    sum: &mut Sum,
-    found: &mut DocumentCompletion,
-) {
-    let (mut tokens, unknown) = known_tokens(document, model.phi);
-    found.unknown_tokens += unknown;
-    if tokens.len() < 2 {
-        found.skipped_documents += 1;
-        return;
+/// Result of a range of documents.
+#[derive(Default)]
+struct Part {
+    /// Σ log p(w).
+    sum: Sum,
+    /// Everything else.
+    found: DocumentCompletion,
+}
+
+impl Part {
+    /// Adds one document and its number.
+    fn complete(
+        &mut self,
+        model: &Model<'_>,
+        (id, document): (usize, Document<'_>),
+        options: &CompletionOptions,
+        fold_in: &mut FoldIn,
+    ) {
+        let Self { sum, found } = self;
+        let (mut tokens, unknown) = known_tokens(document, model.phi);
+        found.unknown_tokens += unknown;
+        if tokens.len() < 2 {
+            found.skipped_documents += 1;
+            return;
+        }
+        let stream = |pass| {
+            let purpose = Purpose::Evaluate;
+            StreamKey { seed: options.seed, epoch: 0, pass, block: id as u64, purpose }.stream()
+        };
+        let (first, second) = split(&mut tokens, &mut stream(0));
+        found.documents += 1;
+        found.folded_tokens += first.len() as u64;
+        found.tokens += second.len() as u64;
+        second.sort_unstable();
+        log_probability(fold_in, model, (first, second), options, &mut stream(1), sum);
     }
-    let stream = |pass| {
-        let purpose = Purpose::Evaluate;
-        StreamKey { seed: options.seed, epoch: 0, pass, block: id as u64, purpose }.stream()
-    };
-    let (first, second) = split(&mut tokens, &mut stream(0));
-    found.documents += 1;
-    found.folded_tokens += first.len() as u64;
-    found.tokens += second.len() as u64;
-    second.sort_unstable();
-    log_probability(fold_in, model, first, second, options, &mut stream(1), sum);
 }
 
 /// Tokens of known words, ascending by word, and the number of other tokens.
@@ -237,12 +247,11 @@ fn split<'a>(
     tokens.split_at_mut(tokens.len().div_ceil(2))
 }
 
-/// Adds Σ log p(w) over `second`, which is sorted, given `first`.
+/// Adds Σ log p(w) over the second half, which is sorted, given the first one.
 fn log_probability(
     fold_in: &mut FoldIn,
     model: &Model<'_>,
-    first: &[u32],
-    second: &[u32],
+    (first, second): (&[u32], &[u32]),
     options: &CompletionOptions,
     stream: &mut Xoshiro256PlusPlus,
     sum: &mut Sum,
@@ -334,7 +343,7 @@ mod tests {
         let mut sum = Sum::default();
         let mut fold_in = FoldIn::new(2);
         let model = Model::new(&phi, &alpha);
-        log_probability(&mut fold_in, &model, &[0, 2], &[1], &options, &mut stream(3), &mut sum);
+        log_probability(&mut fold_in, &model, (&[0, 2], &[1]), &options, &mut stream(3), &mut sum);
         // A sample's deviation is below 0.025 and samples are nearly independent: 10 errors.
         let found = sum.value().exp();
         assert!((found - 0.2696875).abs() < 5e-4, "{found}");

@@ -132,15 +132,18 @@ where
             sum.value()
         },
     );
-    // The denominator of θ is the same for all tokens of a document.
-    let alpha_sum = alpha.sum(num_topics);
     let mut total = Sum::default();
     words.into_iter().for_each(|part| total.add(part));
+    add_denominators(&mut total, corpus, alpha.sum(num_topics));
+    Ok(total.value())
+}
+
+/// Adds the denominators of θ, each the same for all tokens of a document.
+fn add_denominators(total: &mut Sum, corpus: &Corpus, alpha_sum: f64) {
     for document in corpus.documents() {
         let length = document.len() as f64;
         total.add(-length * (length + alpha_sum).ln());
     }
-    Ok(total.value())
 }
 
 /// All rows of C_d, ascending by topic, so that sums over a row have the same bits for any order in

@@ -1,4 +1,4 @@
-//! The max step against all K weights in plain code, and what documents may be.
+//! The max step compared with all K weights in plain code, and limits of documents.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::prior::{Alpha, PriorError};
 use crate::random::Xoshiro256PlusPlus;
 use crate::simd::{Isa, Lanes, SimdKernel};
 
-/// Rows of C_w; totals are their sums.
+/// Rows of C_w; the totals are their sums.
 pub(super) struct Counts {
     pub topics: usize,
     pub words: Vec<Vec<(u32, u32)>>,
@@ -45,8 +45,8 @@ fn model(topics: usize, words: &[&[(u32, u32)]], alpha: impl Into<Alpha>, beta: 
     TopicModel::from_counts(&Counts { topics, words }, alpha.into(), beta)
 }
 
-/// A random model: `share` of C_w's entries are not zero; few distinct values, so that weights are
-/// often equal.
+/// A random model: `share` of C_w's entries are not zero. There are few distinct values, so that
+/// weights are often equal.
 fn random_model(topics: usize, share: f64, alpha: u32, beta: f64, seed: u64) -> TopicModel {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed);
     let mut row = |word: u32| -> Vec<(u32, u32)> {
@@ -72,12 +72,12 @@ fn random_model(topics: usize, share: f64, alpha: u32, beta: f64, seed: u64) -> 
     TopicModel::from_counts(&Counts { topics, words }, alpha, beta)
 }
 
-/// To `f32`, as the module's documentation says.
+/// Converts to `f32`, as the module's documentation states.
 fn rounded(x: f64) -> f32 {
     (x as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
 }
 
-/// RT-LDA as it is defined: every topic's weight for every token.
+/// RT-LDA by its definition: every topic's weight for every token.
 fn plain(model: &TopicModel, words: &[u32], sweeps: u32) -> Vec<Token> {
     let mut counts = vec![0u64; model.num_topics()];
     let argmax = |counts: &[u64], word: u32| {
@@ -128,7 +128,7 @@ fn said(answer: Inferred<'_>) -> (Vec<Token>, Vec<(u32, u64)>, u64, bool) {
 fn models() -> impl Strategy<Value = TopicModel> {
     let topics = prop_oneof![1usize..=3, 1usize..=40, 1usize..=300];
     let share = prop_oneof![Just(0.0), Just(0.03), Just(0.3), Just(1.0)];
-    // With the last two, φ of words with tokens and without rounds to the same, or to nothing.
+    // With the last two, φ of words with and without tokens rounds to the same value, or to 0.
     let beta = prop_oneof![Just(0.01), Just(1.0), Just(1e20), Just(1e-60)];
     (topics, share, 0u32..5, beta, any::<u64>()).prop_map(|(topics, share, alpha, beta, seed)| {
         random_model(topics, share, alpha, beta, seed)
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn finds_what_all_weights_give(
         model in models(),
-        // Two words above V.
+        // Two word ids above V.
         words in prop::collection::vec(0u32..11, 0..90),
         sweeps in 0u32..5,
     ) {
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// One max step in both ways.
+/// One max step computed in both ways.
 struct Both<'a, T> {
     tables: &'a Tables<T>,
     row: &'a Row,
@@ -206,7 +206,7 @@ impl<T: TopicIndex> SimdKernel for Both<'_, T> {
 
 #[test]
 fn rounding_keeps_phi_above_its_floor() {
-    // β so large that a token is lost beside it, so small that it is lost beside a token, and so
+    // β so large that a token is lost in rounding, so small that it is lost beside a token, and so
     // small that floors leave the range of f32; totals near and far above 2²⁴.
     for beta in [1e-60, 1e-30, 1e-3, 1.0, 1e8, 1e20, 1e60] {
         for count in [1, 2, 1 << 24, (1 << 24) + 1, u32::MAX] {
@@ -227,13 +227,14 @@ fn rounding_keeps_phi_above_its_floor() {
 #[test]
 fn ties_go_to_the_lowest_topic() {
     let mut scratch = RtScratch::default();
-    // Topics 1, 2 and 20 are alike, and so are all topics for a word that never occurred.
+    // Topics 1, 2 and 20 are equal, and so are all topics for a word that never occurs.
     let rows: [&[(u32, u32)]; 2] = [&[(1, 4), (2, 4), (20, 4)], &[]];
     let model = model(21, &rows, 0.5, 0.1);
     for isa in Isa::available() {
         let rt = ready(&model, 5, isa);
         assert_eq!(rt.infer([0], &mut scratch).tokens(), [(0, 1)]);
-        // Topics without tokens are smaller, thus more probable for an unseen word.
+        // Topics without tokens have a smaller C_k and are therefore more probable for an unseen
+        // word.
         assert_eq!(rt.infer([1], &mut scratch).tokens(), [(1, 0)]);
     }
 }

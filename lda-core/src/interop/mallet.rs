@@ -96,25 +96,31 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
         return Err(InteropError::Content("the state has no tokens".to_owned()));
     }
     check_beta(beta, vocabulary.len()).map_err(|error| InteropError::Content(error.to_string()))?;
-    let mut entries: Vec<_> = counts.into_iter().collect();
-    entries.sort_unstable();
-    let mut builder = CountsBuilder::new(topics);
-    let mut entries = entries.into_iter().peekable();
-    for word in 0..vocabulary.len() as u32 {
-        while let Some(((_, topic), count)) = entries.next_if(|entry| entry.0.0 == word) {
-            builder.push(topic, count);
-        }
-        builder.end_word();
-    }
+    let counts = by_word(counts, topics, vocabulary.len() as u32);
     let provenance = Provenance {
         documents: Some(documents),
         tokens: Some(tokens),
         notes: vec![("program".to_owned(), "MALLET".to_owned())],
         ..Provenance::default()
     };
-    Ok(TopicModel::of_counts(builder.finish(beta), alpha)
+    Ok(TopicModel::of_counts(counts.finish(beta), alpha)
         .with_vocabulary(Some(vocabulary))
         .with_provenance(provenance))
+}
+
+/// The counts of (word, topic), in order.
+fn by_word(counts: HashMap<(u32, u32), u32>, topics: usize, words: u32) -> CountsBuilder {
+    let mut entries: Vec<_> = counts.into_iter().collect();
+    entries.sort_unstable();
+    let mut builder = CountsBuilder::new(topics);
+    let mut entries = entries.into_iter().peekable();
+    for word in 0..words {
+        while let Some(((_, topic), count)) = entries.next_if(|entry| entry.0.0 == word) {
+            builder.push(topic, count);
+        }
+        builder.end_word();
+    }
+    builder
 }
 
 /// Numbers after `name` in the next line.

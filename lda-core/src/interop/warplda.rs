@@ -40,28 +40,7 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
 /// [`InteropError`] names the line and the problem.
 pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
-    let fields: Vec<f64> = lines
-        .next()?
-        .unwrap_or_default()
-        .split_whitespace()
-        .map_while(|field| field.parse().ok())
-        .collect();
-    let [words, topics, alpha, beta] = fields[..] else {
-        let reason = "expected numbers of words and topics, alpha and beta: give the file that \
-                      --dumpmodel wrote";
-        return Err(lines.wrong(reason.to_owned()));
-    };
-    let whole = |number: f64, most: u32| {
-        Some(number as u32).filter(|&n| f64::from(n) == number && (1..=most).contains(&n))
-    };
-    let (Some(words), Some(topics)) = (whole(words, u32::MAX), whole(topics, MAX_TOPICS)) else {
-        let reason =
-            format!("{words} words and {topics} topics: expected 1 to {MAX_TOPICS} topics");
-        return Err(lines.wrong(reason));
-    };
-    let alpha = Alpha::Symmetric(alpha);
-    alpha.check(topics as usize).map_err(|error| lines.wrong(error.to_string()))?;
-    check_beta(beta, words as usize).map_err(|error| lines.wrong(error.to_string()))?;
+    let Head { words, topics, alpha, beta } = Head::read(&mut lines)?;
     let mut builder = CountsBuilder::new(topics as usize);
     let mut entries: Vec<(u32, u32)> = Vec::new();
     let mut tokens = 0u64;
@@ -80,15 +59,18 @@ pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
             });
             let pair = pair.filter(|&(topic, _)| topic < topics);
             entries.push(pair.ok_or_else(|| {
-                wrong(format!("{field:?} is no topic:count, topics from 0 to {}", topics - 1))
+                wrong(format!("{field:?} is not topic:count with a topic from 0 to {}", topics - 1))
             })?);
         }
         if stated != Some(entries.len()) {
-            return Err(wrong(format!("it has {} pairs and states another number", entries.len())));
+            return Err(wrong(format!(
+                "it has {} pairs, but states another number",
+                entries.len()
+            )));
         }
         entries.sort_unstable();
         if let Some(twice) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(wrong(format!("topic {} is there twice", twice[0].0)));
+            return Err(wrong(format!("topic {} occurs twice", twice[0].0)));
         }
         for &(topic, count) in &entries {
             builder.push(topic, count);
@@ -97,7 +79,7 @@ pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
         builder.end_word();
     }
     if lines.next()?.is_some_and(|line| !line.trim().is_empty()) {
-        return Err(lines.wrong(format!("there is more than {words} words")));
+        return Err(lines.wrong(format!("lines follow the last of {words} words")));
     }
     let provenance = Provenance {
         tokens: Some(tokens),
@@ -105,4 +87,41 @@ pub fn read_model(reader: impl Read) -> Result<TopicModel, InteropError> {
         ..Provenance::default()
     };
     Ok(TopicModel::of_counts(builder.finish(beta), alpha).with_provenance(provenance))
+}
+
+/// The first line: V, K, α and β.
+struct Head {
+    words: u32,
+    topics: u32,
+    alpha: Alpha,
+    beta: f64,
+}
+
+impl Head {
+    fn read(lines: &mut Lines<'_>) -> Result<Self, InteropError> {
+        let fields: Vec<f64> = lines
+            .next()?
+            .unwrap_or_default()
+            .split_whitespace()
+            .map_while(|field| field.parse().ok())
+            .collect();
+        let [words, topics, alpha, beta] = fields[..] else {
+            let reason = "expected numbers of words and topics, alpha and beta: give the file that \
+                          --dumpmodel wrote";
+            return Err(lines.wrong(reason.to_owned()));
+        };
+        let whole = |number: f64, most: u32| {
+            Some(number as u32).filter(|&n| f64::from(n) == number && (1..=most).contains(&n))
+        };
+        let (Some(words), Some(topics)) = (whole(words, u32::MAX), whole(topics, MAX_TOPICS))
+        else {
+            let reason =
+                format!("{words} words and {topics} topics: expected 1 to {MAX_TOPICS} topics");
+            return Err(lines.wrong(reason));
+        };
+        let alpha = Alpha::Symmetric(alpha);
+        alpha.check(topics as usize).map_err(|error| lines.wrong(error.to_string()))?;
+        check_beta(beta, words as usize).map_err(|error| lines.wrong(error.to_string()))?;
+        Ok(Self { words, topics, alpha, beta })
+    }
 }

@@ -1,4 +1,5 @@
-//! AliasLDA: the document's part fresh, the rest from a stale table, judged by Metropolis-Hastings.
+//! AliasLDA: the document's part is fresh, the rest comes from a stale table and is corrected by
+//! Metropolis-Hastings.
 //!
 //! Li, Ahmed, Ravi and Smola, "Reducing the sampling complexity of topic models" (KDD 2014). For a
 //! token of word w in document d the proposal is
@@ -10,33 +11,35 @@
 //! s ← t with probability min{1, p(t) q(s) / p(s) q(t)},     p the conditional (1)
 //! ```
 //!
-//! M times, from the token's old topic on. The fresh part is nearly all of p, so nearly all proposals
-//! are accepted, and it has as many terms as the document has topics: the word's many never enter.
+//! M times, starting from the token's old topic. The fresh part is nearly all of p, so nearly all
+//! proposals are accepted. It has as many terms as the document has topics; the word's many topics
+//! do not enter.
 //!
 //! Departures from the paper:
 //!
-//! 1. The stale part is two tables: one a word over its own topics, and one of α_kβ/(C̃_k+Vβ) for
-//!    all words, built once a wave. No word's table ever has K entries.
-//! 2. The token itself is taken out of the stale part (see `sampler::tables` in the source),
-//!    so that what is proposed does not depend on what the token was.
-//! 3. A table serves as many tokens as it has topics; each draws from it when it must. The paper
-//!    draws K samples ahead and uses those up.
+//! 1. The stale part is two tables: one per word over the word's topics, and one of α_kβ/(C̃_k+Vβ)
+//!    for all words, built once per wave. No table of a word has K entries.
+//! 2. The token itself is taken out of the stale part (see `sampler::tables` in the source), so
+//!    that the proposal does not depend on the token's topic.
+//! 3. A table serves as many tokens as it has topics; each token draws from it on demand. The paper
+//!    draws K samples in advance and uses them up.
 //! 4. The fresh part of a word with few topics is summed over the word's topics instead of the
-//!    document's, where a list of them would have to be searched for each: C_wk C_dk / (C_k+Vβ) over
-//!    the word's, and β C_dk / (C_k+Vβ) as one sum that is carried along.
+//!    document's, which would each need a search in the list: C_wk C_dk / (C_k+Vβ) over the word's
+//!    topics, and β C_dk / (C_k+Vβ) as one sum that is updated from token to token.
 //!
-//! **Nearly exact**, as [`LightLda`](super::LightLda) is and for the same reason: .018, .026 and .030
-//! from the posterior on the three tiny corpora of the tests (.08, .06 and .08 were the token itself
-//! left in the table).
+//! **Nearly exact**, as [`LightLda`](super::LightLda) is and for the same reason: .018, .026 and
+//! .030 from the posterior on the three tiny corpora of the tests (.08, .06 and .08 with the token
+//! itself left in the table).
 //!
-//! Cost per token: K_d/16 or K_w/16 gathers of sixteen, by the form of the word's row, and M draws of O(1).
-//! Memory: rows, and 16 bytes per topic of a word for the tables.
+//! Cost per token: K_d/16 or K_w/16 gathers of sixteen, by the form of the word's row, and M draws
+//! of O(1). Memory: rows, and 16 bytes per topic of a word for the tables.
 //!
-//! **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens a CPU
-//! second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over the word's
-//! topics that the paper saves is sixteen topics a step here, and 19 % of AliasLDA's time, in which the
-//! fresh part is that very sum. Around it come, at K = 1,000: 18 % to look up the two topics that are
-//! judged, 12 % to draw from the fresh part, 9 % to draw from tables, 7 % to build them.
+//! **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens
+//! per CPU second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over
+//! the word's topics that the paper saves takes sixteen topics per step here, and 19 % of
+//! AliasLDA's time, in which the fresh part is that very sum. The rest at K = 1,000: 18 % to look
+//! up the two topics of the acceptance test, 12 % to draw from the fresh part, 9 % to draw from
+//! tables, 7 % to build them.
 
 use crate::counts::{RowMut, TopicIndex};
 use crate::layout::{Order, RowRun, TokenOrder};
@@ -52,12 +55,12 @@ use crate::simd::{Aligned, Lanes, SimdKernel};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AliasLda;
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics, one set per thread.
 #[derive(Debug)]
 pub struct AliasScratch<T> {
     live: VisitedRow<T>,
     fresh: Fresh,
-    /// α_k β / (C_k + Vβ): what all words' tables share.
+    /// α_k β / (C_k + Vβ): the part that is the same for all words.
     shared: SharedTable,
 }
 
@@ -66,7 +69,7 @@ pub struct AliasScratch<T> {
 struct Fresh {
     /// C_dk / (C_k + Vβ) of the document being visited; zero elsewhere.
     leaves: Aligned<f32>,
-    /// Their sum.
+    /// Sum of the leaves.
     sum: f64,
     draw: DrawScratch,
     /// Running sums over the document's topics.
@@ -207,7 +210,7 @@ struct State {
 }
 
 impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
-    /// Sets leaves at the topics of the document loaded, all of which are listed.
+    /// Sets the leaves of the topics of the loaded document, all of which are listed.
     #[inline(always)]
     fn enter(&mut self) {
         let Self { live, fresh, .. } = self;
@@ -251,7 +254,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         }
     }
 
-    /// Resamples one token; nothing is written.
+    /// Draws a new topic for one token; writes nothing.
     #[inline(always)]
     fn token(
         &mut self,
@@ -271,6 +274,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         let stale = Stale { l: self.l, table, shared, old, keep };
         let out = Out { topic: old, leaf: gone.leaf, inverse: gone.inverse };
         let fresh = self.sum_fresh(row, out);
+        // PERF: the state of the old topic is computed with the first proposal of another topic only.
         let mut now: Option<State> = None;
         for _ in 0..self.steps {
             let (topic, found) = self.draw(row, &stale, &fresh, out);
@@ -282,6 +286,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
             let (before, after) = (now.unwrap_or_else(|| state(old, None)), state(topic, found));
             let (up, down) = (after.target * before.proposal, before.target * after.proposal);
             self.outcome.proposed += 1;
+            // u < up / down, without a division.
             let accepted = self.accept.next_f64() as f32 * down < up;
             self.outcome.accepted += u64::from(accepted);
             now = Some(if accepted { after } else { before });
@@ -289,7 +294,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         now.map_or(old, |now| now.topic)
     }
 
-    /// Sums the document's part, the token out.
+    /// Sums the document's part without the token.
     #[inline(always)]
     fn sum_fresh(&mut self, row: &RowMut<'_, T>, out: Out) -> Sum<L> {
         let (live, Fresh { leaves, sum, draw, running }) = (&*self.live, &mut *self.fresh);
@@ -309,6 +314,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         };
         let (lines, chunks) = (&*sparse.lines, sparse.chunks());
         let scan = draw.scan::<L, T>(self.l, lines, chunks, leaves, out.topic, out.leaf);
+        // INVARIANT: the carried sum still has the token, and rounding can bring it below 0.
         let own = f64::from(out.leaf) - f64::from(leaves[out.topic as usize]);
         let rest = f64::from(self.beta) * (*sum + own).max(0.0);
         Sum { total: f64::from(scan.sum) + rest, scan: Some(scan) }
@@ -320,6 +326,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         let (live, fresh) = (&*self.live, &*self.fresh);
         let (Some(scan), RowMut::Sparse(sparse)) = (&sum.scan, row) else {
             let total = fresh.running.last().copied().unwrap_or_default();
+            // INVARIANT: below the last sum, so that the search ends inside the list.
             let u = (u as f32).min(total.next_down());
             let at = fresh.running.partition_point(|&sum| sum <= u);
             return live.nonzeros[at];
@@ -353,7 +360,8 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
         out: Out,
     ) -> Proposal {
         for _ in 0..Stale::<L, T>::TRIES {
-            // What is thrown back of the stale part leaves `keep` of it; so much is left of this.
+            // INVARIANT: rejections leave the share `keep` of the stale mass, so the fresh mass is
+            // scaled by the same share.
             let part = fresh.total * f64::from(stale.keep);
             let u = self.propose.next_f64() * (part + stale.total());
             if u < part {
@@ -394,7 +402,7 @@ impl<L: Lanes, T: TopicIndex> Sweep<'_, L, T> {
     }
 }
 
-/// The document's part summed up.
+/// Sum over the document's topics.
 #[derive(Clone, Copy)]
 struct Sum<L: Lanes> {
     /// Index in the word's list of topics, if the word has one.

@@ -1,32 +1,34 @@
-//! Draws from one row: the part of its non-zeros if it is sparse, all K weights if it is dense.
+//! Draws from one row: over its non-zeros if it is sparse, over all K weights if it is dense.
 //!
-//! Sixteen lanes add up their own entries; the lane sums go through [`Lanes::prefix`] once. A draw
-//! picks the lane from that prefix, then the chunk inside the lane from the running sums that were
-//! kept. Both steps compare with numbers that the sums themselves were made of, so an entry of
-//! weight 0 cannot be picked, and rounding can only move a boundary by an ulp.
+//! Each of sixteen lanes adds up its own entries; the lane sums go through [`Lanes::prefix`] once.
+//! A draw picks the lane from that prefix, then the chunk inside the lane from the stored running
+//! sums. Both steps compare with the numbers that the sums were made of, so an entry of weight 0
+//! cannot be picked, and rounding can only move a boundary by an ulp.
 
 use crate::counts::TopicIndex;
 use crate::sampler::dense_row::DenseRow;
 use crate::sampler::topic_prior::TopicPrior;
 use crate::simd::{Aligned, LANES, Lanes, Line};
 
-/// Chunks between two kept running sums of a dense scan.
+/// Chunks between two stored running sums of a dense scan.
 const GROUP: usize = 8;
 
-/// (count + prior) · b_k for every topic, where one token of topic `own` is out of the counts.
+/// (count + prior) · b_k for every topic, without one token of topic `own`.
 ///
-/// A struct and not a closure: a closure cannot be marked to be inlined, and one that is not runs
-/// without the wide instructions.
+/// PERF: a struct and not a closure. A closure cannot be marked `#[inline(always)]`, and one that
+/// is not inlined runs without the wide instructions.
 pub(super) struct DenseWeights<'a, R> {
-    /// Counts, the token still in.
+    /// Counts, which still include the token.
     pub row: &'a R,
     /// The row's prior.
     pub prior: TopicPrior<'a>,
-    /// b_k, the token still in; zero past K.
+    /// b_k, which still includes the token; zero past K.
     pub leaves: &'a [[f32; LANES]],
     pub own: usize,
-    /// Weight of `own` with the token out. It is blended in where the topic is read: taking the token
-    /// out of the arrays would make every scan wait for the stores.
+    /// Weight of `own` without the token.
+    ///
+    /// PERF: it is blended in when the topic is read. Changing the arrays instead would make every
+    /// scan wait for the stores.
     pub own_weight: f32,
 }
 
@@ -59,7 +61,7 @@ pub(super) struct DrawScratch {
 /// Result of scanning a sparse row.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<L: Lanes> {
-    /// Σ count · b_k a lane.
+    /// Σ count · b_k per lane.
     lanes: L::F,
     /// Σ count · b_k.
     pub sum: f32,
@@ -74,8 +76,8 @@ impl DrawScratch {
         Self { running: Aligned::new(padded + LANES) }
     }
 
-    /// Scans a sparse row of `chunks` chunks. One token of topic `own` is left out, and that
-    /// topic's leaf counts as `own_leaf`.
+    /// Scans a sparse row of `chunks` chunks. One token of topic `own` is left out, and the leaf of
+    /// that topic is `own_leaf`.
     #[inline(always)]
     pub fn scan<L: Lanes, T: TopicIndex>(
         &mut self,
@@ -95,7 +97,8 @@ impl DrawScratch {
         for (c, running) in running[..chunks].iter_mut().enumerate() {
             let (topics, counts) = T::chunk(l, lines, c);
             let counts = l.to_f(counts);
-            // The header and the slots past the end have count 0, so their topic does not matter.
+            // INVARIANT: the header and the slots past the end have count 0, so their topic does
+            // not matter.
             let hit = l.eq_u(topics, own_topic) & l.gt_f(counts, zero);
             let counts = l.select_f(hit, l.sub_f(counts, one), counts);
             let leaves = l.select_f(hit, own_leaf, l.gather_f(leaves, topics));
@@ -124,8 +127,8 @@ impl DrawScratch {
         chunk * LANES + lane
     }
 
-    /// Draws from `chunks` times sixteen weights; `uniform` is in [0, 1). Up to [`GROUP`] chunks, one
-    /// scan whose sums stay in registers.
+    /// Draws from 16 · `chunks` weights; `uniform` is in [0, 1). Up to [`GROUP`] chunks are scanned
+    /// once, and their sums stay in registers.
     #[inline(always)]
     pub fn draw_dense<L: Lanes, R: DenseRow>(
         &mut self,
@@ -150,7 +153,8 @@ impl DrawScratch {
         }
     }
 
-    /// Keeps running sums of groups of chunks, and computes the weights of one group again.
+    /// Draws with stored running sums of groups of chunks; the weights of one group are computed
+    /// again.
     #[inline(always)]
     fn draw_many<L: Lanes, R: DenseRow>(
         &mut self,
@@ -178,7 +182,8 @@ impl DrawScratch {
             }
         }
         let (lane, rest) = pick_share(l, sum, uniform);
-        // `kept[g]` is the lane's sum before group g: the first is 0 and never above `rest`.
+        // INVARIANT: `kept[g]` is the lane's sum before group g, so the first one is 0 and never
+        // above `rest`.
         let mut group = 0;
         for running in &kept[1..groups] {
             group += usize::from(running[lane] <= rest);
@@ -222,8 +227,8 @@ fn draw_few<L: Lanes, R: DenseRow, const N: usize>(
     picked * LANES + lane
 }
 
-/// The lane at the share `uniform` of sixteen weights, and what is left inside it: less than its
-/// weight.
+/// The lane at the share `uniform` of sixteen weights, and the remainder inside it, which is less
+/// than the lane's weight.
 #[inline(always)]
 fn pick_share<L: Lanes>(l: L, weights: L::F, uniform: f64) -> (usize, f32) {
     let mut lanes = [0.0; LANES];
@@ -235,7 +240,7 @@ fn pick_share<L: Lanes>(l: L, weights: L::F, uniform: f64) -> (usize, f32) {
     (lane, (rest as f32).min(lanes[lane].next_down()))
 }
 
-/// The lane at `u` of sixteen weights, and what is left of `u` inside it (never negative). A lane
+/// The lane at `u` of sixteen weights, and the remainder of `u` inside it (never negative). A lane
 /// of weight 0 is never picked while another is positive; a `u` past the end picks the last
 /// positive lane.
 #[inline(always)]
@@ -246,7 +251,7 @@ pub(super) fn pick<L: Lanes>(l: L, weights: L::F, u: f64) -> (usize, f64) {
     l.store_f(upto.first_chunk_mut().expect("sixteen lanes"), prefix);
     let positive = l.gt_f(weights, l.splat_f(0.0));
     let above = l.gt_f(prefix, l.splat_f(u as f32)) & positive;
-    // The highest positive lane stands in where rounding left none above u.
+    // INVARIANT: the highest positive lane is the result if rounding left no prefix above u.
     let last = (1u16 << 15).wrapping_shr((positive | 1).leading_zeros());
     let lane = (above | last).trailing_zeros() as usize;
     (lane, (u - f64::from(before[lane])).max(0.0))
@@ -260,7 +265,7 @@ mod tests {
     use crate::sampler::padded;
     use crate::simd::{Isa, SimdKernel};
 
-    /// A dense draw over small whole numbers, so that all sums are exact.
+    /// A dense draw over small integers, so that all sums are exact.
     struct Case {
         counts: Vec<u32>,
         alpha: Vec<f32>,
@@ -285,8 +290,7 @@ mod tests {
             Self { counts, alpha, leaves, own, own_weight: 5.0 }
         }
 
-        /// Every topic as often as its weight, in the order in which draws find them: by lane, then
-        /// by chunk.
+        /// Every topic as often as its weight, in the order of the draws: by lane, then by chunk.
         fn expected(&self) -> Vec<usize> {
             let mut topics = Vec::new();
             let len = self.counts.len();
@@ -323,7 +327,7 @@ mod tests {
         }
     }
 
-    /// Every number of chunks that is drawn from in registers, and some that are not.
+    /// Every number of chunks that fits in registers, and some that do not.
     #[test]
     fn dense_draws_invert_the_cumulative_sum() {
         let mut rng = Xoshiro256PlusPlus::from_seed(1);

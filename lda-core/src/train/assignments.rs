@@ -54,7 +54,9 @@ impl Assignments {
             }
         }
         match self.topics.iter().find(|&&topic| topic >= topics) {
-            Some(topic) => Err(format!("there is topic {topic}, and {topics} were asked for")),
+            Some(topic) => {
+                Err(format!("there is topic {topic}, but the run has topics below {topics}"))
+            }
             None => Ok(()),
         }
     }

@@ -37,6 +37,7 @@ use crate::train::snapshot::Snapshot;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "setters return the changed value; `Trainer::checkpoint` uses it"]
 pub struct Checkpoints {
     directory: PathBuf,
     every: Every,

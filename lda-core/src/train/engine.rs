@@ -14,8 +14,9 @@ use crate::train::pass::{PassParams, PassReport};
 use crate::train::registry::{AnySampler, LONG, SHORT, SamplerSetup, Width, samplers, token_sets};
 use crate::train::resume_state::ResumeState;
 use crate::train::seed_counts::Pseudo;
+use crate::train::spans::span;
 use crate::train::start::{First, Starter};
-use crate::train::state::State;
+use crate::train::state::{Sizes, State};
 use crate::train::view::CountsView;
 
 /// Steps of the fixed point per update of the priors: they are near it already, and the counts move
@@ -54,10 +55,8 @@ impl<T: Width> Engine<T> {
         let topics = options.topics as usize;
         let mut state = State::new(
             corpus,
-            topics,
-            options.ranges,
+            Sizes { topics, ranges: options.ranges, mh_steps: options.mh_steps as usize },
             &token_sets::<T>(corpus, setup),
-            options.mh_steps as usize,
             from.map_or(First::Drawn(&starter), First::Taken),
             pseudo,
         )?;
@@ -147,6 +146,7 @@ impl<T: TopicIndex> Engine<T> {
     /// passes are repeated until a token has had as many steps as one acceptance takes on average
     /// (LDA* heuristic 2): an epoch then does about as much for a long document as for a short one.
     pub fn epoch(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) -> PassReport {
+        span!(INFO, "epoch", epoch, sampler = options.sampler.name());
         self.follow_sizes(options);
         self.learn(corpus, options, epoch);
         let mut report = PassReport::default();
@@ -211,8 +211,10 @@ impl<T: TopicIndex> Engine<T> {
             exclude: options.exclude_converged_from.is_some_and(|from| epoch >= from),
             mh_steps: options.mh_steps as usize,
             isa: options.isa,
+            set,
+            pass,
         };
-        self.samplers[set].run(&params, &mut self.state, set, pass, &mut self.wave)
+        self.samplers[set].run(&params, &mut self.state, &mut self.wave)
     }
 }
 

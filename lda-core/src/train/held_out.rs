@@ -25,6 +25,7 @@ use crate::eval::CompletionOptions;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "setters return the changed value; `Trainer::early_stopping` uses it"]
 pub struct HeldOut {
     pub(super) corpus: Corpus,
     pub(super) completion: CompletionOptions,

@@ -198,17 +198,8 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         let age = u64::from(options.exclude_converged_from.is_some());
         memory.assignments += tokens * (stride * size_of::<T>() as u64 + age);
         let pairs = || documents.iter().map(|&d| corpus.document(d as usize).words.len() as u64);
-        // A run per word and document range that has it, or per document and word range that it has.
-        let by_word = || frequencies.iter().map(|&n| n.min(ranges)).sum::<u64>();
-        let by_document = || pairs().map(|n| n.min(ranges)).sum::<u64>();
-        let visits = match requires.token_order {
-            TokenOrder::All(Order::ByWord) => by_word(),
-            TokenOrder::All(Order::ByDocument) => by_document(),
-            TokenOrder::ByDegree => by_word() + by_document(),
-        };
-        let visits = visits.min(pairs().sum());
-        memory.layout +=
-            visits * 8 + documents.len() as u64 * 12 + (ranges + 1) * (ranges + 1) * 32;
+        let runs = runs(requires.token_order, &frequencies, pairs, ranges);
+        memory.layout += runs * 8 + documents.len() as u64 * 12 + (ranges + 1) * (ranges + 1) * 32;
         if requires.proposals && tokens > 0 {
             let word = frequencies.iter().copied().max().unwrap_or(0);
             let longest = lengths().max().unwrap_or(0).max(word);
@@ -238,6 +229,24 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         memory.evaluation += words;
     }
     memory
+}
+
+/// Upper bound of the runs of a layout: one per word and document range that has it, or per document
+/// and word range that it has. `pairs` iterates over the numbers of distinct words of the documents.
+fn runs<I: Iterator<Item = u64>>(
+    order: TokenOrder,
+    frequencies: &[u64],
+    pairs: impl Fn() -> I,
+    ranges: u64,
+) -> u64 {
+    let by_word = || frequencies.iter().map(|&n| n.min(ranges)).sum::<u64>();
+    let by_document = || pairs().map(|n| n.min(ranges)).sum::<u64>();
+    let runs = match order {
+        TokenOrder::All(Order::ByWord) => by_word(),
+        TokenOrder::All(Order::ByDocument) => by_document(),
+        TokenOrder::ByDegree => by_word() + by_document(),
+    };
+    runs.min(pairs().sum())
 }
 
 #[cfg(test)]

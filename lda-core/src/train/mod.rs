@@ -22,6 +22,7 @@
 //! `epochs` set to n, unless n shortens a default warm-up. A run resumed from a [`Snapshot`] gives the
 //! same bits as one that was never interrupted.
 
+mod any_engine;
 mod assignments;
 pub mod checkpoint;
 mod engine;
@@ -36,6 +37,7 @@ mod report;
 mod resume_state;
 pub mod seed_counts;
 pub mod snapshot;
+mod spans;
 mod start;
 mod state;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::sampler::{
     Shape, WordBlock, WordTables,
 };
 use crate::train::exclusion::{Age, sample_due};
+use crate::train::spans::span;
 use crate::train::state::{State, Still, TokenSet};
 
 /// Pool of free scratch; each running block holds one.
@@ -79,6 +80,10 @@ pub(crate) struct PassParams<'a> {
     pub exclude: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
+    /// Number of the token set.
+    pub set: usize,
+    /// Number of the pass among those of the sampler.
+    pub pass: usize,
 }
 
 impl<'a> PassParams<'a> {
@@ -102,7 +107,7 @@ impl<'a> PassParams<'a> {
     }
 }
 
-/// Runs pass number `pass` of `sampler` over token set `set`. `wave` counts waves through the run.
+/// Runs one pass of `sampler` over one token set. `wave` counts waves through the run.
 ///
 /// A pass over words writes C_w only in the last round, since no earlier pass reads it.
 pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
@@ -110,11 +115,11 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
     scratches: &Scratches<S::Scratch>,
     params: &PassParams<'_>,
     state: &mut State<T>,
-    set: usize,
-    pass: usize,
     wave: &mut u64,
 ) -> PassReport {
+    let PassParams { set, pass, .. } = *params;
     let shape = sampler.passes()[pass].shape;
+    span!(DEBUG, "pass", name = sampler.passes()[pass].name, set, round = params.round);
     let waves = match shape {
         Shape::Grid(_) => state.words.num_ranges(),
         Shape::WordRanges | Shape::DocumentRanges => 1,
@@ -126,10 +131,12 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         Shape::Grid(Order::ByDocument) => state.word_rows.iter_mut().for_each(Rows::adapt),
         Shape::WordRanges | Shape::DocumentRanges => {}
     }
+    // INVARIANT: tables do not outlive a pass, so that a resumed run builds the same ones.
     state.tables.iter_mut().for_each(WordTables::forget);
     let mut report = PassReport::default();
     for step in 0..waves {
         *wave += 1;
+        // INVARIANT: C_k is frozen for the wave. Blocks read `totals` and return their changes.
         let totals = std::mem::take(&mut state.totals);
         let topics = state.topics;
         let cx = params.context(topics, state.words.num_words(), &totals, *wave);
@@ -151,20 +158,26 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
             scratches.with(|| sampler.scratch(topics), sample)
         });
         state.totals = totals;
-        for outcome in outcomes {
-            for (topic, by) in outcome.totals {
-                let total = &mut state.totals[topic as usize];
-                *total = total.wrapping_add_signed(by);
-            }
-            report.add(PassReport {
-                tokens: outcome.tokens,
-                changed: outcome.changed,
-                proposed: outcome.proposed,
-                accepted: outcome.accepted,
-            });
-        }
+        merge(outcomes, &mut state.totals, &mut report);
     }
     report
+}
+
+/// Adds the outcomes of a wave's blocks to C_k and to the report.
+fn merge(outcomes: Vec<Outcome>, totals: &mut [u32], report: &mut PassReport) {
+    for outcome in outcomes {
+        for (topic, by) in outcome.totals {
+            let total = &mut totals[topic as usize];
+            // INVARIANT: C_k is right after the last block only; between blocks it may wrap below 0.
+            *total = total.wrapping_add_signed(by);
+        }
+        report.add(PassReport {
+            tokens: outcome.tokens,
+            changed: outcome.changed,
+            proposed: outcome.proposed,
+            accepted: outcome.accepted,
+        });
+    }
 }
 
 /// Runs `sample` on each block; outcomes are in the order of the blocks.

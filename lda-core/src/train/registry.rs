@@ -18,15 +18,8 @@ use crate::train::state::State;
 pub(crate) trait AnySampler<T: TopicIndex>: Send + Sync + std::fmt::Debug {
     fn requires(&self) -> Requires;
     fn passes(&self) -> &'static [Pass];
-    /// Runs pass number `pass` over token set `set`.
-    fn run(
-        &self,
-        params: &PassParams<'_>,
-        state: &mut State<T>,
-        set: usize,
-        pass: usize,
-        wave: &mut u64,
-    ) -> PassReport;
+    /// Runs one pass over one token set.
+    fn run(&self, params: &PassParams<'_>, state: &mut State<T>, wave: &mut u64) -> PassReport;
 }
 
 /// A topic width that samplers are compiled for.
@@ -98,15 +91,8 @@ where
         self.sampler.passes()
     }
 
-    fn run(
-        &self,
-        params: &PassParams<'_>,
-        state: &mut State<T>,
-        set: usize,
-        pass: usize,
-        wave: &mut u64,
-    ) -> PassReport {
-        run_pass(&self.sampler, &self.scratches, params, state, set, pass, wave)
+    fn run(&self, params: &PassParams<'_>, state: &mut State<T>, wave: &mut u64) -> PassReport {
+        run_pass(&self.sampler, &self.scratches, params, state, wave)
     }
 }
 

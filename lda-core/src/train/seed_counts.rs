@@ -1,29 +1,32 @@
-//! Counts that a run begins with: seeds of topics, or a model to go on from.
+//! Counts that a run begins with: seeds of topics, or an earlier model.
 //!
-//! Pseudo-counts B_wk stand beside those of the tokens, as if so many further tokens of word w had topic
-//! k and never moved:
+//! Pseudo-counts B_wk are added to the counts of the tokens, as if B_wk further tokens of word w
+//! had topic k and never moved:
 //!
 //! ```text
 //! p(z_i = k | rest) ∝ (C_dk¬i + α_k) · (C_wk¬i + B_wk + β) / (C_k¬i + B_k + Vβ)
 //! ```
 //!
-//! which is (1) of [`sampler`](crate::sampler) with the topic-word prior β + B_wk. Every sampler takes
-//! them, since it only sees counts. What they are for:
+//! which is (1) of [`sampler`](crate::sampler) with the topic-word prior β + B_wk. Every sampler
+//! supports them, since it reads only counts. They have two uses:
 //!
-//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): words that a topic is to be about, with a weight in
-//!   tokens. A few tokens attract a topic; as many as the corpus has of those words nearly fix it.
-//! * **Going on from a model** ([`from_model`](PseudoCounts::from_model)) with new documents, new words,
-//!   other priors or more topics (ZenLDA §4.3): the old documents are not there any more, their counts
-//!   are. A share below 1 lets the model forget.
+//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): words that a topic shall be about, with a
+//!   weight in tokens. A few tokens attract a topic; as many as the corpus has of those words
+//!   nearly fix it.
+//! * **Continuing from a model** ([`from_model`](PseudoCounts::from_model)) with new documents, new
+//!   words, other priors or more topics (ZenLDA §4.3): the counts of the old documents stand for
+//!   the documents. With a share below 1 the model forgets.
 //!
-//! Tokens of words that have pseudo-counts start in those topics, as often as B_wk says.
+//! Tokens of words that have pseudo-counts start in those topics, with probabilities proportional
+//! to B_wk.
 //!
-//! A model that such a run ends with counts them in, so φ is the posterior mean under that prior, and
-//! the next run can go on from it. The log joint is log p(W, Z | α, β, B): what B alone would have is
-//! taken off. β cannot be learnt beside them.
+//! The model of such a run includes the pseudo-counts, so φ is the posterior mean under that prior,
+//! and the next run can continue from it. The log joint is log p(W, Z | α, β, B): the part that
+//! depends on B alone is subtracted. β cannot be learnt in such a run.
 //!
-//! Memory: 8 bytes an entry and a word, and their share of the rows. WarpLDA, which keeps no rows, walks
-//! them like tokens: a topic id each, and in every word pass as much time.
+//! Memory: 8 bytes per entry and per word, and their share of the rows. WarpLDA, which keeps no
+//! rows, visits pseudo-counts like tokens: each takes a topic id, and as much time as a token in
+//! every word pass.
 
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ use crate::infer::Translation;
 use crate::model::TopicModel;
 use crate::random::Xoshiro256PlusPlus;
 
-/// Counts by word and topic that no token of the corpus has. See the [module](self).
+/// Counts by word and topic in addition to those of the tokens. See the [module](self).
 ///
 /// ```
 /// use lda_core::Corpus;
@@ -53,19 +56,20 @@ use crate::random::Xoshiro256PlusPlus;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PseudoCounts {
-    /// Word w's entries are `offsets[w]..offsets[w + 1]`.
+    /// Range of word w's entries: `offsets[w]..offsets[w + 1]`.
     pub(super) offsets: Vec<u64>,
-    /// (topic, count), topics ascending in a word, no count 0.
+    /// (topic, count), topics ascending within a word, no count 0.
     pub(super) entries: Vec<(u32, u32)>,
     topics: u32,
 }
 
-/// How much of a model is taken over.
+/// Weight of a model's counts in a new run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weight {
-    /// This share of its counts: 1 goes on as if its documents were still there, less lets it forget.
+    /// This share of its counts: with 1 the run continues as if its documents were still there,
+    /// with less the model forgets.
     Share(f64),
-    /// This many tokens for each of its topics, spread as its φ is.
+    /// This many tokens per topic of the model, distributed like its φ.
     TokensPerTopic(f64),
 }
 
@@ -75,62 +79,65 @@ pub enum Weight {
 pub enum PseudoCountsError {
     /// An entry is out of range.
     #[error(
-        "a pseudo-count of word {word} and topic {topic}: there are {words} words and {topics} topics"
+        "a pseudo-count of word {word} and topic {topic} is out of range: the corpus has {words} \
+         words and the run {topics} topics"
     )]
     Range {
-        /// Its word.
+        /// The word of the entry.
         word: u32,
-        /// Its topic.
+        /// The topic of the entry.
         topic: u32,
         /// Words V.
         words: usize,
         /// Topics K.
         topics: u32,
     },
-    /// More than a count can hold.
+    /// The sum exceeds the range of a count.
     #[error(
         "the pseudo-counts add up to {sum} tokens, above the limit of {limit}: give smaller ones"
     )]
     TooMany {
-        /// Their sum.
+        /// Sum of the pseudo-counts.
         sum: u64,
         /// Largest possible.
         limit: u64,
     },
-    /// Seeds of more topics than there are.
-    #[error("seeds of {seeded} topics, and {topics} asked for: ask for {seeded} at least")]
+    /// More lists of seeds than topics.
+    #[error(
+        "{seeded} lists of seeds for {topics} topics: set at least {seeded} topics, or remove lists"
+    )]
     TooManySeeds {
-        /// Lists of words.
+        /// Number of lists of words.
         seeded: usize,
         /// Topics K.
         topics: u32,
     },
     /// None of a topic's words is in the corpus.
     #[error(
-        "none of the seeds of topic {topic} is a word of the corpus ({first:?}, …): look at how the \
-         corpus was cut into words"
+        "none of the seeds of topic {topic} is a word of the corpus ({first:?}, …): give words as the \
+         corpus spells them"
     )]
     UnknownSeeds {
         /// The topic, from 0.
         topic: usize,
-        /// Its first seed.
+        /// The first seed of the topic.
         first: String,
     },
-    /// The corpus's words have no names.
+    /// The corpus has no vocabulary.
     #[error("the corpus has no vocabulary, so that seeds cannot be found in it: give it one")]
     NoVocabulary,
-    /// The model has more topics than are asked for.
+    /// The model has more topics than the run.
     #[error(
-        "the model has {model} topics and {topics} were asked for: ask for {model} at least, or merge \
-         some first"
+        "the model has {model} topics, the run {topics}: set at least {model} topics, or merge topics \
+         of the model first"
     )]
     FewerTopics {
-        /// Topics of the model.
+        /// Number of topics of the model.
         model: usize,
         /// Topics K.
         topics: u32,
     },
-    /// A weight that is no number above 0, or a share of a model without counts.
+    /// A weight that is not a number above 0, or a share of a model without counts.
     #[error("the weight of a model is {weight:?}: {remedy}")]
     Weight {
         /// The given value.
@@ -141,7 +148,8 @@ pub enum PseudoCountsError {
 }
 
 impl PseudoCounts {
-    /// From (word, topic, count) in any order; what is given twice adds up, and a count of 0 is none.
+    /// Pseudo-counts from (word, topic, count) in any order. Counts of a repeated pair are added; a
+    /// count of 0 adds nothing.
     ///
     /// # Errors
     /// [`Range`](PseudoCountsError::Range) and [`TooMany`](PseudoCountsError::TooMany).
@@ -184,13 +192,13 @@ impl PseudoCounts {
         Ok(counts)
     }
 
-    /// `weight` tokens of every word of `seeds[k]` in topic k; topics without seeds find their own words.
-    /// Seeds that the corpus does not have are left out ([`unknown_seeds`] lists them).
+    /// `weight` tokens of every word of `seeds[k]` in topic k; topics without seeds are free. Seeds
+    /// that the corpus does not have are left out ([`unknown_seeds`] lists them).
     ///
     /// [`unknown_seeds`]: Self::unknown_seeds
     ///
     /// # Errors
-    /// [`PseudoCountsError`], if a topic's seeds are all unknown among others.
+    /// [`PseudoCountsError`], for example if all seeds of a topic are unknown.
     pub fn seeds<S: AsRef<str>>(
         corpus: &Corpus,
         topics: u32,
@@ -214,16 +222,16 @@ impl PseudoCounts {
         Self::new(corpus.num_words(), topics, entries)
     }
 
-    /// Seeds that are no words of the corpus.
+    /// Seeds that are not words of the corpus.
     pub fn unknown_seeds<'a, S: AsRef<str>>(corpus: &Corpus, seeds: &'a [Vec<S>]) -> Vec<&'a str> {
         let known = |word: &str| corpus.vocabulary().is_some_and(|words| words.id(word).is_some());
         seeds.iter().flatten().map(AsRef::as_ref).filter(|word| !known(word)).collect()
     }
 
-    /// Counts that `model` has for the corpus's words. `translation` maps the corpus's word ids to the
-    /// model's; `topics` may exceed the model's number. Fractions are carried from entry to entry, so that all of them together
-    /// are right to a token. Words that the corpus lacks are left out:
-    /// [`Corpus::add_words`] gives it those of the model.
+    /// Counts of `model` for the corpus's words. `translation` maps the corpus's word ids to the
+    /// model's; `topics` may exceed the model's number. Fractions are carried from entry to entry,
+    /// so that the sum is right to a token. Words that the corpus lacks are left out:
+    /// [`Corpus::add_words`] adds the words of the model to it.
     ///
     /// # Errors
     /// [`PseudoCountsError`].
@@ -244,7 +252,7 @@ impl PseudoCounts {
         }
         let counts = match weight {
             Weight::Share(_) => Some(model.counts().ok_or_else(|| {
-                fail("the model has no counts, so that a share of them is nothing; give tokens per topic")
+                fail("the model has no counts to take a share of; give tokens per topic")
             })?),
             Weight::TokensPerTopic(_) => None,
         };
@@ -287,20 +295,20 @@ impl PseudoCounts {
         &self.entries[self.offsets[word] as usize..self.offsets[word + 1] as usize]
     }
 
-    /// B_k, K of them. Adds them up.
+    /// B_k for all K topics, by summation.
     pub fn totals(&self) -> Vec<u64> {
         let mut totals = vec![0; self.topics as usize];
         self.entries.iter().for_each(|&(topic, count)| totals[topic as usize] += u64::from(count));
         totals
     }
 
-    /// All of them.
+    /// Sum of all pseudo-counts.
     pub fn sum(&self) -> u64 {
         self.entries.iter().map(|&(_, count)| u64::from(count)).sum()
     }
 
-    /// A hash of all of them that does not change between versions or machines (XXH64 of little-endian
-    /// words: V, K, then word, topic and count of each entry).
+    /// A hash of all entries that does not change between versions or machines (XXH64 of
+    /// little-endian words: V, K, then word, topic and count of each entry).
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Xxh64::new();
         hash.update(&(self.num_words() as u64).to_le_bytes());
@@ -313,13 +321,14 @@ impl PseudoCounts {
         hash.digest()
     }
 
-    /// Their own part of a log joint: Σ_k ln Γ(Vβ) − ln Γ(Vβ + B_k) + Σ_w ln Γ(β + B_wk) − ln Γ(β).
+    /// Part of the log joint that depends on B alone: Σ_k ln Γ(Vβ) − ln Γ(Vβ + B_k) + Σ_w ln Γ(β +
+    /// B_wk) − ln Γ(β).
     pub(super) fn word_part(&self, beta: f64) -> f64 {
         let view = Totalled { counts: self, totals: self.totals() };
         word_part(&view, beta).expect("priors were checked")
     }
 
-    /// Tokens' worth of `word`.
+    /// Sum of the pseudo-counts of `word`.
     pub(super) fn of_word(&self, word: usize) -> u64 {
         self.word(word).iter().map(|&(_, count)| u64::from(count)).sum()
     }
@@ -329,7 +338,8 @@ impl PseudoCounts {
         8 * (self.offsets.capacity() + self.entries.capacity())
     }
 
-    /// A topic of `word`, as often as it is counted; `None` if none is.
+    /// Draws a topic of `word` with probability proportional to its pseudo-count; `None` if it has
+    /// none.
     pub(super) fn draw(&self, word: usize, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
         let entries = self.word(word);
         let sum: u32 = entries.iter().map(|&(_, count)| count).sum();
@@ -344,7 +354,7 @@ impl PseudoCounts {
     }
 }
 
-/// With B_k at hand.
+/// Pseudo-counts with their sums B_k.
 struct Totalled<'a> {
     counts: &'a PseudoCounts,
     totals: Vec<u64>,
@@ -373,10 +383,10 @@ impl WordCounts for Totalled<'_> {
     }
 }
 
-/// Shared between a run's states and its snapshots.
+/// Pseudo-counts that a run's states and snapshots share.
 pub(crate) type Pseudo = Option<Arc<PseudoCounts>>;
 
-/// Pseudo-counts of `word` there may be.
+/// Entries of `word`; empty without pseudo-counts.
 pub(super) fn of_word(pseudo: &Pseudo, word: u32) -> &[(u32, u32)] {
     pseudo.as_ref().map_or(&[], |pseudo| pseudo.word(word as usize))
 }

@@ -1,13 +1,18 @@
 //! The state of a run: assignments z and the counts that cache them.
 
+mod check;
+mod recount;
+
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
-use crate::layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, WordRanges};
+use crate::layout::{InverseIndex, RowRun, TokenLayout, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
 use crate::train::assignments::Assignments;
 use crate::train::exclusion::Age;
-use crate::train::seed_counts::{Pseudo, PseudoCounts, of_word};
+use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::start::First;
+
+pub use check::CountsError;
 
 /// The documents that one sampler samples, and their tokens.
 #[derive(Debug)]
@@ -42,6 +47,17 @@ pub(crate) struct State<T> {
     /// C_k, padded with zeros.
     pub totals: Vec<u32>,
     pub sets: Vec<TokenSet<T>>,
+}
+
+/// Sizes of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// K.
+    pub topics: usize,
+    /// G.
+    pub ranges: usize,
+    /// M.
+    pub mh_steps: usize,
 }
 
 /// Tokens and pseudo-counts of each word of a range.
@@ -85,10 +101,10 @@ impl<T: TopicIndex> TokenSet<T> {
         corpus: &Corpus,
         documents: &[u32],
         words: &WordRanges,
-        topics: usize,
+        sizes: Sizes,
         requires: Requires,
-        mh_steps: usize,
     ) -> Result<Self, RowsTooLarge> {
+        let Sizes { topics, mh_steps, .. } = sizes;
         let mut slots = TokenLayout::new(corpus, documents, words, requires.token_order);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
         let rows = match requires.document_rows {
@@ -136,34 +152,6 @@ impl<T: TopicIndex> TokenSet<T> {
             });
         }
     }
-
-    /// Calls `f(range, local document, counts)` for every document, in order of positions; `counts`
-    /// lists (topic, tokens) in the order of the document's tokens.
-    pub fn recount_documents(
-        &self,
-        corpus: &Corpus,
-        words: &WordRanges,
-        topics: usize,
-        mut f: impl FnMut(usize, usize, &[(u32, u32)]),
-    ) {
-        let mut tally = Tally::new(topics);
-        for range in 0..self.slots.num_ranges() {
-            let base = self.slots.range_slots(range).start;
-            let mut current = 0;
-            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
-                if local != current {
-                    f(range, current, tally.take());
-                    current = local;
-                }
-                for slot in slots {
-                    tally.add(self.topic(base + slot as usize), 1);
-                }
-            });
-            if !self.slots.documents(range).is_empty() {
-                f(range, current, tally.take());
-            }
-        }
-    }
 }
 
 impl<T: TopicIndex> State<T> {
@@ -171,13 +159,12 @@ impl<T: TopicIndex> State<T> {
     /// and counts them.
     pub fn new(
         corpus: &Corpus,
-        topics: usize,
-        ranges: usize,
+        sizes: Sizes,
         sets: &[(Vec<u32>, Requires)],
-        mh_steps: usize,
         first: First<'_>,
         pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
+        let Sizes { topics, ranges, .. } = sizes;
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
         let mut state = Self {
             topics,
@@ -190,15 +177,8 @@ impl<T: TopicIndex> State<T> {
             words,
         };
         for (shard, (documents, requires)) in sets.iter().enumerate() {
-            let mut set = TokenSet::new(
-                shard as u16,
-                corpus,
-                documents,
-                &state.words,
-                topics,
-                *requires,
-                mh_steps,
-            )?;
+            let mut set =
+                TokenSet::new(shard as u16, corpus, documents, &state.words, sizes, *requires)?;
             set.initialise(corpus, &state.words, first);
             state.sets.push(set);
         }
@@ -278,36 +258,6 @@ impl<T: TopicIndex> State<T> {
         }
     }
 
-    /// Calls `f(range, local word, counts)` for every word, in order of positions; `counts` lists
-    /// (topic, tokens) in the order of the word's tokens, then pseudo-counts.
-    pub fn recount_words(&self, mut f: impl FnMut(usize, usize, &[(u32, u32)])) {
-        let mut tally = Tally::new(self.topics);
-        for range in 0..self.words.num_ranges() {
-            let mut columns: Vec<(&TokenSet<T>, Column<'_>)> = Vec::new();
-            for set in &self.sets {
-                for documents in 0..set.slots.num_ranges() {
-                    let blocks =
-                        Order::ALL.map(|order| (order, set.slots.block(documents, range, order)));
-                    for (order, block) in blocks {
-                        if !block.slots.is_empty() {
-                            let column = Column::new(&set.slots, block, order, range, &self.words);
-                            columns.push((set, column));
-                        }
-                    }
-                }
-            }
-            for local in 0..self.words.words(range).len() {
-                for (set, column) in &mut columns {
-                    column.take(local as u32, |slot| tally.add(set.topic(slot), 1));
-                }
-                for &(topic, count) in of_word(&self.pseudo, self.words.words(range)[local]) {
-                    tally.add(topic, count);
-                }
-                f(range, local, tally.take());
-            }
-        }
-    }
-
     /// The topic of every token.
     pub fn assignments(&self, corpus: &Corpus) -> Assignments {
         let mut offsets = Vec::with_capacity(corpus.num_documents() + 1);
@@ -364,203 +314,5 @@ impl<T: TopicIndex> State<T> {
         let still = self.still.iter().map(still).sum::<usize>() as u64;
         let counts = rows(&self.word_rows) + tables + self.totals.len() as u64 * 4;
         self.words.memory() + counts + pseudo + still + sets
-    }
-}
-
-/// Tokens of a block that lie in one order, by local word. INVARIANT: words are taken in ascending
-/// order.
-#[derive(Debug)]
-enum Column<'a> {
-    /// The tokens lie by word.
-    Visits(Cursor<'a>),
-    /// The tokens lie by document; their slots were sorted by word.
-    Sorted {
-        /// Slots by word.
-        slots: Vec<u32>,
-        /// End of each word's slots.
-        ends: Vec<u32>,
-        base: usize,
-    },
-}
-
-impl<'a> Column<'a> {
-    fn new(
-        slots: &'a TokenLayout,
-        bounds: BlockBounds,
-        order: Order,
-        range: usize,
-        words: &WordRanges,
-    ) -> Self {
-        let base = bounds.slots.start;
-        match order {
-            Order::ByWord => {
-                let visits = &slots.visits()[bounds.visits];
-                Self::Visits(Cursor { visits, base, start: base })
-            }
-            Order::ByDocument => {
-                let partner = &slots.partner()[bounds.slots];
-                let mut ends = vec![0; words.words(range).len() + 1];
-                partner.iter().for_each(|&word| ends[word as usize + 1] += 1);
-                (1..ends.len()).for_each(|word| ends[word] += ends[word - 1]);
-                let mut sorted = vec![0; partner.len()];
-                for (slot, &word) in partner.iter().enumerate() {
-                    let at = &mut ends[word as usize];
-                    sorted[*at as usize] = slot as u32;
-                    *at += 1;
-                }
-                Self::Sorted { slots: sorted, ends, base }
-            }
-        }
-    }
-
-    fn take(&mut self, local: u32, f: impl FnMut(usize)) {
-        match self {
-            Self::Visits(cursor) => cursor.take(local).for_each(f),
-            Self::Sorted { slots, ends, base } => {
-                let local = local as usize;
-                let start = local.checked_sub(1).map_or(0, |before| ends[before]);
-                let slots = &slots[start as usize..ends[local] as usize];
-                slots.iter().map(|&slot| *base + slot as usize).for_each(f);
-            }
-        }
-    }
-}
-
-/// Walks a block's visits by local word.
-#[derive(Debug)]
-struct Cursor<'a> {
-    visits: &'a [RowRun],
-    base: usize,
-    start: usize,
-}
-
-impl Cursor<'_> {
-    fn take(&mut self, local: u32) -> std::ops::Range<usize> {
-        match self.visits.split_first() {
-            Some((visit, rest)) if visit.row == local => {
-                let slots = self.start..self.base + visit.end as usize;
-                (self.visits, self.start) = (rest, slots.end);
-                slots
-            }
-            _ => 0..0,
-        }
-    }
-}
-
-/// The compared rows of counts.
-#[derive(Clone, Copy)]
-enum Axis {
-    Document,
-    Word,
-}
-
-/// Counts that differ from a recount of the assignments: a bug in a sampler, or damaged memory. Rows
-/// are (topic, count) by ascending topic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CountsError {
-    /// A total C_k.
-    #[error("C_k of topic {topic} is {found}, not {expected}")]
-    Total {
-        /// Topic k.
-        topic: u32,
-        /// C_k as the run holds it.
-        found: u32,
-        /// C_k by a recount.
-        expected: u32,
-    },
-    /// A document's row C_d.
-    #[error("C_d of document {document} is {found:?}, not {expected:?}")]
-    Document {
-        /// Document id.
-        document: u32,
-        /// The row as the run holds it.
-        found: Vec<(u32, u32)>,
-        /// The row by a recount.
-        expected: Vec<(u32, u32)>,
-    },
-    /// A word's row C_w.
-    #[error("C_w of word {word} is {found:?}, not {expected:?}")]
-    Word {
-        /// Word id.
-        word: u32,
-        /// The row as the run holds it.
-        found: Vec<(u32, u32)>,
-        /// The row by a recount.
-        expected: Vec<(u32, u32)>,
-    },
-}
-
-/// Counts topics in a dense scratch and lists them in order of first sight.
-#[derive(Debug)]
-struct Tally {
-    counts: Vec<u32>,
-    seen: Vec<u32>,
-    list: Vec<(u32, u32)>,
-}
-
-impl Tally {
-    fn new(topics: usize) -> Self {
-        Self { counts: vec![0; topics], seen: Vec::new(), list: Vec::new() }
-    }
-
-    fn add(&mut self, topic: u32, tokens: u32) {
-        let count = &mut self.counts[topic as usize];
-        if *count == 0 {
-            self.seen.push(topic);
-        }
-        *count += tokens;
-    }
-
-    /// The counts so far; the tally is empty afterwards.
-    fn take(&mut self) -> &[(u32, u32)] {
-        self.list.clear();
-        for topic in self.seen.drain(..) {
-            self.list.push((topic, std::mem::take(&mut self.counts[topic as usize])));
-        }
-        &self.list
-    }
-}
-
-impl<T: TopicIndex> State<T> {
-    /// Compares all counts with a recount from the assignments.
-    pub fn check(&self, corpus: &Corpus) -> Result<(), CountsError> {
-        let mut totals = self.pseudo_totals();
-        for set in &self.sets {
-            for slot in 0..set.slots.num_tokens() {
-                totals[set.topic(slot) as usize] += 1;
-            }
-        }
-        if let Some(k) = (0..totals.len()).find(|&k| totals[k] != self.totals[k]) {
-            let (found, expected) = (self.totals[k], totals[k]);
-            return Err(CountsError::Total { topic: k as u32, found, expected });
-        }
-        let mut wrong = None;
-        let mut compare = |axis: Axis, id: u32, rows: &Rows<T>, row, counts: &[(u32, u32)]| {
-            let mut found = Vec::with_capacity(counts.len());
-            rows.for_each(row, |topic, count| found.push((topic, count)));
-            let mut expected = counts.to_vec();
-            found.sort_unstable();
-            expected.sort_unstable();
-            if found != expected {
-                wrong.get_or_insert(match axis {
-                    Axis::Document => CountsError::Document { document: id, found, expected },
-                    Axis::Word => CountsError::Word { word: id, found, expected },
-                });
-            }
-        };
-        for set in &self.sets {
-            set.recount_documents(corpus, &self.words, self.topics, |range, local, counts| {
-                if let Some(rows) = set.rows.get(range) {
-                    compare(Axis::Document, set.slots.documents(range)[local], rows, local, counts);
-                }
-            });
-        }
-        self.recount_words(|range, local, counts| {
-            if let Some(rows) = self.word_rows.get(range) {
-                compare(Axis::Word, self.words.words(range)[local], rows, local, counts);
-            }
-        });
-        wrong.map_or(Ok(()), Err)
     }
 }

@@ -14,7 +14,7 @@ use crate::sampler::{
 use crate::simd::Isa;
 use crate::train::pass::{PassParams, Scratches, run_pass};
 use crate::train::start::{First, Start, Starter};
-use crate::train::state::State;
+use crate::train::state::{Sizes, State};
 
 /// Waits a random time before and after each block.
 #[derive(Debug)]
@@ -90,14 +90,17 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let all = (0..corpus.num_documents() as u32).collect();
     let sets = [(all, sampler.requires())];
     let starter = Starter::new(50, Start::Random, 1.0, 1);
+    let sizes = Sizes { topics, ranges: 8, mh_steps: 2 };
     let mut state =
-        State::<T>::new(corpus, topics, 8, &sets, 2, First::Drawn(&starter), &None).expect("small");
+        State::<T>::new(corpus, sizes, &sets, First::Drawn(&starter), &None).expect("small");
     let mut alpha = vec![0.0; padded(topics)];
     alpha[..topics].fill(0.1);
     let scratches = Scratches::default();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let mut wave = 0;
-    for epoch in 1..=3 {
+    for (epoch, pass) in
+        (1..=3).flat_map(|epoch| (0..sampler.passes().len()).map(move |pass| (epoch, pass)))
+    {
         let params = PassParams {
             alpha: &alpha,
             alpha_sum: 5.0,
@@ -110,11 +113,11 @@ fn run<T: TopicIndex, S: Sampler<T>>(
             exclude: false,
             mh_steps: 2,
             isa: Isa::detect(),
+            set: 0,
+            pass,
         };
-        for pass in 0..sampler.passes().len() {
-            let (state, wave) = (&mut state, &mut wave);
-            pool.install(|| run_pass(&sampler, &scratches, &params, state, 0, pass, wave));
-        }
+        let (state, wave) = (&mut state, &mut wave);
+        pool.install(|| run_pass(&sampler, &scratches, &params, state, wave));
     }
     state.check(corpus).expect("counts equal a recount");
     (std::mem::take(&mut state.sets[0].tokens), state.totals)

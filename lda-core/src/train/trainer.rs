@@ -1,34 +1,29 @@
 //! The trainer: a run that is driven epoch by epoch or to its end.
 
+mod setup;
+
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::setup::custom_options;
 use crate::container::FileError;
 use crate::corpus::Corpus;
-use crate::counts::RowsTooLarge;
-use crate::eval::{
-    CompletionError, CompletionOptions, Diagnostics, DocumentCompletion, LogJoint, Phi, Ranking,
-    diagnose, held_out_perplexity, log_joint, log_predictive, top_words,
-};
+use crate::eval::{CompletionError, CompletionOptions, Diagnostics, DocumentCompletion, LogJoint};
 use crate::model::{Provenance, TopicModel};
-use crate::prior::{Alpha, check_beta};
+use crate::prior::Alpha;
 use crate::sampler::Sampler;
+use crate::train::any_engine::AnyEngine;
 use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{CheckpointWriter, Checkpoints};
-use crate::train::engine::Engine;
 use crate::train::held_out::HeldOut;
-use crate::train::options::{
-    LevelOff, OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions,
-};
-use crate::train::pass::PassReport;
+use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
 use crate::train::registry::{CustomSampler, SamplerSetup};
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
-use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
+use crate::train::snapshot::{CorpusId, ResumeError, Snapshot};
 use crate::train::state::CountsError;
-use crate::train::view::CountsView;
 
 /// Initial state of a run: pseudo-counts and first topics.
 #[derive(Clone, Debug, Default)]
@@ -79,39 +74,8 @@ pub struct Trainer<C> {
     perplexities: Vec<f64>,
 }
 
-#[derive(Debug)]
-enum AnyEngine {
-    Narrow(Engine<u16>),
-    Wide(Engine<u32>),
-}
-
 /// The caller's sampler, if there is one.
 type Custom = Option<Arc<dyn CustomSampler>>;
-
-impl AnyEngine {
-    fn new(
-        corpus: &Corpus,
-        setup: SamplerSetup<'_>,
-        from: Option<&Assignments>,
-        pseudo: &Pseudo,
-    ) -> Result<Self, RowsTooLarge> {
-        Ok(if setup.options.narrow {
-            Self::Narrow(Engine::new(corpus, setup, from, pseudo)?)
-        } else {
-            Self::Wide(Engine::new(corpus, setup, from, pseudo)?)
-        })
-    }
-}
-
-/// Runs the body for either topic width.
-macro_rules! any_engine {
-    ($engine:expr, $e:ident => $body:expr) => {
-        match $engine {
-            AnyEngine::Narrow($e) => $body,
-            AnyEngine::Wide($e) => $body,
-        }
-    };
-}
 
 impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// Checks the options, lays the corpus out and draws the first topics.
@@ -159,101 +123,6 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Self::begin(corpus, &options, init, Some(Arc::new(Arc::new(sampler))))
     }
 
-    fn begin(
-        corpus: C,
-        options: &TrainOptions,
-        init: Init<'_>,
-        custom: Custom,
-    ) -> Result<Self, OptionsError> {
-        let resolved = options.resolve(&corpus)?;
-        if let Some(topics) = init.topics {
-            topics
-                .check(&corpus, resolved.topics)
-                .map_err(|reason| OptionsError::Assignments { reason })?;
-        }
-        let from = StartFrom {
-            topics: init.topics,
-            epoch: 0,
-            pseudo: init.pseudo_counts.map(Arc::new),
-            custom,
-        };
-        Self::from(corpus, options, resolved, from)
-    }
-
-    /// A run from the start, or from given topics after some epochs.
-    fn from(
-        corpus: C,
-        options: &TrainOptions,
-        resolved: Resolved,
-        from: StartFrom<'_>,
-    ) -> Result<Self, OptionsError> {
-        let StartFrom { topics: first, epoch, pseudo, custom } = from;
-        if resolved.sampler == SamplerKind::Custom && custom.is_none() {
-            return Err(OptionsError::NoCustomSampler);
-        }
-        let setup = SamplerSetup { options: &resolved, custom: custom.as_deref() };
-        if let Some(sampler) = setup.custom {
-            let limit = match resolved.narrow {
-                true => sampler.narrow().requires().max_topics,
-                false => sampler.wide().requires().max_topics,
-            };
-            if u64::from(resolved.topics) > limit {
-                return Err(OptionsError::TooManyTopics { topics: resolved.topics, limit });
-            }
-        }
-        if let Some(pseudo) = &pseudo {
-            resolved.check_pseudo(&corpus, pseudo)?;
-        }
-        let pool = match options.threads {
-            None => None,
-            Some(threads) => Some(
-                rayon::ThreadPoolBuilder::new()
-                    .num_threads(threads)
-                    .build()
-                    .map_err(|e| OptionsError::Threads { threads, reason: e.to_string() })?,
-            ),
-        };
-        if let Some(limit) = options.memory_limit {
-            let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
-            let pseudo =
-                pseudo.as_ref().map_or(0, |pseudo| resolved.pseudo_memory(&corpus, pseudo));
-            let needed = setup.memory(&corpus, threads).total() + pseudo;
-            if needed > limit {
-                return Err(OptionsError::Memory { needed, limit });
-            }
-        }
-        // INVARIANT: the state is WarpLDA's until the first epoch after the warm-up begins, so that a
-        // snapshot taken at its last epoch holds WarpLDA's state.
-        let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
-        let warming_up = is_warming_up.then(|| resolved.of_warm_up());
-        if warming_up.is_some() {
-            // The sampler's rows are made when the warm-up ends, too late to return an error.
-            setup.check_rows(&corpus, &pseudo)?;
-        }
-        let setup = match &warming_up {
-            Some(options) => SamplerSetup { options, custom: None },
-            None => setup,
-        };
-        let engine = AnyEngine::new(&corpus, setup, first, &pseudo)?;
-        let options = options.clone();
-        Ok(Self {
-            corpus,
-            options,
-            resolved,
-            warming_up,
-            custom,
-            engine,
-            pool,
-            epoch,
-            seconds: 0.0,
-            evaluations: Vec::new(),
-            checkpoints: None,
-            pseudo,
-            held_out: None,
-            perplexities: Vec::new(),
-        })
-    }
-
     /// Writes snapshots during [`run`](Self::run).
     ///
     /// # Errors
@@ -290,13 +159,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         options: &CompletionOptions,
     ) -> Result<DocumentCompletion, CompletionError> {
         let (corpus, engine) = (&*self.corpus, &self.engine);
-        Self::install(&self.pool, || {
-            any_engine!(engine, engine => {
-                let view = CountsView::new(&engine.state, corpus);
-                let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
-                held_out_perplexity(documents, &phi, &engine.alpha, options)
-            })
-        })
+        install(&self.pool, || engine.perplexity_of(corpus, documents, options))
     }
 
     /// Perplexity of the held-out documents, if there are any.
@@ -361,93 +224,28 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Self::resume_run(corpus, snapshot, &options, Some(Arc::new(Arc::new(sampler))))
     }
 
-    fn resume_run(
-        corpus: C,
-        snapshot: &Snapshot,
-        options: &TrainOptions,
-        custom: Custom,
-    ) -> Result<Self, ResumeError> {
-        let given = CorpusId::of(&corpus);
-        if given != snapshot.corpus {
-            let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
-            return Err(ResumeError::Corpus { snapshot, given });
-        }
-        let resolved = options.resolve(&corpus)?;
-        if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
-            return Err(ResumeError::Option { option, snapshot, asked });
-        }
-        let spent = options.epochs.is_some_and(|n| snapshot.epoch >= n)
-            || options.seconds.is_some_and(|limit| snapshot.seconds >= limit);
-        if spent {
-            let (epochs, seconds) = (snapshot.epoch, snapshot.seconds);
-            return Err(ResumeError::Finished { epochs, seconds });
-        }
-        let nonsense = |reason: &str| ResumeError::Snapshot { reason: reason.to_owned() };
-        let topics = resolved.topics as usize;
-        snapshot
-            .alpha_now
-            .check(topics)
-            .and_then(|()| check_beta(snapshot.beta_now, corpus.num_words()))
-            .map_err(|error| nonsense(&error.to_string()))?;
-        let first = match &snapshot.carried {
-            Width::Narrow(carried) => Assignments::taken(&corpus, &carried.topics),
-            Width::Wide(carried) => Assignments::taken(&corpus, &carried.topics),
-        };
-        let pseudo = snapshot.pseudo.clone();
-        let from = StartFrom { topics: Some(&first), epoch: snapshot.epoch, pseudo, custom };
-        let mut trainer = Self::from(corpus, options, resolved, from)?;
-        let (rounds, corpus) = (snapshot.rounds, &*trainer.corpus);
-        match (&mut trainer.engine, &snapshot.carried) {
-            (AnyEngine::Narrow(engine), Width::Narrow(carried)) => {
-                engine.take_up(corpus, carried, rounds)
-            }
-            (AnyEngine::Wide(engine), Width::Wide(carried)) => {
-                engine.take_up(corpus, carried, rounds)
-            }
-            _ => Err("topics: not of the width that the options say"),
-        }
-        .map_err(nonsense)?;
-        let (alpha, beta) = (&snapshot.alpha_now, snapshot.beta_now);
-        any_engine!(&mut trainer.engine, engine => engine.set_priors(alpha, beta));
-        trainer.seconds = snapshot.seconds;
-        trainer.evaluations.clone_from(&snapshot.evaluations);
-        trainer.perplexities.clone_from(&snapshot.perplexities);
-        Ok(trainer)
-    }
-
     /// α and β of the last epoch: those of the options, unless they are learnt or α follows topic
     /// sizes.
     pub fn priors(&self) -> (Alpha, f64) {
-        any_engine!(&self.engine, engine => (engine.alpha.clone(), engine.beta))
+        self.engine.priors()
     }
 
     /// A snapshot of the run: a copy of [`Snapshot::memory`] bytes.
     pub fn snapshot(&self) -> Snapshot {
         let (corpus, resolved) = (&*self.corpus, self.resolved.clone());
         let (alpha_now, beta_now) = self.priors();
-        let rounds = any_engine!(&self.engine, engine => engine.rounds());
         Snapshot {
             resolved,
             epoch: self.epoch,
             seconds: self.seconds,
             evaluations: self.evaluations.clone(),
             perplexities: self.perplexities.clone(),
-            rounds,
+            rounds: self.engine.rounds(),
             alpha_now,
             beta_now,
             corpus: CorpusId::of(corpus),
             pseudo: self.pseudo.clone(),
-            carried: match &self.engine {
-                AnyEngine::Narrow(engine) => Width::Narrow(engine.state.carried(corpus)),
-                AnyEngine::Wide(engine) => Width::Wide(engine.state.carried(corpus)),
-            },
-        }
-    }
-
-    fn install<R: Send>(pool: &Option<rayon::ThreadPool>, f: impl FnOnce() -> R + Send) -> R {
-        match pool {
-            Some(pool) => pool.install(f),
-            None => f(),
+            carried: self.engine.carried(corpus),
         }
     }
 
@@ -460,10 +258,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let (epoch, resolved) =
             (self.epoch + 1, self.warming_up.as_ref().unwrap_or(&self.resolved));
         let (corpus, engine) = (&*self.corpus, &mut self.engine);
-        let pass: PassReport = Self::install(
-            &self.pool,
-            || any_engine!(engine, engine => engine.epoch(corpus, resolved, epoch)),
-        );
+        let pass = install(&self.pool, || engine.epoch(corpus, resolved, epoch));
         let seconds = start.elapsed().as_secs_f64();
         self.epoch = epoch;
         self.seconds += seconds;
@@ -479,7 +274,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 .map(|_| share(pass.tokens, self.corpus.num_tokens())),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
-            mh_steps: any_engine!(&self.engine, engine => engine.mh_steps(resolved)),
+            mh_steps: self.engine.mh_steps(resolved),
             log_joint: None,
             log_joint_doc: None,
             log_joint_word: None,
@@ -492,11 +287,11 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let assignments = self.assignments();
         let (alpha, beta) = self.priors();
         // The warm-up's state is dropped before the sampler's is built, to save memory.
-        self.engine = AnyEngine::Narrow(Engine::empty());
+        self.engine = AnyEngine::empty();
         let setup = SamplerSetup { options: &self.resolved, custom: self.custom.as_deref() };
         self.engine = AnyEngine::new(&self.corpus, setup, Some(&assignments), &self.pseudo)
             .expect("its rows were checked");
-        any_engine!(&mut self.engine, engine => engine.set_priors(&alpha, beta));
+        self.engine.set_priors(&alpha, beta);
         self.warming_up = None;
         self.evaluations.clear();
         self.perplexities.clear();
@@ -533,7 +328,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 self.perplexities.extend(report.perplexity);
                 let over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
                 level = self.warming_up.is_none()
-                    && (level_off.is_some_and(|rule| has_levelled_off(&self.evaluations, rule))
+                    && (level_off.is_some_and(|rule| rule.is_reached(&self.evaluations))
                         || self.held_out.as_ref().is_some_and(over));
             }
             let is_last = observer.epoch(&report) == Flow::Stop || spent || level;
@@ -566,7 +361,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// Bytes of the state, without the corpus.
     pub fn memory(&self) -> u64 {
-        any_engine!(&self.engine, engine => engine.state.memory())
+        self.engine.memory()
     }
 
     /// Log joint likelihood log p(W, Z | α, β) of the current state; log p(W, Z | α, β, B) where there
@@ -574,52 +369,29 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     pub fn log_joint(&self) -> LogJoint {
         let (corpus, engine) = (&*self.corpus, &self.engine);
         let pseudo = self.pseudo.as_deref();
-        Self::install(&self.pool, || {
-            any_engine!(engine, engine => {
-                let view = CountsView::new(&engine.state, corpus);
-                let all = log_joint(&view, &engine.alpha, engine.beta).expect("priors were checked");
-                let own = pseudo.map_or(0.0, |pseudo| pseudo.word_part(engine.beta));
-                LogJoint { words: all.words - own, ..all }
-            })
-        })
+        install(&self.pool, || engine.log_joint(corpus, pseudo))
     }
 
     /// Log likelihood of the training words given θ and φ of the current state
     /// ([`eval::predictive`](crate::eval::predictive)).
     pub fn log_predictive(&self) -> f64 {
         let (corpus, engine) = (&*self.corpus, &self.engine);
-        Self::install(&self.pool, || {
-            any_engine!(engine, engine => {
-                let view = CountsView::new(&engine.state, corpus);
-                log_predictive(&view, corpus, &engine.alpha, engine.beta).expect("priors were checked")
-            })
-        })
+        install(&self.pool, || engine.log_predictive(corpus))
     }
 
     /// Diagnostics of the topics, by their `words` most probable words
     /// ([`eval::diagnostics`](crate::eval::diagnostics)).
     pub fn diagnose(&self, words: usize) -> Diagnostics {
         let (corpus, engine) = (&*self.corpus, &self.engine);
-        Self::install(&self.pool, || {
-            any_engine!(engine, engine => {
-                let view = CountsView::new(&engine.state, corpus);
-                let phi = Phi::from_counts(&view, engine.beta).expect("priors were checked");
-                let top = top_words(&view, engine.beta, words, Ranking::Probability)
-                    .expect("priors were checked");
-                let lists = top.iter().map(|list| list.iter().map(|word| word.word).collect());
-                diagnose(&view, &phi, &lists.collect::<Vec<Vec<u32>>>())
-            })
-        })
+        install(&self.pool, || engine.diagnose(corpus, words))
     }
 
     /// A model of the current state.
     pub fn model(&self) -> TopicModel {
-        any_engine!(&self.engine, engine => {
-            let view = CountsView::new(&engine.state, &self.corpus);
-            TopicModel::from_counts(&view, engine.alpha.clone(), engine.beta)
-                .with_vocabulary(self.corpus.vocabulary().cloned())
-                .with_provenance(self.provenance())
-        })
+        self.engine
+            .model(&self.corpus)
+            .with_vocabulary(self.corpus.vocabulary().cloned())
+            .with_provenance(self.provenance())
     }
 
     fn provenance(&self) -> Provenance {
@@ -637,7 +409,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// The current topic of every token.
     pub fn assignments(&self) -> Assignments {
-        any_engine!(&self.engine, engine => engine.state.assignments(&self.corpus))
+        self.engine.assignments(&self.corpus)
     }
 
     /// Compares all counts with a recount from the assignments.
@@ -645,35 +417,14 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// # Errors
     /// [`CountsError`] is the first count that is wrong.
     pub fn check(&self) -> Result<(), CountsError> {
-        any_engine!(&self.engine, engine => engine.state.check(&self.corpus))
+        self.engine.check(&self.corpus)
     }
 }
 
-/// The start of a run.
-struct StartFrom<'a> {
-    topics: Option<&'a Assignments>,
-    /// Epochs that led to `topics`.
-    epoch: u32,
-    pseudo: Pseudo,
-    custom: Custom,
-}
-
-/// `options` with a custom sampler.
-fn custom_options(options: &TrainOptions) -> TrainOptions {
-    match options.sampler {
-        SamplerOptions::Custom { .. } => options.clone(),
-        other => {
-            let exclude_from = other.exclude_from();
-            options.clone().sampler(SamplerOptions::Custom { steps: 0, exclude_from })
-        }
+/// Runs `f` in the run's own pool, or in the caller's.
+fn install<R: Send>(pool: &Option<rayon::ThreadPool>, f: impl FnOnce() -> R + Send) -> R {
+    match pool {
+        Some(pool) => pool.install(f),
+        None => f(),
     }
-}
-
-/// Whether the mean of the last window is less than the tolerance above the mean of the window before.
-fn has_levelled_off(evaluations: &[f64], rule: LevelOff) -> bool {
-    let window = rule.window.max(1);
-    let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };
-    let (before, last) = evaluations[start..].split_at(window);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    mean(last) - mean(before) < rule.tolerance * mean(before).abs()
 }

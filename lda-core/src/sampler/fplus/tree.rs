@@ -57,6 +57,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Tree {
         let mut buffer = [0.0; LANES];
         for (c, (sum, leaves)) in self.sums.iter_mut().zip(leaves).enumerate() {
             let weights = l.mul_f(l.load_f(leaves), weights.chunk(l, c));
+            // INVARIANT: `prefix` fixes the order of additions, so all instruction sets agree.
             l.store_f(&mut buffer, l.prefix(weights));
             *sum = f64::from(buffer[LANES - 1]);
         }
@@ -78,6 +79,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Tree {
 
     #[inline(always)]
     fn change(&mut self, topic: usize, by: f64) {
+        // PERF: one addition per level, none of which waits for another.
         self.root += by;
         let mut node = topic;
         for &start in &self.starts {

@@ -171,6 +171,7 @@ impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> SimdKernel for SampleBlock<'
             start = end as usize;
             sweep.enter(rows, row as usize);
             for i in slots {
+                // PERF: partners' rows are scattered over memory, so that each would be a cache miss.
                 if let Some(&ahead) = block.partner.get(i + AHEAD) {
                     partners.prefetch(l, ahead as usize);
                 }
@@ -232,6 +233,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
         let (l, prior) = (self.l, self.priors.visited);
         let SweepScratch { live, leaves, sums_valid, at_base, .. } = &mut *self.scratch;
         match live.begin_block(self.cx) {
+            // PERF: within a wave only the leaves of the last block's own changes differ.
             Reset::Topics(topics) if *at_base => {
                 for topic in topics {
                     let k = topic as usize;
@@ -298,6 +300,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
             self.scratch.at_base = false;
             return;
         }
+        // INVARIANT: leaves of other topics are at their base, so that only those of the row change.
         self.scratch.sums_valid &= self.few();
         for i in 0..self.scratch.live.nonzeros.len() {
             let k = self.scratch.live.nonzeros[i] as usize;
@@ -357,6 +360,8 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
             smoothing.rebuild(l, leaves.as_chunks().0, self.priors.partner);
             *sums_valid = true;
         }
+        // INVARIANT: nothing is written before the topic is drawn. The scan and the total leave the
+        // token out by `out` alone, so a token that keeps its topic costs no store.
         let scan = draw.scan::<L, T>(l, row.lines, row.chunks(), leaves, own, out.leaf);
         let scanned = f64::from(scan.sum);
         let unscanned = smoothing.total() + difference(weight, leaves[o], out.leaf);
@@ -367,6 +372,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
             if new == own {
                 return Drawn::Counted(own);
             }
+            // INVARIANT: counted first, since a decrement to 0 moves the last entry, perhaps `at`.
             row.set(at, new, count + 1);
             row.decrement_at(scan.own);
             self.commit_removal(o, out);
@@ -374,6 +380,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
             self.changed += 1;
             Drawn::Counted(new)
         } else {
+            // INVARIANT: the removal is stored before `locate`, which descends the stored sums.
             self.commit_removal(o, out);
             let SweepScratch { live, leaves, smoothing, .. } = &*self.scratch;
             let leaves = leaves.as_chunks().0;
@@ -412,6 +419,7 @@ impl<L: Lanes, T: TopicIndex, R: SmoothingBucket<T>> Sweep<'_, L, T, R> {
         let SweepScratch { leaves, draw, .. } = &mut *self.scratch;
         let chunks = self.cx.topics.div_ceil(LANES);
         let leaves = &leaves.as_chunks::<LANES>().0[..chunks];
+        // INVARIANT: the token is in the row's count, so the subtraction cannot wrap.
         let own_weight = ((row.get(o) - 1) as f32 + prior.of(o)) * out.leaf;
         let weights = DenseWeights { row: &row, prior, leaves, own: o, own_weight };
         let uniform = self.rng.next_f64();

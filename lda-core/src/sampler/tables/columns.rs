@@ -1,15 +1,15 @@
 //! Walker's columns over f32 weights (Walker 1977, in the O(n) form of Vose 1991).
 //!
 //! [`discrete`](crate::discrete) has the careful tables: integer thresholds, masses that add up to
-//! the unit. A stale table is thrown away after about as many draws as it has entries, so building
-//! counts as much as drawing, and rounding by 2⁻²⁴ is what the weights themselves have.
+//! the unit. A stale table is dropped after about as many draws as it has entries, so building
+//! costs as much as drawing, and rounding by 2⁻²⁴ is the precision of the weights themselves.
 
 use std::hint::select_unpredictable;
 
-/// A column of height 1: the lower part is its own, the rest another's.
+/// A column of height 1: the lower part is its own, the rest belongs to another entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::sampler) struct Column {
-    /// Height of its own part.
+    /// Height of the own part.
     pub cut: f32,
     /// Owner of the rest.
     pub alias: u32,
@@ -18,17 +18,19 @@ pub(in crate::sampler) struct Column {
 /// Indices of weights, for [`build`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct Order {
-    /// Those of at most a column.
+    /// Weights of at most a column.
     short: Vec<u32>,
-    /// Those above a column, then the last of them again.
+    /// Weights above a column, then the last of them again.
     tall: Vec<u32>,
 }
 
 /// Cuts `weights`, whose sum is `sum`, into as many columns; calls `column(j, ..)` once for each.
 ///
-/// Both kinds are taken in order, as in the careful tables: a tall one gives to short ones until it is
-/// short itself. Where rounding leaves a column short of a giver, it keeps all of itself. Which kind is
-/// next cannot be foreseen, so nothing branches on it.
+/// Both kinds are taken in order, as in the careful tables: a tall weight fills short columns until
+/// it is short itself. If rounding leaves no tall weight for a column, the column keeps all of
+/// itself.
+///
+/// PERF: which kind comes next cannot be predicted, so nothing branches on it.
 #[inline(always)]
 pub(in crate::sampler) fn build(
     weights: &[f32],
@@ -47,7 +49,7 @@ pub(in crate::sampler) fn build(
         shorts += usize::from(!is_tall);
         talls += usize::from(is_tall);
     }
-    // Read, and not used, when the short ones are at an end.
+    // INVARIANT: read, but not used, after the last short weight.
     short[shorts] = 0;
     let height = |j: u32| weights[j as usize] * scale;
     let (mut at, mut from) = (0, 0);
@@ -72,10 +74,10 @@ pub(in crate::sampler) fn build(
     }
 }
 
-/// The entry at `x`, in [0, len), of as many columns: its column, or who owns the rest of that.
+/// The entry at `x`, in [0, len): its column, or the owner of the rest of that column.
 #[inline(always)]
 pub(in crate::sampler) fn locate(len: usize, x: f64, column: impl Fn(usize) -> Column) -> usize {
-    // Rounding may have brought x up to the end.
+    // INVARIANT: rounding can bring x up to len, so the index is clamped.
     let j = (x as usize).min(len - 1);
     let Column { cut, alias } = column(j);
     select_unpredictable(((x - j as f64) as f32) < cut, j, alias as usize)

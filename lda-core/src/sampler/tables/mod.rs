@@ -1,4 +1,4 @@
-//! Stale alias tables: what AliasLDA, LightLDA and ZenLDA propose from.
+//! Stale alias tables: the proposals of AliasLDA, LightLDA and ZenLDA.
 //!
 //! A proposal for word w is drawn from
 //!
@@ -6,24 +6,24 @@
 //! q̃_w(k) = f_k · C̃_wk / (C̃_k + Vβ)  +  f_k · β / (C̃_k + Vβ)
 //! ```
 //!
-//! where f_k is 1 or α_k, and a tilde says "as counted when the table was built". The first sum has
-//! as many terms as the word has topics and is kept a word ([`WordTables`]); the second is the same
-//! for all words and is built once a wave ([`SharedTable`]). Each is a Walker table: a draw costs one
-//! random number and one or two cache lines, whatever K is.
+//! where f_k is 1 or α_k, and a tilde marks counts as of the time when the table was built. The
+//! first sum has as many terms as the word has topics and is stored per word ([`WordTables`]); the
+//! second is the same for all words and is built once per wave ([`SharedTable`]). Each is a Walker
+//! table: a draw costs one random number and one or two cache lines, whatever K is.
 //!
 //! **The token itself.** A table built in this epoch counts the very token that it proposes for,
-//! under the topic that the token still has. Left in, that ties proposals to the token's own past and
-//! biases the chain: by TV .06 to .13 on three tiny corpora. So it is taken out ([`Stale`]), in the
-//! draws and in the masses that enter the acceptance ratio alike; .02 to .04 are left, which come of
-//! tables that remember where other tokens were.
+//! under the topic that the token still has. Left in, that ties proposals to the token's own past
+//! and biases the chain: by TV .06 to .13 on three tiny corpora. So it is taken out ([`Stale`]), in
+//! the draws and in the masses that enter the acceptance ratio alike; .02 to .04 are left, which
+//! come from tables that still contain the old topics of other tokens.
 //!
-//! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes per topic
-//! a thread for the shared table.
+//! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes per
+//! topic and thread for the shared table.
 
-/// Tokens that may draw from a table for each of its topics: building it then costs each of them a
-/// topic.
+/// Tokens that may draw from a table, per topic of the table: building it then costs each of them
+/// one topic.
 pub(super) const USES: u32 = 1;
-/// Words whose rows and tables are asked for ahead.
+/// Distance in words at which rows and tables are prefetched.
 pub(super) const AHEAD: usize = 6;
 
 mod columns;

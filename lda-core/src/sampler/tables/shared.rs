@@ -1,11 +1,11 @@
-//! The part of every proposal that no word has anything to do with.
+//! The part of every proposal that does not depend on the word.
 
 use super::columns::{Column, Order, build, locate};
 use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Context, padded};
 
-/// A Walker table over all topics with weights f_k / (C_k + Vβ), times a number; C_k as of the
-/// wave's start.
+/// A Walker table over all topics with weights scale · f_k / (C_k + Vβ); C_k as of the wave's
+/// start.
 #[derive(Debug)]
 pub(in crate::sampler) struct SharedTable {
     weights: Vec<f32>,
@@ -19,14 +19,14 @@ pub(in crate::sampler) struct SharedTable {
 }
 
 impl SharedTable {
-    /// For `topics` topics; nothing is built yet.
+    /// An empty table for `topics` topics.
     pub fn new(topics: usize) -> Self {
         let columns = vec![Column::default(); topics];
         let weights = Vec::with_capacity(padded(topics));
         Self { weights, columns, order: Order::default(), total: 0.0, scale: 0.0, wave: None }
     }
 
-    /// Builds it with f_k = `factors`, times `scale`, unless this wave has it.
+    /// Builds it with f_k = `factors`, times `scale`, unless it was built in this wave.
     pub fn begin_wave(&mut self, cx: &Context<'_>, factors: TopicPrior<'_>, scale: f64) {
         if self.wave == Some(cx.wave) {
             return;
@@ -38,7 +38,7 @@ impl SharedTable {
         self.wave = Some(cx.wave);
     }
 
-    /// Builds a table of f_k itself, which are the same for the whole wave.
+    /// Builds a table of the f_k themselves, which are the same during a wave.
     pub fn begin_prior(&mut self, cx: &Context<'_>, factors: TopicPrior<'_>) {
         if self.wave != Some(cx.wave) {
             self.rebuild((0..cx.topics).map(|k| factors.of(k)));
@@ -66,13 +66,13 @@ impl SharedTable {
         self.weights[topic]
     }
 
-    /// Sum of all weights but that of `topic`.
+    /// Sum of all weights except that of `topic`.
     pub fn total_but(&self, topic: usize) -> f64 {
         self.total - f64::from(self.weights[topic])
     }
 
-    /// The topic at `u` of [`total_but`](Self::total_but), by walking them all; the last positive one
-    /// where rounding left none above `u`.
+    /// The topic at `u` of [`total_but`](Self::total_but), by a scan; the last positive one if
+    /// rounding left none above `u`.
     pub fn locate_but(&self, topic: usize, mut u: f64) -> usize {
         let mut last = topic;
         for (k, &weight) in self.weights.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One token's proposals from the tables of its word, the token itself taken out of them.
+//! One token's proposals from the tables of its word, without the token itself.
 //!
 //! The proposal distribution is
 //!
@@ -7,10 +7,10 @@
 //! q̃(o) = f_o (C̃_wo − 1 + β) / (C̃_o + Vβ) · R          R = (C_o + Vβ) / (C_o − 1 + Vβ)
 //! ```
 //!
-//! and drawn by ZenLDA's remedies: a draw from the tables, kept with probability 1/R if it is another
-//! topic, 1 − 1/C̃_wo if it is o from the word's own table, 1 if it is o from the shared one; else
-//! another. R takes the token out of the denominator by today's C_o, which is the table's but for the
-//! few that came and went since.
+//! and drawn by ZenLDA's remedies: a draw from the tables is accepted with probability 1/R if it is
+//! another topic, 1 − 1/C̃_wo if it is o from the word's own table, 1 if it is o from the shared
+//! one; otherwise it is repeated. R takes the token out of the denominator with the current C_o,
+//! which differs from the table's by the few tokens that have moved since.
 
 use super::shared::SharedTable;
 use super::words::{Mass, WordTable};
@@ -29,21 +29,21 @@ pub(in crate::sampler) struct Stale<'a, L, T> {
     pub keep: f32,
 }
 
-/// A topic drawn; with its mass in the word's table if that is where it came from.
+/// A drawn topic, with its mass in the word's table if it was drawn from there.
 pub(in crate::sampler) type Proposal = (u32, Option<Mass>);
 
 impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
-    /// Draws that may be thrown back before [`locate_without`](Self::locate_without) is asked, which
-    /// never throws one back.
+    /// Number of rejected draws after which [`locate_without`](Self::locate_without) is called,
+    /// which never rejects.
     pub const TRIES: usize = 8;
 
-    /// Sum of all masses, the token's among them.
+    /// Sum of all masses, including the token's.
     #[inline(always)]
     pub fn total(&self) -> f64 {
         self.table.total() + self.shared.total()
     }
 
-    /// The topic at `u` of the total, or `None` where the uniform `v` has that thrown back.
+    /// The topic at `u` of the total, or `None` if the uniform `v` rejects it.
     #[inline(always)]
     pub fn locate(&self, u: f64, v: f32) -> Option<Proposal> {
         let word = self.table.total();
@@ -61,15 +61,15 @@ impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
         kept.then_some((topic, found))
     }
 
-    /// Sum of q̃, by adding it up.
+    /// Sum of q̃, by summation over the topics.
     #[cold]
     pub fn total_without(&self) -> f64 {
         let others = self.table.total_but(self.old) + self.shared.total_but(self.old as usize);
         others + f64::from(self.mass(self.old, None))
     }
 
-    /// The topic at `u` of [`total_without`](Self::total_without), by walking the tables: for tokens
-    /// that are most of their word or their topic.
+    /// The topic at `u` of [`total_without`](Self::total_without), by a scan of the tables: for
+    /// tokens that are most of their word or their topic.
     #[cold]
     pub fn locate_without(&self, u: f64) -> Proposal {
         let own = f64::from(self.mass(self.old, None));
@@ -85,7 +85,7 @@ impl<L: Lanes, T: TopicIndex> Stale<'_, L, T> {
         }
     }
 
-    /// q̃ of `topic`; `found` is what its word's table has, if known.
+    /// q̃ of `topic`; `found` is its mass in the word's table, if known.
     #[inline(always)]
     pub fn mass(&self, topic: u32, found: Option<Mass>) -> f32 {
         let word = found.unwrap_or_else(|| self.table.mass(self.l, topic));

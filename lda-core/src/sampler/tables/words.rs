@@ -1,23 +1,23 @@
-//! The words' part of the proposals, a table a word.
+//! The words' part of the proposals, one table per word.
 
 use super::columns::{Column, Order, build, locate};
 use crate::counts::{RowMut, TopicIndex, dense16};
 use crate::simd::{LANES, Lanes};
 
-/// Stale tables of a range of words. They are lent with the blocks of that range and outlive them;
-/// a new epoch starts without any, so that a run can be taken up at any epoch.
+/// Stale tables of a range of words. Blocks of the range borrow them. A new epoch starts without
+/// tables, so that a run can be resumed at any epoch.
 #[derive(Clone, Debug)]
 pub struct WordTables<T> {
     heads: Vec<Head>,
     entries: Vec<Entry>,
-    /// Topics of the entries; a chunk longer, so that sixteen can always be read.
+    /// Topics of the entries; one chunk longer, so that sixteen can always be read.
     topics: Vec<T>,
     /// Weights of the table being built.
     weights: Vec<f32>,
     order: Order,
 }
 
-/// One word's table: where it lies, and how far it has been used.
+/// One word's table: its place, and how far it has been used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     start: u32,
@@ -42,12 +42,12 @@ struct Entry {
 pub(in crate::sampler) struct Mass {
     /// f_k · C̃_wk / (C̃_k + Vβ).
     pub weight: f32,
-    /// f_k / (C̃_k + Vβ): one token's share of it.
+    /// f_k / (C̃_k + Vβ): the share of one token in it.
     pub unit: f32,
 }
 
 impl Mass {
-    /// Without a token of the topic.
+    /// The weight without one token of the topic.
     #[inline(always)]
     pub fn without(self) -> f32 {
         self.weight - self.unit
@@ -55,7 +55,7 @@ impl Mass {
 }
 
 impl<T: TopicIndex> WordTables<T> {
-    /// Room for the tables of words with the given frequencies over `topics` topics.
+    /// Space for the tables of words with the given frequencies over `topics` topics.
     pub fn new(topics: usize, frequencies: impl IntoIterator<Item = u64>) -> Self {
         let mut end = 0;
         let mut place = |tokens: u64| {
@@ -69,7 +69,7 @@ impl<T: TopicIndex> WordTables<T> {
         Self { heads, entries, topics, weights: Vec::new(), order: Order::default() }
     }
 
-    /// Bytes that [`new`](Self::new) takes.
+    /// Bytes that [`new`](Self::new) allocates.
     pub fn bytes(topics: usize, frequencies: impl IntoIterator<Item = u64>) -> u64 {
         let (mut entries, mut words) = (0, 0);
         for tokens in frequencies {
@@ -81,7 +81,7 @@ impl<T: TopicIndex> WordTables<T> {
             + (LANES * size_of::<T>()) as u64
     }
 
-    /// Bytes held, work space left out.
+    /// Bytes held, without work space.
     pub fn memory(&self) -> u64 {
         (self.heads.len() * size_of::<Head>()
             + self.entries.len() * size_of::<Entry>()
@@ -93,7 +93,8 @@ impl<T: TopicIndex> WordTables<T> {
         self.heads.iter_mut().for_each(|head| head.left = 0);
     }
 
-    /// Takes a token from those that may use the table of `word`; `false` asks for a new one.
+    /// Counts a token as a user of the table of `word`; `false` if the table must be built again
+    /// first.
     #[inline(always)]
     pub(in crate::sampler) fn take(&mut self, word: usize) -> bool {
         let left = &mut self.heads[word].left;
@@ -102,8 +103,8 @@ impl<T: TopicIndex> WordTables<T> {
         fresh
     }
 
-    /// Builds the table of `word` from its row and f_k / (C_k + Vβ), and lets `uses` tokens for each
-    /// of its topics draw from it, the one that asked among them.
+    /// Builds the table of `word` from its row and f_k / (C_k + Vβ). `uses` tokens per topic may
+    /// draw from it, including the current one.
     #[inline(always)]
     pub(in crate::sampler) fn rebuild(
         &mut self,
@@ -145,7 +146,7 @@ impl<T: TopicIndex> WordTables<T> {
         build(weights, total, order, |j, column| entries[j].column = column);
     }
 
-    /// Asks for the table of `word` ahead of its use.
+    /// Prefetches the table of `word`.
     #[inline(always)]
     pub(in crate::sampler) fn prefetch<L: Lanes>(&self, l: L, word: usize) {
         let start = self.heads[word].start as usize;
@@ -182,7 +183,7 @@ fn each_dense(len: usize, count: impl Fn(usize) -> u32, mut add: impl FnMut(u32,
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct WordTable<'a, T> {
     entries: &'a [Entry],
-    /// Topics of the entries, then others'.
+    /// Topics of the entries, then those of the next table.
     topics: &'a [T],
     total: f64,
     scale: f64,
@@ -202,13 +203,13 @@ impl<T: TopicIndex> WordTable<'_, T> {
         (self.topics[j].get(), self.entries[j].mass)
     }
 
-    /// Sum of all weights but that of `topic`, by adding them up.
+    /// Sum of all weights except that of `topic`, by summation.
     pub fn total_but(&self, topic: u32) -> f64 {
         self.but(topic).map(|(_, mass)| f64::from(mass.weight)).sum()
     }
 
-    /// The topic at `u` of [`total_but`](Self::total_but); the last one where rounding left none
-    /// above `u`.
+    /// The topic at `u` of [`total_but`](Self::total_but); the last one if rounding left none above
+    /// `u`.
     pub fn locate_but(&self, topic: u32, mut u: f64) -> Option<(u32, Mass)> {
         let mut last = None;
         for (topic, mass) in self.but(topic).filter(|(_, mass)| mass.weight > 0.0) {
@@ -234,7 +235,7 @@ impl<T: TopicIndex> WordTable<'_, T> {
         }
     }
 
-    /// Mass of `topic`; zero where the word had none.
+    /// Mass of `topic`; zero if the word does not have it.
     #[inline(always)]
     pub fn mass<L: Lanes>(&self, l: L, topic: u32) -> Mass {
         self.find(l, topic).map_or(Mass::default(), |at| self.entries[at].mass)
@@ -250,7 +251,8 @@ impl<T: TopicIndex> WordTable<'_, T> {
             let chunk: &[T; LANES] = self.topics[first..].first_chunk().expect("a chunk is left");
             let hit = l.eq_u(T::load(l, chunk), wanted);
             if hit != 0 {
-                // Behind the end are others' topics.
+                // INVARIANT: topics past the end are those of the next table, so a match there does
+                // not count.
                 let at = first + hit.trailing_zeros() as usize;
                 return (at < len).then_some(at);
             }

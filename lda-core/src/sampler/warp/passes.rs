@@ -61,6 +61,22 @@ fn take(visits: &[RowRun], place: &mut Place, word: u32) -> (usize, usize) {
     }
 }
 
+/// The tokens of `word` in each column, as (first, number); returns their sum.
+#[inline(always)]
+fn take_all<'a>(
+    columns: impl Iterator<Item = &'a [RowRun]>,
+    places: &mut [Place],
+    pieces: &mut [(usize, usize)],
+    word: u32,
+) -> usize {
+    let mut all = 0;
+    for ((visits, place), piece) in columns.zip(places).zip(pieces) {
+        *piece = take(visits, place, word);
+        all += piece.1;
+    }
+    all
+}
+
 impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
     type Output = Outcome;
 
@@ -77,18 +93,10 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
         let mut pieces: Vec<(usize, usize)> = vec![(0, 0); block.columns.len()];
         let mut other_pieces: Vec<(usize, usize)> = vec![(0, 0); block.others.len()];
         for word in 0..block.num_words {
-            let mut movable = 0;
-            for ((column, place), piece) in block.columns.iter().zip(&mut places).zip(&mut pieces) {
-                *piece = take(column.visits, place, word as u32);
-                movable += piece.1;
-            }
-            let mut all = movable;
-            for ((other, place), piece) in
-                block.others.iter().zip(&mut others).zip(&mut other_pieces)
-            {
-                *piece = take(other.visits, place, word as u32);
-                all += piece.1;
-            }
+            let columns = block.columns.iter().map(|column| column.visits);
+            let movable = take_all(columns, &mut places, &mut pieces, word as u32);
+            let columns = block.others.iter().map(|other| other.visits);
+            let all = movable + take_all(columns, &mut others, &mut other_pieces, word as u32);
             // If no token moves, rows with external counts are complete already.
             if all == 0 || block.counted && movable == 0 {
                 continue;
@@ -102,7 +110,8 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
             scratch.reserve(all, cx.mh_steps);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter().zip(&pieces) {
-                token_buffers::gather_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
+                let run = token_buffers::Run { first, len, at };
+                token_buffers::gather_run(l, column.tokens, cx.mh_steps, run, scratch);
                 // The start of the column's next word.
                 l.prefetch(column.tokens, (first + len) * (1 + cx.mh_steps));
                 at += len;
@@ -112,14 +121,15 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
                 at += len;
             }
             let row = Span { first: 0, movable, all };
-            scratch.accept_reject(l, &axis, row, cx.mh_steps, &mut streams.accept, &mut outcome);
+            scratch.accept_reject(l, &axis, row, &mut streams.accept, &mut outcome);
             if let Some(rows) = &mut block.rows {
                 rows.write(word, scratch.recount(all));
             }
-            scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
+            scratch.propose(l, &axis, row, &mut streams.propose);
             let mut at = 0;
             for (column, &(first, len)) in block.columns.iter_mut().zip(&pieces) {
-                token_buffers::scatter_run(l, column.tokens, cx.mh_steps, first, len, scratch, at);
+                let run = token_buffers::Run { first, len, at };
+                token_buffers::scatter_run(l, column.tokens, cx.mh_steps, run, scratch);
                 at += len;
             }
             outcome.tokens += movable as u64;
@@ -140,21 +150,15 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
         scratch.begin_block(cx, &axis);
         let mut outcome = Outcome::default();
         if let Some(moving) = block.moving.clone() {
-            document_pass_partial(
-                l,
-                &axis,
-                cx.mh_steps,
-                scratch,
-                block,
-                moving,
-                &mut streams,
-                &mut outcome,
-            );
+            let block = PartialDocuments { block, moving };
+            document_pass_partial(l, &axis, scratch, block, &mut streams, &mut outcome);
             scratch.end_block(&mut outcome);
             return outcome;
         }
         let mut lengths = block.lengths;
         let mut rest = block.inverse;
+        // PERF: all rows of a batch are gathered, then sampled, then scattered: the cache misses of
+        // its tokens overlap.
         while !lengths.is_empty() {
             let (documents, tokens) = batch(lengths);
             let (these, after) = lengths.split_at(documents);
@@ -168,21 +172,16 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
                 let ahead = rest.get(first..(first + all).min(rest.len())).unwrap_or_default();
                 token_buffers::prefetch(l, block.tokens, cx.mh_steps, ahead);
                 let row = Span { first, movable: all, all };
-                scratch.accept_reject(
-                    l,
-                    &axis,
-                    row,
-                    cx.mh_steps,
-                    &mut streams.accept,
-                    &mut outcome,
-                );
+                scratch.accept_reject(l, &axis, row, &mut streams.accept, &mut outcome);
                 first += all;
             }
+            // INVARIANT: `propose` writes up to fifteen tokens past its row, so every row of the batch
+            // must have been accepted or rejected before.
             let mut first = 0;
             for &length in these {
                 let all = length as usize;
                 let row = Span { first, movable: all, all };
-                scratch.propose(l, &axis, row, cx.mh_steps, &mut streams.propose);
+                scratch.propose(l, &axis, row, &mut streams.propose);
                 first += all;
             }
             token_buffers::scatter_slots(l, block.tokens, cx.mh_steps, slots, scratch);
@@ -193,20 +192,25 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
     }
 }
 
+/// A range of documents of which only the tokens in the slots `moving` move.
+struct PartialDocuments<'a, T> {
+    block: DocumentBlock<'a, T>,
+    moving: Range<u32>,
+}
+
 /// The document pass if not all tokens move: document by document, the moving tokens first in the
 /// buffers.
-#[allow(clippy::too_many_arguments)]
 #[inline(always)]
 fn document_pass_partial<L: Lanes, T: TopicIndex>(
     l: L,
     axis: &Axis<'_>,
-    steps: usize,
     scratch: &mut WarpScratch,
-    block: DocumentBlock<'_, T>,
-    moving: Range<u32>,
+    documents: PartialDocuments<'_, T>,
     streams: &mut Streams<L>,
     outcome: &mut Outcome,
 ) {
+    let PartialDocuments { block, moving } = documents;
+    let steps = axis.steps;
     let mut rest = block.inverse;
     for &length in block.lengths {
         let (slots, behind) = rest.split_at(length as usize);
@@ -222,8 +226,8 @@ fn document_pass_partial<L: Lanes, T: TopicIndex>(
         scratch.extend(these.len(), before.iter().map(topic));
         scratch.extend(these.len() + before.len(), after.iter().map(topic));
         let row = Span { first: 0, movable: these.len(), all: slots.len() };
-        scratch.accept_reject(l, axis, row, steps, &mut streams.accept, outcome);
-        scratch.propose(l, axis, row, steps, &mut streams.propose);
+        scratch.accept_reject(l, axis, row, &mut streams.accept, outcome);
+        scratch.propose(l, axis, row, &mut streams.propose);
         token_buffers::scatter_slots(l, block.tokens, steps, these, scratch);
         outcome.tokens += these.len() as u64;
     }

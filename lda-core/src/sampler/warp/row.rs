@@ -53,6 +53,8 @@ pub(super) struct Axis<'a> {
     own: u32,
     /// K.
     topics: u32,
+    /// M.
+    pub steps: usize,
 }
 
 /// Streams of a block, in registers.
@@ -78,6 +80,7 @@ impl<'a> Axis<'a> {
             beta_bar: cx.beta_bar as f32,
             own: u32::from(!count_own),
             topics: cx.topics as u32,
+            steps: cx.mh_steps,
         }
     }
 
@@ -171,22 +174,16 @@ impl WarpScratch {
         l: L,
         axis: &Axis<'_>,
         row: Span,
-        steps: usize,
         accept: &mut WideState<L>,
         outcome: &mut Outcome,
     ) {
         let Span { first, movable, all } = row;
-        let stride = self.stride;
+        let (steps, stride) = (axis.steps, self.stride);
         let Self { counts, z, next, pending, delta, external, .. } = self;
         // PERF: separate slices keep their bounds in registers in the loops.
         let (counts, next) = (&mut counts[..], &mut next[first..]);
         let (z, pending) = (&z[first..], &pending[first..]);
-        for &z in &z[..all] {
-            counts[z as usize][0] += 1;
-        }
-        for &(topic, count) in external.row() {
-            counts[topic as usize][0] += count;
-        }
+        count_row(counts, &z[..all], external.row());
         let own_tokens = l.splat_u(axis.own);
         let mut at = 0;
         while at < movable {
@@ -226,19 +223,10 @@ impl WarpScratch {
             at += LANES;
         }
         next[movable..all].copy_from_slice(&z[movable..all]);
-        if all + external.row().len() < counts.len() {
-            for &z in &z[..all] {
-                counts[z as usize][0] = 0;
-            }
-            for &(topic, _) in external.row() {
-                counts[topic as usize][0] = 0;
-            }
-        } else {
-            counts.iter_mut().for_each(|counts| counts[0] = 0);
-        }
+        clear_row(counts, &z[..all], external.row());
     }
 
-    /// Draws `steps` proposals for each of the row's movable tokens from the topics `next` of all
+    /// Draws M proposals for each of the row's movable tokens from the topics `next` of all
     /// its tokens and the prior. They overwrite the pending ones of this row and of up to fifteen
     /// tokens after it: all rows at hand must have been judged.
     #[inline(always)]
@@ -247,10 +235,10 @@ impl WarpScratch {
         l: L,
         axis: &Axis<'_>,
         row: Span,
-        steps: usize,
         propose: &mut WideState<L>,
     ) {
         let Span { first, movable, all } = row;
+        let steps = axis.steps;
         let whole = all as u32 + self.external.tokens();
         let share = l.splat_f(whole as f32 / (whole as f32 + axis.prior_sum));
         let (tokens, topics) = (l.splat_u(whole), l.splat_u(axis.topics));
@@ -260,6 +248,8 @@ impl WarpScratch {
         for m in 0..steps {
             let mut at = 0;
             while at < movable {
+                // PERF: one word picks the token or the topic, whichever is drawn; the two are
+                // exclusive, so they may share it.
                 let place = propose.next(l);
                 let from_token = l.gt_f(share, propose.next_unit(l));
                 let token = if self.external.tokens() == 0 {
@@ -293,9 +283,39 @@ impl WarpScratch {
         let counts = &mut self.counts;
         let external = self.external.row().iter().map(|entry| entry.0);
         self.next[..all].iter().copied().chain(external).filter_map(|z| {
+            // INVARIANT: a topic is listed at its first token; taking its count skips the others and
+            // leaves zeros for the next row.
             let count = std::mem::take(&mut counts[z as usize][0]);
             (count > 0).then_some((z, count))
         })
+    }
+}
+
+/// Counts the row's tokens and external tokens.
+#[inline(always)]
+fn count_row(counts: &mut [[u32; 2]], z: &[u32], external: &[(u32, u32)]) {
+    for &z in z {
+        counts[z as usize][0] += 1;
+    }
+    for &(topic, count) in external {
+        counts[topic as usize][0] += count;
+    }
+}
+
+/// Zeroes the row's counts.
+///
+/// PERF: topic by topic, or all of them, by the number of writes.
+#[inline(always)]
+fn clear_row(counts: &mut [[u32; 2]], z: &[u32], external: &[(u32, u32)]) {
+    if z.len() + external.len() < counts.len() {
+        for &z in z {
+            counts[z as usize][0] = 0;
+        }
+        for &(topic, _) in external {
+            counts[topic as usize][0] = 0;
+        }
+    } else {
+        counts.iter_mut().for_each(|counts| counts[0] = 0);
     }
 }
 

@@ -35,17 +35,26 @@ macro_rules! with_length {
     };
 }
 
-/// Reads `len` neighbouring tokens from `first` on into the buffers at `at`.
+/// Neighbouring tokens, and their place in the buffers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// First token.
+    pub first: usize,
+    pub len: usize,
+    /// Place of the first token in the buffers.
+    pub at: usize,
+}
+
+/// Reads the tokens of `run` into the buffers.
 #[inline(always)]
 pub(super) fn gather_run<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &[T],
     stored: usize,
-    first: usize,
-    len: usize,
+    run: Run,
     scratch: &mut WarpScratch,
-    at: usize,
 ) {
+    let Run { first, len, at } = run;
     let mut done = 0;
     if let Some(pairs) = pairs(tokens, stored) {
         let low = l.splat_u(0xffff);
@@ -65,18 +74,16 @@ pub(super) fn gather_run<L: Lanes, T: TopicIndex>(
     }
 }
 
-/// Writes `len` neighbouring tokens back.
-#[allow(clippy::too_many_arguments)]
+/// Writes the tokens of `run` back.
 #[inline(always)]
 pub(super) fn scatter_run<L: Lanes, T: TopicIndex>(
     l: L,
     tokens: &mut [T],
     stored: usize,
-    first: usize,
-    len: usize,
+    run: Run,
     scratch: &WarpScratch,
-    at: usize,
 ) {
+    let Run { first, len, at } = run;
     let mut done = 0;
     if let Some(pairs) = pairs_mut(tokens, stored) {
         let (next, pending) = (&scratch.next[at..], &scratch.pending[at..]);

@@ -37,6 +37,17 @@ impl Default for LevelOff {
     }
 }
 
+impl LevelOff {
+    /// Whether the likelihoods of all evaluations so far have levelled off.
+    pub(crate) fn is_reached(self, evaluations: &[f64]) -> bool {
+        let window = self.window.max(1);
+        let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };
+        let (before, last) = evaluations[start..].split_at(window);
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        mean(last) - mean(before) < self.tolerance * mean(before).abs()
+    }
+}
+
 /// The options of a run. Every option has a default; what an option was decided to be is in
 /// [`Resolved`].
 ///

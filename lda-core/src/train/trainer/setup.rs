@@ -1,0 +1,202 @@
+//! The start of a run: checks of its options, its threads and its first state; and resuming.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::{Custom, Init, Trainer};
+use crate::corpus::Corpus;
+use crate::prior::check_beta;
+use crate::train::any_engine::AnyEngine;
+use crate::train::assignments::Assignments;
+use crate::train::options::{OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions};
+use crate::train::registry::SamplerSetup;
+use crate::train::seed_counts::Pseudo;
+use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
+
+/// The start of a run.
+struct StartFrom<'a> {
+    topics: Option<&'a Assignments>,
+    /// Epochs that led to `topics`.
+    epoch: u32,
+    pseudo: Pseudo,
+    custom: Custom,
+}
+
+impl<C: Deref<Target = Corpus>> Trainer<C> {
+    /// A new run.
+    pub(super) fn begin(
+        corpus: C,
+        options: &TrainOptions,
+        init: Init<'_>,
+        custom: Custom,
+    ) -> Result<Self, OptionsError> {
+        let resolved = options.resolve(&corpus)?;
+        if let Some(topics) = init.topics {
+            topics
+                .check(&corpus, resolved.topics)
+                .map_err(|reason| OptionsError::Assignments { reason })?;
+        }
+        let from = StartFrom {
+            topics: init.topics,
+            epoch: 0,
+            pseudo: init.pseudo_counts.map(Arc::new),
+            custom,
+        };
+        Self::from(corpus, options, resolved, from)
+    }
+
+    /// A run from the start, or from given topics after some epochs.
+    fn from(
+        corpus: C,
+        options: &TrainOptions,
+        resolved: Resolved,
+        from: StartFrom<'_>,
+    ) -> Result<Self, OptionsError> {
+        let StartFrom { topics: first, epoch, pseudo, custom } = from;
+        if resolved.sampler == SamplerKind::Custom && custom.is_none() {
+            return Err(OptionsError::NoCustomSampler);
+        }
+        let setup = SamplerSetup { options: &resolved, custom: custom.as_deref() };
+        check_width(setup)?;
+        if let Some(pseudo) = &pseudo {
+            resolved.check_pseudo(&corpus, pseudo)?;
+        }
+        let pool = options.threads.map(pool).transpose()?;
+        check_memory(&corpus, options, setup, &pseudo)?;
+        // INVARIANT: the state is WarpLDA's until the first epoch after the warm-up begins, so that a
+        // snapshot taken at its last epoch holds WarpLDA's state.
+        let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
+        let warming_up = is_warming_up.then(|| resolved.of_warm_up());
+        if warming_up.is_some() {
+            // The sampler's rows are made when the warm-up ends, too late to return an error.
+            setup.check_rows(&corpus, &pseudo)?;
+        }
+        let setup = match &warming_up {
+            Some(options) => SamplerSetup { options, custom: None },
+            None => setup,
+        };
+        let engine = AnyEngine::new(&corpus, setup, first, &pseudo)?;
+        let options = options.clone();
+        Ok(Self {
+            corpus,
+            options,
+            resolved,
+            warming_up,
+            custom,
+            engine,
+            pool,
+            epoch,
+            seconds: 0.0,
+            evaluations: Vec::new(),
+            checkpoints: None,
+            pseudo,
+            held_out: None,
+            perplexities: Vec::new(),
+        })
+    }
+
+    /// A run that goes on from `snapshot`.
+    pub(super) fn resume_run(
+        corpus: C,
+        snapshot: &Snapshot,
+        options: &TrainOptions,
+        custom: Custom,
+    ) -> Result<Self, ResumeError> {
+        let resolved = check_resumable(&corpus, snapshot, options)?;
+        let first = match &snapshot.carried {
+            Width::Narrow(carried) => Assignments::taken(&corpus, &carried.topics),
+            Width::Wide(carried) => Assignments::taken(&corpus, &carried.topics),
+        };
+        let pseudo = snapshot.pseudo.clone();
+        let from = StartFrom { topics: Some(&first), epoch: snapshot.epoch, pseudo, custom };
+        let mut trainer = Self::from(corpus, options, resolved, from)?;
+        // INVARIANT: the state is made from the snapshot's topics before the rest is restored, since
+        // the order of list rows is checked against their counts.
+        trainer
+            .engine
+            .take_up(&trainer.corpus, &snapshot.carried, snapshot.rounds)
+            .map_err(|reason| ResumeError::Snapshot { reason: reason.to_owned() })?;
+        trainer.engine.set_priors(&snapshot.alpha_now, snapshot.beta_now);
+        trainer.seconds = snapshot.seconds;
+        trainer.evaluations.clone_from(&snapshot.evaluations);
+        trainer.perplexities.clone_from(&snapshot.perplexities);
+        Ok(trainer)
+    }
+}
+
+/// Checks that corpus and options are those of the snapshot's run, and that it has epochs left;
+/// resolves the options.
+fn check_resumable(
+    corpus: &Corpus,
+    snapshot: &Snapshot,
+    options: &TrainOptions,
+) -> Result<Resolved, ResumeError> {
+    let given = CorpusId::of(corpus);
+    if given != snapshot.corpus {
+        let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
+        return Err(ResumeError::Corpus { snapshot, given });
+    }
+    let resolved = options.resolve(corpus)?;
+    if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
+        return Err(ResumeError::Option { option, snapshot, asked });
+    }
+    let spent = options.epochs.is_some_and(|n| snapshot.epoch >= n)
+        || options.seconds.is_some_and(|limit| snapshot.seconds >= limit);
+    if spent {
+        let (epochs, seconds) = (snapshot.epoch, snapshot.seconds);
+        return Err(ResumeError::Finished { epochs, seconds });
+    }
+    snapshot
+        .alpha_now
+        .check(resolved.topics as usize)
+        .and_then(|()| check_beta(snapshot.beta_now, corpus.num_words()))
+        .map_err(|error| ResumeError::Snapshot { reason: error.to_string() })?;
+    Ok(resolved)
+}
+
+/// Checks K against the limit of the caller's sampler.
+fn check_width(setup: SamplerSetup<'_>) -> Result<(), OptionsError> {
+    let Some(sampler) = setup.custom else { return Ok(()) };
+    let limit = match setup.options.narrow {
+        true => sampler.narrow().requires().max_topics,
+        false => sampler.wide().requires().max_topics,
+    };
+    let topics = setup.options.topics;
+    if u64::from(topics) > limit {
+        return Err(OptionsError::TooManyTopics { topics, limit });
+    }
+    Ok(())
+}
+
+/// Checks the memory limit, if there is one.
+fn check_memory(
+    corpus: &Corpus,
+    options: &TrainOptions,
+    setup: SamplerSetup<'_>,
+    pseudo: &Pseudo,
+) -> Result<(), OptionsError> {
+    let Some(limit) = options.memory_limit else { return Ok(()) };
+    let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
+    let own = |pseudo: &_| setup.options.pseudo_memory(corpus, pseudo);
+    let needed = setup.memory(corpus, threads).total() + pseudo.as_deref().map_or(0, own);
+    if needed > limit {
+        return Err(OptionsError::Memory { needed, limit });
+    }
+    Ok(())
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool, OptionsError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| OptionsError::Threads { threads, source: error.into() })
+}
+
+/// `options` with a custom sampler.
+pub(super) fn custom_options(options: &TrainOptions) -> TrainOptions {
+    match options.sampler {
+        SamplerOptions::Custom { .. } => options.clone(),
+        other => {
+            let exclude_from = other.exclude_from();
+            options.clone().sampler(SamplerOptions::Custom { steps: 0, exclude_from })
+        }
+    }
+}
