@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lda_core::model::TopicModel;
 use lda_core::random::Xoshiro256PlusPlus;
+use lda_core::train::Resolved;
 
 use super::*;
 
@@ -21,7 +22,8 @@ fn a_model_is_saved() {
     assert_eq!(model.vocabulary().unwrap().word(3), "word3");
     let provenance = model.provenance();
     assert_eq!(provenance.epochs, Some(20));
-    assert_eq!(provenance.options.as_ref().unwrap().topics, 3);
+    let options = Resolved::from_provenance(provenance).unwrap().unwrap();
+    assert_eq!((options.topics, options.alpha.get(0)), (3, 0.1));
     let notes =
         [("program", concat!("train ", env!("CARGO_PKG_VERSION"))), ("input", "docword.txt")];
     let notes = notes.map(|(name, value)| (name.to_owned(), value.to_owned()));

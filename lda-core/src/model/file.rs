@@ -30,7 +30,7 @@ impl TopicModel {
     /// Those of `out`.
     pub fn write_to<W: Write + Seek>(&self, out: W) -> io::Result<()> {
         let names = self.vocabulary();
-        let asked = self.provenance.options.as_ref().map(|options| &options.alpha);
+        let asked = self.provenance.initial_alpha.as_ref();
         let asked = asked.filter(|&asked| *asked != self.alpha);
         let sections = 6 + 2 * usize::from(names.is_some()) + usize::from(asked.is_some());
         let mut file = Writer::new(out, Kind::Model, sections)?;
@@ -165,6 +165,6 @@ pub(super) fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
         Names::default()
     };
     let asked = if file.has("alpha-asked") { file.alpha("alpha-asked")? } else { alpha.clone() };
-    let provenance = Provenance::from_pairs(&about, &asked)?;
+    let provenance = Provenance::from_pairs(&about, asked)?;
     Ok(TopicModel { parameters, alpha, names, provenance })
 }

@@ -3,7 +3,6 @@
 use crate::container::FileError;
 use crate::container::pairs::{OPTION, Pairs};
 use crate::prior::Alpha;
-use crate::train::Resolved;
 
 /// Prefix of the names of notes.
 const NOTE: &str = "note.";
@@ -12,8 +11,11 @@ const NOTE: &str = "note.";
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Provenance {
-    /// Options of the run.
-    pub options: Option<Resolved>,
+    /// Options of the run by name, without α; empty if unknown.
+    /// [`Resolved::from_provenance`](crate::train::Resolved::from_provenance) parses them.
+    pub options: Vec<(String, String)>,
+    /// α of the options of the run, which may have been learnt since.
+    pub initial_alpha: Option<Alpha>,
     /// Epochs of the run.
     pub epochs: Option<u32>,
     /// Log joint per token at the last evaluation.
@@ -33,8 +35,18 @@ pub struct Provenance {
 
 impl Provenance {
     pub(super) fn to_pairs(&self) -> Vec<(String, String)> {
-        let Self { options, epochs, log_joint, documents, tokens, corpus, pseudo_counts, notes } =
-            self;
+        // The initial α has a section of its own.
+        let Self {
+            options,
+            epochs,
+            log_joint,
+            documents,
+            tokens,
+            corpus,
+            pseudo_counts,
+            notes,
+            ..
+        } = self;
         let hex = |x: u64| format!("{x:016x}");
         let known = [
             ("epochs", epochs.map(|x| x.to_string())),
@@ -45,21 +57,19 @@ impl Provenance {
             ("pseudo-counts", pseudo_counts.map(hex)),
         ];
         let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let options = options.iter().flat_map(Resolved::to_pairs);
-        let options = options.map(|(name, value)| (format!("{OPTION}{name}"), value));
+        let options = options.iter();
+        let options = options.map(|(name, value)| (format!("{OPTION}{name}"), value.clone()));
         let notes = notes.iter().map(|(name, value)| (format!("{NOTE}{name}"), value.clone()));
         known.chain(options).chain(notes).collect()
     }
 
-    pub(super) fn from_pairs(about: &Pairs, alpha: &Alpha) -> Result<Self, FileError> {
-        let options = about.under(OPTION);
-        let options = match options.0.is_empty() {
-            true => None,
-            false => Some(Resolved::from_pairs(&options, alpha.clone())?),
-        };
+    pub(super) fn from_pairs(about: &Pairs, initial_alpha: Alpha) -> Result<Self, FileError> {
+        let options = about.under(OPTION).0;
+        let initial_alpha = (!options.is_empty()).then_some(initial_alpha);
         let hex = |hex: &str| u64::from_str_radix(hex, 16).ok();
         Ok(Self {
             options,
+            initial_alpha,
             epochs: about.read_if("epochs")?,
             log_joint: about.read_if("log-joint")?,
             documents: about.read_if("documents")?,

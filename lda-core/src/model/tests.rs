@@ -7,7 +7,7 @@ use super::*;
 use crate::Corpus;
 use crate::container::FileProblem;
 use crate::random::Xoshiro256PlusPlus;
-use crate::train::{Lda, Trainer};
+use crate::train::{Lda, Resolved, Trainer};
 
 fn trained(topics: u32) -> TopicModel {
     let documents = [
@@ -107,7 +107,7 @@ fn a_mapped_model_outlives_its_replacement() {
 fn provenance_is_kept() {
     let model = trained(3);
     let provenance = read(&bytes(&model)).unwrap().provenance().clone();
-    assert_eq!(provenance.options.as_ref().unwrap().topics, 3);
+    assert_eq!(Resolved::from_provenance(&provenance).unwrap().unwrap().topics, 3);
     assert_eq!(
         (provenance.epochs, provenance.documents, provenance.tokens),
         (Some(5), Some(4), Some(13))
@@ -126,7 +126,11 @@ fn an_updated_prior_is_stored_next_to_the_initial_one() {
     assert!(matches!(model.alpha(), Alpha::PerTopic(_)));
     let again = read(&bytes(&model)).unwrap();
     assert_eq!(again, model);
-    assert_eq!(again.provenance().options.as_ref().unwrap().alpha, Alpha::Symmetric(50.0 / 3.0));
+    let resolved = Resolved::from_provenance(again.provenance()).unwrap().unwrap();
+    assert_eq!(
+        (&resolved, resolved.alpha.clone()),
+        (trainer.resolved(), Alpha::Symmetric(50.0 / 3.0))
+    );
 }
 
 #[test]

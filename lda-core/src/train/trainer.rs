@@ -396,7 +396,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     fn provenance(&self) -> Provenance {
         Provenance {
-            options: Some(self.resolved.clone()),
+            options: self.resolved.to_named(),
+            initial_alpha: Some(self.resolved.alpha.clone()),
             epochs: Some(self.epoch),
             log_joint: self.evaluations.last().copied(),
             documents: Some(self.corpus.num_documents() as u64),

@@ -142,7 +142,7 @@ struct About<'a> {
     alpha: &'a Alpha,
     beta: Option<f64>,
     /// Options of the run, where the model knows them.
-    trained: Option<&'a Resolved>,
+    trained: Option<Resolved>,
     epochs: Option<u32>,
 }
 
@@ -153,7 +153,8 @@ impl<'a> About<'a> {
             model: args.model.display().to_string(),
             alpha: model.alpha(),
             beta: model.counts().map(Counts::beta),
-            trained: model.provenance().options.as_ref(),
+            // Options of a newer version are left out.
+            trained: Resolved::from_provenance(model.provenance()).ok().flatten(),
             epochs: model.provenance().epochs,
         }
     }

@@ -3,7 +3,6 @@
 use lda_core::Corpus;
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
-use serde_json::Value;
 
 use crate::commands::report::args::Args;
 use crate::commands::report::contents::{CorpusSize, Section};
@@ -54,13 +53,8 @@ impl Origin<'_> {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        let options = serde_json::to_value(&self.model.provenance().options).expect("plain data");
-        let Value::Object(options) = options else { return Vec::new() };
-        let known = options.into_iter().filter(|(_, value)| !value.is_null());
-        // The α of the model is in its table, and may have one value per topic.
-        let known = known.filter(|(name, _)| name != "alpha");
-        let text = |value: Value| value.as_str().map_or(value.to_string(), str::to_owned);
-        known.map(|(name, value)| (name, text(value))).collect()
+        // Without α, which is in the table of the model and may have one value per topic.
+        self.model.provenance().options.clone()
     }
 
     fn documents(&self) -> Vec<(String, String)> {

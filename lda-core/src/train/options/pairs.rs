@@ -2,16 +2,37 @@
 //!
 //! Names are those of the JSON form. A float is written in the shortest form that reads back to the
 //! same bits.
+//!
+//! Serde does not write them: the crate has no serde format, so that deriving this form would take a
+//! serializer and a deserializer of about twice this file, and the files' order of pairs (an option
+//! that is not set is left out, and those that can be come last) and the flat `learn-` names are not
+//! those of the derived form. A new option is a line in `to_pairs` and one in `from_pairs`, which does
+//! not compile without it.
 
 use super::{Learn, LearnAlpha, Resolved, SamplerKind, SamplerOptions, TrainOptions};
 use crate::container::FileError;
 use crate::container::pairs::Pairs;
+use crate::model::Provenance;
 use crate::prior::Alpha;
 use crate::sampler::Proposals;
 use crate::simd::Isa;
 use crate::train::Start;
 
 impl Resolved {
+    /// The options that are stored in `provenance`, if there are any.
+    ///
+    /// # Errors
+    /// [`FileError`], if an option is missing or has a value that this version does not have.
+    pub fn from_provenance(provenance: &Provenance) -> Result<Option<Self>, FileError> {
+        let Some(alpha) = &provenance.initial_alpha else { return Ok(None) };
+        Self::from_pairs(&Pairs(provenance.options.clone()), alpha.clone()).map(Some)
+    }
+
+    /// [`to_pairs`](Self::to_pairs) with owned names.
+    pub(crate) fn to_named(&self) -> Vec<(String, String)> {
+        self.to_pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
     /// All but α.
     pub(crate) fn to_pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![
@@ -43,8 +64,8 @@ impl Resolved {
         pairs
     }
 
-    /// Reads them back. Values are what they can be; whether they go together is for
-    /// [`TrainOptions::resolve`] to say.
+    /// Reads them back. Each value is checked by itself; [`TrainOptions::resolve`] checks them
+    /// together.
     pub(crate) fn from_pairs(pairs: &Pairs, alpha: Alpha) -> Result<Self, FileError> {
         let learnt = |name: &str| LearnAlpha::ALL.into_iter().find(|alpha| alpha.name() == name);
         let learn = match pairs.parsed("learn-alpha", learnt)? {
