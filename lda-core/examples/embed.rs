@@ -19,7 +19,7 @@ use lda_core::{Corpus, EpochReport, Flow, Inference, Lda, Method, Ranking, Topic
 
 #[allow(clippy::print_stdout, reason = "an example shows its result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Documents are lists of words; `Corpus::read` reads files in eight formats instead.
+    // Documents are lists of words; `Corpus::read` reads files in five formats instead.
     let themes = [
         ["tree", "leaf", "wood", "root", "bark"],
         ["sea", "wave", "foam", "tide", "salt"],

@@ -21,15 +21,58 @@ use crate::corpus::Corpus;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Format {
-    /// UCI bag-of-words, see [`uci`](super::uci).
+    /// UCI bag-of-words: `docword.NAME.txt`.
+    ///
+    /// Three lines with the number of documents D, of words W and of pairs NNZ; then NNZ lines
+    /// `document word count`, ids from 1. A second file names the words, one per line.
+    ///
+    /// Accepted: documents and words in any order, repeated pairs (their counts are summed), ids
+    /// that never occur, counts of 0, any spaces and empty lines. Rejected: ids out of range, a
+    /// number of pairs other than NNZ.
     Uci,
-    /// SVMlight and libsvm, see [`svmlight`](super::svmlight).
+    /// SVMlight and libsvm: one line `label index:count index:count ... # comment` per document.
+    ///
+    /// The label and a `qid:` are ignored; the label may be missing. Counts may be real numbers
+    /// with an integer value (`3`, `3.0`, `3e0`). The option
+    /// [`index_base`](ReadOptions::index_base) is the first index: 1 by default, as in both
+    /// programs. The file does not state the number of words: it is one above the largest index, or
+    /// the option [`num_words`](ReadOptions::num_words).
+    ///
+    /// Accepted: indices in any order, repeated indices (counts are summed), counts of 0, lines
+    /// with only a label (empty documents). Empty lines and lines with only a comment are not
+    /// documents.
     Svmlight,
-    /// LDA-C, see [`ldac`](super::ldac).
+    /// LDA-C: one line `N index:count index:count ...` per document, where N is the number of
+    /// pairs; indices from 0.
+    ///
+    /// The file does not state the number of words: it is one above the largest index, or the
+    /// option [`num_words`](ReadOptions::num_words).
+    ///
+    /// Accepted: indices in any order, repeated indices (counts are summed), counts of 0, `0` for
+    /// an empty document. Empty lines are not documents. Rejected: a number of pairs other than N.
     Ldac,
-    /// MatrixMarket coordinates, see [`matrix_market`](super::matrix_market).
+    /// MatrixMarket: `matrix coordinate` files with counts.
+    ///
+    /// A first line `%%MatrixMarket matrix coordinate FIELD general`, comment lines that start with
+    /// `%`, a line `rows columns entries`, then one line `row column value` per entry, numbered
+    /// from 1. FIELD is `integer`, `unsigned-integer`, `real` (values must be integers: `3`, `3.0`,
+    /// `3e0`) or `pattern` (no values: each entry counts 1). Rows are documents and columns are
+    /// words, or the reverse with the option [`transpose`](ReadOptions::transpose).
+    ///
+    /// Accepted: entries in any order, repeated entries (counts are summed), values of 0. Rejected:
+    /// arrays, complex values, symmetries; indices out of range; a number of entries other than
+    /// stated.
     MatrixMarket,
-    /// Plain text, one document per line or per file, see [`text`](super::text).
+    /// Plain text: a file with one document per line, or a directory with one document per file.
+    ///
+    /// [`TextOptions`](super::TextOptions) define words and which of them are dropped. Ids are
+    /// assigned in order of first occurrence among the words that are kept. An empty line is an
+    /// empty document, so that document numbers match line numbers. In a directory, files are read
+    /// in order of their names, then its directories in the same way; links to directories and
+    /// names that start with a dot are skipped. Each file may be compressed.
+    ///
+    /// Memory: pairs and vocabulary. Words that are dropped by document frequency take memory until
+    /// the end, because the frequencies are not known before.
     Text,
 }
 

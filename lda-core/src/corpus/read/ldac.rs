@@ -1,11 +1,4 @@
-//! LDA-C: one line `N index:count index:count ...` per document, where N is the number of pairs;
-//! indices from 0.
-//!
-//! The file does not state the number of words: it is one above the largest index, or the option
-//! [`num_words`](ReadOptions::num_words).
-//!
-//! Accepted: indices in any order, repeated indices (counts are summed), counts of 0, `0` for an
-//! empty document. Empty lines are not documents. Rejected: a number of pairs other than N.
+//! Parser of LDA-C files. [`Format::Ldac`] documents the format.
 
 use super::error::{Place, ReadError};
 use super::format::{CorpusFormat, SupportedOptions};

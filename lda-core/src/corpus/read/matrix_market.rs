@@ -1,13 +1,4 @@
-//! MatrixMarket: `matrix coordinate` files with counts.
-//!
-//! A first line `%%MatrixMarket matrix coordinate FIELD general`, comment lines that start with
-//! `%`, a line `rows columns entries`, then one line `row column value` per entry, numbered from 1.
-//! FIELD is `integer`, `unsigned-integer`, `real` (values must be integers: `3`, `3.0`, `3e0`) or
-//! `pattern` (no values: each entry counts 1). Rows are documents and columns are words, or the
-//! reverse with the option [`transpose`](ReadOptions::transpose).
-//!
-//! Accepted: entries in any order, repeated entries (counts are summed), values of 0. Rejected:
-//! arrays, complex values, symmetries; indices out of range; a number of entries other than stated.
+//! Parser of MatrixMarket files. [`Format::MatrixMarket`] documents the format.
 
 use super::detect::Sample;
 use super::entries::{Entries, Ids, Values};

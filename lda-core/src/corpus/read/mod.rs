@@ -1,6 +1,6 @@
 //! Readers of corpus files.
 //!
-//! There is one module per format, which documents what is accepted and what is rejected.
+//! [`Format`] documents which input each format accepts and rejects.
 //! [`Corpus::read`] detects the format from name and content, and compression from content. Valid
 //! but irregular input is normalised and counted in a [`ReadReport`]; invalid input is a
 //! [`ReadError`] that names file, line and remedy. Headers are not trusted: memory is reserved only
@@ -14,8 +14,8 @@ mod detect;
 mod entries;
 mod error;
 mod format;
-pub mod ldac;
-pub mod matrix_market;
+mod ldac;
+mod matrix_market;
 mod number;
 mod options;
 mod pairs;
@@ -23,12 +23,12 @@ mod scan;
 mod source;
 #[cfg(feature = "text")]
 mod stop_words;
-pub mod svmlight;
+mod svmlight;
 #[cfg(feature = "text")]
-pub mod text;
+mod text;
 #[cfg(feature = "text")]
 mod tokenizer;
-pub mod uci;
+mod uci;
 mod words;
 
 use std::fs::File;

@@ -1,12 +1,4 @@
-//! SVMlight and libsvm: one line `label index:count index:count ... # comment` per document.
-//!
-//! The label and a `qid:` are ignored; the label may be missing. Counts may be real numbers with an
-//! integer value (`3`, `3.0`, `3e0`). The option [`index_base`](ReadOptions::index_base) is the
-//! first index: 1 by default, as in both programs. The file does not state the number of words: it
-//! is one above the largest index, or the option [`num_words`](ReadOptions::num_words).
-//!
-//! Accepted: indices in any order, repeated indices (counts are summed), counts of 0, lines with
-//! only a label (empty documents). Empty lines and lines with only a comment are not documents.
+//! Parser of SVMlight and libsvm files. [`Format::Svmlight`] documents the format.
 
 use super::error::ReadError;
 use super::format::{CorpusFormat, SupportedOptions};

@@ -1,13 +1,4 @@
-//! Plain text: a file with one document per line, or a directory with one document per file.
-//!
-//! [`TextOptions`] define words and which of them are dropped. Ids are assigned in order of first
-//! occurrence among the words that are kept. An empty line is an empty document, so that document
-//! numbers match line numbers. In a directory, files are read in order of their names, then its
-//! directories in the same way; links to directories and names that start with a dot are skipped.
-//! Each file may be compressed.
-//!
-//! Memory: pairs and vocabulary. Words that are dropped by document frequency take memory until the
-//! end, because the frequencies are not known before.
+//! Parser of plain text. [`Format::Text`] documents the format.
 
 use std::fs;
 use std::path::{Path, PathBuf};

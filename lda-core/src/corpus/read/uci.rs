@@ -1,11 +1,4 @@
-//! UCI bag-of-words: `docword.NAME.txt`.
-//!
-//! Three lines with the number of documents D, of words W and of pairs NNZ; then NNZ lines
-//! `document word count`, ids from 1. A second file names the words, one per line.
-//!
-//! Accepted: documents and words in any order, repeated pairs (their counts are summed), ids that
-//! never occur, counts of 0, any spaces and empty lines. Rejected: ids out of range, a number of
-//! pairs other than NNZ.
+//! Parser of UCI bag-of-words. [`Format::Uci`] documents the format.
 
 use super::detect::{Sample, is_number};
 use super::entries::{Entries, Ids, Values};
