@@ -1,6 +1,11 @@
 //! The samplers of a run: [`samplers`] makes them from the resolved options.
 //!
 //! An [`AnySampler`] is a sampler with its scratch behind one type; it is called once per pass.
+//!
+//! A new sampler touches five files beside its tests: its own under `sampler`, `sampler/mod.rs`
+//! (module, export, row of the table), `options/kind.rs` and `options/sampler_options.rs` (a variant
+//! each), and [`samplers`] here. A sampler outside the crate needs none of them
+//! ([`Trainer::with_sampler`](crate::train::Trainer::with_sampler)).
 
 use std::sync::Arc;
 
