@@ -3,7 +3,7 @@
 //! number of workers.
 //!
 //! ```text
-//! OUTPUT
+//! cargo run -p lda-dist --example in_process
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its result")]

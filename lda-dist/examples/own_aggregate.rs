@@ -5,7 +5,7 @@
 //! C_wk ln C_wk; the master adds the sums of all servers, and has C_k.
 //!
 //! ```text
-//! OUTPUT
+//! cargo run -p lda-dist --example own_aggregate
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its result")]

@@ -5,7 +5,7 @@
 //! The numbers of bytes include acknowledgements, which depend on timing.
 //!
 //! ```text
-//! OUTPUT
+//! cargo run -p lda-dist --example own_transport
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its result")]
