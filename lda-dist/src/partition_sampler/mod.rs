@@ -90,7 +90,7 @@ struct Segment {
     end: u32,
 }
 
-/// What is the same for all partitions of a round.
+/// Values that all partitions of a round share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundContext<'a> {
     /// K, V, priors and seed.
