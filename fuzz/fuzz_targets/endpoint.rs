@@ -46,8 +46,8 @@ enum Step {
         len: u16,
         patience: u8,
     },
-    /// A piece of an operation, whose numbers may fit.
-    Piece {
+    /// A part of an operation, whose numbers may fit.
+    Part {
         id: u8,
         tag: [u8; 12],
         body: u8,
@@ -77,7 +77,7 @@ fn side(incarnation: u64) -> Side {
         in_flight: 500,
         queue: 3,
         retry: Some(Duration::from_millis(300)),
-        piece: 64,
+        part_len: 64,
         max_content_len: 4096,
         ..Config::new(identity)
     };
@@ -186,7 +186,7 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                     assert!(operations.insert(id));
                 }
             }
-            Step::Piece { id, tag, body } => {
+            Step::Part { id, tag, body } => {
                 let identity = |side: &Side| side.endpoint.config().identity.incarnation;
                 let mut bytes = vec![0; 40 + 56 + usize::from(body)];
                 bytes[..2].copy_from_slice(&[3, 3]);
@@ -194,7 +194,7 @@ libfuzzer_sys::fuzz_target!(|steps: Vec<(bool, Step)>| {
                 for (place, number) in bytes[8..40].chunks_exact_mut(8).zip(numbers) {
                     place.copy_from_slice(&number.to_le_bytes());
                 }
-                // Group, operation, kind, element, straight, root, length, origin, piece, and of what length.
+                // Group, operation, kind, element, direct, root, length, origin, index, and length of a part.
                 let places = [0, 8, 16, 17, 18, 20, 24, 25, 32, 36, 40, 41];
                 for (place, byte) in places.into_iter().zip(tag) {
                     bytes[40 + place] = byte;

@@ -1,7 +1,6 @@
-//! How fast frames go between two ranks of MPI, and at what cost: `mpirun --bind-to none -n 2
-//! target/release/examples/mpi`, which tells a row of the table of `examples/speed`. With `bare` after it, how fast the
-//! same goes by calls of MPI alone; with `together`, on any number of ranks, how long operations take by MPI and over
-//! frames.
+//! Measures speed and cost of frames between two ranks of MPI: `mpirun --bind-to none -n 2
+//! target/release/examples/mpi` prints a row of the table of `examples/speed`. With the argument
+//! `bare` it measures the same traffic with plain calls of MPI.
 
 use std::env;
 use std::error::Error;
@@ -11,35 +10,33 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use lda_transport::mpi::{Mpi, MpiOptions, start};
-use lda_transport::node::{Node, Silent};
-use lda_transport::rpc::{Config, Group, Identity};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 use mpi::request::multiple_scope;
 use mpi::traits::{Communicator, Destination, Source};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Bytes of frames that show bandwidth, how many in all, and frames that are sent at once by MPI alone.
+/// Lengths of the frames that measure bandwidth, bytes per measurement, and frames that plain MPI
+/// has in flight.
 const LENGTHS: [usize; 2] = [64 << 10, 1 << 20];
 const BYTES: usize = 2 << 30;
 const WINDOW: usize = 32;
 
-/// Bytes of a frame that goes there and back, and how often it does.
+/// Length of the frame of a round trip, and number of round trips.
 const SHORT: usize = 64;
 const ROUNDS: usize = 5_000;
-/// Of which the median is told, after one for warming up.
+/// Number of runs, after one for warming up. The median is printed.
 const RUNS: usize = 5;
 
 fn main() -> Result<()> {
     match env::args().nth(1).as_deref() {
         Some("bare") => bare(),
-        Some("together") => together(),
         _ => frames(),
     }
 }
 
-/// What one run took: seconds for [`BYTES`] in frames of either length, of processors of both ranks, and of a round
-/// trip.
+/// Seconds of one run: for [`BYTES`] in frames of each length, of CPU time at both ranks, and per
+/// round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     took: [f64; 2],
@@ -53,8 +50,8 @@ fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
     values[values.len() / 2]
 }
 
-/// A row of a table: GB/s of either length, seconds of processors a GB, µs there and back.
-fn tell(what: &str, runs: &[Run]) -> Result<()> {
+/// Prints a row of the table: GB/s for each length, CPU seconds per GB, µs per round trip.
+fn print_row(what: &str, runs: &[Run]) -> Result<()> {
     let gigabytes = BYTES as f64 / 1e9;
     let rates = [0, 1].map(|at| gigabytes / median(runs, |run| run.took[at]));
     let spent = [0, 1].map(|at| median(runs, |run| run.spent[at]) / gigabytes);
@@ -70,18 +67,18 @@ fn tell(what: &str, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of processors that the threads of this process have had, as Linux counts them.
+/// Returns the CPU seconds of the threads of this process, as counted by Linux.
 fn seconds() -> Result<f64> {
     let mut nanoseconds = 0.0;
     for thread in fs::read_dir("/proc/self/task")? {
-        // One that has ended meanwhile is none of those that send.
+        // A thread that has ended meanwhile does not send.
         let Ok(counts) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
         nanoseconds += counts.split_whitespace().next().unwrap_or("0").parse::<f64>()?;
     }
     Ok(nanoseconds / 1e9)
 }
 
-/// Sends a frame, and takes what comes until there is room for it.
+/// Sends a frame. If there is no space, receives until there is.
 fn send(node: &mut Mpi, to: NodeId, frame: Frame) -> Result<()> {
     let mut frame = frame;
     loop {
@@ -105,7 +102,7 @@ fn frame(node: &mut Mpi) -> Result<Frame> {
 fn frames() -> Result<()> {
     let mut node = start(&MpiOptions::default())?;
     let peer = NodeId(1 - node.id().0);
-    // The other is up.
+    // `Up` of the other rank.
     node.receive(Wait::Forever)?;
     let first = node.id() == NodeId(0);
     let mut runs = Vec::new();
@@ -116,7 +113,7 @@ fn frames() -> Result<()> {
             let (began, before) = (Instant::now(), seconds()?);
             for _ in 0..BYTES / len {
                 if first {
-                    // The same again and again, as below.
+                    // The same frame each time, as in `bare`.
                     send(&mut node, peer, whole.clone())?;
                 } else {
                     let frame = frame(&mut node)?;
@@ -136,9 +133,9 @@ fn frames() -> Result<()> {
         let began = Instant::now();
         for _ in 0..ROUNDS {
             if first {
-                let mut room = node.take_buffer();
-                room.resize(SHORT, 1);
-                send(&mut node, peer, room.into())?;
+                let mut buffer = node.take_buffer();
+                buffer.resize(SHORT, 1);
+                send(&mut node, peer, buffer.into())?;
             }
             let back = frame(&mut node)?;
             if first {
@@ -151,59 +148,14 @@ fn frames() -> Result<()> {
         runs.push(run);
     }
     if first {
-        tell("mpi", &runs[1..])?;
+        print_row("mpi", &runs[1..])?;
     }
     node.close(Duration::from_secs(10));
     Ok(())
 }
 
-fn together() -> Result<()> {
-    let minute = Duration::from_secs(60);
-    let transport = start(&MpiOptions::default())?;
-    let all = transport.all();
-    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
-    let node = Node::start(Box::new(transport), Config::new(identity), Silent)?;
-    let others: Vec<NodeId> = all.iter().copied().filter(|&it| it != node.id()).collect();
-    node.wait_for(&others, minute)?;
-    // In another order than that of their ranks, operations are not MPI's.
-    let turned = all.iter().rev().copied().collect();
-    let ways = [("by MPI", all.clone()), ("over frames", turned)];
-    for (number, (way, members)) in ways.into_iter().enumerate() {
-        let group = Group::new(number as u64, members, node.id())?;
-        let timed = |rounds: u32, operation: &dyn Fn() -> Result<()>| {
-            // The first time is for warming up.
-            operation()?;
-            let began = Instant::now();
-            (0..rounds).try_for_each(|_| operation())?;
-            Ok::<_, Box<dyn Error>>(began.elapsed() / rounds)
-        };
-        let barrier = timed(300, &|| Ok(node.barrier(&group, minute)?))?;
-        let terms = vec![node.id().0; 1 << 20];
-        let sums = timed(10, &|| {
-            black_box(node.all_reduce(&group, &terms, minute)?);
-            Ok(())
-        })?;
-        let whole = Frame::from(vec![1; 64 << 20]);
-        let broadcast = timed(5, &|| {
-            let content = (group.rank() == 0).then(|| whole.clone());
-            black_box(node.broadcast(&group, group.members()[0], content, minute)?);
-            Ok(())
-        })?;
-        if group.rank() == 0 {
-            let ranks = all.len();
-            writeln!(
-                io::stdout(),
-                "{way}, {ranks} ranks: a barrier {barrier:.0?}; sums of 2^20 numbers of 32 bits {sums:.1?}; a \
-                 broadcast of 64 MiB {broadcast:.1?}"
-            )?;
-        }
-    }
-    node.close(minute)?;
-    Ok(())
-}
-
 fn bare() -> Result<()> {
-    let universe = mpi::initialize().ok_or("MPI was begun before")?;
+    let universe = mpi::initialize().ok_or("MPI is already initialised")?;
     let world = universe.world();
     let first = world.rank() == 0;
     let peer = world.process_at_rank(1 - world.rank());
@@ -212,7 +164,7 @@ fn bare() -> Result<()> {
         let mut run = Run::default();
         for (at, len) in LENGTHS.into_iter().enumerate() {
             let sent = vec![1u8; len];
-            let mut rooms = vec![vec![0u8; len]; WINDOW];
+            let mut buffers = vec![vec![0u8; len]; WINDOW];
             let (began, before) = (Instant::now(), seconds()?);
             for _ in 0..BYTES / len / WINDOW {
                 let mut done = Vec::new();
@@ -222,8 +174,8 @@ fn bare() -> Result<()> {
                             requests.add(peer.immediate_send(scope, &sent));
                         });
                     } else {
-                        for room in &mut rooms {
-                            requests.add(peer.immediate_receive_into(scope, room));
+                        for buffer in &mut buffers {
+                            requests.add(peer.immediate_receive_into(scope, buffer));
                         }
                     }
                     requests.wait_all(&mut done);
@@ -252,7 +204,7 @@ fn bare() -> Result<()> {
         runs.push(run);
     }
     if first {
-        tell("bare rsmpi", &runs[1..])?;
+        print_row("bare rsmpi", &runs[1..])?;
     }
     Ok(())
 }

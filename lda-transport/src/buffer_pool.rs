@@ -1,115 +1,104 @@
-//! Room for frames, used again.
+//! Pool of buffers for frames.
 //!
-//! Frames that come and go by the thousand are not left to the allocator: what is freed there it may give back to the
-//! system, and each page of it costs a fault when it comes again, which is more than to fill it. Long rooms are kept
-//! apart from short ones, so that each is taken for what it is long enough for. The last that was used is the first to
-//! be taken, as it may be near the processor yet.
+//! Frames that come and go by the thousand should not go through the allocator: it may return freed
+//! memory to the system, and each page of it then costs a fault, which takes longer than filling
+//! the page. Long buffers are kept apart from short ones, so that a request gets one that is long
+//! enough. The last one that was released is reused first, as it may still be in the cache of the
+//! processor.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::frame::Frame;
 
-/// Where long begins, in bytes.
+/// Capacity from which a buffer counts as long, in bytes.
 const LONG: usize = 16 << 10;
-/// Rooms that are kept of either length, at most.
-const KEPT: usize = 1 << 10;
+/// Maximum number of short buffers, and of long ones.
+const MAX_BUFFERS: usize = 1 << 10;
 
-/// Vectors, of so many bytes together.
+/// Buffers for reuse, bounded by their bytes.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
-    most: usize,
-    /// Of the vectors that are kept, and of those that are about to be.
+    max_bytes: usize,
+    /// Bytes of the buffers in the pool and of those that are about to be added.
     bytes: AtomicUsize,
-    /// Short ones and long ones.
-    kept: Mutex<[Vec<Vec<u8>>; 2]>,
+    /// Short buffers and long ones.
+    buffers: Mutex<[Vec<Vec<u8>>; 2]>,
 }
 
 impl BufferPool {
-    /// Keeps at most so many bytes.
-    pub fn new(most: usize) -> Self {
-        Self { most, bytes: AtomicUsize::new(0), kept: Mutex::default() }
+    /// Creates a pool of at most `max_bytes`.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, bytes: AtomicUsize::new(0), buffers: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, [Vec<Vec<u8>>; 2]> {
-        // Nothing is left half done under this lock.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffers(&self) -> MutexGuard<'_, [Vec<Vec<u8>>; 2]> {
+        // A poisoned lock is usable: no panic can leave the vectors inconsistent.
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pop(&self, of: impl FnOnce(&mut [Vec<Vec<u8>>; 2]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         if self.bytes.load(Relaxed) == 0 {
             return None;
         }
-        let room = of(&mut self.kept())?;
-        self.bytes.fetch_sub(room.capacity(), Relaxed);
-        Some(room)
+        let buffer = of(&mut self.buffers())?;
+        self.bytes.fetch_sub(buffer.capacity(), Relaxed);
+        Some(buffer)
     }
 
-    /// An empty one, for nobody knows how much: a long one, if there is any.
+    /// Returns an empty buffer, a long one if there is any: the length that it is for is unknown.
     pub fn take_buffer(&self) -> Vec<u8> {
-        let room = self.pop(|[short, long]| long.pop().or_else(|| short.pop()));
-        let mut room = room.unwrap_or_default();
-        room.clear();
-        room
+        let buffer = self.pop(|[short, long]| long.pop().or_else(|| short.pop()));
+        let mut buffer = buffer.unwrap_or_default();
+        buffer.clear();
+        buffer
     }
 
-    /// One that has room for so many bytes, whatever is in it.
+    /// Returns a buffer with a capacity of at least `len`, if there is one. Its content is
+    /// unspecified.
     #[cfg(any(test, feature = "mpi"))]
-    fn room(&self, len: usize) -> Option<Vec<u8>> {
-        let room = self.pop(|kept| kept[usize::from(len >= LONG)].pop())?;
-        (room.capacity() >= len).then_some(room)
+    fn with_capacity(&self, len: usize) -> Option<Vec<u8>> {
+        let buffer = self.pop(|buffers| buffers[usize::from(len >= LONG)].pop())?;
+        (buffer.capacity() >= len).then_some(buffer)
     }
 
-    /// So many bytes, whatever they are.
-    #[cfg(feature = "mpi")]
+    /// Returns a buffer of this length. Its content is unspecified.
+    #[cfg(any(test, feature = "mpi"))]
     pub fn filled(&self, len: usize) -> Vec<u8> {
-        // What is filled already is not filled again.
-        let Some(mut room) = self.room(len) else { return vec![0; len] };
-        room.resize(len, 0);
-        room
+        // PERF: bytes that the buffer has already are not written again.
+        let Some(mut buffer) = self.with_capacity(len) else { return vec![0; len] };
+        buffer.resize(len, 0);
+        buffer
     }
 
-    /// These bytes once more.
-    #[cfg(any(test, feature = "mpi"))]
-    pub fn copy(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut room = self.room(bytes.len()).unwrap_or_default();
-        room.clear();
-        room.extend_from_slice(bytes);
-        room
+    fn has_space(&self, bytes: usize) -> bool {
+        self.bytes.load(Relaxed).saturating_add(bytes) <= self.max_bytes
     }
 
-    /// Whether there is a place for so many bytes.
-    pub fn takes(&self, bytes: usize) -> bool {
-        self.bytes.load(Relaxed).saturating_add(bytes) <= self.most
-    }
-
-    /// Keeps the room of a frame, if nobody else has it and there is not too much.
+    /// Adds the buffer of a frame, if its bytes are not shared and the pool has space.
     pub fn release(&self, frame: Frame) {
-        // First looked: to make room of a part of a frame costs a copy.
-        if self.takes(frame.len())
-            && let Ok(room) = frame.into_vec()
+        // PERF: checked first, since taking the buffer of a part of a frame copies it.
+        if self.has_space(frame.len())
+            && let Ok(buffer) = frame.into_vec()
         {
-            // One too many is freed.
-            let _ = self.keep(room);
+            self.add(buffer);
         }
     }
 
-    /// Keeps a room, or gives it back where there is too much.
-    pub fn keep(&self, room: Vec<u8>) -> Result<(), Vec<u8>> {
-        let bytes = room.capacity();
+    fn add(&self, buffer: Vec<u8>) {
+        let bytes = buffer.capacity();
         if bytes == 0 {
-            return Err(room);
+            return;
         }
         let before = self.bytes.fetch_add(bytes, Relaxed);
-        if before.saturating_add(bytes) <= self.most {
-            let rooms = &mut self.kept()[usize::from(bytes >= LONG)];
-            if rooms.len() < KEPT {
-                rooms.push(room);
-                return Ok(());
+        if before.saturating_add(bytes) <= self.max_bytes {
+            let buffers = &mut self.buffers()[usize::from(bytes >= LONG)];
+            if buffers.len() < MAX_BUFFERS {
+                buffers.push(buffer);
+                return;
             }
         }
         self.bytes.fetch_sub(bytes, Relaxed);
-        Err(room)
     }
 }
 
@@ -118,50 +107,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rooms_come_again_up_to_a_bound() {
-        let rooms = BufferPool::new(100 << 10);
+    fn buffers_are_reused_up_to_a_bound() {
+        let pool = BufferPool::new(100 << 10);
         let long = vec![7; 80 << 10];
-        let place = long.as_ptr();
-        rooms.release(Frame::from(long));
-        rooms.release(Frame::from(vec![1; 90 << 10])); // One too many.
-        rooms.release(Frame::from(vec![1; 1000]));
-        assert_eq!(rooms.keep(vec![1; 20 << 10]).unwrap_err().len(), 20 << 10);
-        assert_eq!(rooms.copy(&[3; 10]), [3; 10]);
-        assert!(rooms.takes(20 << 10) && !rooms.takes(21 << 10));
-        let long = rooms.copy(&[8; 70 << 10]);
-        assert_eq!((long.as_ptr(), &long[..]), (place, &[8; 70 << 10][..]));
-        assert_eq!(rooms.take_buffer().capacity(), 0);
-        rooms.keep(long).unwrap();
-        let spare = rooms.take_buffer();
-        assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
-        assert_eq!(rooms.bytes.load(Relaxed), 0);
+        let address = long.as_ptr();
+        pool.release(Frame::from(long));
+        pool.release(Frame::from(vec![1; 90 << 10])); // Exceeds the bound.
+        pool.release(Frame::from(vec![1; 1000]));
+        pool.add(vec![1; 20 << 10]); // Exceeds it too.
+        assert_eq!(pool.filled(10), [1; 10]);
+        assert!(pool.has_space(20 << 10) && !pool.has_space(21 << 10));
+        let long = pool.filled(70 << 10);
+        assert_eq!((long.as_ptr(), long.len()), (address, 70 << 10));
+        assert_eq!(pool.take_buffer().capacity(), 0);
+        pool.add(long);
+        let buffer = pool.take_buffer();
+        assert_eq!((buffer.as_ptr(), buffer.len()), (address, 0));
+        assert_eq!(pool.bytes.load(Relaxed), 0);
     }
 
     #[test]
-    fn long_rooms_are_for_long_frames() {
-        let rooms = BufferPool::new(1 << 20);
+    fn long_buffers_are_used_for_long_frames() {
+        let pool = BufferPool::new(1 << 20);
         for len in [100, LONG, 200] {
-            rooms.keep(vec![1; len]).unwrap();
+            pool.add(vec![1; len]);
         }
-        assert_eq!(rooms.copy(&[2; 150]).capacity(), 200, "the last that was kept");
-        assert_eq!(rooms.copy(&[2; 150]).len(), 150, "and not in 100");
-        assert!(rooms.copy(&[2; LONG + 1]).capacity() > LONG);
-        assert_eq!(rooms.take_buffer().capacity(), 0, "those that were too short are freed");
+        assert_eq!(pool.filled(150).capacity(), 200, "the last one that was added");
+        assert_eq!(pool.filled(150).len(), 150, "not the one of 100 bytes");
+        assert!(pool.filled(LONG + 1).capacity() > LONG);
+        assert_eq!(pool.take_buffer().capacity(), 0, "buffers that are too short are freed");
         for len in [100, LONG] {
-            rooms.keep(vec![1; len]).unwrap();
+            pool.add(vec![1; len]);
         }
         assert_eq!(
-            [rooms.take_buffer(), rooms.take_buffer()].map(|room| room.capacity()),
+            [pool.take_buffer(), pool.take_buffer()].map(|buffer| buffer.capacity()),
             [LONG, 100]
         );
     }
 
     #[test]
-    fn what_somebody_has_is_not_kept() {
-        let rooms = BufferPool::new(100);
+    fn shared_frames_are_not_reused() {
+        let pool = BufferPool::new(100);
         let shared = Frame::from(vec![1; 10]);
-        rooms.release(shared.clone());
-        assert_eq!(rooms.take_buffer().capacity(), 0);
+        pool.release(shared.clone());
+        assert_eq!(pool.take_buffer().capacity(), 0);
         assert_eq!(shared[..], [1; 10]);
     }
 }

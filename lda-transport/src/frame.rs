@@ -1,15 +1,16 @@
-//! What travels.
+//! [`Frame`], the unit that transports send.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 
 use bytes::Bytes;
 
-/// Bytes on their way from one node to another. They do not change any more, and a clone shares them: who
-/// sends a frame can keep it, to send it again, and a transport can hand it on, and neither copies.
+/// Bytes that are sent from one node to another. They are immutable and clones share them, so a
+/// sender can keep a frame to send it again, and a transport can pass it on, without a copy.
 ///
-/// Where frames are many, write them into what [`Transport::take_buffer`](crate::Transport::take_buffer) gives and give
-/// them back by [`Transport::release`](crate::Transport::release), so that none is allocated anew.
+/// A program with many frames writes them into buffers of
+/// [`Transport::take_buffer`](crate::Transport::take_buffer) and returns them with
+/// [`Transport::release`](crate::Transport::release), so that their memory is reused.
 ///
 /// ```
 /// use lda_transport::Frame;
@@ -17,46 +18,46 @@ use bytes::Bytes;
 /// let frame = Frame::from(vec![1, 2, 3]);
 /// let kept = frame.clone();
 /// assert_eq!(frame.as_ptr(), kept.as_ptr());
-/// assert_eq!(frame.into_vec().unwrap_err().len(), 3); // somebody else has it too
-/// assert_eq!(kept.into_vec().unwrap(), [1, 2, 3]); // the room it was written in
+/// assert_eq!(frame.into_vec().unwrap_err().len(), 3); // it is shared
+/// assert_eq!(kept.into_vec().unwrap(), [1, 2, 3]); // the vector that it was made from
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Frame(Bytes);
 
 impl Frame {
-    /// One without bytes.
+    /// Creates an empty frame.
     pub const fn new() -> Self {
         Self(Bytes::new())
     }
 
-    /// The bytes from `start` on, shared with this frame.
+    /// Returns the bytes from `start` on, shared with this frame.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If `start` is beyond the end.
     pub fn slice_from(&self, start: usize) -> Self {
         Self(self.0.slice(start..))
     }
 
-    /// Some of the bytes, shared with this frame.
+    /// Returns the bytes of a range, shared with this frame.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If the range exceeds the frame.
     pub fn slice(&self, range: Range<usize>) -> Self {
         Self(self.0.slice(range))
     }
 
-    /// The room of the bytes, without a copy, where nobody shares them.
+    /// Returns the bytes as a vector, without a copy.
     ///
     /// # Errors
-    /// The frame, where somebody does.
+    /// The frame, if its bytes are shared.
     pub fn into_vec(self) -> Result<Vec<u8>, Self> {
-        // What is not unique would be copied.
+        // Converting shared bytes would copy them.
         self.0.try_into_mut().map(Vec::from).map_err(Self)
     }
 }
 
 impl From<Vec<u8>> for Frame {
-    /// Without a copy.
+    /// Takes the bytes without a copy.
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_its_bytes() {
+    fn a_frame_derefs_to_its_bytes() {
         let frame = Frame::from(vec![1, 2, 3]);
         assert_eq!((&frame[..], frame.len()), (&[1, 2, 3][..], 3));
         assert_eq!(format!("{frame:?}"), "Frame(3 bytes: \\x01\\x02\\x03)");
@@ -104,16 +105,16 @@ mod tests {
     }
 
     #[test]
-    fn room_comes_back_when_nobody_shares_it() {
-        let mut room = Vec::with_capacity(1000);
-        room.extend([1, 2, 3]);
-        let place = room.as_ptr();
-        let frame = Frame::from(room);
+    fn into_vec_returns_the_vector_of_an_unshared_frame() {
+        let mut bytes = Vec::with_capacity(1000);
+        bytes.extend([1, 2, 3]);
+        let address = bytes.as_ptr();
+        let frame = Frame::from(bytes);
         let part = frame.slice_from(1);
         assert_eq!((&part[..], part.as_ptr()), (&[2, 3][..], frame[1..].as_ptr()));
         let frame = frame.into_vec().unwrap_err();
         drop(part);
-        let room = frame.into_vec().unwrap();
-        assert_eq!((room.as_ptr(), room.capacity()), (place, 1000));
+        let bytes = frame.into_vec().unwrap();
+        assert_eq!((bytes.as_ptr(), bytes.capacity()), (address, 1000));
     }
 }

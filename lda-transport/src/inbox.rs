@@ -1,4 +1,4 @@
-//! Where what comes to a node lies until its program takes it, and the bell that wakes the program.
+//! Inbox of a node: the queue of its arrivals, and the waker of the thread that receives them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::transport::{Arrival, ReceiveError, Wait};
 
-/// What comes out of an inbox.
+/// Element of the queue.
 #[derive(Debug)]
 enum Next<T> {
     Item(T),
-    /// The bell was rung.
+    /// The waker was used.
     Woken,
 }
 
-/// The end at which a program takes. It is not bounded; who puts has to be.
+/// Receiving end. The queue is not bounded; senders have to bound what they put.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     items: Receiver<Next<T>>,
-    bell: Arc<Notifier<T>>,
+    notifier: Arc<Notifier<T>>,
 }
 
-/// The end at which anybody puts.
+/// Sending end, for any thread.
 pub(crate) struct InboxSender<T>(Sender<Next<T>>);
 
 struct Notifier<T> {
-    /// Whether a ring lies in the inbox.
-    rung: AtomicBool,
-    slot: InboxSender<T>,
+    /// Whether a wake-up is in the queue.
+    is_notified: AtomicBool,
+    sender: InboxSender<T>,
 }
 
-/// A node that receives by an inbox.
+/// A transport that receives by an inbox.
 pub(crate) trait Receiving<T: Send + 'static> {
-    /// The inbox; none once closed.
+    /// Returns the inbox; `None` once closed.
     fn inbox(&self) -> Option<&Inbox<T>>;
 
-    /// Takes an item as it comes out of the inbox; none where it says nothing to the program.
+    /// Processes an item of the inbox. Returns the arrival for the program, if there is one.
     fn arrival(&mut self, item: T) -> Option<Arrival>;
 
-    /// As [`Transport::receive`](crate::Transport::receive).
+    /// Implements [`Transport::receive`](crate::Transport::receive).
     fn next_arrival(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
         let until = Until::from(wait);
         loop {
@@ -59,7 +59,7 @@ pub(crate) trait Receiving<T: Send + 'static> {
     }
 }
 
-/// When a wait is over.
+/// End of a wait.
 #[derive(Clone, Copy, Debug)]
 enum Until {
     Now,
@@ -71,7 +71,7 @@ impl From<Wait> for Until {
     fn from(wait: Wait) -> Self {
         match wait {
             Wait::No => Self::Now,
-            // What is too far off to be a time never comes.
+            // A duration beyond the range of `Instant` has no end.
             Wait::For(time) => {
                 Instant::now().checked_add(time).map_or(Self::Forever, Self::Instant)
             }
@@ -80,42 +80,45 @@ impl From<Wait> for Until {
     }
 }
 
-/// Both ends of a new inbox.
+/// Creates an inbox and its sender.
 pub(crate) fn inbox<T: Send + 'static>() -> (InboxSender<T>, Inbox<T>) {
     let (sender, items) = unbounded();
-    let slot = InboxSender(sender);
-    let bell = Arc::new(Notifier { rung: AtomicBool::new(false), slot: slot.clone() });
-    (slot, Inbox { items, bell })
+    let sender = InboxSender(sender);
+    let is_notified = AtomicBool::new(false);
+    let notifier = Arc::new(Notifier { is_notified, sender: sender.clone() });
+    (sender, Inbox { items, notifier })
 }
 
 impl<T: Send + 'static> Inbox<T> {
-    /// The next; none in time.
+    /// Returns the next element; `None` if there is none in time.
     fn next(&self, until: Until) -> Option<Next<T>> {
-        // The bell has a slot, so that the channel is never cut off.
+        // The notifier owns a sender, so the channel is never disconnected.
         let next = match until {
             Until::Now => self.items.try_recv().ok(),
             Until::Instant(instant) => self.items.recv_deadline(instant).ok(),
             Until::Forever => self.items.recv().ok(),
         }?;
         if let Next::Woken = next {
-            // Before it is reported: who rings from now on means the next time.
-            self.bell.rung.store(false, Ordering::SeqCst);
+            // INVARIANT: cleared before the wake-up is returned, so that a wake from now on leads
+            // to another one.
+            self.notifier.is_notified.store(false, Ordering::SeqCst);
         }
         Some(next)
     }
 
-    /// Makes [`next`](Self::next) give [`Next::Woken`], once for however many calls.
+    /// Returns a waker that makes [`next`](Self::next) return [`Next::Woken`]. Several wakes in a
+    /// row may lead to one.
     pub fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bell))
+        Waker::from(Arc::clone(&self.notifier))
     }
 }
 
 impl<T> InboxSender<T> {
-    /// Puts an item; gives it back where nobody will take it.
+    /// Adds an item. Returns it if the inbox is gone.
     pub fn put(&self, item: T) -> Result<(), T> {
         self.0.send(Next::Item(item)).map_err(|unsent| match unsent.into_inner() {
             Next::Item(item) => item,
-            Next::Woken => unreachable!("what was sent comes back"),
+            Next::Woken => unreachable!("the channel returns the value that was sent"),
         })
     }
 }
@@ -128,13 +131,13 @@ impl<T> Clone for InboxSender<T> {
 
 impl<T> fmt::Debug for InboxSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slot({} items)", self.0.len())
+        write!(f, "InboxSender({} items)", self.0.len())
     }
 }
 
 impl<T> fmt::Debug for Notifier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bell").field(&self.rung).finish()
+        f.debug_tuple("Notifier").field(&self.is_notified).finish()
     }
 }
 
@@ -144,9 +147,9 @@ impl<T: Send> Wake for Notifier<T> {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            // A node that has closed has nobody to wake.
-            let _ = self.slot.0.send(Next::Woken);
+        if !self.is_notified.swap(true, Ordering::SeqCst) {
+            // Fails only if the node has closed.
+            let _ = self.sender.0.send(Next::Woken);
         }
     }
 }
@@ -158,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_in_order_and_rings_once() {
-        let (slot, inbox) = inbox();
+    fn items_arrive_in_order_and_wakes_once() {
+        let (sender, inbox) = inbox();
         let waker = inbox.waker();
-        slot.put(1).unwrap();
+        sender.put(1).unwrap();
         waker.wake_by_ref();
         waker.wake_by_ref();
-        slot.put(2).unwrap();
+        sender.put(2).unwrap();
         assert!(matches!(inbox.next(Until::Forever), Some(Next::Item(1))));
         assert!(matches!(inbox.next(Until::Now), Some(Next::Woken)));
         assert!(matches!(inbox.next(Until::Now), Some(Next::Item(2))));
@@ -174,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_comes_back() {
-        let (slot, inbox) = inbox();
+    fn an_item_for_a_dropped_inbox_is_returned() {
+        let (sender, inbox) = inbox();
         let waker = inbox.waker();
         drop(inbox);
-        // The bell holds no end at which anybody takes.
+        // The notifier owns a sender and no receiver.
         waker.wake();
-        assert_eq!(slot.put(3), Err(3));
+        assert_eq!(sender.put(3), Err(3));
     }
 }

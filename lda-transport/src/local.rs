@@ -1,11 +1,11 @@
-//! Nodes in one process: frames change hands and are never copied.
+//! Transport between nodes in one process. Frames are passed on without a copy.
 //!
-//! Each node has one inbox, an unbounded channel; what bounds it are the links, one for each ordered
-//! pair of nodes, that count what is underway between the two. So a thousand nodes that know each other cost
-//! a link a pair and no queues, and a node waits for all of its peers at once.
+//! Each node has one inbox, an unbounded channel. It is bounded by links, one for each ordered pair
+//! of nodes, which count the frames in flight. A thousand connected nodes therefore cost a link per
+//! pair and no queues, and a node waits for all its peers at once.
 //!
-//! Nodes may come and go at any time: [`Hub::join`], and dropping what it gave. A node that joins under the
-//! number of one that has left is the same peer to the others, up again.
+//! Nodes may come and go at any time: [`Hub::join`] adds one, and dropping it removes it. A node
+//! that joins with the number of one that has left is the same peer to the others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,24 +27,24 @@ mod link;
 
 use link::Link;
 
-/// Bounds.
+/// Limits of a [`Hub`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// Longest frame, in bytes.
     pub max_frame_len: usize,
-    /// Frames underway from one node to another, at most.
+    /// Maximum number of frames in flight from one node to another.
     pub queue_frames: usize,
-    /// Their bytes, at most; one frame may be longer.
+    /// Maximum bytes in flight from one node to another; a single frame may be longer.
     pub queue_bytes: usize,
-    /// Released frames that are kept for use again, at most, by all nodes together.
+    /// Maximum number of released buffers that are kept for reuse, by all nodes together.
     pub pool_buffers: usize,
-    /// Their bytes, at most.
+    /// Maximum bytes of these buffers.
     pub pool_bytes: usize,
 }
 
 impl Default for Options {
-    /// 1 GiB a frame; 256 frames and 64 MiB a pair; 1,024 spare frames of 256 MiB.
+    /// Frames of 1 GiB; 256 frames and 64 MiB in flight per pair; 1,024 buffers of 256 MiB in all.
     fn default() -> Self {
         Self {
             max_frame_len: 1 << 30,
@@ -56,21 +56,21 @@ impl Default for Options {
     }
 }
 
-/// A node of this number is there already.
+/// Error of a node that joins with a number in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} has joined already, and has not left: give every node a number of its own")]
-pub struct Taken(pub NodeId);
+#[error("{0} has joined already and has not left: give every node a number of its own")]
+pub struct NodeIdInUse(pub NodeId);
 
-/// Nodes 0 to `nodes`, which hear of each other first.
+/// Creates nodes 0 to `nodes`, connected with each other.
 ///
 /// # Panics
 /// If an option is 0.
 pub fn mesh(nodes: u32, options: &Options) -> Vec<Local> {
     let hub = Hub::new(options);
-    (0..nodes).map(|id| hub.join(NodeId(id)).expect("each number once")).collect()
+    (0..nodes).map(|id| hub.join(NodeId(id)).expect("each number is used once")).collect()
 }
 
-/// Where nodes of a process meet.
+/// Set of nodes of a process that are connected with each other.
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Shared>);
 
@@ -82,7 +82,7 @@ struct Shared {
     pool_bytes: AtomicUsize,
 }
 
-/// What lies in an inbox.
+/// Item of an inbox.
 #[derive(Debug)]
 enum Item {
     Up { peer: NodeId, link: Arc<Link>, inbox: InboxSender<Item> },
@@ -92,7 +92,7 @@ enum Item {
 }
 
 impl Hub {
-    /// A place without nodes.
+    /// Creates a hub without nodes.
     ///
     /// # Panics
     /// If an option is 0.
@@ -110,21 +110,22 @@ impl Hub {
         }))
     }
 
-    /// A new node. It hears of those that are there, and they of it.
+    /// Adds a node and connects it with all others.
     ///
     /// # Errors
-    /// [`Taken`].
-    pub fn join(&self, id: NodeId) -> Result<Local, Taken> {
+    /// [`NodeIdInUse`].
+    pub fn join(&self, id: NodeId) -> Result<Local, NodeIdInUse> {
         let mut members = self.0.members();
         if members.contains_key(&id) {
-            return Err(Taken(id));
+            return Err(NodeIdInUse(id));
         }
         let (slot, inbox) = inbox();
         for (&peer, theirs) in members.iter() {
             let (there, back) = (Arc::new(Link::default()), Arc::new(Link::default()));
-            // The new one first: a member may send to it as soon as it hears of it, whoever holds the lock.
+            // INVARIANT: the new node first. A member may send to it as soon as it has received
+            // `Up`, and that frame must come after the `Up` of the member.
             let _ = slot.put(Item::Up { peer, link: there, inbox: theirs.clone() });
-            // Nobody leaves while the lock is held.
+            // No member leaves while the lock is held, so neither put fails.
             let _ = theirs.put(Item::Up { peer: id, link: back, inbox: slot.clone() });
         }
         members.insert(id, slot);
@@ -136,20 +137,20 @@ impl Hub {
 
 impl Shared {
     fn members(&self) -> MutexGuard<'_, BTreeMap<NodeId, InboxSender<Item>>> {
-        // Nothing is left half done under this lock.
+        // A poisoned lock is usable: no panic can leave the map inconsistent.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A node in this process.
+/// A node of a [`Hub`].
 #[derive(Debug)]
 pub struct Local {
     id: NodeId,
     hub: Hub,
-    /// None once closed.
+    /// `None` once closed.
     inbox: Option<Inbox<Item>>,
     waker: Waker,
-    /// Those that are up.
+    /// Connected peers.
     peers: BTreeMap<NodeId, Peer>,
 }
 
@@ -178,7 +179,7 @@ impl Receiving<Item> for Local {
                 }
                 Some(Arrival::Frame { peer, frame })
             }
-            // Of a connection that is no more, if the links are not the same.
+            // Ignored if it belongs to an earlier connection, which has another link.
             Item::Writable { peer, link } => {
                 let current = self.peers.get(&peer)?;
                 Arc::ptr_eq(&current.link, &link).then_some(Arrival::Writable { peer })
@@ -224,7 +225,7 @@ impl Transport for Local {
         match peer.inbox.put(Item::Frame { peer: self.id, frame, link }) {
             Ok(()) => Ok(()),
             Err(Item::Frame { frame, .. }) => refuse(frame, SendError::NotUp),
-            Err(_) => unreachable!("what was sent comes back"),
+            Err(_) => unreachable!("the inbox returns the item"),
         }
     }
 
@@ -238,24 +239,25 @@ impl Transport for Local {
 
     fn take_buffer(&mut self) -> Vec<u8> {
         let shared = &self.hub.0;
-        let room = shared.pool_buffers.pop().unwrap_or_default();
-        shared.pool_bytes.fetch_sub(room.capacity(), Relaxed);
-        room
+        let buffer = shared.pool_buffers.pop().unwrap_or_default();
+        shared.pool_bytes.fetch_sub(buffer.capacity(), Relaxed);
+        buffer
     }
 
     fn release(&mut self, frame: Frame) {
-        let Ok(mut room) = frame.into_vec() else { return };
-        room.clear();
-        let (shared, bytes) = (&self.hub.0, room.capacity());
-        // Counted before it is there, so that nobody counts it out before. One too many is freed.
+        let Ok(mut buffer) = frame.into_vec() else { return };
+        buffer.clear();
+        let (shared, bytes) = (&self.hub.0, buffer.capacity());
+        // INVARIANT: counted before it is added, so that `take_buffer` never subtracts it first. A
+        // buffer that exceeds the limit is freed.
         let before = shared.pool_bytes.fetch_add(bytes, Relaxed);
         let fits = before.saturating_add(bytes) <= shared.options.pool_bytes;
-        if !fits || shared.pool_buffers.push(room).is_err() {
+        if !fits || shared.pool_buffers.push(buffer).is_err() {
             shared.pool_bytes.fetch_sub(bytes, Relaxed);
         }
     }
 
-    /// What was taken lies in the peers' inboxes already.
+    /// Does not wait: the frames that were taken are in the inboxes of the peers already.
     fn close(&mut self, _patience: Duration) {
         let Some(inbox) = self.inbox.take() else { return };
         let mut members = self.hub.0.members();
@@ -264,7 +266,7 @@ impl Transport for Local {
             let _ = peer.put(Item::Down { peer: self.id });
         }
         drop(members);
-        // After the lock: frames may be long, and take time to be freed.
+        // PERF: dropped after the lock is released, since freeing long frames takes time.
         drop(inbox);
         self.peers.clear();
     }

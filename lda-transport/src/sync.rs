@@ -1,12 +1,7 @@
-//! What threads share, as `loom` has it where it looks at every order of what they do, and else as it is.
+//! Synchronisation primitives: those of `loom` under `--cfg loom`, which checks all interleavings
+//! of threads, and those of the standard library otherwise.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{
-    Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicUsize},
-};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicUsize};
 #[cfg(not(loom))]
-pub(crate) use std::sync::{
-    Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicUsize},
-};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize};

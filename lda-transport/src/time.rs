@@ -1,20 +1,21 @@
-//! Time as state machines see it: a number that somebody gives them.
+//! Time of state machines: a number that their driver passes to them.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since an origin of the driver's own: when the process began, or a simulation.
+/// Nanoseconds since an origin that the driver chooses, for example the start of a process or a
+/// simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
-    /// What never comes.
+    /// A time that is never reached.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// How long ago `earlier` was; zero where it is later.
+    /// Returns the time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -23,7 +24,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Ends at [`Time::NEVER`].
+    /// Saturates at [`Time::NEVER`].
     fn add(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(nanos))
@@ -33,7 +34,7 @@ impl Add<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Self;
 
-    /// Ends at [`Time::ZERO`].
+    /// Saturates at [`Time::ZERO`].
     fn sub(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_sub(nanos))
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_end_at_the_ends() {
+    fn sums_saturate() {
         let second = Duration::from_secs(1);
         assert_eq!(Time::ZERO + second, Time(1_000_000_000));
         assert_eq!((Time(5) - second, Time::NEVER + second), (Time::ZERO, Time::NEVER));

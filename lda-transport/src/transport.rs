@@ -1,4 +1,4 @@
-//! The boundary: one trait, and the contract that every transport keeps.
+//! The trait [`Transport`], and the contract that every implementation keeps.
 
 use std::fmt;
 use std::task::Waker;
@@ -7,10 +7,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::frame::Frame;
-use crate::rpc::{CollectiveError, OperationId};
-use crate::together::Together;
 
-/// A node's number. Numbers are given by whoever starts the nodes; they need not be dense.
+/// Number of a node. The numbers are chosen by the program that starts the nodes and need not be
+/// dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
@@ -20,195 +19,191 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// One node's way to the others. One thread drives it; others reach that thread by its
-/// [waker](Self::waker).
+/// Connection of one node to its peers. It is used by one thread; other threads wake that thread
+/// with its [waker](Self::waker).
 ///
 /// # Contract
-/// [`conformance`](crate::conformance) holds a transport to all of it.
+/// The feature `conformance` adds a suite that checks all of it.
 ///
-/// - **Order.** Frames to one peer arrive in the order in which they were sent, once each, whole and
-///   unchanged, as long as the peer stays [up](Arrival::Up). Between peers there is no order.
-/// - **Up before everything.** `Up` is the first that is heard of a peer, and the first after each
-///   [`Down`](Arrival::Down); a frame can be sent from then on. Frames come after the `Up` of their sender
-///   and before its `Down`.
-/// - **Loss is never silent.** A frame that was taken arrives, or `Down` is heard of its peer, by which
-///   every frame that it has not handled is lost to the sender's knowledge: some may have arrived. After
-///   another `Up` nothing of before it arrives.
-/// - **A full queue is the sender's to feel.** What a transport holds for a peer that does not take it is
-///   bounded by [`Capabilities::queue_bytes`]; beyond that [`send`](Self::send) gives the frame back as
-///   [`Full`](SendError::Full), at once and without waiting.
-///   A peer that does not take its frames holds up no others. After `Full`,
-///   [`Writable`](Arrival::Writable) is heard when another attempt is worth it.
-/// - **Buffers circulate.** Nobody changes a frame, so that sender and transport may both keep it. One that
-///   is done with is [released](Self::release); its room is [taken up](Self::take_buffer) for others when nobody
-///   shares it any more.
-/// - **Closing.** [`close`](Self::close) hands on what was taken, for as long as it is given, and then
-///   lets the peers hear `Down` with [`DisconnectReason::Closed`]. Dropping a transport is closing it without
-///   patience.
+/// - **Order.** Frames to one peer arrive in the order in which they were sent, once each, complete
+///   and unchanged, as long as the peer stays [up](Arrival::Up). Between peers there is no order.
+/// - **`Up` comes first.** `Up` is the first arrival of a peer, and the first after each
+///   [`Down`](Arrival::Down); frames can be sent from then on. Frames arrive after the `Up` of
+///   their sender and before its `Down`.
+/// - **Loss is never silent.** A frame that was taken arrives, or `Down` follows for its peer.
+///   After `Down` the sender does not know which of the frames before it have arrived. After
+///   another `Up`, no frame from before it arrives.
+/// - **Backpressure.** The bytes that a transport holds for a peer are bounded by
+///   [`Capabilities::queue_bytes`]. Beyond that, [`send`](Self::send) returns the frame as
+///   [`Full`](SendError::Full), at once. A peer that does not take its frames delays no other.
+///   After `Full`, [`Writable`](Arrival::Writable) arrives when another attempt can succeed.
+/// - **Buffers circulate.** Frames are immutable, so sender and transport may share them. A frame
+///   that is not needed any more is [released](Self::release), and its buffer is
+///   [reused](Self::take_buffer) once its bytes are not shared.
+/// - **Closing.** [`close`](Self::close) sends the frames that were taken, until its time is up;
+///   the peers then receive `Down` with [`DisconnectReason::Closed`]. Dropping a transport closes
+///   it without waiting.
 ///
-/// An error concerns one peer, unless it says that the transport itself is gone.
+/// An error concerns one peer, unless it says that the transport itself has failed.
 pub trait Transport: fmt::Debug + Send {
-    /// This node.
+    /// Returns the number of this node.
     fn id(&self) -> NodeId;
 
-    /// What it can do.
+    /// Returns the limits and properties of the transport.
     fn capabilities(&self) -> Capabilities;
 
     /// Takes a frame for a peer. Never waits.
     ///
     /// # Errors
-    /// [`Unsent`] gives the frame back, and says why and whether that passes.
+    /// [`Unsent`] contains the frame and the reason, which may be
+    /// [transient](SendError::is_transient).
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent>;
 
-    /// What has come, in order; waits for it at most so long. `None` when nothing has.
+    /// Returns the next arrival, after waiting for it if there is none; `None` if none came in
+    /// time.
     ///
     /// # Errors
-    /// [`ReceiveError`]: nothing will come any more.
+    /// [`ReceiveError`]: nothing will arrive any more.
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError>;
 
-    /// Makes [`receive`](Self::receive) return [`Arrival::Woken`], now or when next called; calls in
-    /// between may be one. For any thread, at any time.
+    /// Returns a waker for any thread. It makes [`receive`](Self::receive) return
+    /// [`Arrival::Woken`], now or at its next call. Several wakes may lead to one arrival.
     fn waker(&self) -> Waker;
 
-    /// An empty vector that may have room, of what was released.
+    /// Returns an empty vector, with the memory of a released frame if there is one.
     fn take_buffer(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Takes a frame that is done with.
+    /// Takes a frame that is not needed any more, to reuse its memory.
     fn release(&mut self, frame: Frame) {
         drop(frame);
     }
 
-    /// Operations of all nodes together by the transport's own means, where it has any that are in order.
-    fn together(&mut self) -> Option<&mut dyn Together> {
-        None
-    }
-
-    /// Hands on what was taken, for at most `patience`; then this node is gone. What it has not received by
-    /// then it never will.
+    /// Sends the frames that were taken, for at most `patience`, and closes this node. It receives
+    /// nothing any more.
     fn close(&mut self, patience: Duration);
 }
 
-impl<T: Transport + ?Sized> Transport for Box<T> {
-    fn id(&self) -> NodeId {
-        (**self).id()
-    }
+/// Implements the trait for a pointer to a transport.
+macro_rules! pointer_is_transport {
+    ($pointer:ty) => {
+        impl<T: Transport + ?Sized> Transport for $pointer {
+            fn id(&self) -> NodeId {
+                (**self).id()
+            }
 
-    fn capabilities(&self) -> Capabilities {
-        (**self).capabilities()
-    }
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
 
-    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
-        (**self).send(to, frame)
-    }
+            fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
+                (**self).send(to, frame)
+            }
 
-    fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
-        (**self).receive(wait)
-    }
+            fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
+                (**self).receive(wait)
+            }
 
-    fn waker(&self) -> Waker {
-        (**self).waker()
-    }
+            fn waker(&self) -> Waker {
+                (**self).waker()
+            }
 
-    fn take_buffer(&mut self) -> Vec<u8> {
-        (**self).take_buffer()
-    }
+            fn take_buffer(&mut self) -> Vec<u8> {
+                (**self).take_buffer()
+            }
 
-    fn release(&mut self, frame: Frame) {
-        (**self).release(frame);
-    }
+            fn release(&mut self, frame: Frame) {
+                (**self).release(frame);
+            }
 
-    fn together(&mut self) -> Option<&mut dyn Together> {
-        (**self).together()
-    }
-
-    fn close(&mut self, patience: Duration) {
-        (**self).close(patience);
-    }
+            fn close(&mut self, patience: Duration) {
+                (**self).close(patience);
+            }
+        }
+    };
 }
 
-/// How long to wait for an arrival.
+pointer_is_transport!(Box<T>);
+pointer_is_transport!(&mut T);
+
+/// Time to wait for an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all.
+    /// Does not wait.
     No,
-    /// So long.
+    /// Waits for at most this time.
     For(Duration),
-    /// Until something comes.
+    /// Waits without a limit.
     Forever,
 }
 
-/// What comes to a node.
-#[derive(Debug, PartialEq, Eq)]
+/// An arrival at a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Arrival {
-    /// A peer can be sent to, and may send.
+    /// A peer is connected.
     Up {
-        /// Who.
+        /// The peer.
         peer: NodeId,
     },
-    /// Bytes of a peer.
+    /// A frame has arrived.
     Frame {
-        /// Of whom.
+        /// Its sender.
         peer: NodeId,
-        /// What it sent.
+        /// The frame.
         frame: Frame,
     },
-    /// A peer that was full takes frames again.
+    /// A peer whose queue was full takes frames again.
     Writable {
-        /// Who.
+        /// The peer.
         peer: NodeId,
     },
-    /// A peer is gone, for now or for good.
+    /// The connection to a peer is lost, for now or forever.
     Down {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// Reason of the loss.
         reason: DisconnectReason,
-    },
-    /// What was begun [together](Together::begin) has ended.
-    Together {
-        /// Which.
-        operation: OperationId,
-        /// What this node gets.
-        result: Result<Vec<Frame>, CollectiveError>,
     },
     /// The [waker](Transport::waker) was used.
     Woken,
 }
 
-/// Why a peer is gone.
+/// Reason why a peer is not connected any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DisconnectReason {
-    /// It closed its transport, or ended.
+    /// The peer closed its transport, or its process ended.
     Closed,
-    /// The connection broke; the text is for a person to read.
+    /// The connection broke; contains a description for people.
     Broken(String),
-    /// An [endpoint](crate::rpc) received nothing from it for too long. No transport reports this.
+    /// An endpoint of `rpc` received nothing from the peer for too long. Transports do not report
+    /// this.
     Silent,
 }
 
-/// What a transport can do.
+/// Limits and properties of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// Longest frame, in bytes.
     pub max_frame_len: usize,
-    /// Bytes that may be underway to one peer, at most, and one frame more: taken, and not received by its
-    /// program. Buffers of the system, as those of sockets, are in it.
+    /// Maximum bytes in flight to one peer, and one frame more: taken from the sender and not
+    /// received by the program of the peer. Buffers of the system, such as those of sockets, are
+    /// included.
     pub queue_bytes: usize,
-    /// Whether a peer that was lost can come up again.
+    /// Whether a lost peer can reconnect.
     pub reconnects: bool,
-    /// Whether the loss of one peer leaves the others up.
+    /// Whether the other peers stay connected when one is lost.
     pub survives_loss: bool,
-    /// Whether nobody between the nodes can read or change frames.
+    /// Whether frames cannot be read or changed between the nodes.
     pub encrypted: bool,
 }
 
 impl Capabilities {
-    /// Of a transport that has none of what can be missing, with these bounds.
+    /// Creates the capabilities of a transport with these limits and none of the optional
+    /// properties.
     pub const fn new(max_frame_len: usize, queue_bytes: usize) -> Self {
         Self {
             max_frame_len,
@@ -220,57 +215,57 @@ impl Capabilities {
     }
 }
 
-/// A frame that was not taken.
+/// A frame that the transport did not take.
 #[derive(Debug, Error)]
 #[error("{to}: {error}")]
 pub struct Unsent {
-    /// For whom it was.
+    /// Its receiver.
     pub to: NodeId,
-    /// The frame as it was.
+    /// The frame, unchanged.
     pub frame: Frame,
-    /// Why.
+    /// The reason.
     #[source]
     pub error: SendError,
 }
 
-/// Why a frame was not taken.
+/// Reason why the transport did not take a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no room; [`Arrival::Writable`] will say when there is.
-    #[error("its queue is full: send again when it has room")]
+    /// The queue of the peer is full. [`Arrival::Writable`] follows.
+    #[error("its queue is full: send again when it is writable")]
     Full,
-    /// It is not up, or not any more.
+    /// The peer is not connected.
     #[error("it is not connected: send again when it is up")]
     NotUp,
-    /// Longer than any frame may be.
-    #[error("a frame of {len} bytes, where {longest} is the most: cut it up")]
+    /// The frame is longer than [`Capabilities::max_frame_len`].
+    #[error("a frame of {len} bytes, and the limit is {longest}: split it")]
     TooLong {
-        /// Its bytes.
+        /// Length of the frame, in bytes.
         len: usize,
-        /// The most.
+        /// The limit, in bytes.
         longest: usize,
     },
-    /// This node has closed.
+    /// This node has closed its transport.
     #[error("this node has closed its transport")]
     Closed,
 }
 
 impl SendError {
-    /// Whether the same frame may be taken later.
+    /// Whether the transport may take the same frame later.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Full | Self::NotUp)
     }
 }
 
-/// Nothing will come any more.
+/// Reason why nothing will arrive any more.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// This node has closed.
+    /// This node has closed its transport.
     #[error("this node has closed its transport")]
     Closed,
-    /// What the transport stands on is gone.
+    /// The transport has failed; contains a description.
     #[error("the transport has failed: {0}")]
     Failed(String),
 }

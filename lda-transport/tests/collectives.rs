@@ -1,4 +1,4 @@
-//! Operations of a group through endpoints: what they come to, what they cost, and how they fail.
+//! Collective operations through endpoints: results, cost and failures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,15 +14,15 @@ const LATER: Time = Time(1_000_000_000_000);
 fn config(incarnation: u64) -> Config {
     let identity = Identity { incarnation, role: 0, run: 7, configuration: 9 };
     let window = Window { requests: 4, bytes: 1000 };
-    Config { window, piece: 64, max_content_len: 1 << 20, ..Config::new(identity) }
+    Config { window, part_len: 64, max_content_len: 1 << 20, ..Config::new(identity) }
 }
 
 type Ended = (OperationId, Result<Vec<Frame>, CollectiveError>);
 
-/// Endpoints that can all send to each other, by their numbers.
+/// Endpoints that are connected with each other, by number.
 struct Nodes {
     endpoints: Vec<Endpoint>,
-    /// Those that are not heard.
+    /// Nodes whose frames are lost in both directions.
     mute: Vec<usize>,
     ended: BTreeMap<usize, Vec<Ended>>,
     now: Time,
@@ -107,10 +107,10 @@ fn content(of: usize, len: usize) -> Frame {
 }
 
 #[test]
-fn operations_end_everywhere_with_what_each_gets() {
+fn operations_return_their_results_at_all_members() {
     for members in [1, 2, 3, 5, 8] {
         let mut nodes = Nodes::new(members);
-        // Five at once, of which the last member begins none before the others have.
+        // Four at once, which the last member begins after the others.
         for place in 0..members {
             let root = members - 1;
             nodes.begin(place, Collective::Barrier);
@@ -122,9 +122,9 @@ fn operations_end_everywhere_with_what_each_gets() {
             let last = nodes.begin(place, sum);
             assert_eq!(last, OperationId { group: 1, number: 3 });
             nodes.run();
-            // A barrier, and what the others have to give.
+            // All operations wait for the last member.
             let ended = nodes.ended.contains_key(&place);
-            assert_eq!(ended, place == members - 1, "nobody ends before all have begun");
+            assert_eq!(ended, place == members - 1, "an operation ended before all had begun it");
         }
         assert!(nodes.longest <= 40 + 56 + 64);
         for place in 0..members {
@@ -143,20 +143,20 @@ fn operations_end_everywhere_with_what_each_gets() {
 }
 
 #[test]
-fn a_barrier_is_three_messages_a_member_at_most() {
+fn a_barrier_takes_at_most_three_messages_per_member() {
     for members in [2, 7, 17] {
         let mut nodes = Nodes::new(members);
         (0..members).for_each(|place| {
             nodes.begin(place, Collective::Barrier);
         });
         nodes.run();
-        // Up and down each edge of the tree, with a reply each.
+        // Two messages per edge of the tree, with a reply each.
         assert_eq!(nodes.frames, 4 * (members - 1));
     }
 }
 
 #[test]
-fn what_does_not_fit_does_not_begin() {
+fn invalid_operations_do_not_begin() {
     let mut nodes = Nodes::new(2);
     let mut begin = |collective| {
         nodes.endpoints[0].begin(&group(1, 2, 0), collective, LATER, Time(2)).unwrap_err()
@@ -170,13 +170,13 @@ fn what_does_not_fit_does_not_begin() {
     assert_eq!(begin(sum(12)), BeginError::Values { bytes: 12, element: 8 });
     let long = begin(Collective::AllGather { content: content(0, (1 << 20) + 1) });
     assert!(matches!(long, BeginError::TooLong { .. }));
-    // None of them has counted.
+    // None of them has used a number.
     let first = nodes.begin(0, Collective::Barrier);
     assert_eq!(first.number, 0);
 }
 
 #[test]
-fn members_that_do_not_do_the_same_are_told() {
+fn members_with_different_operations_fail() {
     let mut nodes = Nodes::new(2);
     nodes.begin(0, Collective::Barrier);
     nodes.begin(1, Collective::AllGather { content: content(1, 10) });
@@ -188,11 +188,11 @@ fn members_that_do_not_do_the_same_are_told() {
         words.push(error.to_string());
     }
     assert!(words.iter().any(|words| words.contains("does not do the same")), "{words:?}");
-    assert!(words.iter().all(|words| words.contains("a barrier in pieces")), "{words:?}");
+    assert!(words.iter().all(|words| words.contains("a barrier in parts")), "{words:?}");
 }
 
 #[test]
-fn a_deadline_names_who_is_missing() {
+fn a_deadline_names_the_missing_members() {
     let mut nodes = Nodes::new(4);
     (0..3).for_each(|place| {
         nodes.begin(place, Collective::Barrier);
@@ -206,14 +206,14 @@ fn a_deadline_names_who_is_missing() {
     assert_eq!(
         ended,
         [(ended[0].0, Err(CollectiveError::Deadline { missing }))],
-        "by way of 1, of 3"
+        "the message of 3 comes by way of 1"
     );
-    // The last one hears that it comes too late.
+    // The last member begins too late.
     let error =
         nodes.endpoints[3].begin(&group(1, 4, 3), Collective::Barrier, Time::NEVER, nodes.now);
     let Err(error @ BeginError::Broken { .. }) = error else { panic!("{error:?}") };
     assert!(error.to_string().contains("it has not ended by its deadline; missing are"), "{error}");
-    // In another group they begin anew.
+    // In another group operations work again.
     (0..4).for_each(|place| {
         nodes.begin_in(2, place, Collective::Barrier);
     });
@@ -222,7 +222,7 @@ fn a_deadline_names_who_is_missing() {
 }
 
 #[test]
-fn a_member_that_starts_anew_ends_what_runs() {
+fn a_member_that_restarts_ends_the_operations() {
     let mut nodes = Nodes::new(3);
     let operations = [0, 1].map(|place| nodes.begin(place, Collective::Barrier));
     nodes.run();
@@ -241,14 +241,14 @@ fn a_member_that_starts_anew_ends_what_runs() {
     assert_eq!(nodes.take(0), [(operations[0], Err(lost))]);
     let [(ended, Err(error))] = &nodes.take(1)[..] else { panic!() };
     assert_eq!(*ended, operations[1]);
-    assert!(error.to_string().contains("it has started anew"), "{error}");
-    // The new one has been told.
+    assert!(error.to_string().contains("it has restarted"), "{error}");
+    // The new incarnation has been notified.
     let error = nodes.endpoints[2].begin(&group(1, 3, 2), Collective::Barrier, LATER, Time(2));
     assert!(matches!(error, Err(BeginError::Broken { group: 1, .. })));
 }
 
 #[test]
-fn who_was_away_for_a_while_goes_on() {
+fn a_member_that_reconnects_continues() {
     let mut nodes = Nodes::new(3);
     nodes.mute = vec![2];
     for place in 0..3 {
@@ -276,7 +276,7 @@ fn who_was_away_for_a_while_goes_on() {
 }
 
 #[test]
-fn what_is_given_up_or_closed_ends() {
+fn abandoned_and_closed_operations_end() {
     let mut nodes = Nodes::new(2);
     let first = nodes.begin(0, Collective::Barrier);
     nodes.endpoints[0].abandon(first, nodes.now);
@@ -284,7 +284,7 @@ fn what_is_given_up_or_closed_ends() {
     assert!(matches!(broken, Err(BeginError::Broken { group: 1, .. })));
     let second = nodes.begin_in(2, 0, Collective::Barrier);
     let request = nodes.endpoints[0].push(id(1), MessageBuf::new(), LATER).unwrap();
-    // The notice that the first is given up, and the push.
+    // The notice that the first is abandoned, and the push.
     while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     nodes.endpoints[0].close(nodes.now);
     let late = nodes.endpoints[0].push(id(1), MessageBuf::new(), LATER).unwrap();
@@ -303,7 +303,7 @@ fn what_is_given_up_or_closed_ends() {
 }
 
 #[test]
-fn pieces_that_the_transport_does_not_take_end_the_operation() {
+fn parts_that_are_too_long_end_the_operation() {
     let mut nodes = Nodes::new(2);
     let operation = nodes.begin(0, Collective::AllGather { content: content(0, 64) });
     let (to, frame) = nodes.endpoints[0].transmit(nodes.now).unwrap();
@@ -313,5 +313,5 @@ fn pieces_that_the_transport_does_not_take_end_the_operation() {
     let ended = nodes.take(0);
     let [(ended, Err(error))] = &ended[..] else { panic!("{ended:?}") };
     assert_eq!(*ended, operation);
-    assert!(error.to_string().contains("make pieces shorter"), "{error}");
+    assert!(error.to_string().contains("make `part_len` smaller"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The suite finds transports that break the contract: each of these does, in one way.
+//! The conformance suite detects transports that break the contract, each in one way.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -13,25 +13,25 @@ use lda_transport::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// Gives every other frame after the next.
+    /// Delivers every other frame after the next one.
     Swaps,
     /// Loses a frame in a hundred.
     Loses,
-    /// Gives a frame in a hundred twice.
+    /// Delivers a frame in a hundred twice.
     Doubles,
     /// Changes a bit in a long frame.
     Flips,
-    /// Keeps what the queue has no room for.
+    /// Takes frames beyond the limit of the queue.
     Hoards,
-    /// Does not say that there is room.
-    KeepsRoom,
-    /// Sleeps when it is woken.
+    /// Never reports that a peer is writable.
+    HidesWritable,
+    /// Ignores its waker.
     Sleeps,
-    /// Says nothing of those that go.
+    /// Never reports lost peers.
     HidesLoss,
-    /// Loses what is underway when it is closed: it goes before it is sent.
+    /// Drops frames in its queue when it closes.
     ForgetsAtEnd,
-    /// Takes frames of any length, and for anyone.
+    /// Takes frames of any length, and for unknown peers.
     TakesAll,
 }
 
@@ -96,7 +96,7 @@ impl Transport for Broken {
         self.empty_hoard();
         let arrival = self.inner.receive(wait)?;
         let hidden = match &arrival {
-            Some(Arrival::Writable { .. }) => self.fault == Fault::KeepsRoom,
+            Some(Arrival::Writable { .. }) => self.fault == Fault::HidesWritable,
             Some(Arrival::Woken) => self.fault == Fault::Sleeps,
             Some(Arrival::Down { .. }) => self.fault == Fault::HidesLoss,
             _ => false,
@@ -158,29 +158,29 @@ impl Subject for Nodes {
 }
 
 #[test]
-fn every_fault_is_found() {
-    // A fault that keeps a check waiting costs so much.
+fn every_violation_is_detected() {
+    // Limits the time of checks that wait because of a fault.
     let patience = Duration::from_secs(2);
     let effort = Effort { bytes: 8 << 20, max_frame_len: 1 << 16, patience, ..Effort::default() };
-    for (fault, found_by) in [
+    for (fault, detected_by) in [
         (Fault::None, None),
         (Fault::Swaps, Some("order and integrity")),
         (Fault::Loses, Some("order and integrity")),
         (Fault::Doubles, Some("order and integrity")),
         (Fault::Flips, Some("order and integrity")),
-        (Fault::Hoards, Some("a stalled receiver is felt by its senders alone")),
-        (Fault::KeepsRoom, Some("a stalled receiver is felt by its senders alone")),
+        (Fault::Hoards, Some("a stalled receiver blocks only its senders")),
+        (Fault::HidesWritable, Some("a stalled receiver blocks only its senders")),
         (Fault::Sleeps, Some("a waker wakes")),
-        (Fault::HidesLoss, Some("a lost peer leaves the others")),
-        (Fault::ForgetsAtEnd, Some("what was taken is handed on before the end")),
-        (Fault::TakesAll, Some("frames that cannot be sent come back")),
+        (Fault::HidesLoss, Some("a lost peer does not affect the others")),
+        (Fault::ForgetsAtEnd, Some("frames that were taken are sent before the close")),
+        (Fault::TakesAll, Some("frames that cannot be sent are returned")),
     ] {
         let report = conformance::run(&mut Nodes { fault, hub: None }, &effort);
         let failed = |name| {
             let outcome = report.checks.iter().find(|check| check.0 == name).unwrap();
             matches!(outcome.1, Outcome::Failed(_))
         };
-        match found_by {
+        match detected_by {
             None => assert!(report.passed(), "{report}"),
             Some(name) => assert!(failed(name), "{fault:?}:\n{report}"),
         }

@@ -1,9 +1,9 @@
-//! Nodes of a process: the contract, and what is theirs alone.
+//! The transport `local`: the contract, and properties that only it has.
 
 use std::time::Duration;
 
 use lda_transport::conformance::{self, Effort, Outcome, Subject};
-use lda_transport::local::{Hub, Options, Taken, mesh};
+use lda_transport::local::{Hub, NodeIdInUse, Options, mesh};
 use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
 
 struct Nodes {
@@ -36,7 +36,7 @@ fn the_contract_holds() {
     let effort = Effort { bytes: 16 << 20, ..Effort::default() };
     for options in [
         Options::default(),
-        // Where nearly every frame waits for room.
+        // Nearly every frame waits for space.
         options(5000, 1, 1),
         options(1 << 20, 1000, 10_000),
     ] {
@@ -62,32 +62,32 @@ fn frames_are_not_copied() {
     a.receive(Wait::Forever).unwrap();
     b.receive(Wait::Forever).unwrap();
     let frame = Frame::from(vec![7; 1000]);
-    let place = frame.as_ptr();
+    let address = frame.as_ptr();
     a.send(NodeId(1), frame).unwrap();
     let Ok(Some(Arrival::Frame { frame, .. })) = b.receive(Wait::Forever) else { panic!() };
-    assert_eq!(frame.as_ptr(), place);
-    // And its room is used again, by whoever asks first.
+    assert_eq!(frame.as_ptr(), address);
+    // Its buffer is reused by any node.
     b.release(frame);
     let spare = a.take_buffer();
-    assert_eq!((spare.as_ptr(), spare.len()), (place, 0));
+    assert_eq!((spare.as_ptr(), spare.len()), (address, 0));
 }
 
 #[test]
-fn a_number_is_taken_once() {
+fn a_number_is_used_once() {
     let hub = Hub::new(&Options::default());
     let first = hub.join(NodeId(3)).unwrap();
-    assert_eq!(hub.join(NodeId(3)).unwrap_err(), Taken(NodeId(3)));
+    assert_eq!(hub.join(NodeId(3)).unwrap_err(), NodeIdInUse(NodeId(3)));
     drop(first);
     hub.join(NodeId(3)).unwrap();
 }
 
 #[test]
-fn a_frame_to_one_who_left_comes_back() {
+fn a_frame_to_a_closed_node_is_returned() {
     let mut nodes = mesh(2, &Options::default());
     let (b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
     a.receive(Wait::Forever).unwrap();
     drop(b);
-    // Its end is not known here yet.
+    // `Down` has not been received yet.
     let unsent = a.send(NodeId(1), Frame::from(vec![1, 2])).unwrap_err();
     assert_eq!((unsent.error, &unsent.frame[..]), (SendError::NotUp, &[1, 2][..]));
     assert!(unsent.error.is_transient());

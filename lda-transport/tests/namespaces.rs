@@ -1,8 +1,9 @@
-//! Pushes between two processes in network namespaces, while the line between them fails and a machine ends.
+//! Pushes between two processes in network namespaces, while the connection fails and a process is
+//! killed.
 //!
-//! This needs root, `ip` and `nft`; where these are not there it says so and does nothing, unless
-//! `LDA_NAMESPACES_REQUIRED` is set. It takes two minutes: `cargo test -p lda-transport --features grpc --test
-//! namespaces -- --ignored --nocapture`.
+//! The tests need root, `ip` and `nft`. Without these they print that they are skipped, unless
+//! `LDA_NAMESPACES_REQUIRED` is set. They take two minutes: `cargo test -p lda-transport --features
+//! grpc --test namespaces -- --ignored --nocapture`.
 
 #![expect(clippy::print_stdout, reason = "it tells how long things take")]
 
@@ -15,7 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-/// The program of `examples/pushes`: `cargo build -p lda-transport --features grpc --example pushes`.
+/// The program of `examples/pushes`: `cargo build -p lda-transport --features grpc --example
+/// pushes`.
 fn program() -> PathBuf {
     let mut path = env::current_exe().expect("this is a program");
     path.pop();
@@ -34,7 +36,7 @@ fn must(words: &str) {
     assert!(run(words), "{words}");
 }
 
-/// Two namespaces and a line.
+/// Two namespaces with a connection.
 struct Lab {
     name: String,
     journal: PathBuf,
@@ -42,7 +44,7 @@ struct Lab {
 
 impl Lab {
     fn new(test: &str) -> Option<Self> {
-        // Names of devices are short.
+        // Names of devices have a short limit.
         let name = format!("lda{}{test}", process::id() % 10_000);
         let lab = Self { journal: env::temp_dir().join(format!("{name}.journal")), name };
         let able = run("ip -V") && run("nft -v") && run(&format!("ip netns add {}a", lab.name));
@@ -69,7 +71,7 @@ impl Lab {
         must(&format!("ip -n {n}a link set {n}a {}", if up { "up" } else { "down" }));
     }
 
-    /// So many packets in a thousand that come to the server are dropped.
+    /// Drops this many of a thousand packets that arrive at the server.
     fn drop_packets(&self, thousandths: u32) {
         let nft = |rule: &str| must(&format!("ip netns exec {}a nft {rule}", self.name));
         if thousandths == 0 {
@@ -91,7 +93,7 @@ impl Lab {
             .expect("ip is there")
     }
 
-    /// A server that listens.
+    /// Starts a server and waits until it listens.
     fn serve(&self) -> Child {
         let mut child =
             self.start("a", &["serve", "10.77.0.1:7000", &self.journal.to_string_lossy()]);
@@ -142,7 +144,7 @@ struct Pushes {
 }
 
 impl Pushes {
-    /// Waits until a push is done that ended later than now; how long that took.
+    /// Waits until a push is done after now. Returns the time that it took.
     fn until_one_is_done(&self) -> Duration {
         let now = self.began.elapsed();
         loop {
@@ -163,7 +165,8 @@ impl Pushes {
         self.ends.lock().unwrap().iter().filter(|other| other.end == end).count()
     }
 
-    /// Waits for the end of all, and compares it with what the servers have written down.
+    /// Waits for the end of all pushes and compares their outcomes with the journals of the
+    /// servers.
     fn check(mut self, journal: &Path) -> BTreeMap<String, usize> {
         assert!(self.child.wait().expect("it is a child").success());
         thread::sleep(Duration::from_millis(100));
@@ -252,7 +255,7 @@ fn a_server_that_is_killed_is_another_when_it_comes_again() {
     for round in 0..5 {
         pushes.until_one_is_done();
         thread::sleep(Duration::from_millis(300 + 100 * round));
-        // SIGKILL, to the program itself: `ip netns exec` has become it.
+        // SIGKILL reaches the program itself, since `ip netns exec` has replaced itself by it.
         server.kill().expect("it runs");
         server.wait().expect("it is a child");
         thread::sleep(Duration::from_millis(500 * round));

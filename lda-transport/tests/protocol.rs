@@ -1,4 +1,4 @@
-//! Two or three endpoints, frame by frame: greetings, bounds, and peers that keep no rule.
+//! Two or three endpoints, frame by frame: greetings, limits, and peers that violate the protocol.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn config(incarnation: u64) -> Config {
     Config { window, in_flight: 1000, queue: 3, ..Config::new(identity) }
 }
 
-/// Endpoints that can all send to each other, by their places.
+/// Endpoints that are connected with each other, by index.
 struct Nodes {
     endpoints: Vec<Endpoint>,
     now: Time,
@@ -34,21 +34,21 @@ impl Nodes {
         let mut nodes = Self { endpoints, now: Time(1) };
         for place in 0..nodes.endpoints.len() {
             for peer in (0..nodes.endpoints.len()).filter(|&peer| peer != place) {
-                nodes.tell(place, Event::Up { peer: id(peer) });
+                nodes.handle(place, Event::Up { peer: id(peer) });
             }
         }
         nodes
     }
 
-    fn tell(&mut self, place: usize, event: Event) {
+    fn handle(&mut self, place: usize, event: Event) {
         self.endpoints[place].handle(event, self.now);
     }
 
     fn frame(&mut self, from: usize, to: usize, frame: Frame) {
-        self.tell(to, Event::Frame { peer: id(from), frame });
+        self.handle(to, Event::Frame { peer: id(from), frame });
     }
 
-    /// Delivers what there is to deliver, and gives what that came to.
+    /// Delivers all frames. Returns the actions.
     fn run(&mut self) -> Vec<(usize, Action)> {
         let mut actions = Vec::new();
         let mut quiet = false;
@@ -74,7 +74,7 @@ impl Nodes {
     }
 }
 
-/// Two that have joined.
+/// Two nodes that have joined.
 fn pair() -> Nodes {
     let mut nodes = Nodes::new([config(1), config(2)]);
     let joined = |peer, incarnation| Action::Joined {
@@ -100,7 +100,7 @@ fn asked(actions: &[(usize, Action)]) -> usize {
 }
 
 #[test]
-fn who_does_not_fit_is_refused_on_both_sides() {
+fn incompatible_peers_are_refused_on_both_sides() {
     let other = |change: fn(&mut Identity)| {
         let mut second = config(2);
         change(&mut second.identity);
@@ -122,7 +122,7 @@ fn who_does_not_fit_is_refused_on_both_sides() {
     );
 }
 
-/// The greeting of a fresh node.
+/// Returns the greeting of a new node.
 fn hello(config: Config) -> Vec<u8> {
     let mut endpoint = Endpoint::new(config);
     endpoint.handle(Event::Up { peer: id(0) }, Time(1));
@@ -141,7 +141,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_message_end_one_peer_alone() {
+fn an_invalid_message_affects_one_peer() {
     for bytes in [vec![], vec![0; 39], vec![255; 40], vec![1; 1000], b"GET / HTTP/1.1\r\n".to_vec()]
     {
         let mut nodes = Nodes::new([config(1), config(2), config(3)]);
@@ -153,20 +153,20 @@ fn bytes_that_are_no_message_end_one_peer_alone() {
         assert!(refusals[1].1.contains("refuses this node: it broke the protocol"), "{refusals:?}");
         nodes.request(0, 1, 10);
         assert_eq!(asked(&nodes.run()), 1);
-        // Up again, it has another chance.
+        // After a reconnect the peer is accepted again.
         let reason = DisconnectReason::Closed;
-        nodes.tell(0, Event::Down { peer: id(2), reason: reason.clone() });
-        nodes.tell(2, Event::Down { peer: id(0), reason });
-        nodes.tell(0, Event::Up { peer: id(2) });
-        nodes.tell(2, Event::Up { peer: id(0) });
+        nodes.handle(0, Event::Down { peer: id(2), reason: reason.clone() });
+        nodes.handle(2, Event::Down { peer: id(0), reason });
+        nodes.handle(0, Event::Up { peer: id(2) });
+        nodes.handle(2, Event::Up { peer: id(0) });
         let joined = |(_, action): &(usize, Action)| matches!(action, Action::Joined { .. });
         assert_eq!(nodes.run().iter().filter(|action| joined(action)).count(), 2);
     }
 }
 
 #[test]
-fn what_comes_before_the_greeting_is_not_heard() {
-    // A request as it is sent to the node, by one that has joined it.
+fn messages_before_the_greeting_are_ignored() {
+    // A request to the node from a peer that has joined it.
     let mut nodes = pair();
     nodes.request(1, 0, 10);
     let (_, request) = nodes.endpoints[1].transmit(nodes.now).unwrap();
@@ -177,9 +177,9 @@ fn what_comes_before_the_greeting_is_not_heard() {
 }
 
 #[test]
-fn a_reply_to_nobody_is_not_heard() {
+fn replies_to_unsent_requests_are_ignored() {
     let mut nodes = pair();
-    // To a request that waits, and so was never sent: its number can be guessed.
+    // A reply to a request that waits and was never sent; its number can be guessed.
     let first = nodes.request(0, 1, 10);
     let [(1, Action::Request { reply_to, .. })] = &nodes.run()[..] else { panic!() };
     nodes.endpoints[1].reply(*reply_to, MessageBuf::new(), nodes.now);
@@ -199,7 +199,7 @@ fn a_reply_to_nobody_is_not_heard() {
 }
 
 #[test]
-fn a_greeting_of_an_incarnation_before_is_late() {
+fn a_greeting_of_an_earlier_incarnation_is_ignored() {
     let mut nodes = pair();
     nodes.frame(1, 0, Frame::from(hello(config(1))));
     assert_eq!((nodes.endpoints[0].strays(), nodes.run()), (1, vec![]));
@@ -208,7 +208,7 @@ fn a_greeting_of_an_incarnation_before_is_late() {
 }
 
 #[test]
-fn a_new_incarnation_knows_nothing() {
+fn a_new_incarnation_ends_pushes_and_repeats_pulls() {
     let mut nodes = pair();
     let sent = [RequestKind::Pull, RequestKind::Push]
         .map(|kind| nodes.endpoints[0].request(id(1), kind, MessageBuf::new(), LATER).unwrap());
@@ -216,8 +216,8 @@ fn a_new_incarnation_knows_nothing() {
     assert_eq!(asked(&nodes.run()), 2);
     nodes.endpoints[1] = Endpoint::new(config(3));
     for (place, peer) in [(0, 1), (1, 0)] {
-        nodes.tell(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
-        nodes.tell(place, Event::Up { peer: id(peer) });
+        nodes.handle(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
+        nodes.handle(place, Event::Up { peer: id(peer) });
     }
     let actions = nodes.run();
     let restarted = Action::Joined { peer: id(1), role: 5, incarnation: 3, restarted: true };
@@ -235,9 +235,9 @@ fn a_new_incarnation_knows_nothing() {
 }
 
 #[test]
-fn windows_are_kept() {
+fn windows_are_respected() {
     let mut nodes = pair();
-    // By number, and by bytes: one alone may be longer.
+    // By number and by bytes; a single request may be longer.
     for (len, expected) in [(10, 2), (600, 1), (5000, 1)] {
         for _ in 0..3 {
             nodes.request(0, 1, len);
@@ -259,7 +259,7 @@ fn windows_are_kept() {
 }
 
 #[test]
-fn one_without_an_end_lets_few_pass() {
+fn an_open_request_bounds_the_numbers_of_later_ones() {
     let mut nodes = pair();
     let mut tickets = Vec::new();
     let mut passed = 0;
@@ -272,24 +272,25 @@ fn one_without_an_end_lets_few_pass() {
                 tickets.push(reply_to);
             }
         }
-        // All but the first are answered.
+        // All requests except the first are answered.
         for reply_to in tickets.drain(1..) {
             assert!(nodes.endpoints[1].reply(reply_to, MessageBuf::new(), nodes.now));
             passed += 1;
         }
         nodes.run();
     }
-    assert_eq!(passed, 7, "a span of four windows, less the first");
+    assert_eq!(passed, 7, "a span of four windows, without the first");
     assert!(nodes.endpoints[1].reply(tickets[0], MessageBuf::new(), nodes.now));
     assert!(asked(&nodes.run()) > 0);
 }
 
 #[test]
-fn who_goes_beyond_the_window_is_refused() {
+fn a_peer_that_exceeds_the_window_is_refused() {
     let generous = Config { window: Window { requests: 100, bytes: 1 << 20 }, ..config(2) };
     let mut nodes = Nodes::new([Config { queue: 50, ..config(1) }, generous]);
     nodes.run();
-    // It keeps to the window of this second one, and sends what it has to another that has less.
+    // It keeps to the window of the second node, and its frames are delivered to a node with a
+    // smaller one.
     for _ in 0..9 {
         nodes.request(0, 1, 10);
     }
@@ -303,11 +304,11 @@ fn who_goes_beyond_the_window_is_refused() {
     }
     let refused = strict.run();
     assert_eq!(asked(&refused), 8);
-    assert!(refusals(&refused)[0].1.contains("beyond its window"), "{refused:?}");
+    assert!(refusals(&refused)[0].1.contains("exceeds its window"), "{refused:?}");
 }
 
 #[test]
-fn bytes_underway_to_all_have_a_bound() {
+fn bytes_in_flight_to_all_peers_are_bounded() {
     let mut nodes = Nodes::new([config(1), config(2), config(3)]);
     nodes.run();
     nodes.request(0, 1, 700);
@@ -320,7 +321,7 @@ fn bytes_underway_to_all_have_a_bound() {
 }
 
 #[test]
-fn a_queue_is_full_and_has_room_again() {
+fn an_overloaded_peer_becomes_ready_again() {
     let mut endpoint = Endpoint::new(config(1));
     let mut push = |body: &[u8]| endpoint.push(id(1), MessageBuf::from(body), Time(50));
     let first = push(b"1").unwrap();
@@ -332,7 +333,7 @@ fn a_queue_is_full_and_has_room_again() {
     let cancelled = Outcome::Unknown { reason: FailureReason::Cancelled, sent: false };
     assert_eq!(endpoint.poll(), Some(Action::Completed { request: first, outcome: cancelled }));
     assert_eq!(endpoint.poll(), None);
-    // Nobody came; their deadline does.
+    // The peer never joins; the deadlines pass.
     assert_eq!(endpoint.next_timer(), Time(50));
     endpoint.handle(Event::Tick, Time(50));
     let ends = std::iter::from_fn(|| endpoint.poll()).collect::<Vec<_>>();
@@ -343,32 +344,32 @@ fn a_queue_is_full_and_has_room_again() {
 }
 
 #[test]
-fn who_is_silent_has_left_and_may_come_again() {
+fn a_silent_peer_has_left_and_may_return() {
     let mut nodes = pair();
     nodes.request(0, 1, 10);
     assert_eq!(asked(&nodes.run()), 1);
-    // Beats alone keep the two together.
+    // Heartbeats alone keep the session.
     for _ in 0..20 {
         nodes.now = nodes.now + SECOND;
-        (0..2).for_each(|place| nodes.tell(place, Event::Tick));
+        (0..2).for_each(|place| nodes.handle(place, Event::Tick));
         assert_eq!(nodes.run(), []);
     }
-    // The second says nothing for a while.
+    // The second node sends nothing for a while.
     for _ in 0..6 {
         nodes.now = nodes.now + SECOND;
-        nodes.tell(0, Event::Tick);
+        nodes.handle(0, Event::Tick);
         while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     }
     let left = Action::Left { peer: id(1), reason: DisconnectReason::Silent };
     assert_eq!(nodes.endpoints[0].poll(), Some(left));
-    nodes.tell(1, Event::Tick);
+    nodes.handle(1, Event::Tick);
     nodes.now = nodes.now + SECOND;
-    nodes.tell(0, Event::Tick);
-    nodes.tell(1, Event::Tick);
+    nodes.handle(0, Event::Tick);
+    nodes.handle(1, Event::Tick);
     let actions = nodes.run();
     let again = Action::Joined { peer: id(1), role: 5, incarnation: 2, restarted: false };
     assert!(actions.contains(&(0, again)), "{actions:?}");
-    // What was underway is sent again, and known.
+    // The request in flight is sent again and recognised.
     assert_eq!(asked(&actions), 0);
     assert!(nodes.endpoints[1].strays() > 0);
 }
@@ -382,13 +383,14 @@ fn answer_all(nodes: &mut Nodes, actions: Vec<(usize, Action)>) {
 }
 
 #[test]
-fn who_is_thought_silent_and_does_not_know_gets_its_reply() {
+fn a_peer_that_counts_as_silent_still_gets_its_reply() {
     let mut nodes = pair();
     let request = nodes.request(1, 0, 10);
     let asked = nodes.run();
-    // The first hears nothing for a while, of one who goes on and has heard everything.
+    // The first node receives nothing for a while from a peer that continues and has received
+    // everything.
     nodes.now = nodes.now + 6 * SECOND;
-    nodes.tell(0, Event::Tick);
+    nodes.handle(0, Event::Tick);
     let left = Action::Left { peer: id(1), reason: DisconnectReason::Silent };
     assert_eq!(nodes.endpoints[0].poll(), Some(left));
     answer_all(&mut nodes, asked);
@@ -398,34 +400,34 @@ fn who_is_thought_silent_and_does_not_know_gets_its_reply() {
 }
 
 #[test]
-fn a_refusal_is_said_again() {
+fn a_refusal_is_repeated() {
     let mut second = config(2);
     second.identity.run = 8;
     let mut nodes = Nodes::new([config(1), second]);
-    // The first hears, refuses, and its refusal is lost; so is its own greeting.
+    // The first node refuses the second; its refusal and its greeting are lost.
     let (_, greeting) = nodes.endpoints[1].transmit(nodes.now).unwrap();
     nodes.frame(1, 0, greeting);
     while nodes.endpoints[0].transmit(nodes.now).is_some() {}
     nodes.now = nodes.now + SECOND;
-    nodes.tell(1, Event::Tick);
+    nodes.handle(1, Event::Tick);
     let refusals = refusals(&nodes.run());
     assert_eq!(refusals.iter().map(|refusal| refusal.0).collect::<Vec<_>>(), [0, 1]);
     assert!(refusals[1].1.contains("refuses this node: it belongs to run"), "{refusals:?}");
-    // Requests to one that is refused end at once.
+    // Requests to a refused peer end at once.
     let request = nodes.request(0, 1, 10);
     let outcome = Outcome::Unknown { reason: FailureReason::Refused, sent: false };
     assert_eq!(nodes.run(), [(0, Action::Completed { request, outcome })]);
 }
 
 #[test]
-fn a_clock_that_was_set_back_is_told() {
+fn a_clock_that_was_set_back_is_reported() {
     let mut nodes = pair();
     for (place, peer) in [(0, 1), (1, 0)] {
-        nodes.tell(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
+        nodes.handle(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
     }
     nodes.endpoints[1] = Endpoint::new(config(1));
-    nodes.tell(0, Event::Up { peer: id(1) });
-    nodes.tell(1, Event::Up { peer: id(0) });
+    nodes.handle(0, Event::Up { peer: id(1) });
+    nodes.handle(1, Event::Up { peer: id(0) });
     let actions = nodes.run();
     let refusals = refusals(&actions);
     assert_eq!(refusals[0].0, 1);
@@ -433,7 +435,7 @@ fn a_clock_that_was_set_back_is_told() {
 }
 
 #[test]
-fn what_is_too_long_for_the_transport_ends() {
+fn requests_and_replies_that_are_too_long_end() {
     let mut nodes = pair();
     let too_long = SendError::TooLong { len: 540, longest: 500 };
     let request = nodes.request(0, 1, 500);
@@ -447,10 +449,10 @@ fn what_is_too_long_for_the_transport_ends() {
     let (to, frame) = nodes.endpoints[1].transmit(nodes.now).unwrap();
     nodes.endpoints[1].unsent(to, frame, too_long, nodes.now);
     let actions = nodes.run();
-    // It was done, so that asking for it again is no good.
+    // It was executed, so repeating it would be wrong.
     let outcome = Outcome::Unknown { reason: FailureReason::ReplyTooLong, sent: true };
     assert_eq!(actions, [(0, Action::Completed { request, outcome })]);
-    // A rejection is one all the same.
+    // A rejection stays a rejection.
     let request = nodes.request(0, 1, 10);
     let [(1, Action::Request { reply_to, .. })] = &nodes.run()[..] else { panic!() };
     nodes.endpoints[1].reject(*reply_to, MessageBuf::from(&[1; 500][..]), nodes.now);
@@ -467,7 +469,7 @@ fn what_is_too_long_for_the_transport_ends() {
 }
 
 #[test]
-fn who_has_waited_longest_goes_first() {
+fn the_longest_waiting_request_is_sent_first() {
     let wide = |incarnation| Config {
         window: Window { requests: 50, bytes: 1 << 20 },
         queue: 50,
@@ -475,7 +477,7 @@ fn who_has_waited_longest_goes_first() {
     };
     let mut nodes = Nodes::new([wide(1), wide(2), wide(3)]);
     nodes.run();
-    // 1,000 bytes may be underway: small ones fill them, and go on to come.
+    // 1,000 bytes may be in flight: short requests fill them, and more of them follow.
     for _ in 0..8 {
         nodes.request(0, 1, 60);
     }
@@ -483,7 +485,7 @@ fn who_has_waited_longest_goes_first() {
     let large = nodes.request(0, 2, 900);
     let mut rounds = 0;
     loop {
-        // One is answered, and two more are made.
+        // One request is answered, and two more are made.
         let answered = asked.remove(0);
         answer_all(&mut nodes, vec![answered]);
         nodes.request(0, 1, 60);
@@ -498,12 +500,12 @@ fn who_has_waited_longest_goes_first() {
             }
         }
         rounds += 1;
-        assert!(rounds < 12, "the large one waits for ever");
+        assert!(rounds < 12, "the long request waits forever");
     }
 }
 
 #[test]
-fn replies_do_not_hold_up_requests() {
+fn replies_do_not_delay_requests() {
     let wide = |incarnation| Config {
         window: Window { requests: 50, bytes: 1 << 20 },
         in_flight: 1 << 20,
@@ -527,14 +529,14 @@ fn replies_do_not_hold_up_requests() {
 }
 
 #[test]
-fn a_reply_that_nobody_waits_for_is_not_sent() {
+fn a_reply_below_the_floor_is_not_sent() {
     let mut nodes = pair();
     nodes.endpoints[0].pull(id(1), MessageBuf::new(), Time(1000)).unwrap();
     let asked = nodes.run();
     answer_all(&mut nodes, asked);
-    // It waits to be sent, while the deadline passes and the next request says so.
+    // The reply waits to be sent while the deadline passes; the next request has a higher floor.
     nodes.now = Time(2000);
-    nodes.tell(0, Event::Tick);
+    nodes.handle(0, Event::Tick);
     nodes.request(0, 1, 10);
     let (_, next) = nodes.endpoints[0].transmit(nodes.now).unwrap();
     nodes.frame(0, 1, next);

@@ -1,4 +1,4 @@
-//! The simulator does what it says: each fault by hand, and what nodes hear of it.
+//! The simulator: each fault, and what nodes notice of it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const NEVER: Duration = Duration::MAX;
 
-/// What programs were told, and when; it stays when they crash.
-type Heard = Rc<RefCell<Vec<(Time, NodeId, Action)>>>;
+/// Actions of programs, with their times. Survives crashes.
+type Actions = Rc<RefCell<Vec<(Time, NodeId, Action)>>>;
 
-/// Answers at once, and writes down what it is told.
+/// Answers at once, and records its actions.
 struct Recorder {
-    heard: Heard,
+    actions: Actions,
     timers: Rc<RefCell<Vec<(Time, u64)>>>,
 }
 
@@ -31,7 +31,7 @@ impl Program for Recorder {
         if let Action::Request { reply_to, .. } = action {
             cx.reply(reply_to, MessageBuf::new());
         }
-        self.heard.borrow_mut().push((cx.now(), cx.id(), action));
+        self.actions.borrow_mut().push((cx.now(), cx.id(), action));
     }
 
     fn timer(&mut self, timer: u64, cx: &mut Context<'_>) {
@@ -41,7 +41,7 @@ impl Program for Recorder {
 
 struct Nodes {
     world: World<Recorder>,
-    heard: Heard,
+    actions: Actions,
     timers: Rc<RefCell<Vec<(Time, u64)>>>,
 }
 
@@ -49,14 +49,14 @@ fn id(id: u32) -> NodeId {
     NodeId(id)
 }
 
-/// Nodes that say nothing for ten seconds if nobody asks, and that have joined, if they can in a second.
+/// Creates nodes with heartbeats each 10 s, and runs them for a second, so that they join.
 fn nodes(count: u32, options: &Options) -> Nodes {
-    let (heard, timers) = (Heard::default(), Rc::default());
-    let mut nodes = Nodes { world: World::new(options), heard, timers };
+    let (actions, timers) = (Actions::default(), Rc::default());
+    let mut nodes = Nodes { world: World::new(options), actions, timers };
     for node in 0..count {
-        let (heard, timers) = (nodes.heard.clone(), nodes.timers.clone());
-        nodes.world.add(id(node), move |birth| {
-            let incarnation = birth.incarnation;
+        let (actions, timers) = (nodes.actions.clone(), nodes.timers.clone());
+        nodes.world.add(id(node), move |start| {
+            let incarnation = start.incarnation;
             let identity = Identity { incarnation, role: 0, run: 1, configuration: 1 };
             let config = Config {
                 hello_interval: SECOND,
@@ -64,7 +64,7 @@ fn nodes(count: u32, options: &Options) -> Nodes {
                 silence_timeout: SECOND * 25,
                 ..Config::new(identity)
             };
-            (config, Recorder { heard: heard.clone(), timers: timers.clone() })
+            (config, Recorder { actions: actions.clone(), timers: timers.clone() })
         });
     }
     nodes.world.run_for(SECOND);
@@ -72,9 +72,9 @@ fn nodes(count: u32, options: &Options) -> Nodes {
 }
 
 impl Nodes {
-    /// What was heard since this was last asked, by one node, or all.
-    fn heard(&self, by: Option<u32>) -> Vec<(Time, Action)> {
-        let all = self.heard.take().into_iter();
+    /// Returns the actions since the last call, of one node or of all.
+    fn actions(&self, by: Option<u32>) -> Vec<(Time, Action)> {
+        let all = self.actions.take().into_iter();
         let these = all.filter(|(_, node, _)| by.is_none_or(|by| *node == id(by)));
         these.map(|(time, _, action)| (time, action)).collect()
     }
@@ -85,7 +85,7 @@ impl Nodes {
         let made = self
             .world
             .with(id(from), |_, cx| cx.request(id(to), RequestKind::Push, message, NEVER));
-        made.expect("it runs").expect("it takes so many");
+        made.expect("the node runs").expect("the queue is longer");
     }
 
     fn joined(&self, node: u32) -> Vec<NodeId> {
@@ -93,16 +93,16 @@ impl Nodes {
     }
 }
 
-fn is_asked(heard: &(Time, Action)) -> bool {
-    matches!(heard.1, Action::Request { .. })
+fn is_request(actions: &(Time, Action)) -> bool {
+    matches!(actions.1, Action::Request { .. })
 }
 
-fn is_done(heard: &(Time, Action)) -> bool {
-    matches!(heard.1, Action::Completed { outcome: Outcome::Done(_), .. })
+fn is_done(actions: &(Time, Action)) -> bool {
+    matches!(actions.1, Action::Completed { outcome: Outcome::Done(_), .. })
 }
 
-fn has_left(heard: &(Time, Action), silent: bool) -> bool {
-    matches!(&heard.1, Action::Left { reason, .. } if (*reason == DisconnectReason::Silent) == silent)
+fn has_left(actions: &(Time, Action), silent: bool) -> bool {
+    matches!(&actions.1, Action::Left { reason, .. } if (*reason == DisconnectReason::Silent) == silent)
 }
 
 #[test]
@@ -110,86 +110,96 @@ fn a_frame_takes_its_time() {
     let latency = MILLISECOND * 10;
     let network = Network { latency, bandwidth: 10_000, ..Network::default() };
     let mut nodes = nodes(2, &Options { network, ..Options::default() });
-    nodes.heard(None);
+    nodes.actions(None);
     let begun = nodes.world.now();
-    // Heads have 40 bytes.
+    // Headers have 40 bytes.
     nodes.push(0, 1, 960);
     nodes.push(0, 1, 60);
     nodes.world.run_for(SECOND);
     let came: Vec<Duration> =
-        nodes.heard(Some(1)).iter().map(|heard| heard.0.since(begun)).collect();
+        nodes.actions(Some(1)).iter().map(|actions| actions.0.since(begun)).collect();
     assert_eq!(came, [MILLISECOND * 110, MILLISECOND * 120]);
     // One direction of one link may be slower.
     nodes.world.change_way(id(1), id(0), |network| network.latency = SECOND);
     let begun = nodes.world.now();
     nodes.push(0, 1, 60);
     nodes.world.run_for(SECOND * 2);
-    let came: Vec<Duration> = nodes.heard(None).iter().map(|heard| heard.0.since(begun)).collect();
+    let came: Vec<Duration> =
+        nodes.actions(None).iter().map(|actions| actions.0.since(begun)).collect();
     assert_eq!(came, [MILLISECOND * 20, MILLISECOND * 1024]);
 }
 
 #[test]
-fn a_full_queue_is_felt_and_has_room_again() {
+fn a_full_queue_becomes_writable_again() {
     let network = Network { queue_bytes: 500, bandwidth: 100_000, ..Network::default() };
     let mut nodes = nodes(2, &Options { network, ..Options::default() });
-    nodes.heard(None);
+    nodes.actions(None);
     (0..50).for_each(|_| nodes.push(0, 1, 100));
     nodes.world.run_for(SECOND);
-    assert_eq!(nodes.heard(Some(0)).iter().filter(|heard| is_done(heard)).count(), 50);
+    assert_eq!(nodes.actions(Some(0)).iter().filter(|actions| is_done(actions)).count(), 50);
     let count = |fate| nodes.world.coverage().count(MessageKind::Push, fate, State::Joined);
     assert!(count(Fate::Full) > 10, "{}", nodes.world.coverage());
     assert_eq!(count(Fate::Arrived), 50);
-    // What is longer than any frame may be never goes.
+    // Frames that are too long are never sent.
     nodes.world.change(|network| network.max_frame_len = 100);
     nodes.push(0, 1, 100);
-    let heard = nodes.heard(None);
+    let actions = nodes.actions(None);
     let outcome = Outcome::Unknown { reason: FailureReason::TooLong, sent: false };
-    assert!(matches!(&heard[0].1, Action::Completed { outcome: ended, .. } if *ended == outcome));
+    assert!(matches!(&actions[0].1, Action::Completed { outcome: ended, .. } if *ended == outcome));
 }
 
 #[test]
-fn a_cut_is_heard_of_within_its_notice() {
+fn a_cut_is_reported_within_the_detection_delay() {
     for detection_delay in [Duration::ZERO, SECOND] {
         let network = Network { detection_delay, latency: SECOND / 10, ..Network::default() };
         let mut nodes = nodes(3, &Options { network, ..Options::default() });
-        nodes.heard(None);
+        nodes.actions(None);
         nodes.push(0, 1, 10);
         let begun = nodes.world.now();
         nodes.world.cut(id(0), id(1));
         nodes.world.run_for(SECOND);
-        let heard = nodes.heard(None);
-        assert!(heard.iter().all(|heard| has_left(heard, false)) && heard.len() == 2, "{heard:?}");
-        assert!(heard.iter().all(|heard| heard.0.since(begun) <= detection_delay));
+        let actions = nodes.actions(None);
+        assert!(
+            actions.iter().all(|actions| has_left(actions, false)) && actions.len() == 2,
+            "{actions:?}"
+        );
+        assert!(actions.iter().all(|actions| actions.0.since(begun) <= detection_delay));
         assert_eq!((nodes.joined(0), nodes.joined(2)), (vec![id(2)], vec![id(0), id(1)]));
         let cut = nodes.world.coverage().count(MessageKind::Push, Fate::Cut, State::Away);
         assert!(cut == 1 || detection_delay > Duration::ZERO, "{}", nodes.world.coverage());
-        // Mended, what was underway goes on.
+        // After the cut, open requests continue.
         nodes.world.mend(id(0), id(1));
         nodes.world.run_for(SECOND);
-        let heard = nodes.heard(None);
-        assert_eq!(heard.iter().filter(|heard| is_asked(heard)).count(), 1);
-        assert_eq!(heard.iter().filter(|heard| is_done(heard)).count(), 1);
-        // A cut that ends before it is noticed is heard of all the same.
+        let actions = nodes.actions(None);
+        assert_eq!(actions.iter().filter(|actions| is_request(actions)).count(), 1);
+        assert_eq!(actions.iter().filter(|actions| is_done(actions)).count(), 1);
+        // A cut that ends before the nodes notice it is reported too.
         nodes.world.cut(id(0), id(1));
         nodes.world.mend(id(0), id(1));
-        assert_eq!(nodes.heard(None).iter().filter(|heard| has_left(heard, false)).count(), 2);
+        assert_eq!(
+            nodes.actions(None).iter().filter(|actions| has_left(actions, false)).count(),
+            2
+        );
     }
 }
 
 #[test]
-fn a_silence_is_not_heard_of() {
+fn a_silence_is_not_reported() {
     let mut nodes = nodes(2, &Options::default());
-    nodes.heard(None);
+    nodes.actions(None);
     nodes.world.silence(id(0), id(1));
     nodes.push(0, 1, 10);
     nodes.push(1, 0, 10);
     nodes.world.run_for(SECOND * 20);
-    // The request from the second has come; nothing from the first has.
-    let heard = nodes.heard(None);
-    assert!(heard.len() == 1 && is_asked(&heard[0]), "{heard:?}");
+    // The request from the second node has arrived; nothing from the first has.
+    let actions = nodes.actions(None);
+    assert!(actions.len() == 1 && is_request(&actions[0]), "{actions:?}");
     nodes.world.run_for(SECOND * 20);
-    let heard = nodes.heard(None);
-    assert!(heard.iter().all(|heard| has_left(heard, true)) && heard.len() == 1, "{heard:?}");
+    let actions = nodes.actions(None);
+    assert!(
+        actions.iter().all(|actions| has_left(actions, true)) && actions.len() == 1,
+        "{actions:?}"
+    );
     assert_eq!(nodes.world.faults(), 1);
     nodes.world.unsilence(id(0), id(1));
     nodes.world.run_for(SECOND * 20);
@@ -197,7 +207,7 @@ fn a_silence_is_not_heard_of() {
 }
 
 #[test]
-fn parts_talk_among_themselves() {
+fn partitions_separate_nodes() {
     for silently in [false, true] {
         let mut nodes = nodes(4, &Options::default());
         if silently {
@@ -216,7 +226,7 @@ fn parts_talk_among_themselves() {
 }
 
 #[test]
-fn a_crash_leaves_what_is_outside() {
+fn state_outside_a_program_survives_a_crash() {
     let mut nodes = nodes(2, &Options::default());
     let set = |_: &mut Recorder, cx: &mut Context<'_>| {
         (1..3).for_each(|timer| cx.set_timer(SECOND * timer as u32, timer));
@@ -225,7 +235,7 @@ fn a_crash_leaves_what_is_outside() {
     let begun = nodes.world.now();
     assert_eq!(nodes.world.with(id(1), set), Some(2));
     nodes.world.run_for(MILLISECOND * 1500);
-    nodes.heard(None);
+    nodes.actions(None);
     nodes.world.crash(id(1));
     nodes.world.run_for(SECOND);
     assert_eq!(nodes.world.with(id(1), set), None);
@@ -235,26 +245,30 @@ fn a_crash_leaves_what_is_outside() {
     assert_eq!(*nodes.timers.borrow(), [(begun + SECOND, 1)], "timers end with their program");
     nodes.world.restart(id(1));
     nodes.world.run_for(SECOND);
-    let heard: Vec<Action> = nodes.heard(Some(0)).into_iter().map(|heard| heard.1).collect();
+    let actions: Vec<Action> =
+        nodes.actions(Some(0)).into_iter().map(|actions| actions.1).collect();
     let restarted = Action::Joined { peer: id(1), role: 0, incarnation: 3, restarted: true };
-    assert!(matches!(heard[0], Action::Left { .. }) && heard[1..] == [restarted], "{heard:?}");
-    // One that runs crashes first.
+    assert!(
+        matches!(actions[0], Action::Left { .. }) && actions[1..] == [restarted],
+        "{actions:?}"
+    );
+    // A running node crashes first.
     nodes.world.restart(id(1));
     assert_eq!((nodes.world.with(id(1), set), nodes.world.faults()), (Some(4), 2));
 }
 
 #[test]
-fn what_is_changed_on_its_way_is_refused() {
+fn corrupted_frames_are_refused() {
     let mut nodes = nodes(2, &Options { keep: 1000, ..Options::default() });
-    nodes.heard(None);
+    nodes.actions(None);
     nodes.world.rewrite(|from, to, frame| {
         assert_eq!((from, to), (id(0), id(1)));
         Frame::from(vec![7; frame.len()])
     });
     nodes.push(0, 1, 10);
     nodes.world.step();
-    let heard = nodes.heard(None);
-    assert!(matches!(heard[..], [(_, Action::Refused { .. })]), "{heard:?}");
+    let actions = nodes.actions(None);
+    assert!(matches!(actions[..], [(_, Action::Refused { .. })]), "{actions:?}");
     let text = nodes.world.trace().to_string();
     assert!(text.contains("node 0: sends node 1 a Push of 50 bytes"), "{text}");
     assert!(text.contains("node 1: of node 0 a Push of 50 bytes: Arrived, Joined"), "{text}");
@@ -271,7 +285,7 @@ fn what_is_changed_on_its_way_is_refused() {
     assert_eq!(last[last.len() - 3..], expected);
 }
 
-/// Loses the first push, has the second wait, and writes down what becomes of pushes, and who crashes.
+/// Loses the first push, delays the second, and records the fates of pushes, and crashes.
 #[derive(Clone, Default)]
 struct Observing {
     pushes: Rc<RefCell<Vec<(u64, bool, Fate)>>>,
@@ -313,15 +327,16 @@ impl Observer<Recorder> for Observing {
 }
 
 #[test]
-fn an_observer_sees_what_becomes_of_messages_and_may_have_a_say() {
+fn an_observer_sees_fates_and_changes_networks() {
     let mut nodes = nodes(2, &Options::default());
     let observing = Observing::default();
     nodes.world.observe(observing.clone());
-    nodes.heard(None);
+    nodes.actions(None);
     let begun = nodes.world.now();
     (0..2).for_each(|_| nodes.push(0, 1, 60));
     nodes.world.run_for(SECOND * 10);
-    let asked: Vec<(Time, Action)> = nodes.heard(Some(1)).into_iter().filter(is_asked).collect();
+    let asked: Vec<(Time, Action)> =
+        nodes.actions(Some(1)).into_iter().filter(is_request).collect();
     let [(came, _)] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!((came.since(begun).as_secs(), *observing.held.borrow()), (3, 3));
     let pushes = observing.pushes.borrow().clone();
@@ -331,7 +346,7 @@ fn an_observer_sees_what_becomes_of_messages_and_may_have_a_say() {
 }
 
 #[test]
-fn shares_are_what_they_say() {
+fn probabilities_are_as_configured() {
     let network = Network { loss: 0.3, duplication: 0.2, reordering: 0.1, ..Network::default() };
     let mut nodes = nodes(8, &Options { seed: 5, network, ..Options::default() });
     nodes.world.run_for(SECOND * 3600);
@@ -342,16 +357,16 @@ fn shares_are_what_they_say() {
     let all: f64 = Fate::ALL.map(sum).iter().sum();
     let share = |fate| sum(fate) / all;
     assert!(all > 20_000.0 && (share(Fate::Lost) - 0.3).abs() < 0.02, "{}", nodes.world.coverage());
-    // Of six frames one is a second copy, and 0.7 of them arrive.
+    // One of six frames is a second copy, and 0.7 of all arrive.
     assert!((share(Fate::Doubled) - 0.7 / 6.0).abs() < 0.02, "{}", nodes.world.coverage());
 }
 
 #[test]
-fn chaos_is_as_often_as_it_says() {
+fn failures_are_as_frequent_as_configured() {
     let spell = Some(FaultWindow { every: SECOND * 10, lasting: SECOND * 5 });
     for (chaos, least, most) in [
         (Chaos { crashes: spell, ..Chaos::default() }, 300, 420),
-        // One in four is of up to four links.
+        // One in four affects up to four links.
         (Chaos { cuts: spell, ..Chaos::default() }, 400, 700),
         (Chaos { silences: spell, ..Chaos::default() }, 400, 700),
     ] {
@@ -368,7 +383,7 @@ fn chaos_is_as_often_as_it_says() {
 }
 
 #[test]
-fn a_note_is_a_part_of_what_has_happened() {
+fn notes_are_part_of_the_fingerprint() {
     let run = |note: &'static str| {
         let mut nodes = nodes(2, &Options { keep: 1, ..Options::default() });
         nodes.world.with(id(1), |_, cx| cx.note(note));
@@ -379,10 +394,10 @@ fn a_note_is_a_part_of_what_has_happened() {
     assert_ne!(run("one").0, run("two").0);
 }
 
-/// Asks node 0 each second what the time is, and remembers the answers.
-struct Asks(Rc<RefCell<Vec<Frame>>>);
+/// Requests the time from node 0 each second, and keeps the answers.
+struct Client(Rc<RefCell<Vec<Frame>>>);
 
-impl Program for Asks {
+impl Program for Client {
     fn start(&mut self, cx: &mut Context<'_>) {
         cx.set_timer(SECOND, 0);
     }
@@ -394,14 +409,15 @@ impl Program for Asks {
     }
 
     fn timer(&mut self, _: u64, cx: &mut Context<'_>) {
-        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("few wait");
+        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("few requests wait");
         cx.set_timer(SECOND, 0);
     }
 }
 
-struct Tells;
+/// Answers requests with the time.
+struct Server;
 
-impl Program for Tells {
+impl Program for Server {
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
         if let Action::Request { reply_to, .. } = action {
             let seconds = cx.now().since(Time::ZERO).as_secs() as u8;
@@ -414,17 +430,17 @@ impl Program for Tells {
 fn programs_of_several_kinds_share_a_world() {
     let mut world: World<Box<dyn Program>> = World::new(&Options::default());
     let identity = |incarnation| Identity { incarnation, role: 0, run: 1, configuration: 1 };
-    world.add(id(0), move |birth| (Config::new(identity(birth.incarnation)), Box::new(Tells)));
+    world.add(id(0), move |start| (Config::new(identity(start.incarnation)), Box::new(Server)));
     let answers: Rc<RefCell<Vec<Frame>>> = Rc::default();
     let kept = Rc::clone(&answers);
-    world.add(id(9), move |birth| {
-        (Config::new(identity(birth.incarnation)), Box::new(Asks(kept.clone())))
+    world.add(id(9), move |start| {
+        (Config::new(identity(start.incarnation)), Box::new(Client(kept.clone())))
     });
     world.run_for(MILLISECOND * 3500);
     assert_eq!(*answers.borrow(), [1, 2, 3].map(|second| Frame::from(vec![second])));
 }
 
-/// Waits for no time, again and again.
+/// Sets a timer of zero whenever it expires.
 struct Spins;
 
 impl Program for Spins {
@@ -440,20 +456,20 @@ impl Program for Spins {
 }
 
 #[test]
-#[should_panic(expected = "things go round in circles")]
-fn time_that_does_not_go_on_is_told() {
+#[should_panic(expected = "do not end: a timer of zero")]
+fn timers_of_zero_panic() {
     let mut world = World::new(&Options::default());
     let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 1 };
     world.add(id(0), move |_| (Config::new(identity), Spins));
     world.run_for(SECOND);
 }
 
-/// Asks again at once, whatever comes of it.
-struct Insists;
+/// Repeats its request at once, whatever the outcome.
+struct Repeats;
 
-impl Program for Insists {
+impl Program for Repeats {
     fn start(&mut self, cx: &mut Context<'_>) {
-        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("none waits");
+        cx.request(id(0), RequestKind::Pull, MessageBuf::new(), SECOND).expect("no request waits");
     }
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
@@ -464,18 +480,18 @@ impl Program for Insists {
 }
 
 #[test]
-#[should_panic(expected = "things go round in circles")]
-fn a_program_that_does_not_end_is_told() {
+#[should_panic(expected = "do not end: a timer of zero")]
+fn endless_actions_panic() {
     let mut world: World<Box<dyn Program>> = World::new(&Options::default());
-    // Of two runs, and so they refuse each other.
+    // The nodes belong to two runs and refuse each other.
     let config = |run| Config::new(Identity { incarnation: 1, role: 0, run, configuration: 1 });
-    world.add(id(0), move |_| (config(1), Box::new(Tells)));
-    world.add(id(1), move |_| (config(2), Box::new(Insists)));
+    world.add(id(0), move |_| (config(1), Box::new(Server)));
+    world.add(id(1), move |_| (config(2), Box::new(Repeats)));
     world.run_for(SECOND);
 }
 
 #[test]
 #[should_panic(expected = "there is no node 5")]
-fn a_node_that_is_not_there_is_told() {
+fn unknown_nodes_panic() {
     nodes(2, &Options::default()).world.crash(id(5));
 }

@@ -1,15 +1,18 @@
-//! Transports around transports.
+//! Wrappers around transports.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lda_transport::conformance::{self, Effort, Subject};
-use lda_transport::node::{Asked, Node, Silent};
-use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome};
+use lda_transport::rpc::{
+    Action, Config, Context, Driver, Identity, MessageBuf, Outcome, Program, RequestKind,
+};
 use lda_transport::wrap::{
-    Broken, Count, Counting, Delaying, Entry, Failing, Faults, Happened, Log, Recording, Replaying,
-    Spinning,
+    Count, Counting, Delaying, Entry, Failing, Faults, Happened, Log, LogError, Recording,
+    Replaying, Spinning,
 };
 use lda_transport::{
     Arrival, DisconnectReason, NodeId, ReceiveError, SendError, Time, Transport, Wait, local,
@@ -47,7 +50,7 @@ fn conforms(wrap: impl Fn(local::Local) -> Box<dyn Transport>) {
 }
 
 #[test]
-fn those_that_only_look_on_keep_the_contract() {
+fn observing_wrappers_keep_the_contract() {
     conforms(|inner| Box::new(Counting::new(inner)));
     conforms(|inner| Box::new(Recording::new(inner, io::sink()).unwrap()));
     #[cfg(feature = "tracing")]
@@ -55,18 +58,18 @@ fn those_that_only_look_on_keep_the_contract() {
 }
 
 #[test]
-fn one_that_delays_keeps_the_contract() {
+fn delaying_keeps_the_contract() {
     conforms(|inner| Box::new(Delaying::new(inner, Duration::from_micros(200))));
 }
 
 #[test]
-fn one_that_spins_keeps_the_contract() {
+fn spinning_keeps_the_contract() {
     conforms(|inner| Box::new(Spinning::new(inner, Duration::from_micros(200))));
 }
 
 #[test]
-fn what_comes_while_one_spins_finds_it_awake() {
-    /// Gives what there is at the third look, and notes how it is asked.
+fn spinning_polls_before_it_sleeps() {
+    /// Returns arrivals at every third call, and records the waits.
     #[derive(Debug)]
     struct Third(local::Local, Arc<Mutex<Vec<Wait>>>);
     impl Transport for Third {
@@ -100,15 +103,15 @@ fn what_comes_while_one_spins_finds_it_awake() {
     let looked = || looks.lock().unwrap().clone();
     let mut spinning = Spinning::new(Third(b, Arc::clone(&looks)), Duration::MAX);
     assert_eq!(spinning.receive(Wait::Forever), Ok(Some(Arrival::Up { peer: NodeId(0) })));
-    assert_eq!(looked(), [Wait::No; 3], "awake for as long as it takes");
-    // Nothing more comes: it sleeps for what is left.
+    assert_eq!(looked(), [Wait::No; 3], "polls until something arrives");
+    // Nothing arrives: it sleeps for the rest of the wait.
     let (_c, d) = pair();
     looks.lock().unwrap().extend([Wait::No; 3]);
     let mut spinning = Spinning::new(Third(d, Arc::clone(&looks)), Duration::from_millis(1));
     assert_eq!(spinning.receive(Wait::For(SECOND)), Ok(None));
     assert!(matches!(looked().last(), Some(Wait::For(left)) if *left < SECOND), "{:?}", looked());
     assert_eq!(spinning.receive(Wait::For(Duration::ZERO)), Ok(None));
-    assert_eq!(looked().last(), Some(&Wait::For(Duration::ZERO)), "no longer than it is asked to");
+    assert_eq!(looked().last(), Some(&Wait::For(Duration::ZERO)), "not longer than the wait");
     drop(a);
 }
 
@@ -140,7 +143,7 @@ fn frames_are_counted() {
 }
 
 #[test]
-fn what_is_delayed_comes_later_and_in_order() {
+fn delayed_arrivals_keep_their_order() {
     let (mut a, b) = pair();
     let delay = Duration::from_millis(30);
     let mut b = Delaying::new(b, delay);
@@ -167,8 +170,8 @@ fn what_is_delayed_comes_later_and_in_order() {
     );
 }
 
-/// What comes of a thousand frames under faults.
-fn befallen(faults: Faults, seed: u64) -> (Vec<String>, Faults) {
+/// Returns the arrivals of a thousand frames under faults.
+fn arrivals(faults: Faults, seed: u64) -> (Vec<String>, Faults) {
     let (mut a, b) = pair();
     let mut b = Failing::new(b, faults, seed);
     a.receive(Wait::No).unwrap();
@@ -183,19 +186,19 @@ fn befallen(faults: Faults, seed: u64) -> (Vec<String>, Faults) {
 }
 
 #[test]
-fn faults_are_a_seeds() {
+fn a_seed_determines_the_faults() {
     let faults = Faults { lost: 50, doubled: 60, changed: 70, cut: 0, away: Duration::ZERO };
-    let (come, done) = befallen(faults, 7);
-    assert_eq!(befallen(faults, 7).0, come);
-    assert_ne!(befallen(faults, 8).0, come);
+    let (come, done) = arrivals(faults, 7);
+    assert_eq!(arrivals(faults, 7).0, come);
+    assert_ne!(arrivals(faults, 8).0, come);
     let near = |done: u32, rate: u32| done.abs_diff(rate) < 40;
     assert!(near(done.lost, 50) && near(done.doubled, 60) && near(done.changed, 70), "{done:?}");
     assert_eq!(come.len(), (1001 - done.lost + done.doubled) as usize);
-    assert_eq!(befallen(Faults::default(), 7).0.len(), 1001);
+    assert_eq!(arrivals(Faults::default(), 7).0.len(), 1001);
 }
 
 #[test]
-fn one_that_is_cut_off_comes_again() {
+fn a_disconnected_peer_reconnects() {
     let (mut a, b) = pair();
     let away = Duration::from_millis(20);
     let mut b = Failing::new(b, Faults { cut: 1000, away, ..Faults::default() }, 1);
@@ -211,43 +214,72 @@ fn one_that_is_cut_off_comes_again() {
     assert_eq!(
         b.receive(Wait::Forever),
         Ok(Some(Arrival::Up { peer })),
-        "what came meanwhile is gone"
+        "frames that arrived meanwhile are lost"
     );
     b.send(peer, vec![4].into()).unwrap();
 }
 
-#[test]
-fn nodes_do_each_push_once_under_faults() {
-    let faults =
-        Faults { lost: 100, doubled: 100, changed: 0, cut: 5, away: Duration::from_millis(5) };
-    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 1 };
-    let config = Config { retry: Some(Duration::from_millis(20)), ..Config::new(identity) };
-    let (a, b) = pair();
-    let done = Arc::new(Mutex::new(Vec::new()));
-    let book = Arc::clone(&done);
-    let service = move |asked: Asked| {
-        book.lock().unwrap().push(asked.body().to_vec());
-        asked.reply(MessageBuf::new());
-    };
-    let server =
-        Node::start(Box::new(Failing::new(a, faults, 1)), config.clone(), service).unwrap();
-    let client = Node::start(Box::new(Failing::new(b, faults, 2)), config, Silent).unwrap();
-    let pending: Vec<_> = (0..300u32)
-        .map(|number| {
-            client.push(NodeId(0), MessageBuf::from(&number.to_le_bytes()[..]), 60 * SECOND)
-        })
-        .collect();
-    for pending in pending {
-        assert!(matches!(pending.wait(), Outcome::Done(_)));
-    }
-    let mut done = done.lock().unwrap().clone();
-    done.sort_unstable_by_key(|body| u32::from_le_bytes(body[..].try_into().unwrap()));
-    let all: Vec<Vec<u8>> = (0..300u32).map(|number| number.to_le_bytes().to_vec()).collect();
-    assert_eq!(done, all);
-    drop((client, server));
+/// Acknowledges pushes and keeps their bodies; records the outcomes of its own requests.
+#[derive(Default)]
+struct Pushes {
+    bodies: Vec<Vec<u8>>,
+    outcomes: Vec<Outcome>,
 }
 
-/// A writer that others can read.
+impl Program for Pushes {
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        match action {
+            Action::Request { reply_to, body, .. } => {
+                self.bodies.push(body.to_vec());
+                cx.reply(reply_to, MessageBuf::new());
+            }
+            Action::Completed { outcome, .. } => self.outcomes.push(outcome),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn each_push_is_executed_once_under_faults() {
+    const PUSHES: u32 = 300;
+    let faults =
+        Faults { lost: 100, doubled: 100, changed: 0, cut: 5, away: Duration::from_millis(5) };
+    let mut config = Config::new(Identity { incarnation: 1, role: 0, run: 1, configuration: 1 });
+    config.retry = Some(Duration::from_millis(20));
+    config.queue = PUSHES as usize;
+    let (a, b) = pair();
+    let mut server = Driver::new(Failing::new(a, faults, 1), config.clone());
+    let mut client = Driver::new(Failing::new(b, faults, 2), config);
+    let finished = AtomicBool::new(false);
+    let (served, pushed) = thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let mut program = Pushes::default();
+            while !finished.load(SeqCst) {
+                let until = server.now() + Duration::from_millis(5);
+                server.step(&mut program, until).unwrap();
+            }
+            program.bodies
+        });
+        let mut program = Pushes::default();
+        for number in 0..PUSHES {
+            let message = MessageBuf::from(&number.to_le_bytes()[..]);
+            let mut cx = client.context();
+            cx.request(NodeId(0), RequestKind::Push, message, 60 * SECOND).unwrap();
+        }
+        while program.outcomes.len() < PUSHES as usize {
+            client.step(&mut program, Time::NEVER).unwrap();
+        }
+        finished.store(true, SeqCst);
+        (serving.join().unwrap(), program.outcomes)
+    });
+    assert!(pushed.iter().all(|outcome| matches!(outcome, Outcome::Done(_))), "{pushed:?}");
+    let mut served: Vec<u32> =
+        served.iter().map(|body| u32::from_le_bytes(body[..].try_into().unwrap())).collect();
+    served.sort_unstable();
+    assert!(served.into_iter().eq(0..PUSHES));
+}
+
+/// A writer whose bytes can be read meanwhile.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -261,7 +293,7 @@ impl Write for Shared {
     }
 }
 
-/// A program: it answers each frame with its sum, and tells the third that one came.
+/// A program: it answers each frame with the sum of its bytes, and notifies node 2.
 fn answer(transport: &mut dyn Transport, plus: u8) -> Result<(), ReceiveError> {
     let long = 60 * SECOND;
     while let Some(arrival) = transport.receive(Wait::For(long))? {
@@ -274,7 +306,7 @@ fn answer(transport: &mut dyn Transport, plus: u8) -> Result<(), ReceiveError> {
     Ok(())
 }
 
-/// What a node of that program has recorded.
+/// Returns the recording of a node with that program.
 fn recorded() -> Vec<u8> {
     let log = Shared::default();
     let mut nodes = local::mesh(2, &local::Options::default()).into_iter();
@@ -288,18 +320,18 @@ fn recorded() -> Vec<u8> {
     other.close(SECOND);
     recording.waker().wake();
     for _ in 0..8 {
-        // What it receives it answers; nothing comes at the end.
+        // It answers what it receives; nothing arrives at the end.
         let mut once = Once(&mut recording, false);
         let _ = answer(&mut once, 0);
     }
     recording.close(SECOND);
     assert!(answer(&mut recording, 0).is_err());
-    assert!(recording.trouble().take().is_none());
+    assert!(recording.status().take().is_none());
     let bytes = log.0.lock().unwrap();
     bytes.clone()
 }
 
-/// One arrival at a time, without waiting.
+/// Returns one arrival, without waiting.
 #[derive(Debug)]
 struct Once<'a>(&'a mut dyn Transport, bool);
 
@@ -334,7 +366,7 @@ impl Transport for Once<'_> {
 }
 
 #[test]
-fn a_log_has_what_happened() {
+fn a_log_contains_all_events() {
     let bytes = recorded();
     let log = Log::read(&bytes[..]).unwrap();
     assert_eq!((log.node(), log.capabilities().reconnects), (NodeId(0), true));
@@ -355,7 +387,7 @@ fn a_log_has_what_happened() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // The other has closed before the first answer, which the transport does not know yet.
+    // The other node has closed before the first answer, which the transport does not know yet.
     let frames = ["frame", "not up", "not up"].repeat(4);
     let expected = [&["up"][..], &frames, &["closed", "woken", "nothing", "ended"]].concat();
     assert_eq!(kinds, expected);
@@ -370,12 +402,12 @@ fn a_program_is_replayed() {
         replaying.differences().list()
     };
     assert_eq!(replay(0), Vec::<String>::new());
-    // Lengths are all that is known of what was not sent.
+    // Only the length of a frame that was not taken is recorded.
     let mut other = Replaying::new(&bytes[..]).unwrap();
     let _ = other.send(NodeId(1), vec![1, 2].into());
     let words = other.differences().list();
-    assert!(words.len() == 1 && words[0].contains("1 bytes went to node 1"), "{words:?}");
-    // More than was sent then.
+    assert!(words.len() == 1 && words[0].contains("1 bytes were sent to node 1"), "{words:?}");
+    // More frames than in the recording.
     for _ in 0..8 {
         let _ = other.send(NodeId(1), vec![1].into());
     }
@@ -383,36 +415,36 @@ fn a_program_is_replayed() {
 }
 
 #[test]
-fn a_log_that_is_no_log_is_told() {
+fn invalid_logs_are_rejected() {
     let bytes = recorded();
     for len in 0..29 {
-        assert!(matches!(Log::read(&bytes[..len]), Err(Broken::Foreign)), "{len}");
+        assert!(matches!(Log::read(&bytes[..len]), Err(LogError::Foreign)), "{len}");
     }
     let whole = Log::read(&bytes[..]).unwrap().count();
     let mut ends = 0;
     for len in 29..bytes.len() {
         match Log::read(&bytes[..len]).unwrap().last() {
             None | Some(Ok(_)) => ends += 1,
-            Some(Err(Broken::CutOff { entries })) => assert!((entries as usize) < whole),
+            Some(Err(LogError::CutOff { entries })) => assert!((entries as usize) < whole),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(ends, whole, "only where an entry ends");
+    assert_eq!(ends, whole, "only at the end of an entry");
     let mut wrong = bytes.clone();
     wrong[29] = 77;
     let error = Log::read(&wrong[..]).unwrap().next().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "entry 0 is none: there is no kind 77");
-    // A length that is a lie costs what is there.
+    assert_eq!(error.to_string(), "entry 0 is invalid: there is no kind 77");
+    // A false length takes no more memory than the bytes that are there.
     let mut lie = bytes[..29].to_vec();
     lie.extend([4].into_iter().chain([0; 12]).chain([255; 8]));
     assert!(matches!(
         Log::read(&lie[..]).unwrap().next(),
-        Some(Err(Broken::CutOff { entries: 0 }))
+        Some(Err(LogError::CutOff { entries: 0 }))
     ));
 }
 
 #[test]
-fn a_full_disk_stops_the_recording_and_nothing_else() {
+fn a_full_disk_stops_only_the_recording() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -426,10 +458,10 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     }
     let (a, _b) = pair();
     let mut a = Recording::new(a, Full(60)).unwrap();
-    let trouble = a.trouble();
+    let status = a.status();
     a.receive(Wait::Forever).unwrap();
-    assert!(trouble.take().is_none());
+    assert!(status.take().is_none());
     a.send(NodeId(1), vec![0; 100].into()).unwrap();
     a.send(NodeId(1), vec![0; 100].into()).unwrap();
-    assert_eq!(trouble.take().unwrap().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(status.take().unwrap().kind(), io::ErrorKind::StorageFull);
 }

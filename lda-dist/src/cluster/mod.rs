@@ -2,7 +2,7 @@
 //!
 //! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
 //! ([`Action`](lda_transport::rpc::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket,
-//! so that the same code runs in [`lda_transport::sim`] and over any transport.
+//! so that the same code runs in `lda_transport::sim` (feature `sim`) and over any transport.
 //!
 //! ```text
 //! worker → master   words of its shards, and how often

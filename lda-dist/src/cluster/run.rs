@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::rpc::{
-    Config, Endpoint, Event, Identity, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind,
-    Window,
+    Action, Config, Context, Driver, Identity, MessageBuf, Program, RequestKind, Window,
 };
-use lda_transport::{
-    Arrival, DisconnectReason, NodeId, ReceiveError, Time, Transport, Wait, local,
-};
+use lda_transport::{DisconnectReason, NodeId, ReceiveError, Time, Transport, local};
 use thiserror::Error;
 
 use super::control::Control;
@@ -22,8 +19,6 @@ use crate::storage::Storage;
 
 /// Bytes of requests that all peers of a node may have underway to it, but for one of each.
 pub const MOST_HELD: u64 = 256 << 20;
-/// Arrivals that are seen to before what they led to is sent.
-const AT_ONCE: usize = 64;
 /// How long to hand on the last replies.
 const LAST: Duration = Duration::from_secs(10);
 /// How long a node does not see that it has to end.
@@ -45,31 +40,6 @@ pub enum RunError {
         /// The last epoch that all workers have kept; 0 if none, and then the run begins anew.
         kept: u32,
     },
-}
-
-/// An endpoint at a time.
-struct Now<'a> {
-    endpoint: &'a mut Endpoint,
-    now: Time,
-}
-
-impl Port for Now<'_> {
-    fn ask(
-        &mut self,
-        peer: NodeId,
-        kind: RequestKind,
-        draft: MessageBuf,
-    ) -> Result<RequestId, Overloaded> {
-        self.endpoint.request(peer, kind, draft, self.now + PATIENCE)
-    }
-
-    fn reply(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
-        self.endpoint.reply(reply_to, draft, self.now);
-    }
-
-    fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
-        self.endpoint.reject(reply_to, draft, self.now);
-    }
 }
 
 /// Runs a node until the run is finished, and gives its role back: the master's has C_k, a server's rows of words, a
@@ -259,6 +229,7 @@ pub(crate) fn roles<T: TopicIndex, D>(
     }
 }
 
+/// Runs a role over a transport until it ends.
 fn drive<T: TopicIndex, D: Documents>(
     role: &mut Role<T, D>,
     transport: &mut dyn Transport,
@@ -267,103 +238,126 @@ fn drive<T: TopicIndex, D: Documents>(
     mut stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(&mut Role<T, D>),
 ) -> Result<(), RunError> {
-    let origin = Instant::now();
-    let now = || Time::ZERO + origin.elapsed();
-    let mut endpoint = Endpoint::new(config);
-    let mut given_up: Option<Time> = None;
-    let mut master_is_there = true;
-    // When those that have closed are given up.
-    let mut closed: BTreeMap<NodeId, Time> = BTreeMap::new();
-    role.start();
+    let mut driver = Driver::new(transport, config);
+    let mut node = RoleNode::new(role, patience);
+    driver.start(&mut node);
     loop {
-        closed.retain(|&peer, until| {
-            let waits = now() < *until;
+        node.drop_closed_peers(driver.now());
+        if stop.take_if(|stop| stop.load(Ordering::Relaxed)).is_some() {
+            node.role.stop(&mut driver.context());
+        }
+        driver.flush(&mut node);
+        watch(node.role);
+        match node.progress(&mut driver)? {
+            Progress::Running => {}
+            // The report to the master has to be sent first.
+            Progress::Reporting => continue,
+            Progress::Finished => return Ok(()),
+        }
+        // Requests have been sent by now, so peers work while this node does. What the work leads to
+        // is sent after the messages that have arrived meanwhile are handled.
+        let worked = node.role.work(&mut driver.context());
+        let until = match stop {
+            _ if worked => Time::ZERO,
+            Some(_) => node.next_deadline().min(driver.now() + LOOK),
+            None => node.next_deadline(),
+        };
+        let waited = driver.wait(&mut node, until)?;
+        node.role.waited(waited);
+    }
+}
+
+/// Progress of a node after its messages have been handled.
+enum Progress {
+    Running,
+    /// The role has failed, and a message to the master says why.
+    Reporting,
+    Finished,
+}
+
+/// A role as the program of a [`Driver`], with the deadlines of peers that have closed.
+struct RoleNode<'a, T: TopicIndex, D> {
+    role: &'a mut Role<T, D>,
+    /// How long a peer that has closed may take to return.
+    patience: Duration,
+    /// Peers that have closed, and when each is given up.
+    closed: BTreeMap<NodeId, Time>,
+    is_master_connected: bool,
+    /// Latest end of a node whose role has failed.
+    failed_until: Option<Time>,
+}
+
+impl<T: TopicIndex, D: Documents> Program for RoleNode<'_, T, D> {
+    fn start(&mut self, _: &mut Context<'_>) {
+        self.role.start();
+    }
+
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        self.role.act(action, cx);
+    }
+
+    fn connected(&mut self, peer: NodeId, _: &mut Context<'_>) {
+        self.closed.remove(&peer);
+        self.is_master_connected |= peer == MASTER;
+    }
+
+    fn disconnected(&mut self, peer: NodeId, reason: &DisconnectReason, cx: &mut Context<'_>) {
+        if *reason == DisconnectReason::Closed {
+            self.closed.insert(peer, cx.now() + self.patience);
+            self.is_master_connected &= peer != MASTER;
+        }
+    }
+}
+
+impl<'a, T: TopicIndex, D: Documents> RoleNode<'a, T, D> {
+    fn new(role: &'a mut Role<T, D>, patience: Duration) -> Self {
+        let closed = BTreeMap::new();
+        Self { role, patience, closed, is_master_connected: true, failed_until: None }
+    }
+
+    /// Gives up the peers that have closed and did not return in time.
+    fn drop_closed_peers(&mut self, now: Time) {
+        let role = &mut *self.role;
+        self.closed.retain(|&peer, until| {
+            let waits = now < *until;
             if !waits {
                 role.closed(peer);
             }
             waits
         });
-        if stop.take_if(|stop| stop.load(Ordering::Relaxed)).is_some() {
-            role.stop(&mut Now { endpoint: &mut endpoint, now: now() });
-        }
-        act(role, &mut endpoint, now());
-        while let Some((to, frame)) = endpoint.transmit(now()) {
-            if let Err(unsent) = transport.send(to, frame) {
-                endpoint.unsent(to, unsent.frame, unsent.error, now());
-            }
-        }
-        act(role, &mut endpoint, now());
-        while let Some(frame) = endpoint.spent() {
-            transport.release(frame);
-        }
-        watch(role);
-        if let Some(failed) = role.failed() {
-            match given_up {
-                // The master hears why.
-                None if master_is_there && !matches!(role, Role::Master(_)) => {
-                    given_up = Some(now() + LAST);
-                    let why = Control::Failed(failed.to_string()).encode(1, 1);
-                    let mut port = Now { endpoint: &mut endpoint, now: now() };
-                    // It has heard of more than enough already.
-                    let _ = port.ask(MASTER, RequestKind::Push, MessageBuf::from(&why[..]));
-                    continue;
-                }
-                Some(until) if now() < until && master_is_there && !endpoint.is_idle() => {}
-                _ => return Err(failed.clone().into()),
-            }
-        }
-        if role.is_finished() && endpoint.is_idle() {
-            return role.stopped().map_or(Ok(()), |kept| Err(RunError::Stopped { kept }));
-        }
-        // What was asked has left; what follows from the work leaves when what has come meanwhile is seen to.
-        let worked = role.work(&mut Now { endpoint: &mut endpoint, now: now() });
-        let until = closed.values().copied().chain(given_up).min().unwrap_or(Time::NEVER);
-        let timer = endpoint.next_timer().min(until);
-        let left = timer.since(now());
-        let mut wait = match stop {
-            _ if worked => Wait::No,
-            Some(_) => Wait::For(left.min(LOOK)),
-            None if timer == Time::NEVER => Wait::Forever,
-            None => Wait::For(left),
-        };
-        for _ in 0..AT_ONCE {
-            let before = now();
-            let arrival = transport.receive(wait)?;
-            if wait != Wait::No {
-                role.waited(now().since(before));
-            }
-            let Some(arrival) = arrival else { break };
-            wait = Wait::No;
-            let event = match arrival {
-                Arrival::Up { peer } => {
-                    closed.remove(&peer);
-                    master_is_there |= peer == MASTER;
-                    Event::Up { peer }
-                }
-                Arrival::Down { peer, reason } => {
-                    if reason == DisconnectReason::Closed {
-                        closed.insert(peer, now() + patience);
-                        master_is_there &= peer != MASTER;
-                    }
-                    Event::Down { peer, reason }
-                }
-                Arrival::Frame { peer, frame } => Event::Frame { peer, frame },
-                Arrival::Writable { peer } => Event::Writable { peer },
-                _ => continue,
-            };
-            endpoint.handle(event, now());
-            act(role, &mut endpoint, now());
-        }
-        if now() >= endpoint.next_timer() {
-            endpoint.handle(Event::Tick, now());
-        }
     }
-}
 
-/// Tells the role what has come, which may be more of what it does.
-fn act<T: TopicIndex, D: Documents>(role: &mut Role<T, D>, endpoint: &mut Endpoint, now: Time) {
-    while let Some(action) = endpoint.poll() {
-        role.act(action, &mut Now { endpoint, now });
+    /// Next time at which the node acts even if nothing arrives.
+    fn next_deadline(&self) -> Time {
+        self.closed.values().copied().chain(self.failed_until).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Decides whether the node has ended. A node that has failed first reports why to the master.
+    fn progress(&mut self, driver: &mut Driver<&mut dyn Transport>) -> Result<Progress, RunError> {
+        let is_idle = driver.endpoint().is_idle();
+        if let Some(failed) = self.role.failed() {
+            return match self.failed_until {
+                None if self.is_master_connected && !matches!(self.role, Role::Master(_)) => {
+                    self.failed_until = Some(driver.now() + LAST);
+                    let why = Control::Failed(failed.to_string()).encode(1, 1);
+                    let message = MessageBuf::from(&why[..]);
+                    // If it is overloaded, the master has received more than one report already.
+                    let _ = driver.context().ask(MASTER, RequestKind::Push, message);
+                    Ok(Progress::Reporting)
+                }
+                Some(until) if driver.now() < until && self.is_master_connected && !is_idle => {
+                    Ok(Progress::Running)
+                }
+                _ => Err(failed.clone().into()),
+            };
+        }
+        if self.role.is_finished() && is_idle {
+            return match self.role.stopped() {
+                None => Ok(Progress::Finished),
+                Some(kept) => Err(RunError::Stopped { kept }),
+            };
+        }
+        Ok(Progress::Running)
     }
 }
 

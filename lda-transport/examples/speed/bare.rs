@@ -1,4 +1,4 @@
-//! One stream of messages by tonic alone: what there is to be had.
+//! One stream of messages by tonic alone: the upper limit for `grpc`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,11 +17,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Result, Sender};
 
-/// Windows of HTTP/2 as `lda_transport::grpc` has them.
+/// Windows of HTTP/2, as in `lda_transport::grpc`.
 const WINDOW: u32 = 16 << 20;
 const LONGEST: usize = 32 << 20;
 
-/// Messages that are their bytes.
+/// Codec of messages that are plain bytes.
 #[derive(Clone, Copy)]
 struct Plain;
 
@@ -64,7 +64,7 @@ impl Decoder for Plain {
     }
 }
 
-/// Sends back the messages that ask for it.
+/// Sends back the messages of round trips.
 #[derive(Clone)]
 struct Back;
 
@@ -157,7 +157,7 @@ impl Bare {
         Ok(Self { runtime, to, back: Some(back) })
     }
 
-    /// Sends within the runtime, and waits for those that come back.
+    /// Sends within the runtime, and waits for the messages that are sent back.
     fn within(&mut self, count: usize, len: usize, asks: usize) -> Result<()> {
         let to = self.to.clone();
         let mut back = self.back.take().ok_or("the stream is broken")?;

@@ -1,4 +1,5 @@
-//! Certificates for the loopback, made anew for each table and left in the directory for temporary files.
+//! Certificates for the loopback, created for each table and left in the directory for temporary
+//! files.
 
 use std::env;
 use std::fs;
@@ -9,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::Result;
 
-/// Files of an authority and of one certificate that both sides use. Who finds them takes them.
+/// Files of an authority and of one certificate that both sides use. Existing files are used.
 pub fn files() -> Result<Tls> {
     let at: PathBuf = env::temp_dir().join("lda-transport-speed");
     let [authority, certificate, key] =

@@ -1,4 +1,4 @@
-//! Frames by a transport.
+//! Frames over a transport.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use lda_transport::{Arrival, Frame, NodeId, ReceiveError, SendError, Transport, 
 use super::tcp::Tcp;
 use super::{Result, Sender};
 
-/// What the first byte of a frame asks of its receiver.
+/// Meaning of the first byte of a frame for its receiver.
 const NOTHING: u8 = 0;
 const BACK: u8 = 1;
 
@@ -30,7 +30,7 @@ pub fn grpc(address: &str, tls: Option<Tls>) -> Result<Grpc> {
     Ok(Grpc::start(NodeId(1), options)?)
 }
 
-/// Both know both addresses, of which the second is nobody's to connect to.
+/// Both sides know both addresses; nothing listens at the second.
 fn addresses(of: SocketAddr) -> BTreeMap<NodeId, SocketAddr> {
     [(NodeId(0), of), (NodeId(1), of)].into()
 }
@@ -47,7 +47,7 @@ pub fn tcp(address: &str) -> Result<Tcp> {
     Ok(Tcp::new(NodeId(1), listener, &addresses(address.parse()?)))
 }
 
-/// The receiving side, which ends when the sender does.
+/// Receiving side; ends when the sender does.
 pub fn receive(node: Box<dyn Transport>) -> Result<()> {
     Ok(receive_until_closed(node)?)
 }
@@ -56,7 +56,7 @@ pub fn receive_until_closed(mut node: Box<dyn Transport>) -> std::result::Result
     loop {
         match node.receive(Wait::Forever)? {
             Some(Arrival::Frame { peer, frame }) if frame.first() == Some(&BACK) => {
-                // One at a time comes back, so that there is room.
+                // One frame at a time is sent back, so there is space.
                 let _ = node.send(peer, frame);
             }
             Some(Arrival::Frame { frame, .. }) => node.release(frame),
@@ -72,18 +72,18 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Waits until the other is up.
+    /// Waits until the peer is up.
     pub fn new(mut node: Box<dyn Transport>, to: NodeId) -> Result<Self> {
         while node.receive(Wait::Forever)? != Some(Arrival::Up { peer: to }) {}
         Ok(Self { node, to })
     }
 
     fn send(&mut self, asks: u8, len: usize) -> Result<()> {
-        let mut room = self.node.take_buffer();
-        // What a program would write into it costs the same everywhere, and is not what is measured.
-        room.resize(len, asks);
-        room[0] = asks;
-        let mut frame = Frame::from(room);
+        let mut buffer = self.node.take_buffer();
+        // Writing the content costs the same for every transport and is not measured.
+        buffer.resize(len, asks);
+        buffer[0] = asks;
+        let mut frame = Frame::from(buffer);
         while let Err(unsent) = self.node.send(self.to, frame) {
             if unsent.error != SendError::Full {
                 return Err(unsent.into());

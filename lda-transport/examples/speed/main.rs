@@ -1,18 +1,19 @@
-//! How fast frames and requests go between two processes on one machine, and at what cost: `cargo run --release -p
-//! lda-transport --features grpc --example speed`. It takes three minutes and prints a table; names of rows after it
-//! choose some.
+//! Measures speed and cost of frames and requests between two processes on one machine: `cargo run
+//! --release -p lda-transport --features grpc --example speed`. It takes three minutes and prints a
+//! table; arguments select rows by name.
 //!
-//! Each way is measured five times, in turn with the others, and told by its median. Rows:
+//! Each row is the median of five runs, which alternate with those of the other rows:
 //!
-//! - `bare tonic`: one stream of messages by tonic alone, sent within its runtime; round trips begin and end on a
-//!   thread outside of it, as those of a program without a runtime do.
-//! - `grpc`, `grpc, mTLS`: frames by [`lda_transport::grpc`]; `grpc, spinning` by a [`Spinning`] around it, on both
-//!   sides.
-//! - `pushes over grpc`: requests of a [`Node`](lda_transport::node::Node), done at most once, within windows.
+//! - `bare tonic`: one stream of messages of tonic, sent within its runtime; round trips start and
+//!   end at a thread outside of it, as those of a program without a runtime do.
+//! - `grpc`, `grpc, mTLS`: frames over [`lda_transport::grpc`]; `grpc, spinning` with [`Spinning`]
+//!   on both sides.
+//! - `pushes over grpc`: requests over a [`Driver`](lda_transport::rpc::Driver), executed at most
+//!   once, within windows.
 //! - `tcp`: the transport of `examples/tcp`.
 //! - `local`: two threads of one process.
 //!
-//! Processor time is that of both processes, by Linux.
+//! CPU time is that of both processes, as counted by Linux.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it prints is what it is for")]
 
@@ -33,17 +34,17 @@ use lda_transport::local;
 use lda_transport::wrap::Spinning;
 use lda_transport::{NodeId, Transport};
 
-/// Whatever goes wrong ends the program.
+/// Errors end the program.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes of frames that show throughput, and how many in all.
+/// Lengths of the frames that measure throughput, and bytes per measurement.
 const LENGTHS: [usize; 2] = [64 << 10, 1 << 20];
 const BYTES: usize = 1 << 30;
-/// Bytes of what goes there and back, and how often it does.
+/// Length of the frame of a round trip, and number of round trips.
 const SHORT: usize = 64;
 const ROUNDS: usize = 5_000;
 const RUNS: usize = 5;
-/// How long [`Spinning`] waits awake: longer than a round trip takes.
+/// Time for which [`Spinning`] polls: longer than a round trip.
 const SPIN: Duration = Duration::from_micros(150);
 
 const WAYS: [Way; 7] =
@@ -74,7 +75,7 @@ impl Way {
     }
 }
 
-/// One run of one way: seconds for [`BYTES`] in frames of so many, and of processors; seconds of a round trip.
+/// Seconds of one run: for [`BYTES`] in frames of each length, of CPU time, and per round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     took: [f64; 2],
@@ -82,12 +83,12 @@ struct Run {
     round: f64,
 }
 
-/// What a sender does, whatever is under it.
+/// Sending side of a measurement.
 pub trait Sender {
-    /// Sends `count` frames of `len` bytes and waits until the last has come.
+    /// Sends `count` frames of `len` bytes and waits until the last has arrived.
     fn pour(&mut self, count: usize, len: usize) -> Result<()>;
 
-    /// There and back, with a frame of `len` bytes.
+    /// Sends a frame of `len` bytes and waits until it is back.
     fn round(&mut self, len: usize) -> Result<()>;
 }
 
@@ -109,7 +110,7 @@ fn named(name: &str) -> Way {
     })
 }
 
-/// The other process.
+/// Runs the receiving process.
 fn receive(way: Way) -> Result<()> {
     match way {
         Way::Bare => bare::receive(),
@@ -126,7 +127,7 @@ fn receive(way: Way) -> Result<()> {
     }
 }
 
-/// The process that receives, and ends with this.
+/// Handle of the receiving process, which ends with it.
 struct Receiver(Option<Child>);
 
 impl Receiver {
@@ -142,7 +143,7 @@ impl Receiver {
         Ok((Self(Some(child)), address.trim().to_owned()))
     }
 
-    /// Seconds of processors of both.
+    /// Returns the CPU seconds of both processes.
     fn spent(&self) -> Result<f64> {
         let other = self.0.as_ref().map_or(Ok(0.0), |child| seconds_of(&child.id().to_string()));
         Ok(seconds_of("self")? + other?)
@@ -152,14 +153,15 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Of processors, of a process and its threads, in hundredths of a second: what Linux counts.
+/// Returns the CPU time of a process and its threads in hundredths of a second, as counted by
+/// Linux.
 fn seconds_of(process: &str) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let after = text.rsplit(')').next().unwrap_or_default();
@@ -203,7 +205,7 @@ fn run(way: Way) -> Result<Run> {
 
 fn measured(sender: &mut dyn Sender, receiver: &Receiver) -> Result<Run> {
     let mut run = Run::default();
-    // Windows and buffers grow to what they need.
+    // Lets windows and buffers grow to their size.
     sender.pour(256, LENGTHS[0])?;
     for (at, len) in LENGTHS.into_iter().enumerate() {
         let (began, before) = (Instant::now(), receiver.spent()?);

@@ -1,16 +1,16 @@
-//! Pushes of nodes, each done at most once.
+//! Pushes between two endpoints, each executed at most once.
 
-use std::collections::VecDeque;
-use std::thread;
 use std::time::Duration;
 
-use lda_transport::node::{Asked, Node, Pending, Silent};
-use lda_transport::rpc::{Config, Identity, Outcome};
-use lda_transport::{NodeId, Transport};
+use lda_transport::rpc::{
+    Action, Config, Context, Driver, Identity, MessageBuf, Outcome, Program, RequestKind,
+};
+use lda_transport::{NodeId, Time, Transport};
 
 use super::{Result, Sender};
 
-/// Requests that are open at once, and their bytes: as much as a queue of [`lda_transport::grpc`] holds.
+/// Maximum number of requests in flight, and of their bytes: as much as a queue of
+/// [`lda_transport::grpc`] holds.
 const OPEN: usize = 256;
 const OPEN_BYTES: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,60 +19,89 @@ fn config() -> Config {
     Config::new(Identity { incarnation: 1, role: 0, run: 1, configuration: 1 })
 }
 
+/// Acknowledges requests until the process is killed.
 pub fn receive(transport: Box<dyn Transport>) -> Result<()> {
-    let service = |asked: Asked| {
-        let answer = asked.message();
-        asked.reply(answer);
-    };
-    let _node = Node::start(transport, config(), service)?;
-    // Until it is ended.
+    let mut driver = Driver::new(transport, config());
+    let mut program = Counts::default();
     loop {
-        thread::park();
+        driver.step(&mut program, Time::NEVER)?;
+    }
+}
+
+/// Acknowledges requests and counts those of its own.
+#[derive(Default)]
+struct Counts {
+    joined: bool,
+    open: usize,
+    failed: Option<Outcome>,
+}
+
+impl Program for Counts {
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        match action {
+            Action::Joined { .. } => self.joined = true,
+            Action::Request { reply_to, .. } => {
+                cx.reply(reply_to, MessageBuf::new());
+            }
+            Action::Completed { outcome, .. } => {
+                self.open -= 1;
+                if !matches!(outcome, Outcome::Done(_)) {
+                    self.failed = Some(outcome);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
 pub struct Pushes {
-    node: Node,
-    open: VecDeque<Pending<Outcome>>,
+    driver: Driver<Box<dyn Transport>>,
+    counts: Counts,
 }
 
 impl Pushes {
     pub fn new(transport: Box<dyn Transport>) -> Result<Self> {
-        let node = Node::start(transport, config(), Silent)?;
-        node.wait_for(&[NodeId(0)], PATIENCE)?;
-        Ok(Self { node, open: VecDeque::new() })
-    }
-
-    fn push(&mut self, len: usize) {
-        let mut message = self.node.message();
-        message.resize(len, 1);
-        self.open.push_back(self.node.push(NodeId(0), message, PATIENCE));
-    }
-
-    fn end_one(&mut self) -> Result<()> {
-        match self.open.pop_front().map(Pending::wait) {
-            None | Some(Outcome::Done(_)) => Ok(()),
-            Some(other) => Err(format!("a push ended as {other:?}").into()),
+        let mut pushes =
+            Self { driver: Driver::new(transport, config()), counts: Counts::default() };
+        while !pushes.counts.joined {
+            pushes.driver.step(&mut pushes.counts, Time::NEVER)?;
         }
+        Ok(pushes)
+    }
+
+    fn push(&mut self, len: usize) -> Result<()> {
+        let mut message = self.driver.message();
+        message.resize(len, 1);
+        self.driver.context().request(NodeId(0), RequestKind::Push, message, PATIENCE)?;
+        self.counts.open += 1;
+        Ok(())
+    }
+
+    /// Waits until at most `open` requests are in flight.
+    fn wait(&mut self, open: usize) -> Result<()> {
+        while self.counts.open > open {
+            self.driver.step(&mut self.counts, Time::NEVER)?;
+            if let Some(outcome) = self.counts.failed.take() {
+                return Err(format!("a push ended as {outcome:?}").into());
+            }
+        }
+        Ok(())
     }
 }
 
 impl Sender for Pushes {
     fn pour(&mut self, count: usize, len: usize) -> Result<()> {
+        let most = OPEN.min(OPEN_BYTES / len).max(1);
         for _ in 0..count {
-            if self.open.len() >= OPEN.min(OPEN_BYTES / len) {
-                self.end_one()?;
-            }
-            self.push(len);
+            self.wait(most - 1)?;
+            self.push(len)?;
+            self.driver.flush(&mut self.counts);
         }
-        while !self.open.is_empty() {
-            self.end_one()?;
-        }
-        Ok(())
+        self.wait(0)
     }
 
     fn round(&mut self, len: usize) -> Result<()> {
-        self.push(len);
-        self.end_one()
+        self.push(len)?;
+        self.wait(0)
     }
 }

@@ -1,5 +1,5 @@
-//! A transport over plain TCP, in some 200 lines of code, as an example of how one is written: nobody is
-//! asked who he is, and nothing is encrypted. Run it, and it passes the suite.
+//! Example of a transport: plain TCP, without authentication or encryption. Running it runs the
+//! conformance suite, which it passes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ mod transport;
 
 use transport::Tcp;
 
-/// Nodes of this process, each with an address of its own.
+/// Nodes of this process, each with its own address.
 #[derive(Default)]
 struct Loopback(BTreeMap<NodeId, SocketAddr>);
 
@@ -35,8 +35,8 @@ impl Subject for Loopback {
 
 fn main() -> ExitCode {
     let report = conformance::run(&mut Loopback::default(), &Effort::default());
-    let said = write!(io::stdout(), "{report}");
-    if report.passed() && said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let written = write!(io::stdout(), "{report}");
+    if report.passed() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]
@@ -57,22 +57,22 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_and_never_receives_is_found_again() {
+    fn a_node_that_only_sends_is_reconnected() {
         let mut nodes = Loopback::default();
         let mut mesh = nodes.mesh(2);
         for node in &mut mesh {
             assert!(matches!(node.receive(LONG), Ok(Some(Arrival::Up { .. }))));
         }
         let mut sends = mesh.pop().expect("two");
-        let mut comes_again = mesh.pop().expect("two");
+        let mut rejoins = mesh.pop().expect("two");
         for number in 0..5000_u32 {
             let frame = Frame::from(number.to_le_bytes().to_vec());
-            sends.send(NodeId(0), frame.clone()).expect("there is room for one");
+            sends.send(NodeId(0), frame.clone()).expect("the queue is empty");
             let peer = NodeId(1);
-            assert_eq!(comes_again.receive(LONG), Ok(Some(Arrival::Frame { peer, frame })));
+            assert_eq!(rejoins.receive(LONG), Ok(Some(Arrival::Frame { peer, frame })));
         }
-        drop(comes_again);
-        let mut comes_again = nodes.rejoin(NodeId(0)).expect("the address is free");
-        assert_eq!(comes_again.receive(LONG), Ok(Some(Arrival::Up { peer: NodeId(1) })));
+        drop(rejoins);
+        let mut rejoins = nodes.rejoin(NodeId(0)).expect("the address is free");
+        assert_eq!(rejoins.receive(LONG), Ok(Some(Arrival::Up { peer: NodeId(1) })));
     }
 }

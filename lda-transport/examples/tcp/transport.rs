@@ -1,8 +1,11 @@
-//! Each pair of nodes has one connection, which the one with the larger number makes, and makes again. A
-//! connection has a thread that reads and one that writes. Between them and the program stand an inbox and
-//! an outbox a peer, of few frames each: a full inbox stops the reading, a full outbox is felt by `send`.
-//! News of room has no place in the inbox: a program that sends for long before it receives would find it
-//! full of that, and meanwhile nothing that is read, nor the end of a peer, would get in.
+//! Each pair of nodes has one connection, which the node with the larger number opens, and opens
+//! again when it is lost. A connection has a thread that reads and one that writes. Between them
+//! and the program are an inbox, and an outbox per peer, of few frames each: a full inbox stops the
+//! reading, and a full outbox makes `send` fail.
+//!
+//! INVARIANT: notifications that a peer is writable do not go through the inbox. A program that
+//! sends for long before it receives would fill it with them, and frames and ends of peers would
+//! not get in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -22,21 +25,21 @@ use lda_transport::{
 const LONGEST: usize = 16 << 20;
 const QUEUE: usize = 8;
 
-/// Frames, and whether the program waits for room among them.
+/// Frames to a peer, and whether the program waits for space.
 type Outbox = (SyncSender<Frame>, Arc<AtomicBool>);
-/// The other end.
+/// The receiving end of an outbox.
 type Queue = (Receiver<Frame>, Arc<AtomicBool>);
-/// What comes, and with an `Up` where to send; nothing when there are news.
+/// An arrival, with the outbox of the peer for an `Up`; `None` after a notification.
 type Item = Option<(Arrival, Option<Outbox>)>;
 
 #[derive(Debug)]
 struct Node {
     id: NodeId,
     inbox: SyncSender<Item>,
-    /// Connections by peer, so that there is one, and that it can be ended.
+    /// Connections by peer, so that there is at most one, and that it can be closed.
     streams: Mutex<BTreeMap<NodeId, TcpStream>>,
-    /// Peers with room, and nobody for who was woken, each until the program has heard of it.
-    news: Mutex<BTreeSet<Option<NodeId>>>,
+    /// Peers that became writable, and `None` for a wake-up, until the program has received it.
+    notifications: Mutex<BTreeSet<Option<NodeId>>>,
     closed: AtomicBool,
 }
 
@@ -52,8 +55,8 @@ pub struct Tcp {
 impl Tcp {
     pub fn new(id: NodeId, listener: TcpListener, nodes: &BTreeMap<NodeId, SocketAddr>) -> Self {
         let (inbox, arrivals) = sync_channel(QUEUE);
-        let (streams, news, closed) = (Mutex::default(), Mutex::default(), false.into());
-        let node = Arc::new(Node { id, inbox, streams, news, closed });
+        let (streams, notifications, closed) = (Mutex::default(), Mutex::default(), false.into());
+        let node = Arc::new(Node { id, inbox, streams, notifications, closed });
         let here = Arc::clone(&node);
         let accepting = Some(thread::spawn(move || {
             for stream in listener.incoming().flatten().take_while(|_| !here.closed.load(SeqCst)) {
@@ -76,27 +79,28 @@ impl Tcp {
 }
 
 impl Node {
-    /// Hands an arrival to the program. Once that has closed, everything is read on and goes nowhere: a
-    /// socket that is dropped with something unread takes back what it has sent.
+    /// Passes an arrival to the program. After the program has closed, reading continues and
+    /// arrivals are dropped: closing a socket with unread data would discard data that it has sent.
     fn arrive(&self, arrival: Arrival, outbox: Option<Outbox>) {
         let _ = self.inbox.send(Some((arrival, outbox)));
     }
 
-    /// Has the program hear of it next. One who has a full inbox does not sleep.
-    fn tell(&self, news: Option<NodeId>) {
-        if self.news.lock().expect("nobody panics").insert(news) {
+    /// Notifies the program. If the inbox is full, the program is not asleep.
+    fn notify(&self, notifications: Option<NodeId>) {
+        if self.notifications.lock().expect("no thread panics with the lock").insert(notifications)
+        {
             let _ = self.inbox.try_send(None);
         }
     }
 
-    /// Greets, and reads until the end.
+    /// Exchanges greetings, and reads until the connection ends.
     fn connect(self: &Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         stream.write_all(&self.id.0.to_le_bytes())?;
         let mut greeting = [0; 4];
         stream.read_exact(&mut greeting)?;
         let peer = NodeId(u32::from_le_bytes(greeting));
-        let mut streams = self.streams.lock().expect("nobody panics");
+        let mut streams = self.streams.lock().expect("no thread panics with the lock");
         if self.closed.load(SeqCst) || streams.contains_key(&peer) {
             return Ok(());
         }
@@ -115,7 +119,7 @@ impl Node {
             .map_or(DisconnectReason::Closed, |error| DisconnectReason::Broken(error.to_string()));
         let _ = stream.shutdown(Shutdown::Both);
         self.arrive(Arrival::Down { peer, reason }, None);
-        self.streams.lock().expect("nobody panics").remove(&peer);
+        self.streams.lock().expect("no thread panics with the lock").remove(&peer);
         Ok(())
     }
 
@@ -125,7 +129,7 @@ impl Node {
             let mut len = [0; 4];
             reader.read_exact(&mut len)?;
             let (len, mut bytes) = (u32::from_le_bytes(len) as usize, Vec::new());
-            // Grows as bytes come, whatever has been promised.
+            // Grows with the bytes that arrive, not with the claimed length.
             if len > LONGEST || reader.by_ref().take(len as u64).read_to_end(&mut bytes)? < len {
                 return Err(io::Error::other(format!("a frame of {len} bytes")));
             }
@@ -133,13 +137,13 @@ impl Node {
         }
     }
 
-    /// Writes until the program has let go of the outbox.
+    /// Writes until the program has dropped the outbox.
     fn write(&self, peer: NodeId, to: &TcpStream, (frames, waits): &Queue) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(1 << 16, to);
         while let Ok(first) = frames.recv() {
             for frame in std::iter::once(first).chain(frames.try_iter()) {
                 if waits.swap(false, SeqCst) {
-                    self.tell(Some(peer));
+                    self.notify(Some(peer));
                 }
                 writer.write_all(&(frame.len() as u32).to_le_bytes())?;
                 writer.write_all(&frame)?;
@@ -152,7 +156,7 @@ impl Node {
 
 impl Wake for Node {
     fn wake(self: Arc<Self>) {
-        self.tell(None);
+        self.notify(None);
     }
 }
 
@@ -162,7 +166,7 @@ impl Transport for Tcp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // The buffers of two sockets hold less than so much.
+        // The buffers of two sockets hold less than 64 MiB.
         let mut capabilities = Capabilities::new(LONGEST, (64 << 20) + 2 * (QUEUE + 1) * LONGEST);
         (capabilities.reconnects, capabilities.survives_loss) = (true, true);
         capabilities
@@ -178,7 +182,8 @@ impl Transport for Tcp {
             Some((frames, waits)) => {
                 let mut tried = frames.try_send(frame);
                 if let Err(TrySendError::Full(frame)) = tried {
-                    // Said, then tried again: a frame that left in between is not missed.
+                    // INVARIANT: the flag is set before the second attempt, so that a frame that
+                    // leaves in between is not missed.
                     waits.store(true, SeqCst);
                     tried = frames.try_send(frame).map(|()| waits.store(false, SeqCst));
                 }
@@ -195,7 +200,9 @@ impl Transport for Tcp {
         let arrivals = self.arrivals.as_ref().ok_or(ReceiveError::Closed)?;
         let start = Instant::now();
         loop {
-            if let Some(of) = self.node.news.lock().expect("nobody panics").pop_first() {
+            if let Some(of) =
+                self.node.notifications.lock().expect("no thread panics with the lock").pop_first()
+            {
                 return Ok(Some(of.map_or(Arrival::Woken, |peer| Arrival::Writable { peer })));
             }
             let item = match wait {
@@ -223,15 +230,15 @@ impl Transport for Tcp {
             return;
         }
         self.node.closed.store(true, SeqCst);
-        // Who waits for a connection hears of it by one. Writers end when they have written all that they
-        // have; readers when the peers have heard of that.
+        // A connection wakes the thread that accepts. Writers end when they have written
+        // everything; readers end when the peers have closed in turn.
         if TcpStream::connect(self.address).is_ok() {
-            // So that another can have the address.
+            // So that another node can use the address.
             let _ = self.accepting.take().map(JoinHandle::join);
         }
         self.outboxes.clear();
         let start = Instant::now();
-        let open = || self.node.streams.lock().expect("nobody panics");
+        let open = || self.node.streams.lock().expect("no thread panics with the lock");
         while !open().is_empty() && start.elapsed() < patience {
             thread::sleep(Duration::from_millis(1));
         }

@@ -1,12 +1,12 @@
 //! Nodes that are pods of Kubernetes.
 //!
-//! The pods of an indexed Job or a StatefulSet have predictable names: the name of the Job or set, and
-//! a number. With a headless service whose name is the pods' `subdomain`, these names are in the DNS. A
-//! Job also sets `JOB_COMPLETION_INDEX` to the number of the pod.
+//! The pods of an indexed Job or a StatefulSet have predictable names: the name of the Job or set,
+//! and a number. With a headless service whose name is the pods' `subdomain`, these names are in
+//! the DNS. A Job also sets `JOB_COMPLETION_INDEX` to the number of the pod.
 //!
-//! Kubernetes does not provide the number of pods to them: pass it to the program, for example as an
-//! argument equal to the Job's `completions`. If the servers are a StatefulSet and the workers a Job,
-//! concatenate the [`addresses`] of both.
+//! Kubernetes does not provide the number of pods to them: pass it to the program, for example as
+//! an argument equal to the Job's `completions`. If the servers are a StatefulSet and the workers a
+//! Job, concatenate the [`addresses`] of both.
 
 use super::{BootstrapError, Environment, MAX_NODES, Member, Membership, number, required};
 use crate::transport::NodeId;
@@ -34,7 +34,8 @@ pub fn addresses(name: &str, service: &str, count: u32, port: u16, first: u32) -
 /// Returns the name of the Job or StatefulSet of this pod, and the number of the pod.
 ///
 /// # Errors
-/// [`BootstrapError`] if `HOSTNAME` is unset or has no number, or `JOB_COMPLETION_INDEX` differs from it.
+/// [`BootstrapError`] if `HOSTNAME` is unset or has no number, or `JOB_COMPLETION_INDEX` differs
+/// from it.
 pub fn pod(environment: Environment<'_>) -> Result<(String, u32), BootstrapError> {
     let host =
         required(environment, "HOSTNAME", "run in a pod of an indexed Job or a StatefulSet")?;

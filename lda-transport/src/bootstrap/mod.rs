@@ -9,8 +9,8 @@
 //! | a StatefulSet of Kubernetes | [`kubernetes`]: `HOSTNAME` | names of the headless service |
 //! | the program itself | a [`Membership`] that it creates | as it chooses |
 //!
-//! No function here waits or opens a connection. The environment is a parameter, so that a program can
-//! take it from elsewhere and tests need not change that of the process, which is [`system`].
+//! No function here waits or opens a connection. The environment is a parameter, so that a program
+//! can take it from elsewhere and tests need not change that of the process, which is [`system`].
 //!
 //! ```
 //! use lda_transport::bootstrap::{self, slurm};
@@ -150,8 +150,8 @@ pub enum BootstrapError {
     },
 }
 
-/// Maximum number of nodes, so that a short text such as `n[0-99999999]` cannot expand to a list that
-/// fills the memory.
+/// Maximum number of nodes, so that a short text such as `n[0-99999999]` cannot expand to a list
+/// that fills the memory.
 const MAX_NODES: usize = 1 << 20;
 
 fn required(

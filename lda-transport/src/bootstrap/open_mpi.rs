@@ -1,7 +1,7 @@
 //! Nodes started by `mpirun` of Open MPI.
 //!
-//! `mpirun` provides the rank and the number of ranks, and no addresses: the MPI transport needs none.
-//! A program that uses `mpirun` only as a launcher has to add the addresses.
+//! `mpirun` provides the rank and the number of ranks, and no addresses: the MPI transport needs
+//! none. A program that uses `mpirun` only as a launcher has to add the addresses.
 
 use super::{BootstrapError, Environment, Member, Membership, rank_and_size};
 use crate::transport::NodeId;

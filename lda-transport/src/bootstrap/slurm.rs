@@ -1,9 +1,9 @@
 //! Nodes started by `srun` of Slurm.
 //!
 //! Slurm provides the number of the task and the hosts of all tasks. Tasks on the same host get
-//! consecutive ports. The tasks must be distributed in blocks, that is first all tasks of the first host,
-//! which is Slurm's default; it is an error if `SLURM_NODEID` and `SLURM_LOCALID` show another
-//! distribution.
+//! consecutive ports. The tasks must be distributed in blocks, that is first all tasks of the first
+//! host, which is Slurm's default; it is an error if `SLURM_NODEID` and `SLURM_LOCALID` show
+//! another distribution.
 
 use super::{BootstrapError, Environment, MAX_NODES, Member, Membership, number, rank_and_size};
 use crate::transport::NodeId;

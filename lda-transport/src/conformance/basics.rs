@@ -1,4 +1,4 @@
-//! Introductions, waiting, waking, refusals.
+//! Checks of connections, waits, wakers and rejected frames.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
 use crate::transport::{Arrival, NodeId, SendError, Wait};
 
-/// A moment that is long for a machine and short for a person.
+/// A wait that is long for a computer and short for a person.
 const MOMENT: Duration = Duration::from_millis(50);
 
 pub fn introductions(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
@@ -16,12 +16,12 @@ pub fn introductions(subject: &mut dyn Subject, effort: &Effort) -> Result<Outco
         let mut nodes = mesh(subject, count, effort)?;
         for (expected, node) in nodes.iter().enumerate() {
             if node.id() != NodeId(expected as u32) {
-                return Err(format!("{} stands in the place of node {expected}", node.id()));
+                return Err(format!("{} was created in place of node {expected}", node.id()));
             }
         }
         for node in &mut nodes {
             if node.step(Wait::No)? {
-                return Err(format!("{} hears more than who its peers are", node.id()));
+                return Err(format!("{} receives more than the `Up` of its peers", node.id()));
             }
         }
     }
@@ -34,7 +34,7 @@ pub fn waiting(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, St
     for (wait, least) in [(Wait::No, Duration::ZERO), (Wait::For(MOMENT), MOMENT)] {
         let start = Instant::now();
         if node.step(wait)? {
-            return Err("something came that nobody has sent".to_owned());
+            return Err("something arrived that was not sent".to_owned());
         }
         let took = start.elapsed();
         if took < least || took > effort.patience {
@@ -52,31 +52,35 @@ pub fn waking(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Str
         let arrival = node.transport.receive(wait).map_err(|error| error.to_string())?;
         Ok::<_, String>(arrival == Some(Arrival::Woken))
     };
-    // Before it waits, and twice for once.
+    // Before the wait, and two wakes for one arrival.
     waker.wake_by_ref();
     waker.wake_by_ref();
     if !woken(Wait::For(effort.patience))? {
-        return Err("woken before it waited, it did not hear of it".to_owned());
+        return Err("a wake before the wait was ignored".to_owned());
     }
     while woken(Wait::For(MOMENT))? {}
-    // While it waits.
-    let (known, is_known) = channel::<()>();
+    // During the wait.
+    let (done, is_done) = channel::<()>();
     let patience = effort.patience;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             std::thread::sleep(MOMENT);
-            // Again and again, lest a transport that sleeps through it keeps the check forever.
+            // Repeated, so that a transport that misses a wake does not block the check forever.
             let rounds = (patience.as_millis() / MOMENT.as_millis()).max(1);
             for _ in 0..rounds {
                 waker.wake_by_ref();
-                if is_known.recv_timeout(MOMENT) != Err(RecvTimeoutError::Timeout) {
+                if is_done.recv_timeout(MOMENT) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
         });
-        let heard = woken(Wait::For(patience))?;
-        drop(known);
-        if heard { Ok(Outcome::Passed) } else { Err("it slept on when it was woken".to_owned()) }
+        let is_woken = woken(Wait::For(patience))?;
+        drop(done);
+        if is_woken {
+            Ok(Outcome::Passed)
+        } else {
+            Err("a wake during the wait was ignored".to_owned())
+        }
     })
 }
 
@@ -90,29 +94,29 @@ pub fn refusals(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, S
                 Err(format!("{:?} where {expected:?} was expected", unsent.error))
             }
             Err(unsent) if unsent.frame.len() != bytes || unsent.to != NodeId(to) => {
-                Err("another frame came back than was sent".to_owned())
+                Err("another frame was returned than was sent".to_owned())
             }
             Err(_) => Ok(()),
         }
     };
-    let stranger = Frame::from(b"to nobody".to_vec());
-    refused(&mut nodes[0], 9, stranger, SendError::NotUp)?;
+    let unknown = Frame::from(b"to an unknown node".to_vec());
+    refused(&mut nodes[0], 9, unknown, SendError::NotUp)?;
     let longest = nodes[0].transport.capabilities().max_frame_len;
     if longest < 4 << 30 {
         let frame = Frame::from(vec![0; longest + 1]);
         let expected = SendError::TooLong { len: longest + 1, longest };
         refused(&mut nodes[0], 1, frame, expected)?;
     }
-    // What was refused has not come, and nothing was hurt.
+    // The rejected frames have not arrived, and the connection still works.
     nodes[0].send(NodeId(1), Frame::from(b"after".to_vec()))?;
     let (_, frame) = nodes[1].frame()?;
     if &frame[..] != b"after" {
-        return Err(format!("{frame:?} came, which was refused"));
+        return Err(format!("{frame:?} arrived, which was rejected"));
     }
     nodes[0].transport.close(effort.patience);
     refused(&mut nodes[0], 1, Frame::from(b"late".to_vec()), SendError::Closed)?;
     match nodes[0].transport.receive(Wait::No) {
         Err(_) => Ok(Outcome::Passed),
-        Ok(heard) => Err(format!("{heard:?} came to a node that has closed")),
+        Ok(arrival) => Err(format!("{arrival:?} arrived at a node that has closed")),
     }
 }

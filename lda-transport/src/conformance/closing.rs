@@ -1,4 +1,4 @@
-//! Ends and beginnings.
+//! Checks of nodes that close, are lost, and rejoin.
 
 use super::node::{Node, all_until, mesh};
 use super::{Effort, Outcome, Subject};
@@ -13,7 +13,7 @@ fn frame(number: u32) -> Frame {
     Frame::from(bytes)
 }
 
-/// Sends frames, as many as there is room for; how many that was.
+/// Sends frames until the queue is full. Returns their number.
 fn fill(node: &mut Node, to: NodeId) -> Result<u32, String> {
     for number in 0..FRAMES {
         if node.try_send(to, frame(number))?.is_some() {
@@ -23,18 +23,18 @@ fn fill(node: &mut Node, to: NodeId) -> Result<u32, String> {
     Ok(FRAMES)
 }
 
-/// The first frames of `frame`, and then the end of who has sent them.
+/// Expects this many frames of a peer, then its end.
 fn expect_all(node: &mut Node, peer: NodeId, frames: u32) -> Result<(), String> {
     for number in 0..frames {
         let (from, found) = node.frame()?;
         if (from, &found) != (peer, &frame(number)) {
-            return Err(format!("{found:?} of {from} came for frame {number} of {peer}"));
+            return Err(format!("{found:?} from {from} arrived for frame {number} of {peer}"));
         }
     }
     node.until("the end of a peer", |node| !node.downs.is_empty())?;
     match &node.downs[..] {
         [(lost, DisconnectReason::Closed)] if *lost == peer => Ok(()),
-        other => Err(format!("{other:?} was heard when {peer} closed")),
+        other => Err(format!("{other:?} arrived when {peer} closed")),
     }
 }
 
@@ -43,7 +43,7 @@ pub fn handing_on(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome,
     let mut second = nodes.pop().expect("two");
     let mut first = nodes.pop().expect("one");
     let sent = fill(&mut first, NodeId(1))?;
-    // These it will not receive any more; that must not cost the other anything.
+    // The closing node does not receive these any more, which must not affect its own frames.
     fill(&mut second, NodeId(0))?;
     std::thread::scope(|scope| {
         let end = scope.spawn(|| expect_all(&mut second, NodeId(0), sent));
@@ -78,7 +78,7 @@ pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
         return Ok(Outcome::Skipped("reconnects"));
     }
     for round in 0..3 {
-        // It takes one of them, and leaves without the others.
+        // The node receives one of them and leaves without the others.
         fill(&mut nodes[1], NodeId(0))?;
         nodes[0].frame()?;
         let mut gone = nodes.remove(0);
@@ -86,7 +86,9 @@ pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
         drop(gone);
         let again: Option<Box<dyn Transport>> = subject.rejoin(NodeId(0));
         let Some(again) = again else {
-            return Err("it claims to reconnect, and its subject has no node again".to_owned());
+            return Err(
+                "it claims to reconnect, but its subject does not create a node again".to_owned()
+            );
         };
         nodes.insert(0, Node::new(again, effort));
         all_until(&mut nodes, "peers to be up again", |node| {
@@ -96,12 +98,14 @@ pub fn rejoining(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
         nodes[1].send(NodeId(0), Frame::from(b"to the new one".to_vec()))?;
         let (_, found) = nodes[0].frame()?;
         if found[..] != *b"to the new one" {
-            return Err(format!("{found:?} came, which was sent to the one before"));
+            return Err(format!("{found:?} arrived, which was sent to the earlier node"));
         }
         nodes[0].send(NodeId(2), Frame::from(b"of the new one".to_vec()))?;
         let (from, found) = nodes[2].frame()?;
         if (from, &found[..]) != (NodeId(0), b"of the new one") {
-            return Err(format!("{found:?} of {from} came for the new one's first"));
+            return Err(format!(
+                "{found:?} from {from} arrived for the first frame of the new node"
+            ));
         }
     }
     Ok(Outcome::Passed)

@@ -1,4 +1,4 @@
-//! What a receiver that does not receive does to others.
+//! Checks of backpressure: a receiver that does not receive, and its effect on others.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::{Effort, Outcome, Subject};
 use crate::split_mix::SplitMix64;
 use crate::transport::{NodeId, Wait};
 
-/// How long a queue has to stay full to be full: what lies in it may still be on its way to the receiver's
-/// side.
+/// Time for which a queue has to stay full to count as full: frames in it may still move to the
+/// side of the receiver.
 const SETTLED: Duration = Duration::from_millis(300);
 
 pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
@@ -34,21 +34,21 @@ pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcom
                 ));
             }
         } else {
-            sender.rooms.clear();
+            sender.writable.clear();
             sender.step(Wait::For(SETTLED))?;
-            if sender.rooms.is_empty() {
+            if sender.writable.is_empty() {
                 break;
             }
         }
     }
-    // Others do not feel it, in either direction.
+    // Other peers are not affected, in either direction.
     for number in 0..100 {
         sender.send(third.id(), frame(number))?;
         third.send(sender.id(), frame(number))?;
         for node in [&mut sender, &mut third] {
             let (_, found) = node.frame()?;
             if found != frame(number) {
-                return Err("another frame came than was sent".to_owned());
+                return Err("another frame arrived than was sent".to_owned());
             }
             node.transport.release(found);
         }
@@ -56,16 +56,16 @@ pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcom
     for number in 0..taken {
         let (peer, found) = stalled.frame()?;
         if peer != NodeId(0) || found != frame(number) {
-            return Err(format!("frame {number} is not as it was when its receiver took it up"));
+            return Err(format!("frame {number} has changed while its receiver was stalled"));
         }
         stalled.transport.release(found);
     }
-    sender.until("room", |node| node.rooms.contains(&NodeId(1)))?;
+    sender.until("space", |node| node.writable.contains(&NodeId(1)))?;
     sender.send(stalled.id(), frame(taken))?;
     let (_, found) = stalled.frame()?;
     if found == frame(taken) {
         Ok(Outcome::Passed)
     } else {
-        Err("after the stall another frame came than was sent".to_owned())
+        Err("after the stall another frame arrived than was sent".to_owned())
     }
 }

@@ -1,8 +1,9 @@
-//! The contract of [`Transport`] as a program.
+//! Conformance suite: the contract of [`Transport`] as a program.
 //!
-//! A [`Subject`] makes nodes; [`run`] puts them through everything that a transport promises and gives a [`Report`]:
-//! what passed, what failed and why, and what was left out because the transport does not claim it. Where all of that
-//! passes, [endpoints](crate::rpc) over it are checked too. Nothing is timed, but everything has to come within
+//! A [`Subject`] creates nodes. [`run`] checks every promise of the contract and returns a
+//! [`Report`]: the checks that passed, those that failed with the reason, and those that were
+//! skipped because the transport does not claim the property. If all pass, [endpoints](crate::rpc)
+//! over the transport are checked too. Speed is not checked, but every wait has to end within
 //! [`Effort::patience`].
 //!
 //! ```
@@ -30,7 +31,10 @@
 
 mod basics;
 mod closing;
+#[cfg(feature = "collectives")]
+mod collectives;
 mod flow;
+mod member;
 mod node;
 mod requests;
 mod traffic;
@@ -40,58 +44,59 @@ use std::time::Duration;
 
 use crate::transport::{NodeId, Transport};
 
-/// Makes nodes of the transport under test.
+/// Creates nodes of the transport under test.
 pub trait Subject {
-    /// Nodes 0 to `nodes` that are about to hear of each other. Earlier ones are gone.
+    /// Creates nodes 0 to `nodes`, which connect to each other. Nodes of earlier calls have been
+    /// dropped.
     fn mesh(&mut self, nodes: u32) -> Vec<Box<dyn Transport>>;
 
-    /// A node of the last mesh that has closed, once more. None where that cannot be.
+    /// Creates a node of the last mesh again, after it has closed. `None` if that is not possible.
     fn rejoin(&mut self, id: NodeId) -> Option<Box<dyn Transport>> {
         let _ = id;
         None
     }
 }
 
-/// How hard to try.
+/// Extent of the checks.
 #[derive(Clone, Debug)]
 pub struct Effort {
-    /// Bytes that are sent and compared, roughly.
+    /// Approximate number of bytes that are sent and compared.
     pub bytes: u64,
-    /// Longest frame that is tried, where the transport takes it.
+    /// Longest frame that is sent, if the transport allows it.
     pub max_frame_len: usize,
-    /// Of the lengths and contents of frames.
+    /// Seed of the lengths and contents of frames.
     pub seed: u64,
-    /// How long anything may take to come.
+    /// Longest wait for anything.
     pub patience: Duration,
 }
 
 impl Default for Effort {
-    /// 64 MiB, in frames of up to 4 MiB; half a minute.
+    /// 64 MiB in frames of up to 4 MiB; waits of up to 30 s.
     fn default() -> Self {
         Self { bytes: 64 << 20, max_frame_len: 4 << 20, seed: 0, patience: Duration::from_secs(30) }
     }
 }
 
-/// How each check ended.
+/// Results of all checks.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Name and end of each, in the order in which they ran.
+    /// Name and result of each check, in order.
     pub checks: Vec<(&'static str, Outcome)>,
 }
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As promised.
+    /// The transport keeps the promise.
     Passed,
-    /// The transport does not claim it; what it lacks.
+    /// The transport does not claim the property, which is named.
     Skipped(&'static str),
-    /// Otherwise; what was expected and what came.
+    /// The transport breaks the promise; contains the difference.
     Failed(String),
 }
 
 impl Report {
-    /// Whether nothing failed.
+    /// Whether no check failed.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|(_, outcome)| !matches!(outcome, Outcome::Failed(_)))
     }
@@ -102,7 +107,7 @@ impl fmt::Display for Report {
         for (name, outcome) in &self.checks {
             match outcome {
                 Outcome::Passed => writeln!(f, "{name}: passed")?,
-                Outcome::Skipped(lack) => writeln!(f, "{name}: skipped, for want of {lack}")?,
+                Outcome::Skipped(lack) => writeln!(f, "{name}: skipped: not claimed: {lack}")?,
                 Outcome::Failed(reason) => writeln!(f, "{name}: FAILED: {reason}")?,
             }
         }
@@ -112,37 +117,39 @@ impl fmt::Display for Report {
 
 type Check = fn(&mut dyn Subject, &Effort) -> Result<Outcome, String>;
 
-/// Of the transport itself.
+/// Checks of the transport.
 const CHECKS: [(&str, Check); 10] = [
-    ("peers are introduced", basics::introductions),
-    ("waiting ends in time", basics::waiting),
+    ("peers connect", basics::introductions),
+    ("waits end in time", basics::waiting),
     ("a waker wakes", basics::waking),
-    ("frames that cannot be sent come back", basics::refusals),
+    ("frames that cannot be sent are returned", basics::refusals),
     ("order and integrity", traffic::integrity),
     ("seventeen nodes", traffic::many),
-    ("a stalled receiver is felt by its senders alone", flow::backpressure),
-    ("what was taken is handed on before the end", closing::handing_on),
-    ("a lost peer leaves the others", closing::loss),
-    ("a peer comes again", closing::rejoining),
+    ("a stalled receiver blocks only its senders", flow::backpressure),
+    ("frames that were taken are sent before the close", closing::handing_on),
+    ("a lost peer does not affect the others", closing::loss),
+    ("a peer reconnects", closing::rejoining),
 ];
 
-/// Of endpoints over it.
-const REQUESTS: [(&str, Check); 4] = [
-    ("requests have their own answers", requests::answers),
+/// Checks of endpoints over the transport.
+const REQUESTS: &[(&str, Check)] = &[
+    ("requests get their own replies", requests::answers),
     ("a deadline ends a request", requests::deadlines),
-    ("what is lost, comes twice or is cut off is done once", requests::once),
-    ("one to seventeen nodes do operations together", requests::together),
+    ("lost, duplicated or interrupted requests are executed once", requests::once),
+    #[cfg(feature = "collectives")]
+    ("one to seventeen nodes run collective operations", collectives::all_sizes),
 ];
 
-/// Puts a transport through all of it.
+/// Runs all checks.
 pub fn run(subject: &mut dyn Subject, effort: &Effort) -> Report {
     let mut of = |check: Check| check(subject, effort).unwrap_or_else(Outcome::Failed);
     let checks = CHECKS.map(|(name, check)| (name, of(check)));
     let mut report = Report { checks: checks.to_vec() };
-    // An endpoint may wait for ever where the transport does not do as it should.
+    // An endpoint may wait forever over a transport that breaks the contract.
     let sound = report.passed();
-    let lack = || Outcome::Skipped("a transport that does the above");
-    let requests = REQUESTS.map(|(name, check)| (name, if sound { of(check) } else { lack() }));
-    report.checks.extend(requests);
+    let lack = || Outcome::Skipped("the contract above");
+    for &(name, check) in REQUESTS {
+        report.checks.push((name, if sound { of(check) } else { lack() }));
+    }
     report
 }

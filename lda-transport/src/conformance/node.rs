@@ -1,4 +1,4 @@
-//! A transport and what has been heard by it, with limits to every wait.
+//! A transport and its arrivals, with a limit for every wait.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,17 +8,19 @@ use crate::frame::Frame;
 use crate::split_mix::SplitMix64;
 use crate::transport::{Arrival, DisconnectReason, NodeId, SendError, Transport, Wait};
 
+/// A node of the transport under test.
 pub(super) struct Node {
     pub transport: Box<dyn Transport>,
     pub up: BTreeSet<NodeId>,
-    /// Frames that came while something else was waited for.
+    /// Frames that arrived during a wait for something else.
     pub frames: VecDeque<(NodeId, Frame)>,
-    pub rooms: Vec<NodeId>,
+    /// Peers that became writable.
+    pub writable: Vec<NodeId>,
     pub downs: Vec<(NodeId, DisconnectReason)>,
     patience: Duration,
 }
 
-/// Nodes that all know each other.
+/// Creates nodes and waits until all are connected with each other.
 pub(super) fn mesh(
     subject: &mut dyn Subject,
     count: u32,
@@ -26,15 +28,15 @@ pub(super) fn mesh(
 ) -> Result<Vec<Node>, String> {
     let nodes = subject.mesh(count);
     if nodes.len() != count as usize {
-        return Err(format!("asked for {count} nodes, got {}", nodes.len()));
+        return Err(format!("expected {count} nodes, got {}", nodes.len()));
     }
     let mut nodes: Vec<Node> = nodes.into_iter().map(|node| Node::new(node, effort)).collect();
     all_until(&mut nodes, "every other node to be up", |node| node.up.len() + 1 == count as usize)?;
     Ok(nodes)
 }
 
-/// Receives at all of them until it is so of each. None is waited for alone: a transport may hold up what it
-/// does for one node until the program of another has taken what has come.
+/// Receives at all nodes until `done` holds for each. All are polled in turn, since a transport may
+/// delay one node until the program of another has taken its arrivals.
 pub(super) fn all_until(
     nodes: &mut [Node],
     what: &str,
@@ -48,7 +50,7 @@ pub(super) fn all_until(
         }
         let Some(waits) = nodes.iter().find(|node| !done(node)) else { return Ok(()) };
         if start.elapsed() > waits.patience {
-            return Err(format!("{} waited in vain for {what}", waits.id()));
+            return Err(format!("{} waited too long for {what}", waits.id()));
         }
         if idle {
             std::thread::sleep(Duration::from_millis(1));
@@ -62,7 +64,7 @@ impl Node {
             transport,
             up: BTreeSet::new(),
             frames: VecDeque::new(),
-            rooms: Vec::new(),
+            writable: Vec::new(),
             downs: Vec::new(),
             patience: effort.patience,
         }
@@ -72,7 +74,7 @@ impl Node {
         self.transport.id()
     }
 
-    /// Takes what has come; whether anything had.
+    /// Handles one arrival. Returns whether there was one.
     pub fn step(&mut self, wait: Wait) -> Result<bool, String> {
         let id = self.id();
         let arrival = self.transport.receive(wait);
@@ -80,7 +82,9 @@ impl Node {
             return Ok(false);
         };
         match arrival {
-            Arrival::Up { peer } if peer == id => return Err(format!("{id} is up to itself")),
+            Arrival::Up { peer } if peer == id => {
+                return Err(format!("{id} is connected to itself"));
+            }
             Arrival::Up { peer } => {
                 if !self.up.insert(peer) {
                     return Err(format!("{id}: {peer} is up twice"));
@@ -94,38 +98,35 @@ impl Node {
             }
             Arrival::Frame { peer, frame } => {
                 if !self.up.contains(&peer) {
-                    return Err(format!("{id}: {frame:?} of {peer}, which is not up"));
+                    return Err(format!("{id}: {frame:?} from {peer}, which is not up"));
                 }
                 self.frames.push_back((peer, frame));
             }
-            Arrival::Writable { peer } => self.rooms.push(peer),
-            Arrival::Together { operation, .. } => {
-                return Err(format!("{id}: {operation:?} has ended, and nobody has begun it"));
-            }
-            Arrival::Woken => return Err(format!("{id} is woken, and nobody has")),
+            Arrival::Writable { peer } => self.writable.push(peer),
+            Arrival::Woken => return Err(format!("{id} is woken without a wake")),
         }
         Ok(true)
     }
 
-    /// Receives until it is so.
+    /// Receives until `done` holds.
     pub fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) -> Result<(), String> {
         let start = Instant::now();
         while !done(self) {
             let Some(left) = self.patience.checked_sub(start.elapsed()) else {
-                return Err(format!("{} waited in vain for {what}", self.id()));
+                return Err(format!("{} waited too long for {what}", self.id()));
             };
             self.step(Wait::For(left))?;
         }
         Ok(())
     }
 
-    /// The next frame.
+    /// Returns the next frame, after waiting for it.
     pub fn frame(&mut self) -> Result<(NodeId, Frame), String> {
         self.until("a frame", |node| !node.frames.is_empty())?;
-        Ok(self.frames.pop_front().expect("there is one"))
+        Ok(self.frames.pop_front().expect("the wait ended with one"))
     }
 
-    /// Sends, and waits for room where there is none.
+    /// Sends a frame, after waiting for space if there is none.
     pub fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), String> {
         let mut frame = frame;
         loop {
@@ -133,12 +134,12 @@ impl Node {
                 None => return Ok(()),
                 Some(back) => frame = back,
             }
-            self.rooms.retain(|&peer| peer != to);
-            self.until("room", |node| node.rooms.contains(&to))?;
+            self.writable.retain(|&peer| peer != to);
+            self.until("space", |node| node.writable.contains(&to))?;
         }
     }
 
-    /// Sends; gives the frame back where there is no room.
+    /// Sends a frame. Returns it if there is no space.
     pub fn try_send(&mut self, to: NodeId, frame: Frame) -> Result<Option<Frame>, String> {
         match self.transport.send(to, frame) {
             Ok(()) => Ok(None),
@@ -149,7 +150,7 @@ impl Node {
 }
 
 impl SplitMix64 {
-    /// As many of each power of two, from 0 to `longest`.
+    /// Returns a random length up to `longest`, uniform over powers of two.
     pub(super) fn length(&mut self, longest: usize) -> usize {
         let powers = u64::from(usize::BITS - longest.leading_zeros()) + 1;
         match self.draw() % powers {
@@ -161,14 +162,14 @@ impl SplitMix64 {
         }
     }
 
-    /// A frame of `len` bytes, written into `room`.
-    pub(super) fn frame(&mut self, mut room: Vec<u8>, len: usize) -> Frame {
-        room.clear();
-        room.reserve(len.next_multiple_of(8));
-        while room.len() < len {
-            room.extend_from_slice(&self.draw().to_le_bytes());
+    /// Returns a random frame of `len` bytes in the memory of `buffer`.
+    pub(super) fn frame(&mut self, mut buffer: Vec<u8>, len: usize) -> Frame {
+        buffer.clear();
+        buffer.reserve(len.next_multiple_of(8));
+        while buffer.len() < len {
+            buffer.extend_from_slice(&self.draw().to_le_bytes());
         }
-        room.truncate(len);
-        Frame::from(room)
+        buffer.truncate(len);
+        Frame::from(buffer)
     }
 }

@@ -1,4 +1,4 @@
-//! Frames of all lengths between all nodes at once.
+//! Checks of order and integrity: frames of all lengths between all nodes at once.
 
 use std::thread;
 
@@ -20,8 +20,8 @@ pub fn many(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Strin
     exchange(nodes, effort, longest, (effort.bytes / (17 * 16)).min(1 << 16))
 }
 
-/// Every node sends so many bytes to every other, and compares what comes with what has been sent: both
-/// sides make it from the same numbers.
+/// Sends `bytes` from every node to every other. Both sides generate the frames from the same seed,
+/// and the receiver compares.
 fn exchange(
     nodes: Vec<Node>,
     effort: &Effort,
@@ -32,7 +32,7 @@ fn exchange(
     let ends = thread::scope(|scope| {
         let run = |node: Node| scope.spawn(move || talk(node, count, effort.seed, longest, bytes));
         let running: Vec<_> = nodes.into_iter().map(run).collect();
-        // Nobody leaves before all are done.
+        // No node is dropped before all have finished.
         running.into_iter().map(|node| node.join()).collect::<Vec<_>>()
     });
     for end in ends {
@@ -41,30 +41,30 @@ fn exchange(
     Ok(Outcome::Passed)
 }
 
-/// What one node sends another.
+/// The frames of one node to another.
 struct Stream {
     peer: NodeId,
-    numbers: SplitMix64,
+    rng: SplitMix64,
     left: u64,
-    /// The next frame, until it is taken.
+    /// A frame that the transport did not take yet.
     waiting: Option<Frame>,
 }
 
 impl Stream {
     fn new(seed: u64, from: NodeId, to: NodeId, peer: NodeId, bytes: u64) -> Self {
-        let numbers = SplitMix64::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
-        Self { peer, numbers, left: bytes, waiting: None }
+        let rng = SplitMix64::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
+        Self { peer, rng, left: bytes, waiting: None }
     }
 
-    /// Makes the next frame in `room`, if there is one. An empty one counts for a byte, so that there is an
-    /// end.
-    fn next(&mut self, longest: usize, room: Vec<u8>) -> Option<Frame> {
+    /// Returns the next frame, in the memory of `buffer`, if there is one. An empty frame counts as
+    /// a byte, so that the stream ends.
+    fn next(&mut self, longest: usize, buffer: Vec<u8>) -> Option<Frame> {
         if self.left == 0 {
             return None;
         }
-        let len = self.numbers.length(longest);
+        let len = self.rng.length(longest);
         self.left = self.left.saturating_sub(len.max(1) as u64);
-        Some(self.numbers.frame(room, len))
+        Some(self.rng.frame(buffer, len))
     }
 }
 
@@ -81,11 +81,11 @@ fn talk(
         peers.clone().map(|peer| Stream::new(seed, id, peer, peer, bytes)).collect();
     let mut received: Vec<Stream> =
         peers.map(|peer| Stream::new(seed, peer, id, peer, bytes)).collect();
-    let mut room = Vec::new();
+    let mut buffer = Vec::new();
     let mut blocked = vec![false; sent.len()];
     loop {
         for (stream, blocked) in sent.iter_mut().zip(&mut blocked) {
-            // A few at a time, so that all peers are served.
+            // A few at a time, so that all peers make progress.
             for _ in 0..16 {
                 if *blocked {
                     break;
@@ -101,15 +101,18 @@ fn talk(
         }
         while let Some((peer, frame)) = node.frames.pop_front() {
             let stream = received.iter_mut().find(|stream| stream.peer == peer);
-            let stream = stream.ok_or_else(|| format!("{id}: a frame of {peer}, a stranger"))?;
+            let stream =
+                stream.ok_or_else(|| format!("{id}: a frame from {peer}, which is unknown"))?;
             let expected = stream
-                .next(longest, room)
-                .ok_or_else(|| format!("{id}: more came of {peer} than it has sent"))?;
+                .next(longest, buffer)
+                .ok_or_else(|| format!("{id}: more arrived from {peer} than it has sent"))?;
             if frame != expected {
-                return Err(format!("{id}: {frame:?} came of {peer}, which has sent {expected:?}"));
+                return Err(format!(
+                    "{id}: {frame:?} arrived from {peer}, which has sent {expected:?}"
+                ));
             }
             node.transport.release(frame);
-            room = expected.into_vec().unwrap_or_default();
+            buffer = expected.into_vec().unwrap_or_default();
         }
         let all_sent = sent.iter().all(|stream| stream.left == 0 && stream.waiting.is_none());
         if all_sent && received.iter().all(|stream| stream.left == 0) {
@@ -120,13 +123,13 @@ fn talk(
             .zip(&blocked)
             .all(|(stream, blocked)| *blocked || stream.left == 0 && stream.waiting.is_none());
         if idle {
-            node.until("a frame or room", |node| {
-                !node.frames.is_empty() || !node.rooms.is_empty()
+            node.until("a frame or space", |node| {
+                !node.frames.is_empty() || !node.writable.is_empty()
             })?;
         } else {
             node.step(Wait::No)?;
         }
-        for peer in node.rooms.drain(..) {
+        for peer in node.writable.drain(..) {
             if let Some(at) = sent.iter().position(|stream| stream.peer == peer) {
                 blocked[at] = false;
             }

@@ -54,8 +54,8 @@ pub(super) async fn dial(node: Arc<Node>, peer: NodeId, at: Peer) {
     }
 }
 
-/// Returns a random duration from half of `time` to all of it, so that nodes that lost the same peer
-/// do not reconnect at the same moment.
+/// Returns a random duration from half of `time` to all of it, so that nodes that lost the same
+/// peer do not reconnect at the same moment.
 fn jittered(time: Duration) -> Duration {
     // The keys of a `RandomState` are random, which is sufficient here.
     let random = RandomState::new().build_hasher().finish();
@@ -173,8 +173,8 @@ async fn connect(
     Ok((MonitoredStream::dialed(stream, Arc::clone(&state), node.tls.is_some()), state))
 }
 
-/// Connects to the first address of a name that accepts. Each address has an equal share of the time
-/// limit, so that one that drops packets does not use up the time of the next.
+/// Connects to the first address of a name that accepts. Each address has an equal share of the
+/// time limit, so that one that drops packets does not use up the time of the next.
 async fn connect_tcp(address: &str, limit: Duration) -> Result<TcpStream, ConnectError> {
     let unresolved = |reason: String| ConnectError::Resolve { address: address.to_owned(), reason };
     let resolved = tokio::net::lookup_host(address).await;

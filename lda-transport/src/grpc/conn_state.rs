@@ -130,8 +130,8 @@ impl ConnState {
     /// Promotes the connection to a peer, unless it was rejected or its stream has failed.
     ///
     /// A hello may be decoded after the failure, because it was read before; such a connection must
-    /// not come up. A stream that ended with [`StreamEnd::Eof`] is admitted: the frames that it sent
-    /// before the end are still delivered.
+    /// not come up. A stream that ended with [`StreamEnd::Eof`] is admitted: the frames that it
+    /// sent before the end are still delivered.
     ///
     /// # Errors
     /// The error that ended the connection.

@@ -42,8 +42,8 @@ impl Stream for Outgoing {
     }
 }
 
-/// Reports a peer down when dropped, so also after a panic: tonic panics at some input of peers that
-/// violate the protocol.
+/// Reports a peer down when dropped, so also after a panic: tonic panics at some input of peers
+/// that violate the protocol.
 #[derive(Debug)]
 struct UpGuard<'a> {
     node: &'a Node,
@@ -101,8 +101,8 @@ impl Node {
         Ok(())
     }
 
-    /// Runs a connection until its end. It comes up after the program has received the `Down` of the
-    /// peer's previous connection.
+    /// Runs a connection until its end. It comes up after the program has received the `Down` of
+    /// the peer's previous connection.
     pub async fn run(
         &self,
         connection: &Arc<Connection>,

@@ -41,44 +41,47 @@
 //!
 //! # Costs
 //! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the
-//!   receiver, out of the HTTP/2 frames; the received [`Frame`] is a slice of that buffer. The buffer
-//!   of a sent frame is available again through [`spare`](Transport::take_buffer).
-//! - A frame that the program keeps retains the buffer that it is a slice of, which may be longer. To
-//!   keep a short frame for long, copy it.
-//! - Buffers come from the program's allocator. One that returns pages to the system and requests them
-//!   again, like that of glibc, costs a third of the throughput of frames of 64 KiB
+//!   receiver, out of the HTTP/2 frames; the received [`Frame`] is a slice of that buffer. The
+//!   buffer of a sent frame is available again through [`spare`](Transport::take_buffer).
+//! - A frame that the program keeps retains the buffer that it is a slice of, which may be longer.
+//!   To keep a short frame for long, copy it.
+//! - Buffers come from the program's allocator. One that returns pages to the system and requests
+//!   them again, like that of glibc, costs a third of the throughput of frames of 64 KiB
 //!   (`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_` of 512 and 32 MiB prevent it).
 //! - Overhead per frame: at most 6 bytes of protobuf, 5 of gRPC, and 9 per 128 KiB of HTTP/2.
 //! - Memory: at most [`Capabilities::queue_bytes`] are in flight to a peer, at both sides together.
-//!   Memory is allocated when it is used: with a thousand idle peers a node has about 36 KiB per peer,
-//!   and after short frames 70 to 100.
-//! - Each unauthenticated connection may buffer one window; `max_unauthenticated` bounds their number.
-//! - A peer whose frames the program does not take is read no further than its inbox and its window.
-//!   Other peers are not delayed, as each has a connection of its own.
+//!   Memory is allocated when it is used: with a thousand idle peers a node has about 36 KiB per
+//!   peer, and after short frames 70 to 100.
+//! - Each unauthenticated connection may buffer one window; `max_unauthenticated` bounds their
+//!   number.
+//! - A peer whose frames the program does not take is read no further than its inbox and its
+//!   window. Other peers are not delayed, as each has a connection of its own.
 //!
 //! # Certificates
-//! With [`Tls`] frames are encrypted and authenticated between nodes, and with `mutual`, the default,
-//! only nodes with a certificate of the authority can connect. A certificate is bound to a node number
-//! only by [`Peer::name`]. The files are checked at each new connection and reloaded when they have
-//! changed; if the new content is invalid, the previous one stays in use and
+//! With [`Tls`] frames are encrypted and authenticated between nodes, and with `mutual`, the
+//! default, only nodes with a certificate of the authority can connect. A certificate is bound to a
+//! node number only by [`Peer::name`]. The files are checked at each new connection and reloaded
+//! when they have changed; if the new content is invalid, the previous one stays in use and
 //! [`Grpc::certificate_status`] returns the error. An established connection does not end when its
 //! certificate expires.
 //!
 //! # Failures
 //! Errors that cannot pass are returned by [`Grpc::start`]. Errors that may pass are retried, with
 //! growing waits: [`Grpc::connect_error`] returns that of a peer which this node connects to,
-//! [`Grpc::rejected`] the incoming connections that were rejected. Both are also logged with `tracing`.
-//! A second connection of a peer replaces the first; the program receives `Down` and then `Up`. A
-//! restarted peer therefore does not wait until its old connection is found to be dead.
+//! [`Grpc::rejected`] the incoming connections that were rejected. Both are also logged with
+//! `tracing`. A second connection of a peer replaces the first; the program receives `Down` and
+//! then `Up`. A restarted peer therefore does not wait until its old connection is found to be
+//! dead.
 //!
-//! A peer that closes, or whose program exits, is reported as [`DisconnectReason::Closed`](crate::DisconnectReason::Closed): the
-//! operating system closes the connections of a process. A connection that times out is reported as
+//! A peer that closes, or whose program exits, is reported as
+//! [`DisconnectReason::Closed`](crate::DisconnectReason::Closed): the operating system closes the
+//! connections of a process. A connection that times out is reported as
 //! [`DisconnectReason::Broken`](crate::DisconnectReason::Broken).
 //!
 //! # Health
-//! The same port has the service `grpc.health.v1.Health`. While the node is open, it reports `SERVING`
-//! for the server and for [`wire::SERVICE`]. Its clients count as unauthenticated connections without a
-//! time limit.
+//! The same port has the service `grpc.health.v1.Health`. While the node is open, it reports
+//! `SERVING` for the server and for [`wire::SERVICE`]. Its clients count as unauthenticated
+//! connections without a time limit.
 
 mod client;
 mod conn_state;
@@ -143,8 +146,8 @@ struct Running {
 }
 
 impl Grpc {
-    /// Starts a node: listens, and begins to connect to the peers with smaller numbers. Does not wait
-    /// for the connections.
+    /// Starts a node: listens, and begins to connect to the peers with smaller numbers. Does not
+    /// wait for the connections.
     ///
     /// # Errors
     /// [`StartError`] if an option, the address or a certificate is invalid.
@@ -182,8 +185,8 @@ impl Grpc {
         self.address
     }
 
-    /// Returns the last error of a peer that this node connects to. `None` while the peer is up, and
-    /// before the first attempt has failed.
+    /// Returns the last error of a peer that this node connects to. `None` while the peer is up,
+    /// and before the first attempt has failed.
     pub fn connect_error(&self, peer: NodeId) -> Option<ConnectError> {
         self.node.connect_error(peer)
     }
@@ -202,8 +205,8 @@ impl Grpc {
         error.map_or(Ok(()), Err)
     }
 
-    /// Reloads the certificate files now, for new connections. Changed files are also reloaded without
-    /// this call, at the next connection.
+    /// Reloads the certificate files now, for new connections. Changed files are also reloaded
+    /// without this call, at the next connection.
     ///
     /// # Errors
     /// [`TlsError`] if the files are invalid. The previous certificates stay in use.
@@ -283,11 +286,11 @@ impl Transport for Grpc {
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {
-        self.node.rooms.take_buffer()
+        self.node.buffers.take_buffer()
     }
 
     fn release(&mut self, frame: Frame) {
-        self.node.rooms.release(frame);
+        self.node.buffers.release(frame);
     }
 
     fn close(&mut self, patience: Duration) {

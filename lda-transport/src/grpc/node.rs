@@ -65,9 +65,10 @@ pub(super) struct Node {
     pub options: GrpcOptions,
     pub tls: Option<CertificateStore>,
     pub inbox: InboxSender<Item>,
-    pub rooms: Arc<BufferPool>,
+    pub buffers: Arc<BufferPool>,
     pub phase: watch::Receiver<Phase>,
-    /// Upgraded by each connection for as long as it lives, so that the receiver ends after the last.
+    /// Upgraded by each connection for as long as it lives, so that the receiver ends after the
+    /// last.
     pub alive: mpsc::WeakSender<()>,
     slots: Mutex<BTreeMap<NodeId, Arc<PeerSlot>>>,
     /// Last error of each peer that this node connects to and that is not up.
@@ -157,13 +158,13 @@ impl Node {
         alive: mpsc::WeakSender<()>,
     ) -> Result<Self, StartError> {
         let tls = options.tls.clone().map(CertificateStore::new).transpose()?;
-        let rooms = Arc::new(BufferPool::new(options.pool_bytes));
+        let buffers = Arc::new(BufferPool::new(options.pool_bytes));
         Ok(Self {
             id,
             options,
             tls,
             inbox,
-            rooms,
+            buffers,
             phase,
             alive,
             slots: Mutex::default(),
@@ -181,7 +182,7 @@ impl Node {
     }
 
     pub fn codec(&self) -> FrameCodec {
-        FrameCodec { longest: self.options.max_frame_len, rooms: Arc::clone(&self.rooms) }
+        FrameCodec { longest: self.options.max_frame_len, buffers: Arc::clone(&self.buffers) }
     }
 
     /// Longest protobuf message, in bytes.
@@ -189,8 +190,8 @@ impl Node {
         self.options.max_frame_len + MAX_PREFIX_LEN
     }
 
-    /// Creates the state of a new connection to `peer`, which is not up yet. It replaces the earlier
-    /// connections of that slot.
+    /// Creates the state of a new connection to `peer`, which is not up yet. It replaces the
+    /// earlier connections of that slot.
     pub fn new_connection(&self, peer: NodeId, slot: Arc<PeerSlot>) -> Arc<Connection> {
         let GrpcOptions { queue_frames, queue_bytes, .. } = self.options;
         let send_queue = SendQueue::new(queue_frames, queue_bytes, self.hello(peer));
@@ -241,8 +242,8 @@ impl Node {
         lock(&self.connect_errors).get(&peer).cloned()
     }
 
-    /// Counts and logs a rejected connection, once per connection. An error of its byte stream takes
-    /// precedence over `error`, as it is the cause.
+    /// Counts and logs a rejected connection, once per connection. An error of its byte stream
+    /// takes precedence over `error`, as it is the cause.
     pub fn record_rejection(&self, state: &ConnState, error: ConnectError) {
         if !state.count_rejection() {
             return;

@@ -65,8 +65,8 @@ pub struct GrpcOptions {
 }
 
 impl Default for GrpcOptions {
-    /// Any port on the loopback, no peers, no TLS. Frames, queues, inboxes and windows of 16 MiB per
-    /// peer; 4,096 peers; 64 unauthenticated connections for at most 5 s. A dead connection is
+    /// Any port on the loopback, no peers, no TLS. Frames, queues, inboxes and windows of 16 MiB
+    /// per peer; 4,096 peers; 64 unauthenticated connections for at most 5 s. A dead connection is
     /// detected within 2 s and retried after 50 ms to 2 s.
     fn default() -> Self {
         Self {
@@ -100,8 +100,8 @@ pub struct Peer {
     /// Address as `host:port`. The name is resolved at each attempt. Only used for peers with
     /// smaller numbers, as this node connects to those.
     pub address: Option<String>,
-    /// DNS name or IP address that the peer's certificate must have. If `None`, the certificate of a
-    /// peer that this node connects to must have the host of its address; a peer that connects to
+    /// DNS name or IP address that the peer's certificate must have. If `None`, the certificate of
+    /// a peer that this node connects to must have the host of its address; a peer that connects to
     /// this node needs any certificate of the authority, so any node with one can take any number.
     pub name: Option<String>,
 }

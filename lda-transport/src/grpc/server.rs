@@ -39,14 +39,14 @@ const BACKLOG: u32 = 1024;
 const MAX_STREAMS: u32 = 8;
 /// Maximum bytes of the headers of a call.
 const MAX_HEADER_BYTES: u32 = 16 << 10;
-/// Bytes by which the window of a connection exceeds that of its streams, so that a frame stream that
-/// is not read does not block the health service.
+/// Bytes by which the window of a connection exceeds that of its streams, so that a frame stream
+/// that is not read does not block the health service.
 pub(super) const EXTRA_WINDOW: u32 = 1 << 20;
 /// Largest window of HTTP/2.
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Longest frame of HTTP/2.
-// PERF: a frame of 64 KiB is then one HTTP/2 frame, which takes a third less processor time than the
-// four that it is with HTTP/2's default of 16 KiB.
+// PERF: a frame of 64 KiB is then one HTTP/2 frame, which takes a third less processor time than
+// the four that it is with HTTP/2's default of 16 KiB.
 pub(super) const HTTP2_FRAME_LEN: u32 = 128 << 10;
 /// Wait after a failed accept, such as for lack of file descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -139,8 +139,8 @@ async fn accept(
     }
 }
 
-/// Performs the TLS handshake of a new connection and passes it to the server. Runs in a task of its
-/// own, so that a slow connection delays no other.
+/// Performs the TLS handshake of a new connection and passes it to the server. Runs in a task of
+/// its own, so that a slow connection delays no other.
 async fn establish(
     node: Arc<Node>,
     stream: TcpStream,

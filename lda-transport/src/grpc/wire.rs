@@ -1,7 +1,9 @@
-//! Wire format, for implementations in other languages; `peers.proto` in the same directory has it too.
+//! Wire format, for implementations in other languages; `peers.proto` in the same directory has it
+//! too.
 //!
-//! A message is the protobuf `message Frame { bytes data = 1; }`. It is encoded and decoded by hand: the
-//! build needs no protobuf compiler, and a decoded frame shares the buffer that it was received in.
+//! A message is the protobuf `message Frame { bytes data = 1; }`. It is encoded and decoded by
+//! hand: the build needs no protobuf compiler, and a decoded frame shares the buffer that it was
+//! received in.
 //!
 //! ```
 //! use lda_transport::NodeId;
@@ -168,8 +170,8 @@ fn skip(buf: &mut impl Buf, len: usize) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Encodes the tag and the length of `len` data bytes, and returns how many bytes they take. Empty data
-/// have none, as protobuf omits default values.
+/// Encodes the tag and the length of `len` data bytes, and returns how many bytes they take. Empty
+/// data have none, as protobuf omits default values.
 fn prefix(len: usize) -> ([u8; MAX_PREFIX_LEN], usize) {
     let mut prefix = [0; MAX_PREFIX_LEN];
     if len == 0 {
@@ -192,7 +194,7 @@ pub(super) struct FrameCodec {
     /// Longest frame, in bytes.
     pub longest: usize,
     /// Pool that encoded frames are returned to.
-    pub rooms: Arc<BufferPool>,
+    pub buffers: Arc<BufferPool>,
 }
 
 impl Codec for FrameCodec {
@@ -219,7 +221,7 @@ impl Encoder for FrameCodec {
         buf.reserve(len + frame.len());
         buf.put_slice(&prefix[..len]);
         buf.put_slice(&frame);
-        self.rooms.release(frame.into());
+        self.buffers.release(frame.into());
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Number of polls between two yields of the core.
 const POLLS_PER_YIELD: u32 = 8;
-/// Inverse of the part of an idle period that one sleep may take: an event is noticed at most a quarter
-/// of the time that it took to come later.
+/// Inverse of the part of an idle period that one sleep may take: an event is noticed at most a
+/// quarter of the time that it took to come later.
 const SLEEP_DIVISOR: u32 = 4;
 
 /// Decides how long a thread that polls waits before its next poll.
@@ -31,8 +31,8 @@ impl Backoff {
         self.idle_since = None;
     }
 
-    /// Records a poll that found nothing. Returns how long to sleep before the next; `None` while the
-    /// thread spins.
+    /// Records a poll that found nothing. Returns how long to sleep before the next; `None` while
+    /// the thread spins.
     pub fn idle_for(&mut self) -> Option<Duration> {
         let since = *self.idle_since.get_or_insert_with(Instant::now);
         let idle = since.elapsed();

@@ -1,6 +1,6 @@
 //! Assembles the messages of one peer to frames.
 
-use super::wire::{CLOSE, FRAME, GRANT, HALT, NEXT, START, Small};
+use super::wire::{CLOSE, FRAME, GRANT, NEXT, START, Small};
 use crate::buffer_pool::BufferPool;
 
 /// Receive state of one peer.
@@ -24,8 +24,8 @@ pub(super) enum Received {
 }
 
 impl Incoming {
-    /// Takes a message with this tag and length. `receive` writes its bytes; it is called exactly once,
-    /// even for an invalid message, as a message that MPI has matched must be received.
+    /// Takes a message with this tag and length. `receive` writes its bytes; it is called exactly
+    /// once, even for an invalid message, as a message that MPI has matched must be received.
     ///
     /// # Errors
     /// Description of a message that violates the protocol.
@@ -34,7 +34,7 @@ impl Incoming {
         tag: i32,
         len: usize,
         longest: usize,
-        rooms: &BufferPool,
+        buffers: &BufferPool,
         receive: impl FnOnce(&mut [u8]),
     ) -> Result<Received, String> {
         if tag == NEXT
@@ -49,16 +49,16 @@ impl Incoming {
             let frame = self.partial.take().map(|partial| partial.0);
             return Ok(Received::Frame(frame.unwrap_or_default()));
         }
-        let mut bytes = rooms.filled(len);
+        let mut bytes = buffers.filled(len);
         receive(&mut bytes);
         match tag {
             FRAME if self.partial.is_none() && len <= longest => Ok(Received::Frame(bytes)),
-            START | GRANT | HALT | CLOSE => match Small::decode(tag, &bytes) {
+            START | GRANT | CLOSE => match Small::decode(tag, &bytes) {
                 Some(Small::Start { len }) if self.partial.is_none() && len <= longest as u64 => {
-                    self.partial = Some((rooms.filled(len as usize), 0));
+                    self.partial = Some((buffers.filled(len as usize), 0));
                     Ok(Received::Nothing)
                 }
-                Some(small @ (Small::Grant(_) | Small::Halt { .. })) => Ok(Received::Small(small)),
+                Some(small @ Small::Grant(_)) => Ok(Received::Small(small)),
                 Some(Small::Close) => {
                     self.partial = None;
                     self.closed = true;
@@ -75,16 +75,17 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    use super::super::link::Credit;
     use super::*;
 
     fn take(incoming: &mut Incoming, tag: i32, bytes: &[u8]) -> Result<Received, String> {
-        let rooms = BufferPool::new(0);
+        let buffers = BufferPool::new(0);
         let mut received = false;
-        let receive = |room: &mut [u8]| {
-            room.copy_from_slice(bytes);
+        let receive = |buffer: &mut [u8]| {
+            buffer.copy_from_slice(bytes);
             received = true;
         };
-        let result = incoming.take(tag, bytes.len(), 100, &rooms, receive);
+        let result = incoming.take(tag, bytes.len(), 100, &buffers, receive);
         assert!(received, "a matched message must be received");
         result
     }
@@ -96,9 +97,8 @@ mod tests {
         let (tag, start) = Small::Start { len: 5 }.encode();
         assert_eq!(take(&mut incoming, tag, &start), Ok(Received::Nothing));
         assert_eq!(take(&mut incoming, NEXT, &[1, 2]), Ok(Received::Nothing));
-        let (tag, halt) =
-            Small::Halt { begun: 1, why: super::super::wire::HaltReason::Closed }.encode();
-        assert!(matches!(take(&mut incoming, tag, &halt), Ok(Received::Small(Small::Halt { .. }))));
+        let (tag, grant) = Small::Grant(Credit::default()).encode();
+        assert!(matches!(take(&mut incoming, tag, &grant), Ok(Received::Small(Small::Grant(_)))));
         assert_eq!(take(&mut incoming, NEXT, &[3, 4, 5]), Ok(Received::Frame(vec![1, 2, 3, 4, 5])));
         assert_eq!(take(&mut incoming, CLOSE, &[]), Ok(Received::Small(Small::Close)));
         assert!(incoming.closed);

@@ -1,7 +1,7 @@
 //! Credit-based flow control: frames in flight from this node to a peer.
 //!
-//! The node's thread adds what it sends; the MPI thread subtracts what the peer grants. A peer grants
-//! what its program has taken, so a frame counts until it has left the peer's inbox.
+//! The node's thread adds what it sends; the MPI thread subtracts what the peer grants. A peer
+//! grants what its program has taken, so a frame counts until it has left the peer's inbox.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
@@ -22,18 +22,18 @@ impl Link {
             || self.bytes.load(SeqCst) >= bounds.queue_bytes
     }
 
-    /// Adds a frame of `len` bytes. Returns false if the limits are reached; [`grant`](Self::grant) then
-    /// returns true when there is space again. The last frame may exceed the limit of bytes, so that no
-    /// frame is too long to be sent at all.
+    /// Adds a frame of `len` bytes. Returns false if the limits are reached; [`grant`](Self::grant)
+    /// then returns true when there is space again. The last frame may exceed the limit of bytes,
+    /// so that no frame is too long to be sent at all.
     pub fn add(&self, len: usize, bounds: &MpiOptions) -> bool {
         if self.is_full(bounds) {
             self.is_blocked.store(true, SeqCst);
             if self.is_full(bounds) {
                 return false;
             }
-            // INVARIANT: the flag is set before the second check. Otherwise a grant between check and
-            // flag would be missed and the program would wait forever. If `grant` sees the flag before
-            // it is cleared here, the program gets a needless notification.
+            // INVARIANT: the flag is set before the second check. Otherwise a grant between check
+            // and flag would be missed and the program would wait forever. If `grant` sees the flag
+            // before it is cleared here, the program gets a needless notification.
             self.is_blocked.store(false, SeqCst);
         }
         self.bytes.fetch_add(len, SeqCst);
@@ -42,23 +42,23 @@ impl Link {
     }
 
     /// Subtracts what the peer has taken. Returns whether the program waited and can send again.
-    pub fn grant(&self, taken: Taken, bounds: &MpiOptions) -> bool {
-        // Only this thread decreases the counters, so load and subtraction need not be one operation.
-        // A faulty peer may grant more than it has received; the counters stop at 0.
+    pub fn grant(&self, taken: Credit, bounds: &MpiOptions) -> bool {
+        // Only this thread decreases the counters, so load and subtraction need not be one
+        // operation. A faulty peer may grant more than it has received; the counters stop at 0.
         self.bytes.fetch_sub(taken.bytes.min(self.bytes.load(SeqCst)), SeqCst);
         self.frames.fetch_sub(taken.frames.min(self.frames.load(SeqCst)), SeqCst);
         !self.is_full(bounds) && self.is_blocked.load(SeqCst) && self.is_blocked.swap(false, SeqCst)
     }
 }
 
-/// Frames of a peer that the program has taken.
+/// Credit for frames of a peer: those that the program has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct Credit {
     pub frames: usize,
     pub bytes: usize,
 }
 
-impl Taken {
+impl Credit {
     /// Adds a frame. Returns the sum, to be granted, when it is at least half of a limit.
     ///
     /// A sender that waits has reached a limit, so taking its frames leads to a grant.
@@ -88,7 +88,7 @@ mod tests {
             (bounds(100, 99), 30),
             (bounds(3, 1 << 20), 0),
         ] {
-            let (link, mut taken) = (Link::default(), Taken::default());
+            let (link, mut taken) = (Link::default(), Credit::default());
             for _ in 0..3 {
                 let mut in_flight = 0;
                 while link.add(len, &bounds) {
@@ -107,14 +107,14 @@ mod tests {
     fn no_notification_without_a_blocked_sender() {
         let (bounds, link) = (bounds(4, 100), Link::default());
         assert!(link.add(10, &bounds));
-        assert!(!link.grant(Taken { frames: 1, bytes: 10 }, &bounds));
+        assert!(!link.grant(Credit { frames: 1, bytes: 10 }, &bounds));
     }
 
     #[test]
     fn no_notification_before_there_is_space() {
         let (bounds, link) = (bounds(4, 100), Link::default());
         assert!(link.add(60, &bounds) && link.add(1000, &bounds) && !link.add(0, &bounds));
-        assert!(!link.grant(Taken { frames: 1, bytes: 60 }, &bounds));
-        assert!(link.grant(Taken { frames: 1, bytes: 1000 }, &bounds));
+        assert!(!link.grant(Credit { frames: 1, bytes: 60 }, &bounds));
+        assert!(link.grant(Credit { frames: 1, bytes: 1000 }, &bounds));
     }
 }

@@ -1,83 +1,69 @@
 //! Transport between the ranks of an MPI job, for clusters whose network MPI supports best.
 //!
 //! One thread makes all calls of MPI: it initialises MPI, moves the frames, and finalises MPI. The
-//! node's thread communicates with it through queues, so [`send`](Transport::send) does not wait for
-//! MPI, and MPI makes progress while the program computes. The number of a node is its rank. The
-//! feature `mpi` builds where MPI, with its compiler wrapper `mpicc`, and libclang are installed.
+//! node's thread communicates with it through queues, so [`send`](Transport::send) does not wait
+//! for MPI, and MPI makes progress while the program computes. The number of a node is its rank.
+//! The feature `mpi` builds where MPI, with its compiler wrapper `mpicc`, and libclang are
+//! installed.
 //!
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use lda_transport::rpc::{Config, Group, Identity};
 //! use lda_transport::mpi::{self, MpiOptions};
-//! use lda_transport::node::{Node, Silent};
+//! use lda_transport::{Arrival, Transport, Wait};
 //!
-//! let minute = Duration::from_secs(60);
-//! let transport = mpi::start(&MpiOptions::default())?;
-//! let (this, all) = (lda_transport::Transport::id(&transport), transport.all());
-//! let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
-//! let node = Node::start(Box::new(transport), Config::new(identity), Silent)?;
-//! let group = Group::new(1, all, this)?;
-//! let sums: Vec<u64> = node.all_reduce(&group, &[u64::from(this.0)], minute)?;
+//! let mut node = mpi::start(&MpiOptions::default())?;
+//! while let Some(arrival) = node.receive(Wait::For(Duration::from_secs(1)))? {
+//!     match arrival {
+//!         Arrival::Up { peer } => node.send(peer, b"hello".to_vec().into())?,
+//!         Arrival::Frame { peer, frame } => println!("{} bytes from {peer}", frame.len()),
+//!         _ => {}
+//!     }
+//! }
 //! // All ranks close at the end: MPI is finalised when the last one has closed.
-//! node.close(minute)?;
+//! node.close(Duration::from_secs(60));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Starting
-//! - Open MPI: `mpirun -n 4 --bind-to none ./program`; `--oversubscribe` for more ranks than cores. By
-//!   default each rank is bound to one core, which all its threads then share: give each rank as many
-//!   cores as it has threads (`--map-by slot:pe=8`), or do not bind.
-//! - Slurm: `srun --mpi=pmix -n 4 -c 8 ./program`, if Slurm supports PMIx; `srun --mpi=list` shows it.
+//! - Open MPI: `mpirun -n 4 --bind-to none ./program`; `--oversubscribe` for more ranks than cores.
+//!   By default each rank is bound to one core, which all its threads then share: give each rank as
+//!   many cores as it has threads (`--map-by slot:pe=8`), or do not bind.
+//! - Slurm: `srun --mpi=pmix -n 4 -c 8 ./program`, if Slurm supports PMIx; `srun --mpi=list` shows
+//!   it.
 //!
-//! A program without a launcher is an error, unless [`MpiOptions::alone`] allows a job of one rank. All
-//! ranks must have the same limits.
+//! A program without a launcher is an error, unless [`MpiOptions::alone`] allows a job of one rank.
+//! All ranks must have the same limits.
 //!
 //! # Closing
-//! [`close`](Transport::close) sends the frames in the queues, as for any transport, and the other ranks
-//! receive `Down`. Dropping the transport, or a node that owns it, waits until all ranks have closed, as
-//! `MPI_Finalize` does; so all ranks should close when the work is done. A program that ends otherwise,
-//! such as by a panic on the node's thread or [`exit`](std::process::exit), has not finalised MPI:
-//! `mpirun` then ends the whole job and names the rank. The loss of a rank or a host has the same
-//! effect. Ranks cannot rejoin.
+//! [`close`](Transport::close) sends the frames in the queues, as for any transport, and the other
+//! ranks receive `Down`. Dropping the transport, or a node that owns it, waits until all ranks have
+//! closed, as `MPI_Finalize` does; so all ranks should close when the work is done. A program that
+//! ends otherwise, such as by a panic on the node's thread or [`exit`](std::process::exit), has not
+//! finalised MPI: `mpirun` then ends the whole job and names the rank. The loss of a rank or a host
+//! has the same effect. Ranks cannot rejoin.
 //!
 //! # Flow control
 //! A rank grants each peer credit of [`MpiOptions::queue_frames`] and
-//! [`queue_bytes`](MpiOptions::queue_bytes), and renews it as its program takes frames. Every message is
-//! therefore received at once, into memory of this process; the frames of a peer that a program has not
-//! taken are bounded by the credit and one frame more. At most 32 sends and 16 operations are
+//! [`queue_bytes`](MpiOptions::queue_bytes), and renews it as its program takes frames. Every
+//! message is therefore received at once, into memory of this process; the frames of a peer that a
+//! program has not taken are bounded by the credit and one frame more. At most 32 sends are
 //! requested from MPI at a time.
-//!
-//! # Operations
-//! Operations of a [`Group`](crate::rpc::Group) that consists of all ranks in order use MPI's
-//! collectives: barriers, broadcasts, gathers, and sums of integers. Sums of `f32` use frames, because
-//! their bits must not depend on the order in which MPI adds. Before an operation moves any data, its
-//! ranks gather a description of 48 bytes each. An operation that differs between ranks therefore ends
-//! as [`Mismatch`](crate::rpc::CollectiveError::Mismatch) and does not corrupt MPI's state.
-//!
-//! MPI operations cannot be cancelled. When one misses its deadline or differs between ranks, or a rank
-//! closes, no rank starts further MPI operations; those that not all ranks have started end as
-//! [`Rejected`](crate::rpc::CollectiveError::Rejected). A group with another id then works, over
-//! frames.
 //!
 //! # Cost
 //! The thread polls without sleep for [`MpiOptions::spin`] after the last message, and then sleeps
-//! between polls, for a quarter of the idle time so far and at most for [`MpiOptions::sleep`]. A message
-//! after a pause may be delayed by that much, and a little more as systems wake threads late; a send
-//! wakes the thread at once. An idle rank takes a few percent of a core for this. With fewer cores than
-//! threads, a shorter spin leaves more time to other threads. Long frames are sent in pieces of 1 MiB;
-//! only MPI copies frames. A round trip of a frame wakes four threads. `examples/mpi.rs` measures all
-//! this and compares it with plain MPI.
+//! between polls, for a quarter of the idle time so far and at most for [`MpiOptions::sleep`]. A
+//! message after a pause may be delayed by that much, and a little more as systems wake threads
+//! late; a send wakes the thread at once. An idle rank takes a few percent of a core for this. With
+//! fewer cores than threads, a shorter spin leaves more time to other threads. Long frames are sent
+//! in pieces of 1 MiB; only MPI copies frames. A round trip of a frame wakes four threads.
+//! `examples/mpi.rs` measures all this and compares it with plain MPI.
 //!
 //! There is no encryption: use it in a private network.
 
-mod agree;
 mod backoff;
-mod content;
-
 mod incoming;
 mod link;
-mod operations;
 mod outgoing;
 mod thread;
 mod wire;
@@ -95,15 +81,12 @@ use thiserror::Error;
 
 use crate::bootstrap::{Environment, system};
 use crate::frame::Frame;
-use crate::rpc::{Collective, Element, OperationId};
-use crate::together::Together;
 use crate::transport::{
     Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
 
 use crate::buffer_pool::BufferPool;
-use link::{Link, Taken};
-use operations::Begun;
+use link::{Credit, Link};
 use thread::{Order, ThreadParts};
 
 /// Options of an [`Mpi`] node: limits, and waits of its thread.
@@ -129,8 +112,8 @@ pub struct MpiOptions {
 }
 
 impl Default for MpiOptions {
-    /// Frames of 1 GiB; 256 frames and 16 MiB in flight per pair of nodes; 128 MiB of released frames;
-    /// spins of 200 µs and sleeps of at most 500 µs; not alone.
+    /// Frames of 1 GiB; 256 frames and 16 MiB in flight per pair of nodes; 128 MiB of released
+    /// frames; spins of 200 µs and sleeps of at most 500 µs; not alone.
     fn default() -> Self {
         Self {
             max_frame_len: 1 << 30,
@@ -194,15 +177,13 @@ type Item = Result<Arrival, String>;
 struct Shared {
     /// Flow control of each rank.
     links: Box<[Link]>,
-    rooms: BufferPool,
-    /// Whether no more MPI operations are started.
-    halted: AtomicBool,
+    buffers: BufferPool,
 }
 
 impl Shared {
     fn new(options: &MpiOptions, ranks: usize) -> Self {
         let links = (0..ranks).map(|_| Link::default()).collect();
-        Self { links, rooms: BufferPool::new(options.pool_bytes), halted: AtomicBool::new(false) }
+        Self { links, buffers: BufferPool::new(options.pool_bytes) }
     }
 }
 
@@ -211,7 +192,8 @@ impl Shared {
 /// An error inside MPI ends the program, and with it the job.
 ///
 /// # Errors
-/// [`MpiError`] if a limit is invalid, no launcher started the program, or MPI cannot be initialised.
+/// [`MpiError`] if a limit is invalid, no launcher started the program, or MPI cannot be
+/// initialised.
 pub fn start(options: &MpiOptions) -> Result<Mpi, MpiError> {
     for (name, bound) in [
         ("max_frame_len", options.max_frame_len),
@@ -241,8 +223,8 @@ pub fn start(options: &MpiOptions) -> Result<Mpi, MpiError> {
     let (shared, this) = match starts.recv().unwrap_or(Err(MpiError::Failed)) {
         Ok(started) => started,
         Err(error) => {
-            // Wait for the thread: a program that exits during `MPI_Finalize` may block other ranks. A
-            // panic of the thread has been printed already.
+            // Wait for the thread: a program that exits during `MPI_Finalize` may block other
+            // ranks. A panic of the thread has been printed already.
             let _ = thread.join();
             return Err(error);
         }
@@ -261,8 +243,8 @@ pub fn start(options: &MpiOptions) -> Result<Mpi, MpiError> {
     })
 }
 
-/// Returns the number of ranks of the launcher that started this process. `Some(None)` if the launcher
-/// does not provide it, `None` without a launcher.
+/// Returns the number of ranks of the launcher that started this process. `Some(None)` if the
+/// launcher does not provide it, `None` without a launcher.
 fn launched(environment: Environment<'_>) -> Option<Option<usize>> {
     let counts = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
     let count = counts.iter().find_map(|name| environment(name)?.trim().parse().ok());
@@ -292,7 +274,7 @@ pub struct Mpi {
 #[derive(Debug, Default)]
 struct Peer {
     up: bool,
-    taken: Taken,
+    taken: Credit,
 }
 
 #[derive(Debug)]
@@ -316,7 +298,7 @@ impl Wake for Notifier {
 }
 
 impl Mpi {
-    /// Returns all ranks, in order. A [`Group`](crate::rpc::Group) of them uses MPI's collectives.
+    /// Returns all ranks, in order.
     pub fn all(&self) -> Vec<NodeId> {
         self.members.clone()
     }
@@ -333,10 +315,10 @@ impl Mpi {
                     let _ = self.orders.send(Order::Grant { to, taken });
                 }
             }
-            // INVARIANT: cleared before the wake-up is returned, so that a wake from now on leads to
-            // another one.
+            // INVARIANT: cleared before the wake-up is returned, so that a wake from now on leads
+            // to another one.
             Arrival::Woken => self.notifier.is_notified.store(false, SeqCst),
-            Arrival::Writable { .. } | Arrival::Together { .. } => {}
+            Arrival::Writable { .. } => {}
         }
     }
 }
@@ -396,16 +378,11 @@ impl Transport for Mpi {
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {
-        self.shared.rooms.take_buffer()
+        self.shared.buffers.take_buffer()
     }
 
     fn release(&mut self, frame: Frame) {
-        self.shared.rooms.release(frame);
-    }
-
-    fn together(&mut self) -> Option<&mut dyn Together> {
-        let works = self.inbox.is_some() && !self.shared.halted.load(SeqCst);
-        works.then_some(self as &mut dyn Together)
+        self.shared.buffers.release(frame);
     }
 
     fn close(&mut self, patience: Duration) {
@@ -416,38 +393,6 @@ impl Transport for Mpi {
         if let Err(mpsc::RecvTimeoutError::Timeout) = self.drained.recv_timeout(patience) {
             let _ = self.orders.send(Order::DropFrames);
         }
-    }
-}
-
-impl Together for Mpi {
-    fn members(&self) -> &[NodeId] {
-        &self.members
-    }
-
-    fn begin(
-        &mut self,
-        operation: OperationId,
-        collective: Collective,
-        longest: u64,
-    ) -> Result<(), Collective> {
-        if matches!(collective, Collective::ReduceScatter { element: Element::F32, .. }) {
-            return Err(collective);
-        }
-        match self.orders.send(Order::Begin(Begun { operation, collective, longest })) {
-            Ok(()) => Ok(()),
-            Err(unsent) => match unsent.into_inner() {
-                Order::Begin(begun) => Err(begun.collective),
-                _ => unreachable!("the channel returns the value"),
-            },
-        }
-    }
-
-    fn abandon(&mut self, operation: OperationId) {
-        // INVARIANT: set before the order is processed, so that an operation that the program starts
-        // next uses frames and is not lost with this one.
-        self.shared.halted.store(true, SeqCst);
-        // Fails only when the thread has ended, and then it has no operations.
-        let _ = self.orders.send(Order::Abandon(operation));
     }
 }
 

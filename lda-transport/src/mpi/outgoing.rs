@@ -23,7 +23,8 @@ pub(super) struct Outgoing {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Control messages. They go first: a grant behind frames would delay the frames of the other side.
+    /// Control messages. They go first: a grant behind frames would delay the frames of the other
+    /// side.
     small: VecDeque<Small>,
     frames: VecDeque<Frame>,
     /// Bytes of the first frame that have been sent, once its start has been sent.
@@ -109,7 +110,7 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::link::Taken;
+    use super::super::link::Credit;
     use super::super::wire::{GRANT, START};
     use super::*;
 
@@ -119,7 +120,7 @@ mod tests {
         outgoing.frame(1, Frame::from(vec![1; 2 * PIECE_LEN + 5]));
         outgoing.frame(1, Frame::new());
         outgoing.frame(2, Frame::from(vec![2; PIECE_LEN]));
-        outgoing.small(1, Small::Grant(Taken::default()));
+        outgoing.small(1, Small::Grant(Credit::default()));
         let order = std::iter::from_fn(|| outgoing.next());
         let order: Vec<_> = order.map(|it| (it.to, it.tag, it.bytes.len())).collect();
         assert_eq!(

@@ -1,8 +1,8 @@
 //! The MPI thread: it makes all calls of MPI, and polls for messages.
 //!
-//! The MPI thread of the receiver receives every message at once, whatever its program does; the credit
-//! of [`Link`](super::link::Link) bounds the memory for it. A started send therefore always completes,
-//! without waiting for a program, and so does a batch of sends.
+//! The MPI thread of the receiver receives every message at once, whatever its program does; the
+//! credit of [`Link`](super::link::Link) bounds the memory for it. A started send therefore always
+//! completes, without waiting for a program, and so does a batch of sends.
 
 use std::array;
 use std::cell::OnceCell;
@@ -20,13 +20,11 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use super::backoff::Backoff;
 use super::incoming::{Incoming, Received};
-use super::link::Taken;
-use super::operations::{Begun, Operations, Ways, rounds};
+use super::link::Credit;
 use super::outgoing::{Message, Outgoing};
-use super::wire::{HaltReason, Small};
+use super::wire::Small;
 use super::{Item, MpiError, MpiOptions, Shared};
 use crate::frame::Frame;
-use crate::rpc::OperationId;
 use crate::transport::{Arrival, DisconnectReason, NodeId};
 
 /// Maximum number of sends in progress. MPI tests all of them at each call.
@@ -47,10 +45,8 @@ pub(super) enum Order {
     },
     Grant {
         to: usize,
-        taken: Taken,
+        taken: Credit,
     },
-    Begin(Begun),
-    Abandon(OperationId),
     /// Sends the queued frames; nothing more is sent after them.
     Close,
     /// Drops the frames that have not been sent.
@@ -95,8 +91,8 @@ pub(super) fn run(parts: ThreadParts, expected: Option<usize>, started: &mpsc::S
         let _ = started.send(Err(error));
         return;
     }
-    // Communicators of our own, so that messages and operations of others do not interfere.
-    let (frames, rows, contents) = (world.duplicate(), world.duplicate(), world.duplicate());
+    // A communicator of our own, so that messages of others do not interfere.
+    let frames = world.duplicate();
     let (this, ranks) = (world.rank() as usize, world.size() as usize);
     let shared = Arc::new(Shared::new(&parts.options, ranks));
     let mut thread = Thread::new(parts, Arc::clone(&shared), frames, this, ranks);
@@ -107,17 +103,12 @@ pub(super) fn run(parts: ThreadParts, expected: Option<usize>, started: &mpsc::S
         // The node's thread has ended. Close, so that the other ranks receive `Down`.
         thread.close();
     }
-    let ways = Ways { rows, contents };
-    rounds(&shared.rooms, |round| {
+    while !thread.has_ended() {
         let busy = thread.poll();
-        let (moved, halt) = round.advance(&mut thread.operations, &ways);
-        let moves = round.moves_content();
-        if let Some(why) = halt {
-            thread.halt(why);
-        }
-        thread.rest(busy || moved, moves);
-        thread.has_ended() && thread.operations.have_ended()
-    });
+        thread.rest(busy);
+    }
+    // INVARIANT: `thread` is dropped before `universe`, as a communicator must be freed before
+    // `MPI_Finalize`, which waits until all ranks have come so far.
 }
 
 fn initialise(expected: Option<usize>) -> Result<Universe, MpiError> {
@@ -156,7 +147,6 @@ struct Thread {
     this: usize,
     outgoing: Outgoing,
     incoming: Vec<Incoming>,
-    operations: Operations,
     backoff: Backoff,
     closing: bool,
     /// Whether `Close` is queued for the peers, or sent.
@@ -172,7 +162,6 @@ impl Thread {
         ranks: usize,
     ) -> Self {
         let ThreadParts { options, orders, inbox, drained } = parts;
-        let operations = Operations::new(this, Arc::clone(&shared), inbox.clone());
         Self {
             backoff: Backoff::new(options.spin, options.sleep),
             options,
@@ -184,7 +173,6 @@ impl Thread {
             this,
             outgoing: Outgoing::new(ranks),
             incoming: (0..ranks).map(|_| Incoming::default()).collect(),
-            operations,
             closing: false,
             close_queued: false,
         }
@@ -212,16 +200,9 @@ impl Thread {
     }
 
     /// Waits until the next poll.
-    fn rest(&mut self, busy: bool, moves: bool) {
-        if busy || moves {
-            self.backoff.reset();
-        }
-        if moves {
-            // MPI moves data in many steps, one at each test of the request, so the thread must not sleep.
-            return self.backoff.spin();
-        }
+    fn rest(&mut self, busy: bool) {
         if busy {
-            return;
+            return self.backoff.reset();
         }
         let Some(sleep) = self.backoff.idle_for() else { return };
         match self.orders.recv_timeout(sleep) {
@@ -246,14 +227,7 @@ impl Thread {
         }
     }
 
-    fn halt(&mut self, why: HaltReason) {
-        if let Some(small) = self.operations.halt(why) {
-            self.broadcast(small);
-        }
-    }
-
     fn close(&mut self) {
-        self.halt(HaltReason::Closed);
         self.closing = true;
     }
 
@@ -280,15 +254,13 @@ impl Thread {
                 self.outgoing.small(to, Small::Grant(taken));
             }
             Order::Grant { .. } => {}
-            Order::Begin(begun) => self.operations.begin(begun),
-            Order::Abandon(operation) => self.operations.abandon(operation),
             Order::Close => self.close(),
             Order::DropFrames => self.outgoing.drop_frames(),
         }
     }
 
-    /// Sends the queued messages, and those queued meanwhile, up to [`WINDOW`]. Receives in between, as
-    /// two ranks that only send could block each other.
+    /// Sends the queued messages, and those queued meanwhile, up to [`WINDOW`]. Receives in
+    /// between, as two ranks that only send could block each other.
     fn send(&mut self) {
         let messages: [OnceCell<Message>; WINDOW] = array::from_fn(|_| OnceCell::new());
         multiple_scope(WINDOW, |scope, requests| {
@@ -314,7 +286,7 @@ impl Thread {
             }
         });
         for message in messages.into_iter().filter_map(OnceCell::into_inner) {
-            self.shared.rooms.release(message.bytes);
+            self.shared.buffers.release(message.bytes);
         }
     }
 
@@ -337,16 +309,11 @@ impl Thread {
             status.tag(),
             len,
             self.options.max_frame_len,
-            &self.shared.rooms,
+            &self.shared.buffers,
             |buffer| receive_into(message, buffer, backoff),
         );
         let lost = self.incoming[from].lost;
         match result {
-            Ok(Received::Small(Small::Halt { begun, why })) => {
-                self.operations.halted(from, begun, why);
-                // A halt of one rank halts all.
-                self.halt(why);
-            }
             // The program has received `Down` already.
             _ if lost => {}
             Ok(Received::Frame(frame)) => {

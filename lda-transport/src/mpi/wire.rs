@@ -1,4 +1,5 @@
-//! Messages between two ranks. The MPI tag is the kind of a message, so that a frame needs no header.
+//! Messages between two ranks. The MPI tag is the kind of a message, so that a frame needs no
+//! header.
 //!
 //! | tag | message | bytes |
 //! |---|---|---|
@@ -6,59 +7,36 @@
 //! | 1 | start of a long frame | its length |
 //! | 2 | the next piece of it | at most [`PIECE_LEN`] |
 //! | 3 | a grant: credit for what the program has taken | frames, bytes |
-//! | 4 | halt: the sender starts no more MPI operations | how many it has started, and why |
-//! | 5 | the last message of a rank that has closed | none |
+//! | 4 | the last message of a rank that has closed | none |
 //!
-//! Integers are little-endian `u64`. Messages from one rank to another arrive in the order in which they
-//! were sent.
+//! Integers are little-endian `u64`. Messages from one rank to another arrive in the order in which
+//! they were sent.
 
-use super::link::Taken;
+use super::link::Credit;
 
-/// Maximum bytes of a message. Messages are received one after the other, so a long frame of one peer
-/// delays those of others for at most the time of one piece.
+/// Maximum bytes of a message. Messages are received one after the other, so a long frame of one
+/// peer delays those of others for at most the time of one piece.
 pub(super) const PIECE_LEN: usize = 1 << 20;
 
 pub(super) const FRAME: i32 = 0;
 pub(super) const START: i32 = 1;
 pub(super) const NEXT: i32 = 2;
 pub(super) const GRANT: i32 = 3;
-pub(super) const HALT: i32 = 4;
-pub(super) const CLOSE: i32 = 5;
+pub(super) const CLOSE: i32 = 4;
 
 /// A control message: one without bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Small {
     Start { len: u64 },
-    Grant(Taken),
-    Halt { begun: u64, why: HaltReason },
+    Grant(Credit),
     Close,
-}
-
-/// Reason why a rank starts no more MPI operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HaltReason {
-    Closed,
-    Deadline,
-    Mismatch,
-}
-
-impl HaltReason {
-    /// Describes the reason, for an error message about that rank.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Closed => "it has closed",
-            Self::Deadline => "an operation missed its deadline there",
-            Self::Mismatch => "the nodes did not start the same operation",
-        }
-    }
 }
 
 impl Small {
     pub fn encode(self) -> (i32, Vec<u8>) {
         let (tag, numbers) = match self {
             Self::Start { len } => (START, vec![len]),
-            Self::Grant(Taken { frames, bytes }) => (GRANT, vec![frames as u64, bytes as u64]),
-            Self::Halt { begun, why } => (HALT, vec![begun, why as u64]),
+            Self::Grant(Credit { frames, bytes }) => (GRANT, vec![frames as u64, bytes as u64]),
             Self::Close => (CLOSE, Vec::new()),
         };
         (tag, numbers.into_iter().flat_map(u64::to_le_bytes).collect())
@@ -72,12 +50,7 @@ impl Small {
             (START, &[len], []) => Some(Self::Start { len }),
             (GRANT, &[frames, bytes], []) => {
                 let (frames, bytes) = (usize::try_from(frames).ok()?, usize::try_from(bytes).ok()?);
-                Some(Self::Grant(Taken { frames, bytes }))
-            }
-            (HALT, &[begun, why], []) => {
-                let all = [HaltReason::Closed, HaltReason::Deadline, HaltReason::Mismatch];
-                let why = all.into_iter().find(|halt| *halt as u64 == why)?;
-                Some(Self::Halt { begun, why })
+                Some(Self::Grant(Credit { frames, bytes }))
             }
             (CLOSE, [], []) => Some(Self::Close),
             _ => None,
@@ -93,9 +66,7 @@ mod tests {
     fn control_messages_round_trip() {
         for small in [
             Small::Start { len: 1 << 40 },
-            Small::Grant(Taken { frames: 3, bytes: 1 << 33 }),
-            Small::Halt { begun: 7, why: HaltReason::Closed },
-            Small::Halt { begun: 0, why: HaltReason::Mismatch },
+            Small::Grant(Credit { frames: 3, bytes: 1 << 33 }),
             Small::Close,
         ] {
             let (tag, bytes) = small.encode();
@@ -105,6 +76,6 @@ mod tests {
             assert_eq!(Small::decode(tag, &more), None);
             assert_eq!(Small::decode(FRAME, &bytes), None);
         }
-        assert_eq!(Small::decode(HALT, &[9; 16]), None);
+        assert_eq!(Small::decode(CLOSE + 1, &[9; 16]), None);
     }
 }

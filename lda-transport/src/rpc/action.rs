@@ -1,166 +1,170 @@
-//! What happens to a node, and what its program is to know or to do.
+//! Events that a driver passes to an endpoint, and actions that it passes on to the program.
 
 use thiserror::Error;
 
+#[cfg(feature = "collectives")]
 use super::collective::{CollectiveError, OperationId};
 use super::message_buf::MessageBuf;
 use super::wire::{Refusal, RequestKind};
 use crate::frame::Frame;
 use crate::transport::{DisconnectReason, NodeId};
 
-/// What happens to a node.
+/// Event for an [`Endpoint`](super::Endpoint).
 #[derive(Debug)]
 pub enum Event {
-    /// A peer can be sent to.
+    /// The transport has connected a peer.
     Up {
-        /// Who.
+        /// The peer.
         peer: NodeId,
     },
-    /// A peer cannot be sent to any more.
+    /// The transport has lost the connection to a peer.
     Down {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// Reason of the loss.
         reason: DisconnectReason,
     },
-    /// A frame has come.
+    /// A frame has arrived.
     Frame {
-        /// Of whom.
+        /// Its sender.
         peer: NodeId,
-        /// What.
+        /// The frame.
         frame: Frame,
     },
-    /// A peer that was full takes frames again.
+    /// The transport takes frames for a peer again, after it was full.
     Writable {
-        /// Who.
+        /// The peer.
         peer: NodeId,
     },
-    /// Time has passed.
+    /// A [timer](super::Endpoint::next_timer) has expired.
     Tick,
 }
 
-/// What a node's program is to know or to do.
+/// Action for the [`Program`](super::Program) of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// A peer fits, and takes requests.
+    /// A peer is compatible and takes requests.
     Joined {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// What it is.
+        /// Its role.
         role: u8,
-        /// Which start of it.
+        /// Its incarnation.
         incarnation: u64,
-        /// Whether it has lost what the one before knew; not so at the first time.
+        /// Whether an earlier incarnation had joined, whose state is lost.
         restarted: bool,
     },
-    /// A peer that had joined is away. Requests to it wait until it comes again.
+    /// A peer that had joined is lost. Requests to it wait until it returns.
     Left {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// Reason of the loss.
         reason: DisconnectReason,
     },
-    /// A peer does not fit. Requests to it have ended.
+    /// A peer is incompatible. Requests to it have ended.
     Refused {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// The difference.
         reason: Refusal,
     },
-    /// A peer asks; [`reply`](super::Endpoint::reply) or [`reject`](super::Endpoint::reject).
+    /// A request has arrived, to be answered by [`reply`](super::Endpoint::reply) or
+    /// [`reject`](super::Endpoint::reject).
     Request {
-        /// For the reply.
+        /// Handle for the reply.
         reply_to: ReplyHandle,
-        /// What kind of request it is.
+        /// Kind of the request.
         kind: RequestKind,
-        /// What it says.
+        /// Body that the sender has written.
         body: Frame,
     },
     /// A request of this node has ended.
     Completed {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// An operation that this node has [begun](super::Endpoint::begin) has ended here.
+    /// A collective operation that this node has [begun](super::Endpoint::begin) has ended here.
+    #[cfg(feature = "collectives")]
     CollectiveDone {
-        /// Which.
+        /// The operation.
         operation: OperationId,
-        /// What this member gets: nothing at a barrier, one frame of a broadcast or a sum, one a member of a gathering.
+        /// Result of this member: no frame for a barrier, one for a broadcast or a reduce-scatter,
+        /// one per member for an all-gather.
         result: Result<Vec<Frame>, CollectiveError>,
     },
-    /// After [`Overloaded`]: there is room again for requests to this peer.
+    /// There is space for requests to this peer again, after [`Overloaded`].
     Ready {
-        /// Who.
+        /// The peer.
         peer: NodeId,
     },
 }
 
-/// How a request has ended.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// It was done; what the peer said.
+    /// It was executed; contains the reply.
     Done(Frame),
-    /// The peer has not done it; what it said.
+    /// The peer did not execute it; contains the reply.
     Rejected(Frame),
-    /// Nobody knows, or it was not sent.
+    /// It is unknown whether it was executed, or it was not sent.
     Unknown {
-        /// Why nothing better is known.
+        /// Reason why there is no reply.
         reason: FailureReason,
-        /// Whether it was ever sent to this incarnation of the peer: if not, it was not done.
+        /// Whether it was ever sent to this incarnation of the peer. If not, it was not executed.
         sent: bool,
     },
 }
 
-/// Why nothing is known of a request's end.
+/// Reason why a request ended without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureReason {
-    /// Its deadline came first.
+    /// Its deadline has passed.
     Deadline,
-    /// The peer started anew.
+    /// The peer has restarted.
     NewIncarnation,
     /// The peer was refused, or has refused this node.
     Refused,
-    /// The transport takes no frame so long.
+    /// It is longer than the transport allows.
     TooLong,
-    /// It was done, and the transport takes no frame as long as what came of it.
+    /// It was executed, but the result is longer than the transport allows.
     ReplyTooLong,
-    /// The program does not want it any more.
+    /// The program has cancelled it.
     Cancelled,
     /// This node has closed.
     Closed,
 }
 
-/// A request of this node.
+/// Number of a request of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
-    /// To whom.
+    /// Its receiver.
     pub peer: NodeId,
-    /// Which.
+    /// Its number among the requests to this peer.
     pub number: u64,
 }
 
-/// A request of a peer.
+/// Handle to answer a request of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplyHandle {
-    /// Of whom.
+    /// Sender of the request.
     pub peer: NodeId,
-    /// Of which incarnation.
+    /// Incarnation of the sender.
     pub incarnation: u64,
-    /// Which.
+    /// Number of the request among those of this incarnation to this node.
     pub number: u64,
 }
 
-/// Too many requests to a peer wait already.
+/// Error of a request while too many requests to its peer are waiting.
 #[derive(Debug, Error)]
-#[error("{peer} has too many requests waiting: make this one again when it is ready")]
+#[error("too many requests to {peer} are waiting: make this one again when it is ready")]
 pub struct Overloaded {
-    /// To whom.
+    /// Receiver of the request.
     pub peer: NodeId,
-    /// What was to be sent.
+    /// The message, unchanged.
     pub message: MessageBuf,
 }

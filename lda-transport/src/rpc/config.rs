@@ -1,60 +1,65 @@
-//! Who a node is, and its bounds.
+//! Identity of a node, and the limits of its endpoint.
 
 use std::time::Duration;
 
-/// Who a node is. Peers compare it.
+/// Identity of a node. Peers compare it with theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// A larger number each time the node starts, and never 0: the time of day will do. What comes late of an
-    /// incarnation before is told by its smaller number.
+    /// Number that grows with each start of the node and is never 0, for example the time of day.
+    /// Messages of an earlier incarnation are recognised by it.
     pub incarnation: u64,
-    /// What it is to the others; theirs to read.
+    /// Role of the node, for the programs of its peers.
     pub role: u8,
     /// The same for all nodes of a run.
     pub run: u128,
-    /// Fingerprint of what must be the same at all nodes.
+    /// Fingerprint of everything that must be equal at all nodes.
     pub configuration: u64,
 }
 
-/// What a peer may have underway.
+/// Limit of the requests of one peer in flight to a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Requests.
+    /// Maximum number of requests.
     pub requests: u32,
-    /// Their bytes; one alone may have more.
+    /// Maximum number of their bytes; a single request may be longer.
     pub bytes: u64,
 }
 
-/// Who a node is, and its bounds.
+/// Identity, limits and timers of an [`Endpoint`](super::Endpoint). Write `..Config::new(identity)`
+/// for the fields that keep their default: more may be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Who it is.
+    /// Identity of this node.
     pub identity: Identity,
-    /// What each peer may have underway to it.
+    /// Requests that each peer may have in flight to this node.
     pub window: Window,
-    /// Bytes of requests that it may have underway to all peers together; one alone may have more.
+    /// Maximum bytes of requests from this node to all peers in flight; a single request may be
+    /// longer.
     pub in_flight: u64,
-    /// Requests to a peer that may wait to be sent.
+    /// Maximum number of requests that wait for each peer.
     pub queue: usize,
-    /// How often to greet a peer that does not answer.
+    /// Time after which a peer that has not answered is greeted again.
     pub hello_interval: Duration,
-    /// How long to be silent at most.
+    /// Longest time without a message to a peer.
     pub heartbeat_interval: Duration,
-    /// How long a peer may be silent.
+    /// Time without a message after which a peer counts as lost.
     pub silence_timeout: Duration,
-    /// How long to wait for a reply before a request is sent again, longer each time; none where the
-    /// transport loses nothing without saying so.
+    /// Time without a reply after which a request is sent again; doubles each time, up to 16 times.
+    /// `None` for a transport that does not lose frames silently.
     pub retry: Option<Duration>,
-    /// Bytes of a piece of a [`Collective`](super::Collective), the same at all nodes; no frame of the transport may be
-    /// shorter. A multiple of 8.
-    pub piece: usize,
-    /// Bytes of a member's content in a [`Collective`](super::Collective), at most.
+    /// Length of a part of a [`Collective`](super::Collective), in bytes: a multiple of 8, the same
+    /// at all nodes, and shorter than the longest frame of the transport.
+    #[cfg(feature = "collectives")]
+    pub part_len: usize,
+    /// Longest content of a member in a [`Collective`](super::Collective), in bytes.
+    #[cfg(feature = "collectives")]
     pub max_content_len: u64,
 }
 
 impl Config {
-    /// 256 requests and 64 MiB from each peer; 256 MiB underway; 256 waiting for each. A beat a second, silence
-    /// of five, no retries. Pieces of 256 KiB of contents of up to 1 GiB.
+    /// Defaults: 256 requests and 64 MiB in flight from each peer, 256 MiB in flight to all, 256
+    /// requests waiting for each; heartbeats each second, silence of 5 s, no retries; parts of 256
+    /// KiB of contents of up to 1 GiB.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -65,22 +70,26 @@ impl Config {
             heartbeat_interval: Duration::from_secs(1),
             silence_timeout: Duration::from_secs(5),
             retry: None,
-            piece: 256 << 10,
+            #[cfg(feature = "collectives")]
+            part_len: 256 << 10,
+            #[cfg(feature = "collectives")]
             max_content_len: 1 << 30,
         }
     }
 
-    /// Panics where a node cannot keep to it.
+    /// Panics if a limit or a time is 0, or the length of a part is invalid.
     pub(super) fn check(&self) {
-        let Self { identity, window, in_flight, queue, piece, .. } = self;
+        let Self { identity, window, in_flight, queue, .. } = self;
         let bounds = [u64::from(window.requests), window.bytes, *in_flight, *queue as u64];
         let times = [self.hello_interval, self.heartbeat_interval, self.silence_timeout];
         let times = times.iter().chain(&self.retry).all(|time| !time.is_zero());
         let bounds = bounds.iter().all(|&bound| bound > 0);
-        assert!(identity.incarnation > 0 && bounds && times, "something is 0 in {self:?}");
+        assert!(identity.incarnation > 0 && bounds && times, "a limit or a time is 0: {self:?}");
+        #[cfg(feature = "collectives")]
         assert!(
-            (8..=1 << 30).contains(piece) && piece.is_multiple_of(8),
-            "pieces of {piece} bytes"
+            (8..=1 << 30).contains(&self.part_len) && self.part_len.is_multiple_of(8),
+            "parts of {} bytes: the length must be a multiple of 8, up to 1 GiB",
+            self.part_len
         );
     }
 }

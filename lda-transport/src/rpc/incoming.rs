@@ -1,8 +1,8 @@
 //! Requests of one incarnation of a peer to this node.
 //!
-//! What was done once is remembered with its reply until the peer says, by its floor, that it has heard it;
-//! a copy of the request that comes meanwhile gets the same reply. A pull is not remembered: done again, it
-//! tells no worse.
+//! The reply to an executed push or call is remembered until the floor of the peer shows that the
+//! peer has received it; a copy of the request that arrives meanwhile gets the same reply. Pulls
+//! are not remembered, since they may be executed again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use crate::frame::Frame;
 
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// Numbers below have ended for the peer.
+    /// Lowest number that has no outcome at the peer.
     floor: u64,
-    /// Fewer than the window times its span.
+    /// At most the window times [`SPAN`].
     requests: BTreeMap<u64, State>,
-    /// Running, though the peer does not wait for them any more.
+    /// Running requests for which the peer does not wait any more.
     abandoned: BTreeSet<u64>,
     running: usize,
-    /// Replies that nobody can ask for any more, and room of others.
+    /// Frames of replies that cannot be requested again, and buffers.
     pub spent: Vec<Frame>,
 }
 
@@ -30,33 +30,33 @@ enum State {
     Replied(Frame),
 }
 
-/// What a request comes to.
+/// Decision on a request that has arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It is new: do it.
+pub(super) enum Admission {
+    /// It is new and has to be executed.
     New,
-    /// It was done: this was the reply.
+    /// It was executed, with this reply.
     Replied(Frame),
-    /// It is being done, or has ended for the peer.
+    /// It is running, or has ended for the peer: nothing to do.
     Known,
-    /// Too much is running already, of which the peer has given up a part: it is not done, and what is
-    /// [said](Incoming::reject) of it is the reply to its copies too.
+    /// Too many requests are running, including some that the peer has abandoned. It is not
+    /// executed, and its [rejection](Incoming::reject) is also the reply to its copies.
     Overloaded,
-    /// The peer goes beyond its window.
+    /// The peer exceeds its window.
     Beyond,
 }
 
 impl Incoming {
-    /// Takes a request. Pieces of operations that are being done, and that the peer does not wait for any more, are
-    /// told to `parts`.
-    pub fn take(
+    /// Decides on a request that has arrived. Calls `abandoned_part` for each running part of a
+    /// collective operation for which the peer does not wait any more.
+    pub fn admit(
         &mut self,
         kind: RequestKind,
         id: u64,
         floor: u64,
         window: Window,
-        mut parts: impl FnMut(u64),
-    ) -> Taken {
+        mut abandoned_part: impl FnMut(u64),
+    ) -> Admission {
         if floor > self.floor {
             self.floor = floor;
             let kept = self.requests.split_off(&floor);
@@ -65,7 +65,7 @@ impl Incoming {
                     State::Running(kind) => {
                         self.abandoned.insert(id);
                         if kind == RequestKind::Part {
-                            parts(id);
+                            abandoned_part(id);
                         }
                     }
                     State::Replied(frame) => self.spent.push(frame),
@@ -73,38 +73,39 @@ impl Incoming {
             }
         }
         if id < self.floor {
-            return Taken::Known;
+            return Admission::Known;
         }
         match self.requests.get(&id) {
-            Some(State::Running(_)) => return Taken::Known,
-            Some(State::Replied(frame)) => return Taken::Replied(frame.clone()),
+            Some(State::Running(_)) => return Admission::Known,
+            Some(State::Replied(frame)) => return Admission::Replied(frame.clone()),
             None => {}
         }
         let most = u64::from(window.requests) * SPAN;
         if id - self.floor >= most {
-            return Taken::Beyond;
+            return Admission::Beyond;
         }
         if self.running as u64 >= most {
-            return Taken::Overloaded;
+            return Admission::Overloaded;
         }
         self.requests.insert(id, State::Running(kind));
         self.running += 1;
-        Taken::New
+        Admission::New
     }
 
     pub fn is_running(&self) -> bool {
         self.running > 0
     }
 
-    /// Notes the reply to what is not done for want of room.
+    /// Records the reply to a request that is not executed because too many are running.
     pub fn reject(&mut self, kind: RequestKind, id: u64, frame: &Frame) {
-        // A copy would be done when there is room, and the peer would have heard that it was not.
+        // INVARIANT: a copy that arrives later must not be executed, as the peer has received a
+        // rejection.
         if kind != RequestKind::Pull {
             self.requests.insert(id, State::Replied(frame.clone()));
         }
     }
 
-    /// Notes a reply; whether the request is still waited for.
+    /// Records a reply. Returns whether the peer still waits for it.
     pub fn reply(&mut self, id: u64, frame: &Frame) -> bool {
         if self.abandoned.remove(&id) {
             self.running -= 1;
@@ -128,57 +129,60 @@ mod tests {
     const WINDOW: Window = Window { requests: 2, bytes: 1 };
 
     #[test]
-    fn what_is_given_up_runs_on_and_counts() {
+    fn abandoned_requests_run_on_and_count() {
         let mut incoming = Incoming::default();
-        // Each is given up before it is answered: the floor follows.
-        let taken =
-            |incoming: &mut Incoming, id| incoming.take(RequestKind::Pull, id, id, WINDOW, |_| {});
+        // Each is abandoned before it is answered: the floor follows.
+        let admit =
+            |incoming: &mut Incoming, id| incoming.admit(RequestKind::Pull, id, id, WINDOW, |_| {});
         for id in 0..8 {
-            assert_eq!(taken(&mut incoming, id), Taken::New);
+            assert_eq!(admit(&mut incoming, id), Admission::New);
         }
-        assert_eq!(taken(&mut incoming, 8), Taken::Overloaded);
-        assert!(!incoming.reply(3, &Frame::new()), "nobody waits for it");
-        assert_eq!(taken(&mut incoming, 9), Taken::New);
-        assert_eq!(taken(&mut incoming, 10), Taken::Overloaded);
+        assert_eq!(admit(&mut incoming, 8), Admission::Overloaded);
+        assert!(!incoming.reply(3, &Frame::new()), "the peer does not wait for it");
+        assert_eq!(admit(&mut incoming, 9), Admission::New);
+        assert_eq!(admit(&mut incoming, 10), Admission::Overloaded);
     }
 
     #[test]
-    fn what_was_rejected_for_want_of_room_is_not_done_later() {
+    fn a_request_rejected_by_overload_is_not_executed_later() {
         let no = Frame::from(vec![1]);
         for (kind, expected) in [
-            (RequestKind::Push, Taken::Replied(no.clone())),
-            (RequestKind::Call, Taken::Replied(no.clone())),
-            (RequestKind::Pull, Taken::New),
+            (RequestKind::Push, Admission::Replied(no.clone())),
+            (RequestKind::Call, Admission::Replied(no.clone())),
+            (RequestKind::Pull, Admission::New),
         ] {
             let mut incoming = Incoming::default();
             for id in 0..8 {
-                assert_eq!(incoming.take(RequestKind::Call, id, id, WINDOW, |_| {}), Taken::New);
+                assert_eq!(
+                    incoming.admit(RequestKind::Call, id, id, WINDOW, |_| {}),
+                    Admission::New
+                );
             }
-            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), Taken::Overloaded);
+            assert_eq!(incoming.admit(kind, 8, 8, WINDOW, |_| {}), Admission::Overloaded);
             incoming.reject(kind, 8, &no);
             incoming.reply(0, &Frame::new());
-            assert_eq!(incoming.take(kind, 8, 8, WINDOW, |_| {}), expected);
+            assert_eq!(incoming.admit(kind, 8, 8, WINDOW, |_| {}), expected);
         }
     }
 
     #[test]
-    fn what_changes_something_is_done_once() {
+    fn pushes_and_calls_are_executed_once() {
         let mut incoming = Incoming::default();
-        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
-        assert_eq!(take(RequestKind::Push, 5, 5), Taken::New);
-        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Known);
-        assert_eq!(take(RequestKind::Pull, 6, 5), Taken::New);
-        assert_eq!(take(RequestKind::Call, 12, 5), Taken::New);
-        assert_eq!(take(RequestKind::Call, 13, 5), Taken::Beyond);
+        let mut admit = |kind, id, floor| incoming.admit(kind, id, floor, WINDOW, |_| {});
+        assert_eq!(admit(RequestKind::Push, 5, 5), Admission::New);
+        assert_eq!(admit(RequestKind::Push, 5, 5), Admission::Known);
+        assert_eq!(admit(RequestKind::Pull, 6, 5), Admission::New);
+        assert_eq!(admit(RequestKind::Call, 12, 5), Admission::New);
+        assert_eq!(admit(RequestKind::Call, 13, 5), Admission::Beyond);
         let reply = Frame::from(vec![1]);
         assert!(incoming.reply(5, &reply) && incoming.reply(6, &reply));
         assert!(!incoming.reply(5, &reply) && !incoming.reply(99, &reply));
-        let mut take = |kind, id, floor| incoming.take(kind, id, floor, WINDOW, |_| {});
-        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Replied(reply.clone()));
-        assert_eq!(take(RequestKind::Pull, 6, 5), Taken::New, "asked again, it is told again");
-        assert_eq!(take(RequestKind::Call, 13, 6), Taken::New);
-        assert_eq!(take(RequestKind::Push, 5, 5), Taken::Known, "a copy that comes late");
+        let mut admit = |kind, id, floor| incoming.admit(kind, id, floor, WINDOW, |_| {});
+        assert_eq!(admit(RequestKind::Push, 5, 5), Admission::Replied(reply.clone()));
+        assert_eq!(admit(RequestKind::Pull, 6, 5), Admission::New, "a pull may be executed again");
+        assert_eq!(admit(RequestKind::Call, 13, 6), Admission::New);
+        assert_eq!(admit(RequestKind::Push, 5, 5), Admission::Known, "a copy that comes late");
         assert!(incoming.reply(12, &reply));
-        assert_eq!(incoming.spent, [reply], "the peer has heard it");
+        assert_eq!(incoming.spent, [reply], "the peer has received it");
     }
 }

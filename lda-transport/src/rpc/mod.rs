@@ -1,43 +1,54 @@
-//! Requests and replies between nodes, over frames: one state machine, without threads, sockets or clocks.
+//! Requests and replies between nodes, over frames: a state machine without threads, sockets or
+//! clocks.
 //!
-//! An [`Endpoint`] is told what happens and at what [`Time`] ([`Event`]), and says what is to be done
-//! ([`Action`], [`transmit`](Endpoint::transmit)). The same code so runs over any
-//! [`Transport`](crate::Transport), and in a [simulation](crate::sim) by the thousand.
+//! An [`Endpoint`] takes [`Event`]s, each with the [`Time`], and returns [`Action`]s for the
+//! program and frames to [`transmit`](Endpoint::transmit). A [`Program`] is the state machine of
+//! the node above it. A [`Driver`] runs both over a [`Transport`](crate::Transport) in real time;
+//! the simulator `sim` (feature `sim`) runs thousands of them in simulated time.
 //!
 //! # Requests
-//! | | does | done | where the answer is lost |
+//! | kind | purpose | executed | if the reply is lost |
 //! |---|---|---|---|
-//! | [`pull`](RequestKind::Pull) | tells | once or more | asked again, of a new incarnation too |
-//! | [`push`](RequestKind::Push) | changes | at most once by an incarnation | the first reply again |
-//! | [`call`](RequestKind::Call) | changes and tells | at most once by an incarnation | the first reply again |
+//! | [`pull`](RequestKind::Pull) | reads | once or more | sent again, also to a new incarnation |
+//! | [`push`](RequestKind::Push) | writes | at most once per incarnation | the first reply is sent again |
+//! | [`call`](RequestKind::Call) | writes, with a result | at most once per incarnation | the first reply is sent again |
 //!
-//! Every request ends, by its deadline at the latest, as [`Outcome`]. An outcome is `Unknown` when the
-//! deadline has come, or when the peer is a new [incarnation](Identity::incarnation), which knows nothing of
-//! what the one before has done: a push or call that was sent to that one is never sent again.
+//! Every request ends with an [`Outcome`], by its deadline at the latest. The outcome is `Unknown`
+//! if the deadline has passed, or if the peer is a new [incarnation](Identity::incarnation), which
+//! does not know the requests that the last one has executed. A push or call that was sent to an
+//! incarnation is never sent to another one.
 //!
 //! # Peers
-//! When a peer is up, both say who they are: version, role, run and a fingerprint of their configuration. Who
-//! does not fit is [refused](Action::Refused), with a reason, on both sides. Those that fit have
-//! [joined](Action::Joined). When they are lost and come again as the same incarnation, what was underway goes
-//! on. A peer that is silent for too long has [left](Action::Left), whatever the transport says.
+//! When a peer is connected, both sides send a greeting: version, role, run and a fingerprint of
+//! the configuration. An incompatible peer is [refused](Action::Refused) by both sides, with a
+//! reason. A compatible one has [joined](Action::Joined). If the connection is lost and the same
+//! incarnation returns, its open requests continue. A peer that sends nothing for too long has
+//! [left](Action::Left), whatever the transport reports.
 //!
 //! # Bounds
-//! A peer keeps to this node's [`Window`]. Its numbers may be four windows ahead of the oldest without an end,
-//! or it is refused; at most so many of its requests are being done, of those too that it has given up, and more
-//! are rejected; of at most so many the replies are kept. Of this node's own requests at most
-//! [`in_flight`](Config::in_flight) bytes are underway to all peers together, and who has waited longest goes
-//! first; more wait, at most [`queue`](Config::queue) for a peer, and after that a request is given back as
-//! [`Overloaded`] until the peer is [`Ready`](Action::Ready).
+//! A peer keeps to the [`Window`] of this node. Its request numbers may exceed the oldest one
+//! without an outcome by four windows; beyond that it is refused. At most as many of its requests
+//! run at a time, including those that it has abandoned, and further ones are rejected. At most as
+//! many replies are remembered. Requests of this node to all peers have at most
+//! [`in_flight`](Config::in_flight) bytes in flight; the peer that has waited longest goes first.
+//! Up to [`queue`](Config::queue) requests wait for each peer; a further one returns
+//! [`Overloaded`], and [`Ready`](Action::Ready) follows when there is space.
 //!
 //! # Cost
-//! 40 bytes a request and a reply. A request is kept, until it has ended, by sharing the frame that is sent;
-//! it is copied only to ask a new incarnation what the one before was asked. Frames come back from it when they are
-//! [spent](Endpoint::spent). A message of less than a quarter of the room that it was written in is moved into room of
-//! its own, so that what is kept, as replies are, takes the memory that it seems to take.
+//! Requests and replies have a header of 40 bytes. An open request shares the frame that was sent;
+//! it is copied only to send a pull to a new incarnation. Frames that are not needed any more are
+//! returned by [`spent`](Endpoint::spent). A message that is shorter than a quarter of its buffer
+//! is moved to a buffer of its own, so that remembered replies take no more memory than their
+//! length.
 
 mod action;
+#[cfg(feature = "collectives")]
+mod collective;
+#[cfg(not(feature = "collectives"))]
+#[path = "no_collectives.rs"]
 mod collective;
 mod config;
+mod driver;
 mod incoming;
 mod message_buf;
 mod outgoing;
@@ -49,13 +60,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use crate::split_mix::SplitMix64;
 pub use action::{Action, Event, FailureReason, Outcome, Overloaded, ReplyHandle, RequestId};
+#[cfg(feature = "collectives")]
 pub use collective::{
     BeginError, Collective, CollectiveError, Element, Group, GroupError, OperationId,
 };
 pub use config::{Config, Identity, Window};
+pub use driver::Driver;
 pub use message_buf::MessageBuf;
+#[cfg(feature = "sim")]
 pub(crate) use peer::Session;
 pub use program::{Context, Host, Program};
+#[cfg(feature = "sim")]
 pub(crate) use wire::{HEAD, Head};
 pub use wire::{MessageKind, Refusal, RequestKind};
 
@@ -63,41 +78,43 @@ use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{NodeId, SendError};
 use collective::Collectives;
-pub(crate) use collective::check;
 use peer::Peer;
 
-/// The state machine of one node.
+/// State machine of one node: its peers, requests and replies.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Config,
     peers: BTreeMap<NodeId, Peer>,
-    /// Bytes of requests that are underway.
+    /// Bytes of requests in flight to all peers.
     in_flight: u64,
-    /// For the program.
+    /// Actions for the program.
     actions: VecDeque<Action>,
-    /// As peers say them, not yet seen by the operations.
+    /// Actions of peers that the collective operations have not seen yet.
     fresh: VecDeque<Action>,
     collectives: Collectives,
-    /// Pieces that are not answered, and whose senders have given up.
+    /// Parts of operations that are not answered, and for which the sender does not wait any more.
     abandoned: Vec<ReplyHandle>,
-    /// Whether requests end at once.
+    /// Whether the endpoint is closed, so that requests end at once.
     closed: bool,
-    /// Those that may have something to send, in turn.
-    turn: VecDeque<NodeId>,
-    /// Those that had a request, and too much was underway: nobody makes one before the first of them has.
+    /// Peers that may have something to send, in the order of their turns.
+    turns: VecDeque<NodeId>,
+    /// Peers whose next request exceeded [`Config::in_flight`], in the order of their waits.
+    //
+    // INVARIANT: while the first of them waits, no other peer sends a request. Otherwise short
+    // requests would pass a long one forever.
     starved: VecDeque<NodeId>,
-    /// When each of them has something to do.
+    /// Next timer of each peer that has one.
     timers: BTreeSet<(Time, NodeId)>,
-    /// Frames that nothing here needs any more.
+    /// Frames that are not needed any more.
     spent: Vec<Frame>,
     strays: u64,
 }
 
 impl Endpoint {
-    /// A node that knows nobody yet.
+    /// Creates an endpoint without peers.
     ///
     /// # Panics
-    /// If the incarnation is 0, or a bound or a time is; if pieces are no multiple of 8 or longer than 1 GiB.
+    /// If the incarnation, a limit or a time is 0, or the length of parts is invalid.
     pub fn new(config: Config) -> Self {
         config.check();
         Self {
@@ -109,7 +126,7 @@ impl Endpoint {
             collectives: Collectives::default(),
             abandoned: Vec::new(),
             closed: false,
-            turn: VecDeque::new(),
+            turns: VecDeque::new(),
             starved: VecDeque::new(),
             timers: BTreeSet::new(),
             spent: Vec::new(),
@@ -117,27 +134,27 @@ impl Endpoint {
         }
     }
 
-    /// Who this node is, and its bounds.
+    /// Returns the identity and limits of this node.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Takes what has happened.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event, now: Time) {
-        // Who does not want them gets no more of them than one event leaves.
+        // Dropped if the driver has not taken them, so that they do not pile up.
         self.spent.clear();
         match event {
             Event::Up { peer } => self.with(peer, now, |peer, cx| peer.up(cx)),
             Event::Down { peer, reason } => self.with(peer, now, |peer, cx| peer.down(reason, cx)),
             Event::Frame { peer, frame } => self.with(peer, now, |peer, cx| peer.frame(&frame, cx)),
-            Event::Writable { peer } => self.with(peer, now, |peer, _| peer.room()),
+            Event::Writable { peer } => self.with(peer, now, |peer, _| peer.writable()),
             Event::Tick => {
                 while let Some(&(time, peer)) = self.timers.first().filter(|timer| timer.0 <= now) {
                     self.with(peer, now, |peer, cx| peer.tick(cx));
                     let next = self.peers.get(&peer).map_or(Time::NEVER, |peer| peer.timer);
                     assert!(
                         next > time && next > now,
-                        "{peer} has something to do at {next} again"
+                        "the timer of {peer} is still at {next} after it has expired"
                     );
                 }
                 self.collectives.due(now);
@@ -146,27 +163,27 @@ impl Endpoint {
         self.sort(now);
     }
 
-    /// What the program is to know or to do.
+    /// Returns the next action for the program.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// A frame that was sent and is not needed here any more, or room for one: for
-    /// [`release`](crate::Transport::release), so that frames are not allocated anew. There are some until the next
-    /// [event](Self::handle).
+    /// Returns a frame that is not needed any more, for [`release`](crate::Transport::release), so
+    /// that its buffer is reused. The next [event](Self::handle) drops those that are left.
     pub fn spent(&mut self) -> Option<Frame> {
         self.spent.pop()
     }
 
-    /// When to say that time has passed.
+    /// Returns the time at which the next [`Event::Tick`] is due.
     pub fn next_timer(&self) -> Time {
         let peers = self.timers.first().map_or(Time::NEVER, |timer| timer.0);
         peers.min(self.collectives.next_timer())
     }
 
-    /// Something to be sent. Where the transport is full, [give it back](Self::unsent).
+    /// Returns the next frame to send. If the transport does not take it, pass it to
+    /// [`unsent`](Self::unsent).
     pub fn transmit(&mut self, now: Time) -> Option<(NodeId, Frame)> {
-        while let Some(id) = self.turn.pop_front() {
+        while let Some(id) = self.turns.pop_front() {
             let mut sent = None;
             self.with(id, now, |peer, cx| {
                 peer.in_turn = false;
@@ -179,9 +196,9 @@ impl Endpoint {
         None
     }
 
-    /// Takes back what the transport did not take, before anything else is handled. What it was full for is
-    /// sent when there is [room](Event::Writable); a request that is too long for it has ended, as
-    /// [`FailureReason::TooLong`].
+    /// Takes back a frame that the transport did not take. Must be called before anything else is
+    /// handled. If the transport was full, the frame is sent when it is
+    /// [writable](Event::Writable). A request that is too long ends as [`FailureReason::TooLong`].
     pub fn unsent(&mut self, to: NodeId, frame: Frame, error: SendError, now: Time) {
         if self.peers.contains_key(&to) {
             self.with(to, now, |peer, cx| peer.unsent(frame, error, cx));
@@ -189,7 +206,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks a peer for something that changes nothing.
+    /// Makes a request of kind [`RequestKind::Pull`].
     ///
     /// # Errors
     /// [`Overloaded`].
@@ -202,7 +219,7 @@ impl Endpoint {
         self.request(peer, RequestKind::Pull, message, deadline)
     }
 
-    /// Has a peer change something, at most once.
+    /// Makes a request of kind [`RequestKind::Push`].
     ///
     /// # Errors
     /// [`Overloaded`].
@@ -215,7 +232,7 @@ impl Endpoint {
         self.request(peer, RequestKind::Push, message, deadline)
     }
 
-    /// Has a peer do something and tell what came of it, at most once.
+    /// Makes a request of kind [`RequestKind::Call`].
     ///
     /// # Errors
     /// [`Overloaded`].
@@ -228,7 +245,7 @@ impl Endpoint {
         self.request(peer, RequestKind::Call, message, deadline)
     }
 
-    /// Makes a request, which waits until the peer has joined.
+    /// Makes a request. It waits until the peer has joined.
     ///
     /// # Errors
     /// [`Overloaded`].
@@ -242,7 +259,7 @@ impl Endpoint {
         message: MessageBuf,
         deadline: Time,
     ) -> Result<RequestId, Overloaded> {
-        assert!(kind != RequestKind::Part, "pieces of operations are made by `begin`");
+        assert!(kind != RequestKind::Part, "parts of operations are made by `begin`");
         let made = self.add(peer, kind, message, deadline, self.config.queue);
         self.sort(Time::ZERO);
         made
@@ -258,7 +275,7 @@ impl Endpoint {
     ) -> Result<RequestId, Overloaded> {
         let closed = self.closed;
         let mut made = None;
-        // A deadline that has passed is seen at the next tick.
+        // A deadline that has passed ends the request at the next tick.
         self.with(peer, Time::ZERO, |peer, cx| {
             let added = peer.outgoing.add(kind, message, deadline, most);
             if let Ok(number) = added {
@@ -270,19 +287,19 @@ impl Endpoint {
             }
             made = Some(added);
         });
-        match made.expect("it was tried") {
+        match made.expect("the closure sets it") {
             Ok(number) => Ok(RequestId { peer, number }),
             Err(message) => Err(Overloaded { peer, message }),
         }
     }
 
-    /// Ends a request of this node, if it has no end yet.
+    /// Ends a request of this node as [`FailureReason::Cancelled`], unless it has ended.
     pub fn cancel(&mut self, request: RequestId, now: Time) {
         self.end(request, FailureReason::Cancelled, now);
         self.sort(now);
     }
 
-    /// Ends all requests and operations of this node, and those that are made from now on.
+    /// Ends all requests and operations of this node, and all that are made from now on.
     pub fn close(&mut self, now: Time) {
         self.closed = true;
         self.collectives.close();
@@ -293,7 +310,7 @@ impl Endpoint {
         self.sort(now);
     }
 
-    /// Whether this node has nothing to say and nothing open: no request without an end, no reply that is not sent.
+    /// Whether no request is open and no reply has to be sent.
     pub fn is_idle(&self) -> bool {
         self.peers.values().all(Peer::is_idle)
     }
@@ -304,15 +321,15 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request of a peer. One that nobody waits for any more is forgotten; whether it was waited
-    /// for.
+    /// Answers a request. Returns whether the peer still waits for the reply.
     pub fn reply(&mut self, reply_to: ReplyHandle, message: MessageBuf, now: Time) -> bool {
         let awaited = self.answer(reply_to, wire::Status::Done, message, now);
         self.sort(now);
         awaited
     }
 
-    /// Says that a request of a peer was not done.
+    /// Rejects a request, which was not executed. Returns whether the peer still waits for the
+    /// reply.
     pub fn reject(&mut self, reply_to: ReplyHandle, message: MessageBuf, now: Time) -> bool {
         let awaited = self.answer(reply_to, wire::Status::Rejected, message, now);
         self.sort(now);
@@ -335,27 +352,29 @@ impl Endpoint {
         awaited
     }
 
-    /// Those that have joined and are not away.
+    /// Returns the peers that have joined and not left.
     pub fn joined(&self) -> impl Iterator<Item = NodeId> {
         self.peers.iter().filter(|(_, peer)| peer.is_joined()).map(|(id, _)| *id)
     }
 
-    /// How it stands with a peer.
+    /// Returns the state of the session with a peer.
+    #[cfg(feature = "sim")]
     pub(crate) fn session(&self, peer: NodeId) -> Session {
         self.peers.get(&peer).map_or(Session::Away, Peer::session)
     }
 
-    /// Bytes of requests that are underway.
+    /// Returns the bytes of requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Frames that came at a wrong time, of a wrong incarnation, or for a request that has ended.
+    /// Returns the number of frames that arrived at a wrong time, from a wrong incarnation, or for
+    /// a request that has ended.
     pub fn strays(&self) -> u64 {
         self.strays
     }
 
-    /// Lets a peer do something, and then sees to its timer and to whose turn it is.
+    /// Calls `act` for a peer, then updates its timer and the turns.
     fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut PeerContext<'_>)) {
         let peer = self.peers.entry(id).or_insert_with(|| Peer::new(id));
         let before = self.in_flight;
@@ -386,7 +405,8 @@ impl Endpoint {
         if starved && !self.starved.contains(&id) {
             self.starved.push_back(id);
         }
-        // What it has sent, or has not to send any more, makes way for the next.
+        // A peer that has sent its request, or has none any more, makes way for the next that
+        // waits.
         let sent = self.in_flight > before;
         if !starved {
             self.give_turn(id);
@@ -402,15 +422,15 @@ impl Endpoint {
     }
 
     fn give_turn(&mut self, id: NodeId) {
-        let peer = self.peers.get_mut(&id).expect("it has acted");
+        let peer = self.peers.get_mut(&id).expect("`with` has added it");
         if peer.may_transmit() && !peer.in_turn {
             peer.in_turn = true;
-            self.turn.push_back(id);
+            self.turns.push_back(id);
         }
     }
 }
 
-/// What a peer acts on.
+/// State of the endpoint that a peer uses.
 struct PeerContext<'a> {
     config: &'a Config,
     now: Time,
@@ -418,8 +438,8 @@ struct PeerContext<'a> {
     actions: &'a mut VecDeque<Action>,
     abandoned: &'a mut Vec<ReplyHandle>,
     strays: &'a mut u64,
-    /// Whether another has waited longer to make a request.
+    /// Whether another peer has waited longer to send a request.
     waits: bool,
-    /// Whether it has a request that it cannot make now.
+    /// Set if the peer has a request that exceeds [`Config::in_flight`] now.
     starved: bool,
 }

@@ -1,8 +1,8 @@
-//! Requests of this node to one peer, from when they are made until they have ended.
+//! Requests of this node to one peer, from the call to the outcome.
 //!
-//! A request waits, is underway, and ends. The peer's window bounds what is underway; a span of numbers
-//! bounds how far requests get ahead of the oldest that has no end, and with it what the peer has to
-//! remember.
+//! A request waits, is in flight, and ends. The window of the peer bounds the requests in flight. A
+//! span of numbers bounds the distance between the oldest request without an outcome and the newest
+//! one in flight, and so the number of replies that the peer has to remember.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,46 +13,47 @@ use super::{FailureReason, Outcome, Window};
 use crate::frame::Frame;
 use crate::time::Time;
 
-/// Numbers that may be between the oldest request without an end and the newest underway, in windows.
+/// Maximum distance between the oldest request without an outcome and the newest one in flight, in
+/// windows.
 pub(super) const SPAN: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
-    /// The next number.
+    /// Number of the next request.
     next: u64,
     requests: BTreeMap<u64, Request>,
-    /// Not underway, in order.
+    /// Requests that are not in flight, in ascending order.
     waiting: VecDeque<u64>,
-    /// When something has to be done about a request: it is sent again, or ends.
+    /// Times at which requests are sent again or end.
     timers: BTreeSet<(Time, u64)>,
-    underway: usize,
-    underway_bytes: u64,
-    /// Whether somebody was told that there is no room.
-    refused: bool,
-    /// What was sent for requests that have ended.
+    requests_in_flight: usize,
+    bytes_in_flight: u64,
+    /// Whether a request was returned because too many wait.
+    is_overloaded: bool,
+    /// Frames of requests that have ended.
     pub spent: Vec<Frame>,
 }
 
 #[derive(Debug)]
 struct Request {
     kind: RequestKind,
-    content: Content,
+    payload: Payload,
     deadline: Time,
-    /// Whether it was ever sent, so that it may have been done.
+    /// Whether it was ever sent to this incarnation, so that it may have been executed.
     sent: bool,
-    underway: bool,
-    /// When to send it again; with how long to wait then.
+    is_in_flight: bool,
+    /// Time at which it is sent again, and the wait that led to it.
     again: Option<(Time, Duration)>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum Payload {
     MessageBuf(MessageBuf),
-    /// As it is sent, and was.
+    /// The frame that was sent, and is sent again.
     Frame(Frame),
 }
 
-impl Content {
+impl Payload {
     fn len(&self) -> u64 {
         match self {
             Self::MessageBuf(message) => message.len() as u64,
@@ -67,24 +68,24 @@ impl Request {
     }
 }
 
-/// What bounds the sending of requests, beside the peer's window.
+/// Limits on requests besides the window of the peer.
 pub(super) struct Budget<'a> {
-    /// Bytes underway to all peers.
+    /// Bytes in flight to all peers.
     pub in_flight: &'a mut u64,
     pub most_in_flight: u64,
     pub retry: Option<Duration>,
 }
 
-/// What could be sent.
+/// Next request to send.
 pub(super) enum Next {
     Frame(Frame),
-    /// Something, if less were underway to other peers.
+    /// There is one, but too many bytes are in flight to other peers.
     Starved,
     Nothing,
 }
 
 impl Outgoing {
-    /// Takes a request; gives it back where too many wait.
+    /// Adds a request. Returns it if `most` requests wait already.
     pub fn add(
         &mut self,
         kind: RequestKind,
@@ -93,18 +94,18 @@ impl Outgoing {
         most: usize,
     ) -> Result<u64, MessageBuf> {
         if self.waiting.len() >= most {
-            self.refused = true;
+            self.is_overloaded = true;
             return Err(message);
         }
         let id = self.next;
         self.next += 1;
-        let (sent, underway, again) = (false, false, None);
+        let (sent, is_in_flight, again) = (false, false, None);
         let request = Request {
             kind,
-            content: Content::MessageBuf(message),
+            payload: Payload::MessageBuf(message),
             deadline,
             sent,
-            underway,
+            is_in_flight,
             again,
         };
         self.timers.insert((request.timer(), id));
@@ -113,19 +114,19 @@ impl Outgoing {
         Ok(id)
     }
 
-    /// Whether there is room again for one who was told that there is none.
+    /// Returns true once, after requests were rejected, when there is space for others again.
     pub fn is_ready(&mut self, most: usize) -> bool {
-        let ready = self.refused && self.waiting.len() <= most / 2;
-        self.refused &= !ready;
+        let ready = self.is_overloaded && self.waiting.len() <= most / 2;
+        self.is_overloaded &= !ready;
         ready
     }
 
-    /// Whether something waits that the window has room for.
+    /// Whether a request waits and the window allows it.
     pub fn has_next(&self, window: Window) -> bool {
         let Some(id) = self.waiting.front() else { return false };
-        let len = self.requests[id].content.len();
-        self.underway < window.requests as usize
-            && (self.underway == 0 || self.underway_bytes + len <= window.bytes)
+        let len = self.requests[id].payload.len();
+        self.requests_in_flight < window.requests as usize
+            && (self.requests_in_flight == 0 || self.bytes_in_flight + len <= window.bytes)
             && id - self.floor() < u64::from(window.requests) * SPAN
     }
 
@@ -137,12 +138,12 @@ impl Outgoing {
         self.timers.first().map_or(Time::NEVER, |timer| timer.0)
     }
 
-    /// Numbers below have ended.
+    /// Returns the lowest number that has no outcome.
     fn floor(&self) -> u64 {
         self.requests.first_key_value().map_or(self.next, |(id, _)| *id)
     }
 
-    /// The next request that the window has room for.
+    /// Returns the next request that the window allows.
     pub fn next(
         &mut self,
         from: u64,
@@ -155,23 +156,25 @@ impl Outgoing {
             return Next::Nothing;
         }
         let (floor, id) = (self.floor(), self.waiting[0]);
-        let request = self.requests.get_mut(&id).expect("what waits is there");
-        let len = request.content.len();
+        let request = self.requests.get_mut(&id).expect("a waiting request is in the map");
+        let len = request.payload.len();
         if *budget.in_flight > 0 && *budget.in_flight + len > budget.most_in_flight {
             return Next::Starved;
         }
         self.waiting.pop_front();
+        // INVARIANT: the floor of the header must be that of the moment of sending. A frame that is
+        // sent again has an older, lower one, which is safe: the peer only remembers more.
         let head = Head { from, to, id, floor, ..wire::request(request.kind) };
-        let frame = match &mut request.content {
-            Content::Frame(frame) => frame.clone(),
-            Content::MessageBuf(message) => {
+        let frame = match &mut request.payload {
+            Payload::Frame(frame) => frame.clone(),
+            Payload::MessageBuf(message) => {
                 std::mem::take(message).into_frame(&head, &mut self.spent)
             }
         };
-        request.content = Content::Frame(frame.clone());
-        (request.sent, request.underway) = (true, true);
-        self.underway += 1;
-        self.underway_bytes += len;
+        request.payload = Payload::Frame(frame.clone());
+        (request.sent, request.is_in_flight) = (true, true);
+        self.requests_in_flight += 1;
+        self.bytes_in_flight += len;
         *budget.in_flight += len;
         self.timers.remove(&(request.timer(), id));
         request.again = budget.retry.map(|wait| {
@@ -182,7 +185,7 @@ impl Outgoing {
         Next::Frame(frame)
     }
 
-    /// The end of a request, where it has none yet.
+    /// Ends a request with the reply to it. `None` if it has ended already.
     pub fn answered(
         &mut self,
         id: u64,
@@ -190,7 +193,7 @@ impl Outgoing {
         body: Frame,
         in_flight: &mut u64,
     ) -> Option<Outcome> {
-        // A reply to what was never sent is a mistake of the peer's.
+        // A reply to a request that was never sent is a mistake of the peer.
         self.requests.get(&id).filter(|request| request.sent)?;
         self.end(id, in_flight);
         Some(match status {
@@ -202,7 +205,7 @@ impl Outgoing {
         })
     }
 
-    /// Ends a request from this side.
+    /// Ends a request without a reply.
     pub fn give_up(
         &mut self,
         id: u64,
@@ -213,29 +216,30 @@ impl Outgoing {
         Some(Outcome::Unknown { reason, sent })
     }
 
-    /// Takes a request out; whether it was ever sent.
+    /// Removes a request. Returns whether it was ever sent.
     fn end(&mut self, id: u64, in_flight: &mut u64) -> Option<bool> {
         let request = self.requests.remove(&id)?;
         self.timers.remove(&(request.timer(), id));
-        if request.underway {
-            self.halt(request.content.len(), in_flight);
+        if request.is_in_flight {
+            self.land(request.payload.len(), in_flight);
         } else if let Ok(at) = self.waiting.binary_search(&id) {
             self.waiting.remove(at);
         }
-        self.spent.push(match request.content {
-            Content::Frame(frame) => frame,
-            Content::MessageBuf(message) => message.into_room(),
+        self.spent.push(match request.payload {
+            Payload::Frame(frame) => frame,
+            Payload::MessageBuf(message) => message.into_buffer(),
         });
         Some(request.sent)
     }
 
-    fn halt(&mut self, len: u64, in_flight: &mut u64) {
-        self.underway -= 1;
-        self.underway_bytes -= len;
+    /// Subtracts a request from those in flight.
+    fn land(&mut self, len: u64, in_flight: &mut u64) {
+        self.requests_in_flight -= 1;
+        self.bytes_in_flight -= len;
         *in_flight -= len;
     }
 
-    /// What is due: requests whose deadline has come, which end; others are sent again.
+    /// Ends the requests whose deadline has passed and queues the others that are due again.
     pub fn due(&mut self, now: Time, in_flight: &mut u64, ended: &mut Vec<(u64, Outcome)>) {
         while let Some(&(time, id)) = self.timers.first().filter(|timer| timer.0 <= now) {
             let request = &self.requests[&id];
@@ -251,45 +255,46 @@ impl Outgoing {
         }
     }
 
-    /// Puts what is underway back among what waits, in order.
+    /// Queues a request in flight again, in the order of numbers.
     fn wait_again(&mut self, id: u64, in_flight: &mut u64) {
-        let request = self.requests.get_mut(&id).expect("it has a timer");
-        if std::mem::take(&mut request.underway) {
-            let len = request.content.len();
+        let request =
+            self.requests.get_mut(&id).expect("the caller has it from a timer or the map");
+        if std::mem::take(&mut request.is_in_flight) {
+            let len = request.payload.len();
             let at = self.waiting.partition_point(|&other| other < id);
             self.waiting.insert(at, id);
-            self.halt(len, in_flight);
+            self.land(len, in_flight);
         }
-        let request = self.requests.get_mut(&id).expect("as before");
-        // Until it is sent only its deadline counts.
+        let request = self.requests.get_mut(&id).expect("found above");
+        // INVARIANT: until it is sent again, only its deadline is a timer.
         request.again = request.again.map(|(_, wait)| (Time::NEVER, wait));
         self.timers.insert((request.timer(), id));
     }
 
-    /// The peer is away: what was underway has to be sent again.
+    /// Queues all requests in flight again, after the connection is lost.
     pub fn interrupt(&mut self, in_flight: &mut u64) {
-        let underway: Vec<u64> = self
+        let ids: Vec<u64> = self
             .requests
             .iter()
-            .filter(|(_, request)| request.underway)
+            .filter(|(_, request)| request.is_in_flight)
             .map(|(id, _)| *id)
             .collect();
-        for id in underway {
+        for id in ids {
             let timer = self.requests[&id].timer();
             self.timers.remove(&(timer, id));
             self.wait_again(id, in_flight);
         }
     }
 
-    /// The peer is another incarnation: what it may have done, and must not do twice, has ended; what only
-    /// asks is asked anew.
+    /// Ends the requests that an earlier incarnation may have executed. Pulls are sent again, since
+    /// they may be executed twice.
     pub fn reincarnate(&mut self, in_flight: &mut u64, ended: &mut Vec<(u64, Outcome)>) {
         let sent = self.requests.iter_mut().filter(|(_, request)| request.sent);
         let mut lost = Vec::new();
         for (&id, request) in sent {
-            match (&request.content, request.kind) {
-                (Content::Frame(frame), RequestKind::Pull) => {
-                    request.content = Content::MessageBuf(MessageBuf::copy_of(frame));
+            match (&request.payload, request.kind) {
+                (Payload::Frame(frame), RequestKind::Pull) => {
+                    request.payload = Payload::MessageBuf(MessageBuf::copy_of(frame));
                     request.sent = false;
                 }
                 _ => lost.push(id),
@@ -303,7 +308,7 @@ impl Outgoing {
         }
     }
 
-    /// Ends everything.
+    /// Ends all requests.
     pub fn abandon(
         &mut self,
         reason: FailureReason,

@@ -1,9 +1,12 @@
-//! One peer: whether it is there, who it is, and what goes to and fro.
+//! Endpoint state for one peer: its session, and the messages in both directions.
+//!
+//! A session starts with a greeting on each side. A peer has joined once it has shown that it knows
+//! this incarnation: by a greeting that names it, or by any later message.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::incoming::{Incoming, Taken};
+use super::incoming::{Admission, Incoming};
 use super::message_buf::MessageBuf;
 use super::outgoing::{Budget, Next, Outgoing};
 use super::wire::{self, Head, Hello, Message, Refusal, RequestKind, Status};
@@ -17,41 +20,43 @@ use crate::transport::{DisconnectReason, NodeId, SendError};
 #[derive(Debug)]
 pub(super) struct Peer {
     id: NodeId,
-    /// Whether the transport has it up.
+    /// Whether the transport is connected to it.
     up: bool,
-    /// Whether the transport was full.
+    /// Whether the transport was full and has not become writable.
     blocked: bool,
     session: Session,
-    /// As it last said of itself.
+    /// Identity from its last greeting.
     remote: Option<Remote>,
-    /// Whether it has started anew since it had joined.
+    /// Whether its incarnation has changed since it last joined.
     restarted: bool,
     pub outgoing: Outgoing,
     incoming: Incoming,
-    /// What the transport gave back.
+    /// Frames that the transport has returned. They are sent first.
     returned: VecDeque<Frame>,
-    /// Greetings, refusals, beats.
+    /// Greetings, refusals and heartbeats to send.
     control: VecDeque<Frame>,
-    /// By number, so that there is one a request, and that those nobody waits for can be told.
+    /// Replies to send, by number of their request: one per request, and those below the floor can
+    /// be dropped.
     replies: BTreeMap<u64, Frame>,
-    /// Whether a reply was sent last: neither replies nor requests keep the others waiting.
+    /// Whether a reply was sent last. Replies and requests take turns, so that neither starves.
     replied: bool,
-    /// Why and of which incarnation, to be said again to one who has not heard it.
+    /// Incarnation that was refused, and the reason, to be sent again if it greets again.
     refused: Option<(u64, Refusal)>,
-    /// The largest that has greeted.
+    /// Largest incarnation that has sent a greeting.
     latest: u64,
-    heard: Time,
-    spoken: Time,
-    /// Set by the endpoint: when it has something to do, and whether its turn to send will come.
+    last_received: Time,
+    last_sent: Time,
+    /// Next timer. Set by the endpoint.
     pub timer: Time,
+    /// Whether the peer is in the queue of those that may send. Set by the endpoint.
     pub in_turn: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Session {
-    /// It is not up.
+    /// Not connected.
     Away,
-    /// Greeted at this time, and it has not answered.
+    /// Greeted at this time; no answer yet.
     Greeting(Time),
     Joined,
     Refused,
@@ -81,13 +86,14 @@ impl Peer {
             replied: false,
             refused: None,
             latest: 0,
-            heard: Time::ZERO,
-            spoken: Time::ZERO,
+            last_received: Time::ZERO,
+            last_sent: Time::ZERO,
             timer: Time::NEVER,
             in_turn: false,
         }
     }
 
+    #[cfg(feature = "sim")]
     pub fn session(&self) -> Session {
         self.session
     }
@@ -111,12 +117,12 @@ impl Peer {
 
     fn greet(&mut self, cx: &PeerContext<'_>) {
         self.session = Session::Greeting(cx.now);
-        self.say_hello(cx);
+        self.send_hello(cx);
     }
 
-    fn say_hello(&mut self, cx: &PeerContext<'_>) {
+    fn send_hello(&mut self, cx: &PeerContext<'_>) {
         let Config { identity, window, .. } = cx.config;
-        // One that waits is as good.
+        // A greeting that is queued already has the same content.
         if self.control.len() < 2 {
             self.control.push_back(wire::hello(identity, *window, self.known()));
         }
@@ -128,12 +134,14 @@ impl Peer {
         self.session = Session::Away;
         self.blocked = false;
         self.returned.clear();
-        // The peer asks again, as this node does.
+        // The peer repeats its requests after the next greeting, and then gets these replies again.
         self.replies.clear();
     }
 
-    /// Forgets greetings and beats; requests are kept, to be sent again. So are replies, as long as the
-    /// transport has the peer up: it may not know that it was thought away, and so not ask again.
+    /// Ends the session. Requests are kept and sent again.
+    //
+    // INVARIANT: replies are kept as long as the transport is connected. The peer may not know that
+    // this node counts it as lost, and would then not repeat the requests.
     fn leave(&mut self, reason: DisconnectReason, cx: &mut PeerContext<'_>) {
         if self.is_joined() {
             cx.actions.push_back(Action::Left { peer: self.id, reason });
@@ -142,7 +150,7 @@ impl Peer {
         self.outgoing.interrupt(cx.in_flight);
     }
 
-    pub fn room(&mut self) {
+    pub fn writable(&mut self) {
         self.blocked = false;
     }
 
@@ -153,19 +161,19 @@ impl Peer {
                 self.returned.push_back(frame);
             }
             SendError::TooLong { .. } => self.too_long(&frame, cx),
-            // It goes down, and everything is seen to then.
+            // The connection is lost: `down` follows.
             _ => {}
         }
     }
 
-    /// A request that can never be sent ends; so does one whose reply cannot be.
+    /// Ends a request that is too long to be sent, or replaces a reply that is.
     fn too_long(&mut self, frame: &Frame, cx: &mut PeerContext<'_>) {
         match wire::decode(frame) {
             Ok(Message::Request { id, .. }) => {
                 if let Some(outcome) =
                     self.outgoing.give_up(id, FailureReason::TooLong, cx.in_flight)
                 {
-                    // The transport did not take it.
+                    // INVARIANT: the transport did not take it, so it was certainly not executed.
                     let unsent = |outcome| match outcome {
                         Outcome::Unknown { reason, .. } => Outcome::Unknown { reason, sent: false },
                         other => other,
@@ -176,7 +184,7 @@ impl Peer {
             Ok(Message::Reply { from, to, id, status, .. }) => {
                 let (status, words) = match status {
                     Status::Rejected => {
-                        (Status::Rejected, &b"for a reason longer than the transport takes"[..])
+                        (Status::Rejected, &b"for a reason longer than the transport allows"[..])
                     }
                     Status::Done | Status::Oversized => (Status::Oversized, &[][..]),
                 };
@@ -208,11 +216,11 @@ impl Peer {
         }
         let ready = self.returned.pop_front().or_else(|| self.control.pop_front());
         let frame = ready.or_else(|| self.next_of_both(cx))?;
-        self.spoken = cx.now;
+        self.last_sent = cx.now;
         Some(frame)
     }
 
-    /// A reply and a request in turn.
+    /// Returns a reply and a request in turn.
     fn next_of_both(&mut self, cx: &mut PeerContext<'_>) -> Option<Frame> {
         if !self.has_reply() || self.replied {
             self.replied = false;
@@ -258,18 +266,18 @@ impl Peer {
         match message {
             Message::Hello { from, to, hello } => self.hello(from, to, &hello, cx),
             Message::Refusal { from, to, words } => {
-                // One who does not know this node yet may refuse it all the same.
+                // A peer that does not know this incarnation yet may refuse it too.
                 if (to == own || to == 0) && from >= self.known() {
                     self.end(Refusal::ByPeer(words), cx);
                 }
             }
             Message::Request { from, to, kind, id, floor, body } => {
-                if self.hears(from, to, cx) {
-                    self.asked(kind, id, floor, body, cx);
+                if self.accepts(from, to, cx) {
+                    self.admit(kind, id, floor, body, cx);
                 }
             }
             Message::Reply { from, to, status, id, body } => {
-                if self.hears(from, to, cx) {
+                if self.accepts(from, to, cx) {
                     match self.outgoing.answered(id, status, body, cx.in_flight) {
                         Some(outcome) => self.ended(id, outcome, cx),
                         None => *cx.strays += 1,
@@ -277,21 +285,21 @@ impl Peer {
                 }
             }
             Message::Heartbeat { from, to } => {
-                self.hears(from, to, cx);
+                self.accepts(from, to, cx);
             }
         }
     }
 
-    /// Whether what comes after the greetings is of the peer as it is known, and for this node. A peer that
-    /// speaks so has joined.
-    fn hears(&mut self, from: u64, to: u64, cx: &mut PeerContext<'_>) -> bool {
+    /// Checks that a message comes from the known incarnation of the peer and is for this one. If
+    /// so, the peer has joined.
+    fn accepts(&mut self, from: u64, to: u64, cx: &mut PeerContext<'_>) -> bool {
         let fits = from == self.known() && to == cx.config.identity.incarnation;
         let greeted = matches!(self.session, Session::Greeting(_) | Session::Joined);
         if !(fits && greeted) {
             *cx.strays += 1;
             return false;
         }
-        self.heard = cx.now;
+        self.last_received = cx.now;
         self.join(cx);
         true
     }
@@ -303,53 +311,56 @@ impl Peer {
             return;
         }
         if from < self.latest {
-            // Late, of a node that is gone, and so heard by nobody; or of one whose clock was set back.
+            // A late message of an earlier process, or the clock of the peer was set back.
             *cx.strays += 1;
             let reason = Refusal::Violation(format!(
                 "its incarnation {from} is smaller than {} before it: set its clock, or count its starts",
                 self.latest
             ));
-            return self.say_refusal(from, &reason, cx);
+            return self.send_refusal(from, &reason, cx);
         }
         self.latest = from;
         match &self.refused {
             Some((incarnation, reason)) if self.is_refused() && *incarnation == from => {
                 *cx.strays += 1;
                 let reason = reason.clone();
-                return self.say_refusal(from, &reason, cx);
+                return self.send_refusal(from, &reason, cx);
             }
             _ => {}
         }
         if let Err(refusal) = fits(&cx.config.identity, hello) {
             if from != self.known() {
-                self.meet(None, cx);
+                self.replace_remote(None, cx);
             }
             return self.refuse(from, refusal, cx);
         }
         let was_joined = self.is_joined() && from == self.known();
         if from != self.known() {
             let Hello { role, window, .. } = *hello;
-            self.meet(Some(Remote { incarnation: from, role, window }), cx);
+            self.replace_remote(Some(Remote { incarnation: from, role, window }), cx);
         } else if self.is_refused() {
             *cx.strays += 1;
             return;
         }
-        self.heard = cx.now;
+        self.last_received = cx.now;
         if to == own {
             self.join(cx);
         }
         if to != own || !was_joined {
-            self.say_hello(cx);
+            self.send_hello(cx);
         } else if self.control.is_empty() {
-            // It may have thought this node away, and waits for a word.
-            self.control.push_back(wire::beat(own, from));
+            // The peer may have counted this node as lost, and waits for a message.
+            self.control.push_back(wire::heartbeat(own, from));
         }
     }
 
-    /// Takes note of who the peer is now: somebody else than before.
-    fn meet(&mut self, remote: Option<Remote>, cx: &mut PeerContext<'_>) {
+    /// Replaces the identity of the peer by that of a new incarnation, or of one that is refused.
+    //
+    // INVARIANT: requests that the old incarnation may have executed end before anything is sent to
+    // the new one, and its executed requests are forgotten, as its numbers start again.
+    fn replace_remote(&mut self, remote: Option<Remote>, cx: &mut PeerContext<'_>) {
         if self.is_joined() {
-            self.leave(DisconnectReason::Broken("it has started anew".to_owned()), cx);
+            self.leave(DisconnectReason::Broken("it has restarted".to_owned()), cx);
         }
         if self.remote.is_some() {
             self.restarted = true;
@@ -374,7 +385,7 @@ impl Peer {
         }
     }
 
-    fn asked(
+    fn admit(
         &mut self,
         kind: RequestKind,
         id: u64,
@@ -382,20 +393,20 @@ impl Peer {
         body: Frame,
         cx: &mut PeerContext<'_>,
     ) {
-        // Nobody waits for those below.
+        // The peer does not wait for replies below its floor.
         while self.replies.first_key_value().is_some_and(|(&number, _)| number < floor) {
             self.replies.pop_first();
         }
         let (peer, incarnation) = (self.id, self.known());
-        let parts = |number| cx.abandoned.push(ReplyHandle { peer, incarnation, number });
-        match self.incoming.take(kind, id, floor, cx.config.window, parts) {
-            Taken::New => {
+        let abandoned = |number| cx.abandoned.push(ReplyHandle { peer, incarnation, number });
+        match self.incoming.admit(kind, id, floor, cx.config.window, abandoned) {
+            Admission::New => {
                 let reply_to = ReplyHandle { peer: self.id, incarnation: self.known(), number: id };
                 cx.actions.push_back(Action::Request { reply_to, kind, body });
             }
-            Taken::Replied(frame) => drop(self.replies.insert(id, frame)),
-            Taken::Known => *cx.strays += 1,
-            Taken::Overloaded => {
+            Admission::Replied(frame) => drop(self.replies.insert(id, frame)),
+            Admission::Known => *cx.strays += 1,
+            Admission::Overloaded => {
                 let (from, to) = (cx.config.identity.incarnation, self.known());
                 let words = MessageBuf::from(&b"too many requests are being done"[..]);
                 let head = Head { from, to, id, ..wire::reply(Status::Rejected) };
@@ -403,8 +414,8 @@ impl Peer {
                 self.incoming.reject(kind, id, &frame);
                 self.replies.insert(id, frame);
             }
-            Taken::Beyond => {
-                let reason = format!("request {id} goes beyond its window");
+            Admission::Beyond => {
+                let reason = format!("request {id} exceeds its window");
                 self.refuse(self.known(), Refusal::Violation(reason), cx);
             }
         }
@@ -424,7 +435,8 @@ impl Peer {
         let head = Head { from, to, id: reply_to.number, ..wire::reply(status) };
         let frame = message.into_frame(&head, &mut self.incoming.spent);
         let awaited = self.incoming.reply(reply_to.number, &frame);
-        // To one who is away it is sent when he asks again.
+        // INVARIANT: depends on the connection, not on the session: a peer that is only silent does
+        // not repeat its request. After a reconnect it does, and then gets the reply.
         if awaited && self.up {
             self.replies.insert(reply_to.number, frame);
         }
@@ -437,20 +449,20 @@ impl Peer {
         }
     }
 
-    /// Ends all requests to it.
+    /// Ends all requests to this peer.
     pub fn abandon(&mut self, reason: FailureReason, cx: &mut PeerContext<'_>) {
         let mut ended = Vec::new();
         self.outgoing.abandon(reason, cx.in_flight, &mut ended);
         self.all_ended(ended, cx);
     }
 
-    /// Gives away what it needs no more.
+    /// Moves the frames that are not needed any more to `to`.
     pub fn give_spent(&mut self, to: &mut Vec<Frame>) {
         to.append(&mut self.outgoing.spent);
         to.append(&mut self.incoming.spent);
     }
 
-    /// Whether nothing is open to and fro, as far as it can be seen to now.
+    /// Whether no request is open in either direction. Replies to a peer that is away do not count.
     pub fn is_idle(&self) -> bool {
         let answered =
             self.replies.is_empty() && self.returned.is_empty() && !self.incoming.is_running();
@@ -461,12 +473,12 @@ impl Peer {
         if !self.is_refused() {
             self.refused = Some((to, reason.clone()));
             self.end(reason.clone(), cx);
-            self.say_refusal(to, &reason, cx);
+            self.send_refusal(to, &reason, cx);
         }
     }
 
-    fn say_refusal(&mut self, to: u64, reason: &Refusal, cx: &PeerContext<'_>) {
-        // One that waits is as good.
+    fn send_refusal(&mut self, to: u64, reason: &Refusal, cx: &PeerContext<'_>) {
+        // A message that is queued already also shows the peer that this node is there.
         if self.control.is_empty() {
             self.control.push_back(wire::refusal(cx.config.identity.incarnation, to, reason));
         }
@@ -493,13 +505,12 @@ impl Peer {
         ended.into_iter().for_each(|(number, outcome)| self.ended(number, outcome, cx));
     }
 
-    /// When something has to be done if nothing happens.
+    /// Returns the time of the next timer.
     pub fn next_timer(&self, config: &Config) -> Time {
         let session = match self.session {
             Session::Greeting(greeted) => greeted + config.hello_interval,
-            Session::Joined => {
-                (self.spoken + config.heartbeat_interval).min(self.heard + config.silence_timeout)
-            }
+            Session::Joined => (self.last_sent + config.heartbeat_interval)
+                .min(self.last_received + config.silence_timeout),
             Session::Away | Session::Refused => Time::NEVER,
         };
         session.min(self.outgoing.next_timer())
@@ -512,16 +523,17 @@ impl Peer {
         let due = |from: Time, every: Duration| from + every <= cx.now;
         match self.session {
             Session::Greeting(greeted) if due(greeted, cx.config.hello_interval) => self.greet(cx),
-            Session::Joined if due(self.heard, cx.config.silence_timeout) => {
+            Session::Joined if due(self.last_received, cx.config.silence_timeout) => {
                 self.leave(DisconnectReason::Silent, cx);
                 self.greet(cx);
             }
-            Session::Joined if due(self.spoken, cx.config.heartbeat_interval) => {
-                // Said once, though the transport may be slow to take it.
-                self.spoken = cx.now;
+            Session::Joined if due(self.last_sent, cx.config.heartbeat_interval) => {
+                // Set now, so that one heartbeat is queued even if the transport is slow to take
+                // it.
+                self.last_sent = cx.now;
                 if self.control.is_empty() && self.returned.is_empty() {
                     self.control
-                        .push_back(wire::beat(cx.config.identity.incarnation, self.known()));
+                        .push_back(wire::heartbeat(cx.config.identity.incarnation, self.known()));
                 }
             }
             _ => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Action, Endpoint, MessageBuf, Overloaded, ReplyHandle, RequestId, RequestKind};
 use crate::split_mix::SplitMix64;
 use crate::time::Time;
-use crate::transport::NodeId;
+use crate::transport::{DisconnectReason, NodeId};
 
 /// The program of one node: a state machine that reacts to the [actions](Action) of its
 /// [`Endpoint`].
@@ -26,6 +26,18 @@ pub trait Program {
     /// Handles one action of the endpoint.
     fn act(&mut self, action: Action, cx: &mut Context<'_>);
 
+    /// The transport has connected a peer, which has not joined yet. Called before the endpoint
+    /// handles the connection.
+    fn connected(&mut self, peer: NodeId, cx: &mut Context<'_>) {
+        let _ = (peer, cx);
+    }
+
+    /// The transport has lost the connection to a peer, which may never have joined. Called before
+    /// the endpoint handles the loss.
+    fn disconnected(&mut self, peer: NodeId, reason: &DisconnectReason, cx: &mut Context<'_>) {
+        let _ = (peer, reason, cx);
+    }
+
     /// A [timer](Context::set_timer) has expired.
     fn timer(&mut self, timer: u64, cx: &mut Context<'_>) {
         let _ = (timer, cx);
@@ -39,6 +51,14 @@ impl<P: Program + ?Sized> Program for Box<P> {
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
         (**self).act(action, cx);
+    }
+
+    fn connected(&mut self, peer: NodeId, cx: &mut Context<'_>) {
+        (**self).connected(peer, cx);
+    }
+
+    fn disconnected(&mut self, peer: NodeId, reason: &DisconnectReason, cx: &mut Context<'_>) {
+        (**self).disconnected(peer, reason, cx);
     }
 
     fn timer(&mut self, timer: u64, cx: &mut Context<'_>) {

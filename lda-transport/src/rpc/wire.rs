@@ -1,23 +1,23 @@
-//! Messages of endpoints, byte by byte.
+//! Encoding of the messages between endpoints.
 //!
-//! All numbers are little-endian. Every message begins with a head of [`HEAD`] bytes:
+//! All integers are little-endian. Every message starts with a header of [`HEAD`] bytes:
 //!
 //! ```text
-//!  0  kind: 1 hello, 2 refusal, 3 request, 4 reply, 5 beat
-//!  1  request: 0 pull, 1 push, 2 call, 3 piece; reply: 0 done, 1 rejected, 2 done and untold; else 0
+//!  0  kind: 1 hello, 2 refusal, 3 request, 4 reply, 5 heartbeat
+//!  1  request: 0 pull, 1 push, 2 call, 3 part; reply: 0 done, 1 rejected, 2 done, result too long; else 0
 //!  2  0 0 0 0 0 0
 //!  8  incarnation of the sender
-//! 16  incarnation of the receiver, 0 where it is not known
-//! 24  number of the request; of others 0
-//! 32  the sender's floor: it waits for no reply to a request below; of others 0
+//! 16  incarnation of the receiver, 0 if unknown
+//! 24  number of the request; 0 in other messages
+//! 32  floor of the sender: it waits for no reply to a request below; 0 in other messages
 //! ```
 //!
-//! A request and a reply then have the program's bytes, a refusal words for a person, a beat nothing. A
-//! hello has
+//! Requests and replies continue with the body of the program, a refusal with a text, a heartbeat
+//! with nothing. A hello continues with
 //!
 //! ```text
 //! 40  "lda-node"
-//! 48  version of this format; role; 0 0; window: requests that its sender takes at once
+//! 48  version of this format; role; 0 0; window: requests that the sender accepts at once
 //! 56  window, in bytes
 //! 64  run
 //! 80  fingerprint of the configuration
@@ -28,103 +28,104 @@ use thiserror::Error;
 use super::{Identity, Window};
 use crate::frame::Frame;
 
-/// Bytes before a program's.
+/// Length of the header.
 pub const HEAD: usize = 40;
 const HELLO: usize = 88;
 const MAGIC: [u8; 8] = *b"lda-node";
-/// Version of the format, which both sides must have.
+/// Version of the format. Both sides must have the same.
 pub const VERSION: u8 = 1;
 
-/// What a request asks for.
+/// Kind of a request: whether it may be executed twice, and whether it has a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestKind {
-    /// To be told something. It changes nothing, so that it may be done twice.
+    /// Returns something and changes nothing, so it may be executed more than once.
     Pull,
-    /// To change something, once.
+    /// Changes something, at most once per incarnation.
     Push,
-    /// To do something, once, and to tell what came of it.
+    /// Changes something, at most once per incarnation, and returns something.
     Call,
-    /// To take a piece of a [`Collective`](super::Collective), once. Endpoints make and take these themselves.
+    /// Part of a collective operation (feature `collectives`). Endpoints make and answer these
+    /// themselves.
     Part,
 }
 
-/// How a request ended at its receiver.
+/// Outcome of a request at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Done,
     Rejected,
-    /// Done, and what came of it is longer than the transport takes.
+    /// Done, but the result is longer than the transport allows.
     Oversized,
 }
 
-/// Why a peer is not talked to.
+/// Reason why a peer is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another version of the format.
+    /// The peer has another version of the format.
     #[error(
-        "it speaks version {theirs} of the protocol, and this node version {ours}: run the same release"
+        "it has version {theirs} of the protocol, and this node version {ours}: run the same release"
     )]
     Version {
-        /// Ours.
+        /// Value of this node.
         ours: u8,
-        /// Theirs.
+        /// Value of the peer.
         theirs: u8,
     },
-    /// Another run.
+    /// The peer belongs to another run.
     #[error("it belongs to run {theirs:032x}, and this node to run {ours:032x}")]
     Run {
-        /// Ours.
+        /// Value of this node.
         ours: u128,
-        /// Theirs.
+        /// Value of the peer.
         theirs: u128,
     },
-    /// Another configuration.
+    /// The peer has another configuration.
     #[error(
         "its configuration has the fingerprint {theirs:016x}, and that of this node {ours:016x}: start \
          all nodes with the same options and corpus"
     )]
     Configuration {
-        /// Ours.
+        /// Value of this node.
         ours: u64,
-        /// Theirs.
+        /// Value of the peer.
         theirs: u64,
     },
-    /// It keeps to no rule of the protocol.
+    /// The peer has violated the protocol; contains a description.
     #[error("it broke the protocol: {0}")]
     Violation(String),
-    /// It has refused this node; its words.
+    /// The peer refuses this node; contains its message.
     #[error("it refuses this node: {0}")]
     ByPeer(String),
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MessageKind {
-    /// Who its sender is.
+    /// Greeting with the identity of the sender.
     Hello,
-    /// That its sender does not talk to the receiver.
+    /// The sender refuses the receiver.
     Refusal,
-    /// A request, [`RequestKind::Pull`].
+    /// Request of kind [`RequestKind::Pull`].
     Pull,
-    /// A request, [`RequestKind::Push`].
+    /// Request of kind [`RequestKind::Push`].
     Push,
-    /// A request, [`RequestKind::Call`].
+    /// Request of kind [`RequestKind::Call`].
     Call,
-    /// A request, [`RequestKind::Part`].
+    /// Request of kind [`RequestKind::Part`].
     Part,
-    /// A reply: it was done.
+    /// Reply: the request was executed.
     Done,
-    /// A reply: it was not.
+    /// Reply: the request was not executed.
     Rejected,
-    /// A reply: it was done, and what came of it is longer than the transport takes.
+    /// Reply: the request was executed, but its result is longer than the transport allows.
     Oversized,
-    /// That its sender is there.
+    /// Sign of life.
     Heartbeat,
 }
 
 impl MessageKind {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub const ALL: [Self; 10] = [
         Self::Hello,
         Self::Refusal,
@@ -138,7 +139,8 @@ impl MessageKind {
         Self::Heartbeat,
     ];
 
-    /// What a frame's first bytes say that it is; none where it is no message. The rest may be wrong.
+    /// Returns the kind by the first bytes of a frame; the rest is not checked. `None` if it is no
+    /// message.
     pub fn of(frame: &[u8]) -> Option<Self> {
         match frame {
             [1, ..] => Some(Self::Hello),
@@ -151,12 +153,12 @@ impl MessageKind {
     }
 }
 
-/// Bytes that are no message.
+/// A frame that is not a valid message; contains a description.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct DecodeError(pub(super) String);
 
-/// A message, as it is read.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Hello { from: u64, to: u64, hello: Hello },
@@ -166,7 +168,7 @@ pub(super) enum Message {
     Heartbeat { from: u64, to: u64 },
 }
 
-/// What a node says of itself.
+/// Content of a greeting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hello {
     pub version: u8,
@@ -176,7 +178,7 @@ pub(super) struct Hello {
     pub configuration: u64,
 }
 
-/// The head of a message.
+/// Header of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub kind: u8,
@@ -188,7 +190,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Reads it; none where there are too few bytes. They may be no message.
+    /// Decodes the header, without checks. `None` if there are too few bytes.
     pub fn read(message: &[u8]) -> Option<Self> {
         let head: &[u8; HEAD] = message.first_chunk()?;
         let number = |place: usize| {
@@ -200,7 +202,7 @@ impl Head {
         Some(Self { kind: head[0], detail: head[1], from, to, id, floor })
     }
 
-    /// Writes it over the first bytes of `message`, which has at least [`HEAD`].
+    /// Writes the header to the first bytes of `message`, which has at least [`HEAD`].
     pub fn write(&self, message: &mut [u8]) {
         message[..8].copy_from_slice(&[self.kind, self.detail, 0, 0, 0, 0, 0, 0]);
         for (place, number) in [(8, self.from), (16, self.to), (24, self.id), (32, self.floor)] {
@@ -217,7 +219,7 @@ pub(super) fn reply(status: Status) -> Head {
     Head { kind: 4, detail: status as u8, ..Head::default() }
 }
 
-pub(super) fn beat(from: u64, to: u64) -> Frame {
+pub(super) fn heartbeat(from: u64, to: u64) -> Frame {
     let mut bytes = vec![0; HEAD];
     Head { kind: 5, from, to, ..Head::default() }.write(&mut bytes);
     Frame::from(bytes)
@@ -243,14 +245,14 @@ pub(super) fn hello(identity: &Identity, window: Window, to: u64) -> Frame {
     Frame::from(bytes)
 }
 
-/// Longest words of a refusal.
-const LONGEST_WORDS: usize = 4096;
+/// Longest text of a refusal, in bytes.
+const MAX_TEXT_LEN: usize = 4096;
 
-/// Reads a message.
+/// Decodes a message.
 pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
     let wrong = |reason: String| Err(DecodeError(reason));
     let Some(Head { kind, detail, from, to, id, floor }) = Head::read(frame) else {
-        return wrong(format!("a message of {} bytes, fewer than its head has", frame.len()));
+        return wrong(format!("a message of {} bytes is shorter than the header", frame.len()));
     };
     let number = |place: usize| {
         let mut bytes = [0; 8];
@@ -258,25 +260,27 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
         u64::from_le_bytes(bytes)
     };
     if from == 0 {
-        return wrong("a message of nobody".to_owned());
+        return wrong("a message without an incarnation".to_owned());
     }
     let plain = frame[2..8] == [0; 6]
         && (matches!(kind, 3 | 4) || id == 0)
         && (kind == 3 || floor == 0)
         && (matches!(kind, 3 | 4) || detail == 0);
     if !plain {
-        return wrong(format!("a message of kind {kind} with numbers where it has none"));
+        return wrong(format!(
+            "a message of kind {kind} has values in fields that it does not use"
+        ));
     }
     match (kind, detail) {
         (1, _) if frame.len() > 49 && frame[40..48] == MAGIC => {
             let (version, role) = (frame[48], frame[49]);
             let mut hello = Hello { version, role, ..Hello::default() };
             if version != VERSION {
-                // What else it says is for that version to know.
+                // The other fields may differ in that version.
                 return Ok(Message::Hello { from, to, hello });
             }
             if frame.len() != HELLO || frame[50..52] != [0; 2] {
-                return wrong("a hello of another length than there is".to_owned());
+                return wrong("a greeting has an invalid length".to_owned());
             }
             let mut run = [0; 16];
             run.copy_from_slice(&frame[64..80]);
@@ -284,9 +288,9 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             (hello.run, hello.configuration) = (u128::from_le_bytes(run), number(80));
             Ok(Message::Hello { from, to, hello })
         }
-        (1, _) => wrong("a hello that is none of this protocol".to_owned()),
+        (1, _) => wrong("a greeting of another protocol".to_owned()),
         (2, _) => {
-            let words = &frame[HEAD..frame.len().min(HEAD + LONGEST_WORDS)];
+            let words = &frame[HEAD..frame.len().min(HEAD + MAX_TEXT_LEN)];
             Ok(Message::Refusal { from, to, words: String::from_utf8_lossy(words).into_owned() })
         }
         (3, 0..=3) => {
@@ -299,7 +303,7 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             Ok(Message::Reply { from, to, status, id, body: frame.slice_from(HEAD) })
         }
         (5, _) if frame.len() == HEAD => Ok(Message::Heartbeat { from, to }),
-        _ => wrong(format!("a message of kind {kind}, {detail}, which there is not")),
+        _ => wrong(format!("there is no message of kind {kind}, {detail}")),
     }
 }
 
@@ -316,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_back() {
+    fn messages_round_trip() {
         let hello =
             Hello { version: VERSION, role: 3, window: WINDOW, run: 1 << 100, configuration: 9 };
         assert_eq!(
             decoded(super::hello(&IDENTITY, WINDOW, 5)),
             Message::Hello { from: 7, to: 5, hello }
         );
-        assert_eq!(decoded(beat(1, 2)), Message::Heartbeat { from: 1, to: 2 });
+        assert_eq!(decoded(heartbeat(1, 2)), Message::Heartbeat { from: 1, to: 2 });
         let no = Refusal::Configuration { ours: 1, theirs: 2 };
         let words = no.to_string();
         assert_eq!(decoded(refusal(1, 2, &no)), Message::Refusal { from: 1, to: 2, words });
@@ -343,7 +347,7 @@ mod tests {
             assert_eq!(MessageKind::of(&bytes), Some(MessageKind::ALL[6 + status as usize]));
             assert_eq!(decoded(bytes.into()), expected);
         }
-        let kinds = [super::hello(&IDENTITY, WINDOW, 5), refusal(1, 2, &no), beat(1, 2)]
+        let kinds = [super::hello(&IDENTITY, WINDOW, 5), refusal(1, 2, &no), heartbeat(1, 2)]
             .map(|frame| MessageKind::of(&frame));
         assert_eq!(
             kinds,
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_messages_are_rejected() {
         let good = super::hello(&IDENTITY, WINDOW, 5).to_vec();
         for len in 0..good.len() {
             assert!(decode(&good[..len].to_vec().into()).is_err(), "{len}");

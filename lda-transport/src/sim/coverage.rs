@@ -1,36 +1,36 @@
-//! What has befallen which messages.
+//! Counts of messages by kind, fate and state of the receiver.
 
 use std::fmt;
 
 use crate::rpc::MessageKind;
 
-/// What befell a frame. Of several, the first in this order, but for [`Arrived`](Self::Arrived).
+/// Fate of a frame. If several apply, the first in this order except [`Arrived`](Self::Arrived).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fate {
-    /// Nothing.
+    /// It arrived normally.
     Arrived,
-    /// The transport had no room for it.
+    /// The queue was full, and it was not taken.
     Full,
     /// It was lost.
     Lost,
-    /// It was sent into a silence, or would have arrived in one.
+    /// It was lost to a silence of its direction.
     Silenced,
-    /// It arrived, though its link was lost meanwhile, and over another.
+    /// It arrived over a later connection than the one it was sent on.
     Late,
-    /// It arrived, as the second copy of a frame.
+    /// It arrived as the second copy of a frame.
     Doubled,
     /// It arrived after one that was sent later.
     Overtaken,
     /// Its receiver crashed before it arrived.
     ReceiverCrashed,
-    /// Its sender did.
+    /// Its sender crashed before it arrived.
     SenderCrashed,
     /// The link was cut before it arrived.
     Cut,
 }
 
 impl Fate {
-    /// All of them, in order.
+    /// All values, in order.
     pub const ALL: [Self; 10] = [
         Self::Arrived,
         Self::Full,
@@ -44,37 +44,37 @@ impl Fate {
         Self::Cut,
     ];
 
-    /// Whether the receiver's endpoint was given it.
+    /// Whether the endpoint of the receiver got the frame.
     pub fn arrives(self) -> bool {
         matches!(self, Self::Arrived | Self::Doubled | Self::Overtaken | Self::Late)
     }
 }
 
-/// How it stood at the receiver with the sender when a frame arrived, or would have: before it was heard.
+/// State of the receiver's session with the sender just before a frame arrived, or would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
     /// The receiver had crashed and not started again.
     Gone,
-    /// The sender was not up for it.
+    /// The receiver was not connected to the sender.
     Away,
-    /// It was, and had not said who it is.
+    /// They were connected, and the sender had not joined.
     Greeting,
-    /// They talked.
+    /// The sender had joined.
     Joined,
-    /// One had refused the other.
+    /// One of the two had refused the other.
     Refused,
 }
 
 impl State {
-    /// All of them, in order.
+    /// All values, in order.
     pub const ALL: [Self; 5] =
         [Self::Gone, Self::Away, Self::Greeting, Self::Joined, Self::Refused];
 }
 
 const CELLS: usize = MessageKind::ALL.len() * Fate::ALL.len() * State::ALL.len();
 
-/// How many frames of each kind met each fate, by the state of their receiver. A copy is counted as a frame,
-/// and one that was not taken each time that it was not.
+/// Number of frames by kind, fate and state of the receiver. A copy counts as a frame. A frame that
+/// is not taken counts each time.
 ///
 /// ```
 /// use lda_transport::sim::Coverage;
@@ -102,12 +102,12 @@ impl Coverage {
         self.0[Self::place(message, fate, state)] += 1;
     }
 
-    /// How many.
+    /// Returns the number of frames in a cell.
     pub fn count(&self, message: MessageKind, fate: Fate, state: State) -> u64 {
         self.0[Self::place(message, fate, state)]
     }
 
-    /// Every cell.
+    /// Returns all cells.
     pub fn cells(&self) -> impl Iterator<Item = (MessageKind, Fate, State, u64)> {
         let all = move |fate| State::ALL.into_iter().map(move |state| (fate, state));
         Fate::ALL.into_iter().flat_map(all).flat_map(move |(fate, state)| {
@@ -116,14 +116,14 @@ impl Coverage {
         })
     }
 
-    /// Adds what another has counted.
+    /// Adds the counts of another.
     pub fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
     }
 }
 
 impl fmt::Display for Coverage {
-    /// A table with a row for each fate and state and a column for each kind of message. Rows without a frame
+    /// Writes a table with a row per fate and state and a column per kind of message. Rows of zeros
     /// are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<16}{:<9}", "fate", "state")?;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_has_a_place_of_its_own() {
+    fn cells_are_distinct() {
         let mut coverage = Coverage::default();
         let cells: Vec<_> = coverage.cells().collect();
         assert_eq!(cells.len(), CELLS);

@@ -1,4 +1,4 @@
-//! How things happen.
+//! Event loop of the simulation: what each event does to nodes, links and frames.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use super::event_queue::SimEvent;
 use super::network::FrameInFlight;
 use super::program::{NodeStart, SimHost};
 use super::trace;
-use super::world::{Life, World};
+use super::world::{RunningNode, World};
 use crate::frame::Frame;
 use crate::rpc::{Context, Endpoint, Event, MessageKind, Program, Session};
 use crate::time::Time;
 use crate::transport::{DisconnectReason, NodeId, SendError};
 
-/// What may happen at one instant, and how much more for each link.
-const MOST_AT_ONCE: u64 = 1_000_000;
-const MOST_AT_ONCE_A_LINK: u64 = 100;
+/// Maximum number of events at one instant, and how many more per link.
+const MAX_AT_ONCE: u64 = 1_000_000;
+const MAX_AT_ONCE_PER_LINK: u64 = 100;
 
 impl<P: Program> World<P> {
-    /// Has the next thing happen, if there is one; when that was.
+    /// Executes the next event. Returns its time, or `None` if there is none.
     pub fn step(&mut self) -> Option<Time> {
         let (time, event) = self.events.pop()?;
-        self.go_on(time);
+        self.advance_to(time);
         self.steps += 1;
         self.pace();
         match event {
-            SimEvent::Arrival(transit) => self.arrive(transit),
+            SimEvent::Arrival(in_flight) => self.arrive(in_flight),
             SimEvent::Writable { from, to, epoch } => {
-                if self.way(from, to).told == Some(epoch) {
-                    self.tell(from, Event::Writable { peer: to });
+                if self.direction(from, to).known_epoch == Some(epoch) {
+                    self.deliver(from, Event::Writable { peer: to });
                 }
             }
             SimEvent::Notice { at, of, epoch } => {
-                if self.way(at, of).told == Some(epoch) {
-                    self.tell_down(at, of);
+                if self.direction(at, of).known_epoch == Some(epoch) {
+                    self.deliver_down(at, of);
                 }
             }
             SimEvent::Mend { a, b, serial } => {
@@ -42,19 +42,19 @@ impl<P: Program> World<P> {
                 }
             }
             SimEvent::Unsilence { from, to, serial } => {
-                if self.way(from, to).serial == serial {
+                if self.direction(from, to).serial == serial {
                     self.unsilence(from, to);
                 }
             }
-            SimEvent::Start { id, life } => {
+            SimEvent::Start { id, generation } => {
                 let node = &self.nodes[&id];
-                if node.life.is_none() && node.last == life {
+                if node.running.is_none() && node.last == generation {
                     self.start(id);
                 }
             }
-            SimEvent::Tick { id, life } => self.tick(id, life),
-            SimEvent::Timer { id, life, timer } => {
-                if self.life_of(id) == life {
+            SimEvent::Tick { id, generation } => self.tick(id, generation),
+            SimEvent::Timer { id, generation, timer } => {
+                if self.generation_of(id) == generation {
                     self.trace.add(self.now, id, [11, timer], || format!("timer {timer}"));
                     self.with(id, |program, cx| program.timer(timer, cx));
                 }
@@ -64,61 +64,66 @@ impl<P: Program> World<P> {
         Some(time)
     }
 
-    /// Has it be `time`, if that is later.
-    pub(super) fn go_on(&mut self, time: Time) {
+    /// Advances the time to `time`, if that is later.
+    pub(super) fn advance_to(&mut self, time: Time) {
         if time > self.now {
             (self.now, self.at_once) = (time, 0);
         }
     }
 
-    /// Counts what happens at one instant.
+    /// Counts the events of one instant.
     fn pace(&mut self) {
         self.at_once += 1;
-        let most = MOST_AT_ONCE + MOST_AT_ONCE_A_LINK * self.links.len() as u64;
-        assert!(self.at_once < most, "at {} things go round in circles", self.now);
+        let most = MAX_AT_ONCE + MAX_AT_ONCE_PER_LINK * self.links.len() as u64;
+        assert!(
+            self.at_once < most,
+            "events at {} do not end: a timer of zero, or a request that is repeated at once",
+            self.now
+        );
     }
 
-    /// Which start of all a node's was; 0 if it does not run.
-    pub(super) fn life_of(&self, id: NodeId) -> u64 {
+    /// Returns the number of the start of a node among all starts; 0 if it does not run.
+    pub(super) fn generation_of(&self, id: NodeId) -> u64 {
         let node = &self.nodes[&id];
-        if node.life.is_some() { node.last } else { 0 }
+        if node.running.is_some() { node.last } else { 0 }
     }
 
     pub(super) fn start(&mut self, id: NodeId) {
         self.starts += 1;
-        let birth = NodeStart { id, incarnation: self.starts, now: self.now };
-        let node = self.nodes.get_mut(&id).expect("it was added");
-        let (config, program) = (node.make)(&birth);
+        let start = NodeStart { id, incarnation: self.starts, now: self.now };
+        let node = self.nodes.get_mut(&id).expect("the node was added");
+        let (config, program) = (node.make)(&start);
         self.trace.add(self.now, id, [12, config.identity.incarnation], || {
             format!("started as incarnation {}", config.identity.incarnation)
         });
         let endpoint = Endpoint::new(config);
-        (node.last, node.life) = (self.starts, Some(Life { endpoint, program, tick: Time::NEVER }));
+        (node.last, node.running) =
+            (self.starts, Some(RunningNode { endpoint, program, tick: Time::NEVER }));
         self.with(id, |program, cx| program.start(cx));
         for peer in self.peers(id) {
-            self.settle(id, peer);
+            self.update_link(id, peer);
         }
     }
 
-    /// Has a link be up if it is not cut and both nodes run, and else not.
-    pub(super) fn settle(&mut self, a: NodeId, b: NodeId) {
+    /// Brings a link up if it is not cut and both nodes run, and down otherwise.
+    pub(super) fn update_link(&mut self, a: NodeId, b: NodeId) {
         let (a, b) = (a.min(b), a.max(b));
-        let generations = [self.life_of(a), self.life_of(b)];
+        let generations = [self.generation_of(a), self.generation_of(b)];
         let now = self.now;
         let link = self.link(a, b);
-        let up = !link.cut && generations.iter().all(|&life| life > 0);
+        let up = !link.cut && generations.iter().all(|&generation| generation > 0);
         if up == link.up {
             return;
         }
         link.up = up;
         link.epoch += 1;
-        link.ways.iter_mut().for_each(|way| way.renew());
+        link.directions.iter_mut().for_each(|direction| direction.renew());
         let (epoch, notices) =
-            (link.epoch, [0, 1].map(|place| link.ways[place].network.detection_delay));
+            (link.epoch, [0, 1].map(|place| link.directions[place].network.detection_delay));
         if !up {
             for ((at, of), detection_delay) in [(a, b), (b, a)].into_iter().zip(notices) {
-                if let Some(epoch) = self.way(at, of).told {
-                    let when = now + self.chances.up_to(detection_delay);
+                if let Some(epoch) = self.direction(at, of).known_epoch {
+                    let when = now + self.fault_rng.up_to(detection_delay);
                     self.events.add(when, SimEvent::Notice { at, of, epoch });
                 }
             }
@@ -126,44 +131,46 @@ impl<P: Program> World<P> {
         }
         link.generations = generations;
         for (at, of) in [(a, b), (b, a)] {
-            // It has not noticed yet.
-            if self.way(at, of).told.is_some() {
-                self.tell_down(at, of);
+            // The node has not received `Down` yet.
+            if self.direction(at, of).known_epoch.is_some() {
+                self.deliver_down(at, of);
             }
         }
         for (at, of) in [(a, b), (b, a)] {
-            self.way(at, of).told = Some(epoch);
+            self.direction(at, of).known_epoch = Some(epoch);
             self.trace.add(now, at, [13, u64::from(of.0)], || format!("{of} is up"));
-            self.tell(at, Event::Up { peer: of });
+            self.run_program(at, |program, cx| program.connected(of, cx));
+            self.deliver(at, Event::Up { peer: of });
         }
     }
 
-    fn tell_down(&mut self, at: NodeId, of: NodeId) {
-        self.way(at, of).told = None;
+    fn deliver_down(&mut self, at: NodeId, of: NodeId) {
+        self.direction(at, of).known_epoch = None;
         self.trace.add(self.now, at, [14, u64::from(of.0)], || format!("{of} is down"));
         let reason = DisconnectReason::Broken("the link is gone".to_owned());
-        self.tell(at, Event::Down { peer: of, reason });
+        self.run_program(at, |program, cx| program.disconnected(of, &reason, cx));
+        self.deliver(at, Event::Down { peer: of, reason });
     }
 
-    fn tell(&mut self, id: NodeId, event: Event) {
+    fn deliver(&mut self, id: NodeId, event: Event) {
         let now = self.now;
-        if let Some(life) = &mut self.nodes.get_mut(&id).expect("it was added").life {
-            life.endpoint.handle(event, now);
+        if let Some(running) = &mut self.nodes.get_mut(&id).expect("the node was added").running {
+            running.endpoint.handle(event, now);
             self.drain(id);
         }
     }
 
-    fn tick(&mut self, id: NodeId, life: u64) {
+    fn tick(&mut self, id: NodeId, generation: u64) {
         let now = self.now;
-        if self.life_of(id) != life {
+        if self.generation_of(id) != generation {
             return;
         }
-        let life = self.nodes.get_mut(&id).and_then(|node| node.life.as_mut());
-        // Another may have been set, that came earlier.
-        let Some(life) = life.filter(|life| life.tick <= now) else { return };
-        life.tick = Time::NEVER;
-        if life.endpoint.next_timer() <= now {
-            life.endpoint.handle(Event::Tick, now);
+        let running = self.nodes.get_mut(&id).and_then(|node| node.running.as_mut());
+        // An earlier tick may have been scheduled since, and has handled this one.
+        let Some(running) = running.filter(|running| running.tick <= now) else { return };
+        running.tick = Time::NEVER;
+        if running.endpoint.next_timer() <= now {
+            running.endpoint.handle(Event::Tick, now);
         }
         self.drain(id);
     }
@@ -174,35 +181,35 @@ impl<P: Program> World<P> {
         act: impl FnOnce(&mut P, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let node = self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no {id}"));
-        let life = node.life.as_mut()?;
+        let running = node.running.as_mut()?;
         let mut host = SimHost {
             id,
             now: self.now,
-            life: node.last,
+            generation: node.last,
             events: &mut self.events,
             trace: &mut self.trace,
         };
-        let mut cx = Context::new(id, self.now, &mut life.endpoint, &mut node.rng, &mut host);
-        Some(act(&mut life.program, &mut cx))
+        let mut cx = Context::new(id, self.now, &mut running.endpoint, &mut node.rng, &mut host);
+        Some(act(&mut running.program, &mut cx))
     }
 
-    /// Does what the endpoint of a node says, until it says nothing more.
+    /// Passes the actions and frames of an endpoint on until there is none.
     pub(super) fn drain(&mut self, id: NodeId) {
         let now = self.now;
         loop {
-            let node = self.nodes.get_mut(&id).expect("it was added");
-            let Some(life) = &mut node.life else { return };
-            if let Some(action) = life.endpoint.poll() {
+            let node = self.nodes.get_mut(&id).expect("the node was added");
+            let Some(running) = &mut node.running else { return };
+            if let Some(action) = running.endpoint.poll() {
                 self.pace();
                 self.trace.action(now, id, &action);
                 self.run_program(id, |program, cx| program.act(action, cx));
-            } else if let Some((to, frame)) = life.endpoint.transmit(now) {
+            } else if let Some((to, frame)) = running.endpoint.transmit(now) {
                 self.send(id, to, frame);
             } else {
-                let next = life.endpoint.next_timer().max(now);
-                if next < life.tick {
-                    life.tick = next;
-                    self.events.add(next, SimEvent::Tick { id, life: node.last });
+                let next = running.endpoint.next_timer().max(now);
+                if next < running.tick {
+                    running.tick = next;
+                    self.events.add(next, SimEvent::Tick { id, generation: node.last });
                 }
                 return;
             }
@@ -214,83 +221,83 @@ impl<P: Program> World<P> {
         let place = usize::from(from > to);
         let network = self.announce(from, to, &frame);
         let link = self.links.get_mut(&(from.min(to), from.max(to)));
-        let link = link.expect("it was told that this one is up");
-        let (generations, way) = (link.generations, &mut link.ways[place]);
-        let epoch = way.told.expect("as before");
-        let taken = way.take(frame.len(), now, network, &mut self.luck);
-        let room = way.room(now);
+        let link = link.expect("frames are sent only after `Up`");
+        let (generations, direction) = (link.generations, &mut link.directions[place]);
+        let epoch = direction.known_epoch.expect("frames are sent only after `Up`");
+        let taken = direction.take(frame.len(), now, network, &mut self.frame_rng);
+        let writable = direction.writable_at(now);
         let content = trace::of_bytes(&frame);
         let kind = MessageKind::of(&frame);
         let words = [15, u64::from(to.0), content, u64::from(taken.is_err())];
         self.trace.add(now, from, words, || match &taken {
-            Ok(_) => format!("sends {to} {}", Told(kind, &frame)),
-            Err(error) => format!("cannot send {to} {}: {error}", Told(kind, &frame)),
+            Ok(_) => format!("sends {to} {}", FrameText(kind, &frame)),
+            Err(error) => format!("cannot send {to} {}: {error}", FrameText(kind, &frame)),
         });
         match taken {
             Ok((first, second)) => {
                 let generations = [generations[place], generations[1 - place]];
-                for (course, arrives) in [first].into_iter().chain(second) {
+                for (fate, arrives) in [first].into_iter().chain(second) {
                     let frame = frame.clone();
-                    let transit = FrameInFlight { from, to, frame, epoch, generations, course };
-                    self.events.add(arrives, SimEvent::Arrival(transit));
+                    let in_flight = FrameInFlight { from, to, frame, epoch, generations, fate };
+                    self.events.add(arrives, SimEvent::Arrival(in_flight));
                 }
             }
             Err(error) => {
                 if error == SendError::Full {
                     self.show_full(from, to, &frame);
                     self.count(&frame, Fate::Full, self.state(to, from));
-                    self.events.add(room, SimEvent::Writable { from, to, epoch });
+                    self.events.add(writable, SimEvent::Writable { from, to, epoch });
                 }
-                let node = self.nodes.get_mut(&from).expect("it sends");
-                let life = node.life.as_mut().expect("as before");
-                life.endpoint.unsent(to, frame, error, now);
+                let node = self.nodes.get_mut(&from).expect("the node has sent the frame");
+                let running = node.running.as_mut().expect("the node has sent the frame");
+                running.endpoint.unsent(to, frame, error, now);
             }
         }
     }
 
-    fn arrive(&mut self, transit: FrameInFlight) {
-        if let Some(longer) = self.hold(&transit) {
-            self.events.add(self.now + longer, SimEvent::Arrival(transit));
+    fn arrive(&mut self, in_flight: FrameInFlight) {
+        if let Some(longer) = self.hold(&in_flight) {
+            self.events.add(self.now + longer, SimEvent::Arrival(in_flight));
             return;
         }
-        let FrameInFlight { from, to, frame, .. } = &transit;
+        let FrameInFlight { from, to, frame, .. } = &in_flight;
         let (from, to) = (*from, *to);
         let state = self.state(to, from);
-        let fate = self.fate(&transit);
-        self.show(&transit, fate);
+        let fate = self.fate(&in_flight);
+        self.show(&in_flight, fate);
         self.count(frame, fate, state);
         let words = [16, u64::from(from.0), fate as u64, state as u64];
         self.trace.add(self.now, to, words, || {
-            format!("of {from} {}: {fate:?}, {state:?}", Told(MessageKind::of(frame), frame))
+            format!("of {from} {}: {fate:?}, {state:?}", FrameText(MessageKind::of(frame), frame))
         });
         if fate.arrives() {
-            let way = self.way(from, to);
-            way.newest = way.newest.max(transit.course.number);
+            let direction = self.direction(from, to);
+            direction.newest = direction.newest.max(in_flight.fate.number);
             let frame = match &mut self.rewrite {
-                Some(rewrite) => rewrite(from, to, transit.frame),
-                None => transit.frame,
+                Some(rewrite) => rewrite(from, to, in_flight.frame),
+                None => in_flight.frame,
             };
-            self.tell(to, Event::Frame { peer: from, frame });
+            self.deliver(to, Event::Frame { peer: from, frame });
         }
     }
 
-    fn fate(&mut self, transit: &FrameInFlight) -> Fate {
-        let &FrameInFlight { from, to, epoch, generations, course, .. } = transit;
-        let now = [from, to].map(|id| self.life_of(id));
+    fn fate(&mut self, in_flight: &FrameInFlight) -> Fate {
+        let &FrameInFlight { from, to, epoch, generations, fate, .. } = in_flight;
+        let now = [from, to].map(|id| self.generation_of(id));
         let link = self.link(from, to);
         let (up, current) = (link.up, link.epoch == epoch);
-        let way = &link.ways[usize::from(from > to)];
-        if course.lost {
+        let direction = &link.directions[usize::from(from > to)];
+        if fate.lost {
             Fate::Lost
-        } else if course.silenced || way.silent {
+        } else if fate.silenced || direction.silent {
             Fate::Silenced
-        } else if current && course.copy {
+        } else if current && fate.copy {
             Fate::Doubled
-        } else if current && course.number < way.newest {
+        } else if current && fate.number < direction.newest {
             Fate::Overtaken
         } else if current {
             Fate::Arrived
-        } else if up && course.ghost {
+        } else if up && fate.late {
             Fate::Late
         } else if now[1] != generations[1] {
             Fate::ReceiverCrashed
@@ -312,10 +319,10 @@ impl<P: Program> World<P> {
         self.faults += u64::from(fate != Fate::Arrived && !consequence);
     }
 
-    /// How it stands at a node with a peer.
+    /// Returns the state of the session of a node with a peer.
     fn state(&self, at: NodeId, with: NodeId) -> State {
-        let Some(life) = &self.nodes[&at].life else { return State::Gone };
-        match life.endpoint.session(with) {
+        let Some(running) = &self.nodes[&at].running else { return State::Gone };
+        match running.endpoint.session(with) {
             Session::Away => State::Away,
             Session::Greeting(_) => State::Greeting,
             Session::Joined => State::Joined,
@@ -324,10 +331,10 @@ impl<P: Program> World<P> {
     }
 }
 
-/// A frame in a line.
-struct Told<'a>(Option<MessageKind>, &'a Frame);
+/// Text of a frame in a trace.
+struct FrameText<'a>(Option<MessageKind>, &'a Frame);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for FrameText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(kind) => write!(f, "a {kind:?} of {} bytes", self.1.len()),

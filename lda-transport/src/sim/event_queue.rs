@@ -1,4 +1,4 @@
-//! What is going to happen, by time.
+//! Queue of future events, by time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,30 +7,30 @@ use super::network::FrameInFlight;
 use crate::time::Time;
 use crate::transport::NodeId;
 
-/// What happens at a time.
+/// A future event.
 #[derive(Debug)]
 pub(super) enum SimEvent {
     /// A frame arrives, or would have.
     Arrival(FrameInFlight),
-    /// A sender that was told that there is no room hears that there is.
+    /// A sender whose queue was full can send again.
     Writable { from: NodeId, to: NodeId, epoch: u64 },
-    /// A node hears that it has lost another.
+    /// A node receives `Down` for a peer.
     Notice { at: NodeId, of: NodeId, epoch: u64 },
-    /// A cut ends, unless there was another since.
+    /// A cut ends, unless there was another since it began.
     Mend { a: NodeId, b: NodeId, serial: u64 },
-    /// So does a silence.
+    /// A silence ends, unless there was another since it began.
     Unsilence { from: NodeId, to: NodeId, serial: u64 },
-    /// A node that crashed in its `life` starts again.
-    Start { id: NodeId, life: u64 },
-    /// An endpoint's timer.
-    Tick { id: NodeId, life: u64 },
-    /// A program's.
-    Timer { id: NodeId, life: u64, timer: u64 },
-    /// Something fails.
+    /// A node that crashed in this generation restarts.
+    Start { id: NodeId, generation: u64 },
+    /// A timer of an endpoint expires.
+    Tick { id: NodeId, generation: u64 },
+    /// A timer of a program expires.
+    Timer { id: NodeId, generation: u64, timer: u64 },
+    /// A random failure happens.
     Fault { fault: Fault, serial: u64 },
 }
 
-/// What fails by itself.
+/// Kind of a random failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Cut,
@@ -38,7 +38,7 @@ pub(super) enum Fault {
     Crash,
 }
 
-/// A queue by time; of what has one time, what was added first.
+/// Events by time; events of the same time in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
     heap: BinaryHeap<Entry>,
@@ -54,7 +54,7 @@ struct Entry {
 
 impl EventQueue {
     pub fn add(&mut self, time: Time, event: SimEvent) {
-        // What never comes need not be waited for.
+        // Events at `Time::NEVER` never happen.
         if time < Time::NEVER {
             self.heap.push(Entry { time, number: self.added, event });
             self.added += 1;
@@ -71,7 +71,7 @@ impl EventQueue {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest, as a heap gives that first.
+    /// The earliest is the greatest, since the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.time, other.number).cmp(&(self.time, self.number))
     }

@@ -1,34 +1,35 @@
-//! A network and a time of its own, by seed: what a seed does once, it does again.
+//! Simulator of networks, nodes, faults and time. A seed determines everything that happens.
 //!
-//! A [`World`] has nodes, a link between each two of them, and a clock that stands still while anything is
-//! done. A node is an [`Endpoint`](crate::rpc::Endpoint) and a [`Program`](crate::rpc::Program) over it. What the links do
-//! to frames is a [`Network`]; what fails by itself is [`Chaos`]; a test can do the same by hand. One seed
-//! gives all of it.
+//! A [`World`] has nodes, a link between each pair of them, and a clock that does not advance while
+//! a program runs. A node is an [`Endpoint`](crate::rpc::Endpoint) with a
+//! [`Program`](crate::rpc::Program). A [`Network`] defines what links do to frames, and [`Chaos`]
+//! the random failures; tests can also cause failures directly.
 //!
-//! | | what happens | whether nodes hear of it |
+//! | cause | effect | reported to nodes |
 //! |---|---|---|
-//! | [`Network`] | frames wait, are lost, doubled, overtaken, late, or not taken | of [`Full`](crate::SendError::Full) alone |
-//! | [`World::cut`], [`World::partition`] | a link is lost, with what is underway | within [`Network::detection_delay`] |
-//! | [`World::silence`] | frames of one node to another vanish | no |
-//! | [`World::crash`], [`World::restart`] | a program is dropped, and another made | its peers, within [`Network::detection_delay`] |
+//! | [`Network`] | frames wait, are lost, duplicated, overtaken, late, or not taken | only [`Full`](crate::SendError::Full) |
+//! | [`World::cut`], [`World::partition`] | a link is lost, with the frames in flight | within [`Network::detection_delay`] |
+//! | [`World::silence`] | frames of one node to another are lost | no |
+//! | [`World::crash`], [`World::restart`] | a program is dropped, and a new one is created | to its peers, within [`Network::detection_delay`] |
 //! | [`World::rewrite`] | frames are changed as they arrive | no |
 //!
-//! [`World::trace`] is what has happened: a fingerprint always, and the last lines to be read where
-//! [`Options::keep`] asks for them. [`World::coverage`] counts what befell which messages, and an [`Observer`] is
-//! shown each of them with the program that was to get it.
+//! [`World::trace`] has a fingerprint of everything that has happened and, if [`Options::keep`]
+//! says so, the last events as text. [`World::coverage`] counts the fates of messages. An
+//! [`Observer`] sees each message with the program of its receiver.
 //!
-//! # What it is not
-//! Programs take no time, and have no threads: what takes long is for them to make long, by a
-//! [timer](crate::rpc::Context::set_timer). All clocks are one. Every node has a link to every other, and links share no
-//! bandwidth. Bytes are not changed unless [told so](World::rewrite). There are no disks: what a crash leaves
-//! is what a test keeps for the next start.
+//! # Limits
+//! Programs take no time and have no threads; a program models slow work with a
+//! [timer](crate::rpc::Context::set_timer). All nodes have the same clock. Every node has a link to
+//! every other, and links share no bandwidth. Bytes only change by [`World::rewrite`]. There are no
+//! disks: a test keeps the state that survives a crash.
 //!
 //! # Cost
-//! An event, which is a frame that arrives or would have, a timer or a failure, takes 0.5 to 0.7 µs of one
-//! core in a release build, with programs that ask and answer at random: 1.4 to 1.9 million a second. So ten
-//! thousand histories of three to six nodes with every fault, 43 million events, take 23 seconds of a core,
-//! and an hour of sixteen nodes that beat ten times a second, 16 million, takes 12. Memory is that of the
-//! endpoints and of the frames underway; a kept line has about a hundred bytes.
+//! An event (a frame that arrives or would have, a timer or a failure) takes 0.5 to 0.7 µs of one
+//! core in a release build, with programs that send and answer random requests: 1.4 to 1.9 million
+//! events per second. Ten thousand histories of three to six nodes with every fault, 43 million
+//! events, take 23 s of a core; an hour of sixteen nodes with ten heartbeats per second, 16 million
+//! events, takes 12 s. Memory is that of the endpoints and of the frames in flight; a kept line of
+//! text takes about 100 bytes.
 //!
 //! ```
 //! use std::{cell::Cell, rc::Rc, time::Duration};
@@ -44,7 +45,7 @@
 //!     fn start(&mut self, cx: &mut Context<'_>) {
 //!         let minute = Duration::from_secs(60);
 //!         for _ in 0..if cx.id() == NodeId(1) { 100 } else { 0 } {
-//!             cx.request(NodeId(0), RequestKind::Push, MessageBuf::new(), minute).expect("so many may wait");
+//!             cx.request(NodeId(0), RequestKind::Push, MessageBuf::new(), minute).expect("the queue is longer");
 //!         }
 //!     }
 //!
@@ -62,9 +63,9 @@
 //!     let count = Rc::new(Cell::new(0));
 //!     for id in [NodeId(0), NodeId(1)] {
 //!         let count = count.clone();
-//!         world.add(id, move |birth| {
+//!         world.add(id, move |start| {
 //!             let identity =
-//!                 Identity { incarnation: birth.incarnation, role: 0, run: 1, configuration: 1 };
+//!                 Identity { incarnation: start.incarnation, role: 0, run: 1, configuration: 1 };
 //!             let retry = Some(Duration::from_millis(10));
 //!             (Config { queue: 100, retry, ..Config::new(identity) }, Counter(count.clone()))
 //!         });
@@ -72,7 +73,7 @@
 //!     world.run_for(Duration::from_secs(30));
 //!     (count.get(), world.trace().fingerprint())
 //! };
-//! assert_eq!(run(7).0, 100); // once each, whatever is lost or comes twice
+//! assert_eq!(run(7).0, 100); // once each, although frames are lost and duplicated
 //! assert_eq!(run(7), run(7));
 //! assert_ne!(run(7).1, run(8).1);
 //! ```
@@ -97,15 +98,15 @@ pub use world::World;
 
 pub use crate::rpc::SplitMix64;
 
-/// What a world is like.
+/// Options of a [`World`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Of everything that is drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// All links.
+    /// Properties of all links.
     pub network: Network,
-    /// What fails by itself.
+    /// Random failures.
     pub chaos: Chaos,
-    /// How many lines of the [trace](World::trace) to keep.
+    /// Number of lines of the [trace](World::trace) to keep.
     pub keep: usize,
 }

@@ -1,4 +1,4 @@
-//! Links, and what befalls a frame on one.
+//! Links, and the fate of a frame on a link.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,42 +8,44 @@ use crate::split_mix::SplitMix64;
 use crate::time::Time;
 use crate::transport::{NodeId, SendError};
 
-/// What a link is like, in one direction. Shares of frames are from 0 to 1.
+/// Properties of a link in one direction. Probabilities are from 0 to 1.
 ///
-/// As it is by default it keeps the contract of a [`Transport`](crate::Transport). Every share but
+/// The default keeps the contract of a [`Transport`](crate::Transport). Every probability except
 /// [`full`](Self::full) breaks it, as a transport over datagrams would.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// How long a frame takes when it has left its sender, at least.
+    /// Shortest time from the sender to the receiver.
     pub latency: Duration,
-    /// How much longer at most. Frames still arrive in order.
+    /// Longest random addition to it. Frames still arrive in order.
     pub jitter: Duration,
-    /// Bytes a second; 0 is as 1. A frame leaves after the one before it.
+    /// Bytes per second; 0 counts as 1. Frames leave one after the other.
     pub bandwidth: u64,
-    /// Bytes that may wait to leave, at most; one frame alone may be longer. Then the sender feels
-    /// [`Full`](SendError::Full), and hears of room when half of them have left.
+    /// Maximum bytes that wait to leave; a single frame may be longer. Beyond that, sends fail as
+    /// [`Full`](SendError::Full), and the link is writable when half of the bytes have left.
     pub queue_bytes: usize,
     /// Longest frame, in bytes.
     pub max_frame_len: usize,
-    /// Frames that are lost, without a word.
+    /// Probability that a frame is lost silently.
     pub loss: f64,
-    /// Frames that arrive twice, the second one by a [detour](Self::detour).
+    /// Probability that a frame arrives twice, the second time by a [detour](Self::detour).
     pub duplication: f64,
-    /// Frames that go by a detour, so that later ones overtake them.
+    /// Probability that a frame takes a detour, so that later ones overtake it.
     pub reordering: f64,
-    /// How much longer a detour takes, at most; one in eight is ten times as long.
+    /// Longest additional time of a detour; one in eight is ten times as long.
     pub detour: Duration,
-    /// Frames that are not lost when their link is, and arrive late, if there is one again.
+    /// Probability that a frame is not lost with its link and arrives late over the next one.
     pub late_delivery: f64,
-    /// Frames that are not taken though there is room, as of a transport whose room is others' too.
+    /// Probability that a frame is not taken although there is space, as in a transport whose peers
+    /// share it.
     pub full: f64,
-    /// How long it takes, at most, until a node hears that a link is cut or a peer has crashed. What it sends
-    /// until then is taken, and lost.
+    /// Longest time until a node receives `Down` after a cut or a crash. Frames that it sends until
+    /// then are taken and lost.
     pub detection_delay: Duration,
 }
 
 impl Default for Network {
-    /// 100 µs, 1 GB/s and 1 MiB of queue; nothing goes wrong, and what does by hand is heard of at once.
+    /// 100 µs, 1 GB/s and a queue of 1 MiB; no faults; failures that a test causes are reported at
+    /// once.
     fn default() -> Self {
         Self {
             latency: Duration::from_micros(100),
@@ -62,82 +64,84 @@ impl Default for Network {
     }
 }
 
-/// A frame on its way.
+/// A frame in flight.
 #[derive(Debug)]
 pub(super) struct FrameInFlight {
     pub from: NodeId,
     pub to: NodeId,
     pub frame: Frame,
-    /// The link's epoch and the lives of both ends, as its sender knows them.
+    /// Epoch of the link and generations of sender and receiver when it was sent.
     pub epoch: u64,
     pub generations: [u64; 2],
-    pub course: FrameFate,
+    pub fate: FrameFate,
 }
 
-/// What was drawn for a frame.
+/// Random decisions on a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameFate {
-    /// Of all frames on this way.
+    /// Number of the frame in this direction.
     pub number: u64,
     pub lost: bool,
-    /// Whether the way was silent when it was sent.
+    /// Whether the direction was silenced when the frame was sent.
     pub silenced: bool,
-    pub ghost: bool,
+    /// Whether it survives the loss of its link.
+    pub late: bool,
+    /// Whether it is the second copy.
     pub copy: bool,
 }
 
-/// Course and arrival of a frame, and of its second copy.
+/// Fate and arrival of a frame, and of its second copy.
 pub(super) type FrameFates = ((FrameFate, Time), Option<(FrameFate, Time)>);
 
-/// Both directions between two nodes. Places 0 and 1 are the smaller and the larger number.
+/// Both directions between two nodes. Index 0 is that from the smaller number.
 #[derive(Debug)]
 pub(super) struct Link {
     pub cut: bool,
-    /// Changes with each cut, so that the end of one does not mend another.
+    /// Number of cuts, so that the end of one does not end another.
     pub serial: u64,
     pub up: bool,
-    /// Changes when it comes up, and when it goes down.
+    /// Changes whenever the link comes up or goes down.
     pub epoch: u64,
-    /// Of both ends, when it came up.
+    /// Generations of both ends when it came up.
     pub generations: [u64; 2],
-    /// By the sender's place.
-    pub ways: [Way; 2],
+    /// By the index of the sender.
+    pub directions: [Direction; 2],
 }
 
 impl Link {
     pub fn new(network: Network) -> Self {
-        let ways = [Way::new(network), Way::new(network)];
-        Self { cut: false, serial: 0, up: false, epoch: 0, generations: [0; 2], ways }
+        let directions = [Direction::new(network), Direction::new(network)];
+        Self { cut: false, serial: 0, up: false, epoch: 0, generations: [0; 2], directions }
     }
 }
 
-/// One direction.
+/// One direction of a link.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Direction {
     pub network: Network,
     pub silent: bool,
-    /// As that of the link, of silences.
+    /// Number of silences.
     pub serial: u64,
-    /// Of which epoch the sender knows the link to be up, which may have ended.
-    pub told: Option<u64>,
-    /// The newest frame that has arrived.
+    /// Epoch in which the sender has received `Up`, which may have ended; `None` after `Down`.
+    pub known_epoch: Option<u64>,
+    /// Number of the newest frame that has arrived.
     pub newest: u64,
     sent: u64,
-    /// When the last frame will have left, and arrived.
+    /// Times at which the last frame has left and arrived.
     leaves: Time,
     arrives: Time,
-    /// What has not left: until when, and its bytes.
+    /// Frames that have not left: time of leaving, and bytes.
     queue: VecDeque<(Time, usize)>,
     queued: usize,
 }
 
-impl Way {
+impl Direction {
     fn new(network: Network) -> Self {
         Self {
             network,
             silent: false,
             serial: 0,
-            told: None,
+            known_epoch: None,
             newest: 0,
             sent: 0,
             leaves: Time::ZERO,
@@ -147,18 +151,18 @@ impl Way {
         }
     }
 
-    /// Which of all frames the next one is.
+    /// Returns the number of the next frame.
     pub fn next(&self) -> u64 {
         self.sent + 1
     }
 
-    /// Forgets what was underway; it is a new link.
+    /// Resets the state for a new connection.
     pub fn renew(&mut self) {
         self.queue.clear();
         (self.queued, self.leaves, self.arrives) = (0, Time::ZERO, Time::ZERO);
     }
 
-    /// Takes a frame, or does not; where a network is given, that is what befalls this one.
+    /// Takes a frame and draws its fate, by `network` if given.
     pub fn take(
         &mut self,
         len: usize,
@@ -197,18 +201,18 @@ impl Way {
             self.arrives = arrives;
         }
         let second = rng.chance(network.duplication).then(|| arrives + detour(rng));
-        let mut course = |copy| FrameFate {
+        let mut fate = |copy| FrameFate {
             number: self.sent,
             lost: rng.chance(network.loss),
             silenced: self.silent,
-            ghost: rng.chance(network.late_delivery),
+            late: rng.chance(network.late_delivery),
             copy,
         };
-        Ok(((course(false), arrives), second.map(|arrives| (course(true), arrives))))
+        Ok(((fate(false), arrives), second.map(|arrives| (fate(true), arrives))))
     }
 
-    /// When half of the queue's bytes have left. Not at once: there is no room now.
-    pub fn room(&self, now: Time) -> Time {
+    /// Returns the time at which half of the queue has left, which is later than now.
+    pub fn writable_at(&self, now: Time) -> Time {
         let mut left = self.queued;
         let half = self.network.queue_bytes / 2;
         for (leaves, len) in &self.queue {
@@ -237,21 +241,22 @@ mod tests {
 
     #[test]
     fn frames_leave_one_after_the_other() {
-        let (mut way, mut rng) = (Way::new(slow()), SplitMix64::new(0));
-        let mut arrives = |len, now| way.take(len, Time(now * SECOND), None, &mut rng).unwrap().0.1;
+        let (mut direction, mut rng) = (Direction::new(slow()), SplitMix64::new(0));
+        let mut arrives =
+            |len, now| direction.take(len, Time(now * SECOND), None, &mut rng).unwrap().0.1;
         assert_eq!(arrives(50, 0), Time(6 * SECOND));
         assert_eq!(arrives(30, 2), Time(9 * SECOND));
         assert_eq!(arrives(10, 20), Time(22 * SECOND));
     }
 
     #[test]
-    fn a_queue_is_full_until_half_of_it_has_left() {
-        let (mut way, mut rng) = (Way::new(slow()), SplitMix64::new(0));
+    fn a_full_queue_is_writable_when_half_has_left() {
+        let (mut direction, mut rng) = (Direction::new(slow()), SplitMix64::new(0));
         let mut take = |len, now| {
-            let taken = way.take(len, Time(now * SECOND), None, &mut rng).map(|_| ());
-            (taken, way.room(Time(now * SECOND)))
+            let taken = direction.take(len, Time(now * SECOND), None, &mut rng).map(|_| ());
+            (taken, direction.writable_at(Time(now * SECOND)))
         };
-        assert_eq!(take(300, 0).0, Ok(()), "one alone may be longer");
+        assert_eq!(take(300, 0).0, Ok(()), "a single frame may be longer");
         assert_eq!(take(1, 1), (Err(SendError::Full), Time(30 * SECOND)));
         for _ in 0..5 {
             assert_eq!(take(20, 30).0, Ok(()));
@@ -267,8 +272,9 @@ mod tests {
         let network = Network { jitter: Duration::from_secs(9), ..slow() };
         for (reordering, expected) in [(0.0, false), (0.5, true)] {
             let network = Network { reordering, detour: Duration::from_secs(9), ..network };
-            let (mut way, mut rng) = (Way::new(network), SplitMix64::new(0));
-            let mut arrives = |now| way.take(1, Time(now * SECOND), None, &mut rng).unwrap().0.1;
+            let (mut direction, mut rng) = (Direction::new(network), SplitMix64::new(0));
+            let mut arrives =
+                |now| direction.take(1, Time(now * SECOND), None, &mut rng).unwrap().0.1;
             let times: Vec<Time> = (0..100).map(&mut arrives).collect();
             assert_eq!(times.windows(2).any(|two| two[0] > two[1]), expected);
         }

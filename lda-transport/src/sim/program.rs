@@ -25,15 +25,15 @@ pub(super) struct SimHost<'a> {
     pub id: NodeId,
     pub now: Time,
     /// Number of this start among those of all nodes.
-    pub life: u64,
+    pub generation: u64,
     pub events: &'a mut EventQueue,
     pub trace: &'a mut Trace,
 }
 
 impl Host for SimHost<'_> {
     fn set_timer(&mut self, at: Time, timer: u64) {
-        let (id, life) = (self.id, self.life);
-        self.events.add(at, SimEvent::Timer { id, life, timer });
+        let (id, generation) = (self.id, self.generation);
+        self.events.add(at, SimEvent::Timer { id, generation, timer });
     }
 
     fn note(&mut self, text: &dyn fmt::Display) {

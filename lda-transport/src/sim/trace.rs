@@ -1,4 +1,4 @@
-//! What has happened, as a number and in words.
+//! Trace of a simulation: a fingerprint, and lines of text.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,9 +8,9 @@ use crate::split_mix::mixed;
 use crate::time::Time;
 use crate::transport::{DisconnectReason, NodeId};
 
-/// What has happened in a [`World`](super::World): a fingerprint of all of it, and the last lines in words.
-/// A fingerprint costs a few nanoseconds an event; a line some hundred, and so none are kept unless
-/// [asked for](super::Options::keep).
+/// Trace of a [`World`](super::World): a fingerprint of all events, and the last lines of text. The
+/// fingerprint costs a few nanoseconds per event and a line some hundred, so lines are only kept if
+/// [`Options::keep`](super::Options::keep) is set.
 #[derive(Clone, Debug)]
 pub struct Trace {
     hash: u64,
@@ -19,14 +19,14 @@ pub struct Trace {
     lines: VecDeque<Line>,
 }
 
-/// Something that has happened.
+/// An event of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When.
+    /// Time of the event.
     pub time: Time,
-    /// Where.
+    /// Node at which it happened.
     pub node: NodeId,
-    /// What.
+    /// Description.
     pub text: String,
 }
 
@@ -41,22 +41,23 @@ impl Trace {
         Self { hash: 0, len: 0, keep, lines: VecDeque::new() }
     }
 
-    /// A number that two histories have alike if nothing differs, and else hardly ever.
+    /// Returns the fingerprint: equal for equal histories, and with high probability only for
+    /// these.
     pub fn fingerprint(&self) -> u64 {
         mixed(self.hash ^ mixed(self.len))
     }
 
-    /// How much has happened.
+    /// Returns the number of events.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether nothing has.
+    /// Whether nothing has happened.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The last lines, as many as were to be kept.
+    /// Returns the last lines, up to the number to keep.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter()
     }
@@ -81,13 +82,13 @@ impl Trace {
     }
 
     pub(super) fn note(&mut self, time: Time, node: NodeId, text: &dyn fmt::Display) {
-        let mut words = Words(0);
-        // Nothing is written that could fail.
+        let mut words = TextHash(0);
+        // Writing to a hash does not fail.
         let _ = fmt::Write::write_fmt(&mut words, format_args!("{text}"));
         self.add(time, node, [1, words.0], || text.to_string());
     }
 
-    /// What an endpoint tells its program.
+    /// Adds an action that an endpoint passes to its program.
     pub(super) fn action(&mut self, time: Time, node: NodeId, action: &Action) {
         let words = match action {
             Action::Joined { peer, role, incarnation, restarted } => {
@@ -113,6 +114,7 @@ impl Trace {
                 [6, u64::from(request.peer.0), request.number, end, body]
             }
             Action::Ready { peer } => [7, u64::from(peer.0), 0, 0, 0],
+            #[cfg(feature = "collectives")]
             Action::CollectiveDone { operation, result } => {
                 let bytes = match result {
                     Ok(got) => got.iter().fold(0, |hash, frame| stirred(hash, of_bytes(frame))),
@@ -135,9 +137,10 @@ impl fmt::Display for Trace {
     }
 }
 
-struct Words(u64);
+/// Hash of a text that is written to it.
+struct TextHash(u64);
 
-impl fmt::Write for Words {
+impl fmt::Write for TextHash {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0 = stirred(self.0, of_bytes(text.as_bytes()));
         Ok(())
@@ -149,12 +152,12 @@ const fn stirred(hash: u64, word: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// A fingerprint of bytes.
+/// Returns a fingerprint of bytes.
 pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
     let mut chunks = bytes.chunks_exact(8);
     let mut hash = bytes.len() as u64;
     for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("it has eight bytes"));
+        let word = u64::from_le_bytes(chunk.try_into().expect("chunks have eight bytes"));
         hash = stirred(hash, word);
     }
     chunks.remainder().iter().fold(hash, |hash, &byte| stirred(hash, u64::from(byte)))
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_everything() {
+    fn fingerprints_depend_on_everything() {
         let same = trace([1, 2], "note");
         assert_eq!(same.fingerprint(), trace([1, 2], "note").fingerprint());
         for other in [trace([2, 1], "note"), trace([1, 2], "nota"), Trace::new(0)] {

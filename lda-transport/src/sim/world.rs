@@ -1,4 +1,4 @@
-//! Nodes, links and time, and what a test does to them.
+//! Nodes, links and time of a simulation, and the operations of a test on them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use super::Options;
 use super::chaos::Chaos;
 use super::coverage::Coverage;
 use super::event_queue::EventQueue;
-use super::network::{Link, Network, Way};
+use super::network::{Direction, Link, Network};
 use super::observer::Observer;
 use super::program::NodeStart;
 use super::trace::Trace;
@@ -18,34 +18,34 @@ use crate::split_mix::{SplitMix64, mixed};
 use crate::time::Time;
 use crate::transport::NodeId;
 
-/// Nodes that run a [`Program`] each, links between all of them, and time, which goes on from one thing that
-/// happens to the next.
+/// Nodes with a [`Program`] each, links between all of them, and the time, which advances from
+/// event to event.
 ///
 /// # Panics
-/// Where a node is named that was not [added](Self::add); what a program panics with; and where a million
-/// things, and more with many links, happen at one instant, as when a program sets timers of no time, or asks
-/// one who refuses it again and again.
+/// Methods panic for a node that was not [added](Self::add), and if a program panics. They also
+/// panic if more than a million events (more with many links) happen at one instant, for example
+/// because a program sets timers of zero or repeats a request to a peer that refuses it.
 pub struct World<P> {
     pub(super) now: Time,
-    /// What happens to frames, and when something fails: two streams, so that one change of a test does not
-    /// change all.
-    pub(super) luck: SplitMix64,
-    pub(super) chances: SplitMix64,
+    /// Random numbers for frames, and for failures: two streams, so that one change of a test does
+    /// not change everything.
+    pub(super) frame_rng: SplitMix64,
+    pub(super) fault_rng: SplitMix64,
     pub(super) chaos: Chaos,
-    /// Changes with it.
+    /// Number of changes of `chaos`.
     pub(super) chaos_serial: u64,
     pub(super) network: Network,
     pub(super) nodes: BTreeMap<NodeId, Node<P>>,
-    /// By the smaller number and the larger.
+    /// By the smaller and the larger number of the nodes.
     pub(super) links: BTreeMap<(NodeId, NodeId), Link>,
     pub(super) events: EventQueue,
-    /// Starts of all nodes.
+    /// Number of starts of all nodes.
     pub(super) starts: u64,
     pub(super) trace: Trace,
     pub(super) coverage: Coverage,
     pub(super) faults: u64,
     pub(super) steps: u64,
-    /// What has happened since the time has changed.
+    /// Number of events since the time has changed.
     pub(super) at_once: u64,
     pub(super) rewrite: Option<Box<Rewrite>>,
     pub(super) observer: Option<Box<dyn Observer<P>>>,
@@ -59,16 +59,16 @@ pub(super) type Rewrite = dyn FnMut(NodeId, NodeId, Frame) -> Frame;
 pub(super) struct Node<P> {
     pub make: Box<Make<P>>,
     pub rng: SplitMix64,
-    /// Which start of all its last one was.
+    /// Number of its last start among those of all nodes.
     pub last: u64,
-    pub life: Option<Life<P>>,
+    pub running: Option<RunningNode<P>>,
 }
 
-/// From a start to a crash.
-pub(super) struct Life<P> {
+/// A node between its start and its crash.
+pub(super) struct RunningNode<P> {
     pub endpoint: Endpoint,
     pub program: P,
-    /// When its endpoint is told next that time has passed.
+    /// Time of the next tick of its endpoint.
     pub tick: Time,
 }
 
@@ -84,14 +84,14 @@ impl<P> fmt::Debug for World<P> {
 }
 
 impl<P: Program> World<P> {
-    /// One without nodes.
+    /// Creates a world without nodes.
     pub fn new(options: &Options) -> Self {
         let Options { seed, network, chaos, keep } = *options;
         let mut world = Self {
-            // At the origin nothing has happened yet.
+            // At time 0 nothing has happened.
             now: Time(1),
-            luck: SplitMix64::new(mixed(seed ^ 1 << 32)),
-            chances: SplitMix64::new(mixed(seed ^ 2 << 32)),
+            frame_rng: SplitMix64::new(mixed(seed ^ 1 << 32)),
+            fault_rng: SplitMix64::new(mixed(seed ^ 2 << 32)),
             chaos: Chaos::default(),
             chaos_serial: 0,
             network,
@@ -112,68 +112,69 @@ impl<P: Program> World<P> {
         world
     }
 
-    /// Adds a node and starts it. `make` gives its bounds and its program, now and at each start after a crash;
-    /// what it holds itself, or shares, is what a crash leaves.
+    /// Adds a node and starts it. `make` creates its configuration and program, now and at each
+    /// restart. State that survives a crash is what `make` owns or shares.
     ///
     /// # Panics
-    /// If there is one of this number.
+    /// If the number is in use.
     pub fn add(&mut self, id: NodeId, make: impl FnMut(&NodeStart) -> (Config, P) + 'static) {
-        assert!(!self.nodes.contains_key(&id), "{id} is there already");
+        assert!(!self.nodes.contains_key(&id), "{id} has been added already");
         for &peer in self.nodes.keys() {
             self.links.insert((id.min(peer), id.max(peer)), Link::new(self.network));
         }
         let rng = SplitMix64::new(mixed(mixed(self.seed) ^ u64::from(id.0)));
-        self.nodes.insert(id, Node { make: Box::new(make), rng, last: 0, life: None });
+        self.nodes.insert(id, Node { make: Box::new(make), rng, last: 0, running: None });
         self.start(id);
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How much has happened: frames that arrived or would have, timers, failures.
+    /// Returns the number of events: frames that arrived or would have, timers, failures.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// How much has gone wrong: cuts, silences and crashes, and frames that were lost, doubled, overtaken, late
-    /// or not taken. What a cut, silence or crash takes with it does not count.
+    /// Returns the number of faults: cuts, silences and crashes, and frames that were lost,
+    /// duplicated, overtaken, late or not taken. Frames that a cut, silence or crash loses do not
+    /// count.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// What has happened.
+    /// Returns the trace.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// What has befallen which frames.
+    /// Returns the counts of frames by fate.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
     }
 
-    /// Nodes that run.
+    /// Returns the nodes that run.
     pub fn living(&self) -> impl Iterator<Item = NodeId> {
-        self.nodes.iter().filter(|(_, node)| node.life.is_some()).map(|(id, _)| *id)
+        self.nodes.iter().filter(|(_, node)| node.running.is_some()).map(|(id, _)| *id)
     }
 
-    /// Nodes that have crashed and not started again.
+    /// Returns the nodes that have crashed and not restarted.
     pub fn crashed(&self) -> impl Iterator<Item = NodeId> {
-        self.nodes.iter().filter(|(_, node)| node.life.is_none()).map(|(id, _)| *id)
+        self.nodes.iter().filter(|(_, node)| node.running.is_none()).map(|(id, _)| *id)
     }
 
-    /// A node's endpoint, if it runs.
+    /// Returns the endpoint of a node, if it runs.
     pub fn endpoint(&self, id: NodeId) -> Option<&Endpoint> {
-        self.nodes[&id].life.as_ref().map(|life| &life.endpoint)
+        self.nodes[&id].running.as_ref().map(|running| &running.endpoint)
     }
 
-    /// A node's program, if it runs.
+    /// Returns the program of a node, if it runs.
     pub fn program(&self, id: NodeId) -> Option<&P> {
-        self.nodes[&id].life.as_ref().map(|life| &life.program)
+        self.nodes[&id].running.as_ref().map(|running| &running.program)
     }
 
-    /// Has a node's program do something now, if it runs.
+    /// Calls `act` with the program of a node, if it runs.
     pub fn with<R>(
         &mut self,
         id: NodeId,
@@ -184,42 +185,44 @@ impl<P: Program> World<P> {
         result
     }
 
-    /// Goes on until a time, which it then is.
+    /// Runs until `time`.
     pub fn run_until(&mut self, time: Time) {
         while self.events.next_time() <= time {
             self.step();
         }
-        self.go_on(time);
+        self.advance_to(time);
     }
 
-    /// Goes on for so long.
+    /// Runs for `duration`.
     pub fn run_for(&mut self, duration: Duration) {
         self.run_until(self.now + duration);
     }
 
-    /// Has frames changed as they arrive, given their sender and receiver: for mistakes made on purpose.
+    /// Changes frames as they arrive. `rewrite` gets the sender, the receiver and the frame. For
+    /// seeded bugs.
     pub fn rewrite(&mut self, rewrite: impl FnMut(NodeId, NodeId, Frame) -> Frame + 'static) {
         self.rewrite = Some(Box::new(rewrite));
     }
 
-    /// Has someone see what is sent and what becomes of it, from now on.
+    /// Sets the observer of messages from now on.
     pub fn observe(&mut self, observer: impl Observer<P> + 'static) {
         self.observer = Some(Box::new(observer));
     }
 
-    /// Changes what all links are like, of nodes that are added too. What is underway is not changed.
+    /// Changes the network of all links, also of nodes that are added later. Frames in flight are
+    /// not affected.
     pub fn change(&mut self, change: impl Fn(&mut Network)) {
         change(&mut self.network);
-        let ways = self.links.values_mut().flat_map(|link| &mut link.ways);
-        ways.for_each(|way| change(&mut way.network));
+        let directions = self.links.values_mut().flat_map(|link| &mut link.directions);
+        directions.for_each(|direction| change(&mut direction.network));
     }
 
-    /// Changes what one link is like, in one direction.
+    /// Changes the network of one link in one direction.
     pub fn change_way(&mut self, from: NodeId, to: NodeId, change: impl FnOnce(&mut Network)) {
-        change(&mut self.way(from, to).network);
+        change(&mut self.direction(from, to).network);
     }
 
-    /// Cuts a link: what is underway is lost, and both ends hear that the other is down.
+    /// Cuts a link: the frames in flight are lost, and both ends receive `Down`.
     pub fn cut(&mut self, a: NodeId, b: NodeId) {
         let link = self.link(a, b);
         link.serial += 1;
@@ -227,22 +230,22 @@ impl<P: Program> World<P> {
             link.cut = true;
             self.faults += 1;
             self.trace.add(self.now, a, [17, u64::from(b.0)], || format!("the link to {b} is cut"));
-            self.settle(a, b);
+            self.update_link(a, b);
         }
     }
 
     /// Ends a cut.
     pub fn mend(&mut self, a: NodeId, b: NodeId) {
         self.link(a, b).cut = false;
-        self.settle(a, b);
+        self.update_link(a, b);
     }
 
-    /// Has all frames of one node to another vanish from now on, those underway too, and nobody hears of it.
+    /// Loses all frames of one node to another from now on, including those in flight, silently.
     pub fn silence(&mut self, from: NodeId, to: NodeId) {
-        let way = self.way(from, to);
-        way.serial += 1;
-        if !way.silent {
-            way.silent = true;
+        let direction = self.direction(from, to);
+        direction.serial += 1;
+        if !direction.silent {
+            direction.silent = true;
             self.faults += 1;
             let words = [18, u64::from(to.0)];
             self.trace.add(self.now, from, words, || format!("nothing reaches {to} any more"));
@@ -251,7 +254,7 @@ impl<P: Program> World<P> {
 
     /// Ends a silence.
     pub fn unsilence(&mut self, from: NodeId, to: NodeId) {
-        if std::mem::take(&mut self.way(from, to).silent) {
+        if std::mem::take(&mut self.direction(from, to).silent) {
             let words = [19, u64::from(to.0)];
             self.trace.add(self.now, from, words, || format!("frames reach {to} again"));
         }
@@ -277,8 +280,8 @@ impl<P: Program> World<P> {
         self.links.keys().copied().filter(between).collect()
     }
 
-    /// Has nothing fail by itself any more, ends all cuts and silences, and starts all that have crashed. What
-    /// befalls frames on links that are up [goes on](Self::change).
+    /// Ends all random failures, cuts and silences, and restarts all crashed nodes. The
+    /// [network](Self::change) of links stays as it is.
     pub fn heal(&mut self) {
         self.set_chaos(Chaos::default());
         let all: Vec<_> = self.links.keys().copied().collect();
@@ -291,22 +294,22 @@ impl<P: Program> World<P> {
         crashed.into_iter().for_each(|id| self.start(id));
     }
 
-    /// Ends a node, if it runs, without a word of its own.
+    /// Crashes a node, if it runs.
     pub fn crash(&mut self, id: NodeId) {
         self.announce_crash(id);
         let node = self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no {id}"));
-        if node.life.take().is_none() {
+        if node.running.take().is_none() {
             return;
         }
         self.faults += 1;
         self.trace.add(self.now, id, [10], || "crashed".to_owned());
         for peer in self.peers(id) {
-            self.way(id, peer).told = None;
-            self.settle(id, peer);
+            self.direction(id, peer).known_epoch = None;
+            self.update_link(id, peer);
         }
     }
 
-    /// Starts a node, which crashes first if it runs.
+    /// Restarts a node, after a crash if it runs.
     pub fn restart(&mut self, id: NodeId) {
         self.crash(id);
         self.start(id);
@@ -321,7 +324,7 @@ impl<P: Program> World<P> {
         link.unwrap_or_else(|| panic!("there is no link of {a} and {b}"))
     }
 
-    pub(super) fn way(&mut self, from: NodeId, to: NodeId) -> &mut Way {
-        &mut self.link(from, to).ways[usize::from(from > to)]
+    pub(super) fn direction(&mut self, from: NodeId, to: NodeId) -> &mut Direction {
+        &mut self.link(from, to).directions[usize::from(from > to)]
     }
 }

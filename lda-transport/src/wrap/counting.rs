@@ -1,4 +1,4 @@
-//! Frames and bytes, by peer.
+//! Counts of frames and bytes by peer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::frame::Frame;
 use crate::transport::{Arrival, NodeId, ReceiveError, SendError, Transport, Unsent, Wait};
 
-/// Counts what goes and comes.
+/// Counts frames in both directions.
 #[derive(Debug)]
 pub struct Counting<T> {
     inner: T,
     counts: Counts,
 }
 
-/// Frames, and their bytes.
+/// Number of frames and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
-    /// Of them together.
+    /// Sum of their bytes.
     pub bytes: u64,
 }
 
@@ -29,37 +29,37 @@ impl Count {
     }
 }
 
-/// What has gone to and fro between a node and a peer.
+/// Traffic between a node and a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Frames that were taken for it.
+    /// Frames that the transport took for the peer.
     pub sent: Count,
-    /// Frames of it.
+    /// Frames that arrived from the peer.
     pub received: Count,
-    /// Frames that were not taken, as there was no room.
+    /// Number of sends that failed because the queue was full.
     pub full: u64,
-    /// How often it came up.
+    /// Number of connections.
     pub ups: u64,
-    /// How often it was lost.
+    /// Number of lost connections.
     pub downs: u64,
 }
 
-/// The counts of a node. A clone has the same, wherever the transport is.
+/// Counts of a node. Clones share them, also while the transport is in use elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Counts(Arc<Mutex<BTreeMap<NodeId, Traffic>>>);
 
 impl Counts {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Traffic>> {
-        // Nothing is left half done under this lock.
+        // A poisoned lock is usable: no panic can leave the map inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of one peer.
+    /// Returns the counts of one peer.
     pub fn of(&self, peer: NodeId) -> Traffic {
         self.lock().get(&peer).copied().unwrap_or_default()
     }
 
-    /// Those of all that were ever heard of.
+    /// Returns the counts of all peers that were ever connected.
     pub fn all(&self) -> BTreeMap<NodeId, Traffic> {
         self.lock().clone()
     }
@@ -70,12 +70,12 @@ impl Counts {
 }
 
 impl<T: Transport> Counting<T> {
-    /// Around a transport.
+    /// Wraps a transport.
     pub fn new(inner: T) -> Self {
         Self { inner, counts: Counts::default() }
     }
 
-    /// What it counts.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         self.counts.clone()
     }
@@ -111,7 +111,7 @@ impl<T: Transport> Transport for Counting<T> {
             Some(Arrival::Frame { peer, frame }) => {
                 self.counts.note(*peer, |traffic| traffic.received.add(frame));
             }
-            Some(Arrival::Writable { .. } | Arrival::Together { .. } | Arrival::Woken) | None => {}
+            Some(Arrival::Writable { .. } | Arrival::Woken) | None => {}
         }
         Ok(arrival)
     }

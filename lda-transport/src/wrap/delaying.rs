@@ -1,37 +1,36 @@
-//! What has come, later.
+//! Delayed arrivals.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
-use crate::together::Together;
 use crate::transport::{Arrival, Capabilities, NodeId, ReceiveError, Transport, Unsent, Wait};
 
-/// Hands on everything that comes so much later, in order. Between two nodes that both have it, it takes twice as long
-/// there and back.
+/// Delays all arrivals by a fixed time, in order. If both nodes use it, a round trip takes twice
+/// that time longer.
 ///
-/// It holds back at most a queue's bytes of all peers together, and takes no more from the transport meanwhile: then it
-/// limits the rate too, as a long line does.
+/// It delays at most [`Capabilities::queue_bytes`] of all peers together and takes no more from the
+/// transport meanwhile, so it also limits the rate, as a long connection does.
 #[derive(Debug)]
 pub struct Delaying<T> {
     inner: T,
     delay: Duration,
     held: VecDeque<(Instant, Arrival)>,
-    /// Of the frames among them.
+    /// Bytes of the frames among them.
     bytes: usize,
-    most: usize,
-    /// What the transport said at last, when all that is held back has been handed on.
+    max_bytes: usize,
+    /// Error of the transport, to be returned after all delayed arrivals.
     ended: Option<ReceiveError>,
 }
 
 impl<T: Transport> Delaying<T> {
-    /// Around a transport.
+    /// Wraps a transport.
     pub fn new(inner: T, delay: Duration) -> Self {
-        let most = inner.capabilities().queue_bytes;
-        Self { inner, delay, held: VecDeque::new(), bytes: 0, most, ended: None }
+        let max_bytes = inner.capabilities().queue_bytes;
+        Self { inner, delay, held: VecDeque::new(), bytes: 0, max_bytes, ended: None }
     }
 
-    /// Takes what has come; waits for it at most so long. Whether it is for now.
+    /// Takes an arrival from the transport. Returns it if it is not delayed.
     fn take(&mut self, wait: Wait) -> Option<Arrival> {
         match self.inner.receive(wait) {
             Ok(Some(Arrival::Woken)) => return Some(Arrival::Woken),
@@ -74,14 +73,15 @@ impl<T: Transport> Transport for Delaying<T> {
                 return Ok(arrival);
             }
             let due = self.held.front().map(|held| held.0);
-            let full = self.bytes > self.most;
+            let full = self.bytes > self.max_bytes;
             if let Some(error) = self.ended.clone().filter(|_| due.is_none()) {
                 return Err(error);
             }
             let next = [due, until].into_iter().flatten().min();
             let left = next.map(|next| next.saturating_duration_since(now));
             if full || self.ended.is_some() {
-                // Something is held back, and so there is a next time. Nobody is woken meanwhile, for as long as that.
+                // There are delayed arrivals, so `left` is known. A wake-up is noticed after this
+                // sleep.
                 std::thread::sleep(left.unwrap_or_default().min(Duration::from_millis(1)));
             } else if let Some(woken) = self.take(left.map_or(Wait::Forever, Wait::For)) {
                 return Ok(Some(woken));
@@ -95,10 +95,6 @@ impl<T: Transport> Transport for Delaying<T> {
                 return Ok(None);
             }
         }
-    }
-
-    fn together(&mut self) -> Option<&mut dyn Together> {
-        self.inner.together()
     }
 
     fn close(&mut self, patience: Duration) {

@@ -1,4 +1,4 @@
-//! What goes wrong, by a seed.
+//! Random faults, by a seed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,49 +10,51 @@ use crate::transport::{
     Wait,
 };
 
-/// How often something goes wrong with a frame that comes, in thousandths.
+/// Rates of faults per arriving frame, in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// It is lost, and nobody says so.
+    /// It is lost silently.
     pub lost: u32,
-    /// It comes twice.
+    /// It arrives twice.
     pub doubled: u32,
-    /// A bit of it is another.
+    /// One of its bits is flipped.
     pub changed: u32,
-    /// It is lost and its sender too, who is up again after [`away`](Self::away). The sender does not hear of it.
+    /// It is lost and its sender is disconnected; the sender is connected again after
+    /// [`away`](Self::away) and does not notice.
     pub cut: u32,
-    /// How long a peer that was cut off is away.
+    /// Time for which a peer is disconnected.
     pub away: Duration,
 }
 
-/// Breaks what comes. The same seed breaks the same frames, as long as they come in the same order.
+/// Applies random faults to arrivals. The same seed affects the same frames if they arrive in the
+/// same order.
 #[derive(Debug)]
 pub struct Failing<T> {
     inner: T,
     faults: Faults,
-    numbers: SplitMix64,
+    rng: SplitMix64,
     ready: VecDeque<Arrival>,
-    /// Those that are cut off, until when.
+    /// Disconnected peers, and the end of their absence.
     away: BTreeMap<NodeId, Instant>,
     done: Faults,
 }
 
 impl<T: Transport> Failing<T> {
-    /// Around a transport.
+    /// Wraps a transport.
     pub fn new(inner: T, faults: Faults, seed: u64) -> Self {
         let (ready, away, done) = Default::default();
-        Self { inner, faults, numbers: SplitMix64::new(seed), ready, away, done }
+        Self { inner, faults, rng: SplitMix64::new(seed), ready, away, done }
     }
 
-    /// How many frames have met with each fault so far; no time.
+    /// Returns the number of frames with each fault so far; `away` is zero.
     pub fn done(&self) -> Faults {
         self.done
     }
 
-    /// What a frame comes to.
-    fn befall(&mut self, peer: NodeId, frame: Frame) {
+    /// Applies a random fault, or none, to a frame.
+    fn apply(&mut self, peer: NodeId, frame: Frame) {
         let Faults { lost, doubled, changed, cut, away } = self.faults;
-        let number = self.numbers.below(1000) as u32;
+        let number = self.rng.below(1000) as u32;
         let before = |sum: u32| number < sum;
         if before(lost) {
             self.done.lost += 1;
@@ -63,7 +65,7 @@ impl<T: Transport> Failing<T> {
         } else if before(lost + doubled + changed) && !frame.is_empty() {
             self.done.changed += 1;
             let mut bytes = frame.to_vec();
-            let bit = self.numbers.below(8 * bytes.len() as u64);
+            let bit = self.rng.below(8 * bytes.len() as u64);
             bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
             self.ready.push_back(Arrival::Frame { peer, frame: Frame::from(bytes) });
         } else if before(lost + doubled + changed + cut) {
@@ -76,8 +78,8 @@ impl<T: Transport> Failing<T> {
         }
     }
 
-    /// Lets those come again whose time it is; when that is for the next.
-    fn come_again(&mut self) -> Option<Instant> {
+    /// Reconnects the peers whose absence is over. Returns the time of the next.
+    fn reconnect(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let back: Vec<NodeId> =
             self.away.iter().filter(|(_, until)| **until <= now).map(|(peer, _)| *peer).collect();
@@ -91,10 +93,10 @@ impl<T: Transport> Failing<T> {
     fn take(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Frame { peer, frame } if !self.away.contains_key(&peer) => {
-                self.befall(peer, frame);
+                self.apply(peer, frame);
             }
             Arrival::Frame { .. } => {}
-            // Of one that is thought away already.
+            // The peer is disconnected already.
             Arrival::Down { peer, .. } if self.away.remove(&peer).is_some() => {}
             Arrival::Writable { peer } if self.away.contains_key(&peer) => {}
             other => self.ready.push_back(other),
@@ -119,7 +121,7 @@ impl<T: Transport> Transport for Failing<T> {
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
         let until = super::end_of(wait);
         loop {
-            let next = self.come_again();
+            let next = self.reconnect();
             if let Some(arrival) = self.ready.pop_front() {
                 return Ok(Some(arrival));
             }
@@ -134,7 +136,7 @@ impl<T: Transport> Transport for Failing<T> {
             match self.inner.receive(wait)? {
                 Some(arrival) => self.take(arrival),
                 None if until.is_some_and(|until| Instant::now() >= until) => {
-                    self.come_again();
+                    self.reconnect();
                     return Ok(self.ready.pop_front());
                 }
                 None => {}

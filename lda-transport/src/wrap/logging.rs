@@ -1,12 +1,12 @@
-//! What goes and comes, as events of `tracing`.
+//! Events of `tracing` for frames and peers.
 
 use tracing::{debug, info, trace, warn};
 
 use crate::frame::Frame;
 use crate::transport::{Arrival, DisconnectReason, NodeId, ReceiveError, Transport, Unsent, Wait};
 
-/// Says what goes and comes: frames at level trace, full queues at debug, peers that come and go at info, and those
-/// that are lost by an error at warn. Every event has the number of the node, and of the peer.
+/// Emits events: frames at level trace, full queues at debug, connections at info, and broken
+/// connections at warn. Every event has the numbers of node and peer.
 #[derive(Debug)]
 pub struct Logging<T> {
     inner: T,
@@ -14,7 +14,7 @@ pub struct Logging<T> {
 }
 
 impl<T: Transport> Logging<T> {
-    /// Around a transport.
+    /// Wraps a transport.
     pub fn new(inner: T) -> Self {
         let node = inner.id().0;
         Self { inner, node }
@@ -42,7 +42,7 @@ impl<T: Transport> Transport for Logging<T> {
             Ok(Some(Arrival::Frame { peer, frame })) => {
                 trace!(node, peer = peer.0, bytes = frame.len(), "received");
             }
-            Ok(Some(Arrival::Writable { peer })) => debug!(node, peer = peer.0, "room again"),
+            Ok(Some(Arrival::Writable { peer })) => debug!(node, peer = peer.0, "writable"),
             Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Closed })) => {
                 info!(node, peer = peer.0, "closed");
             }
@@ -52,7 +52,7 @@ impl<T: Transport> Transport for Logging<T> {
             Ok(Some(Arrival::Down { peer, reason: DisconnectReason::Silent })) => {
                 warn!(node, peer = peer.0, "silent");
             }
-            Ok(Some(Arrival::Together { .. } | Arrival::Woken) | None) => {}
+            Ok(Some(Arrival::Woken) | None) => {}
             Err(ReceiveError::Closed) => info!(node, "this node has closed"),
             Err(ReceiveError::Failed(why)) => warn!(node, %why, "the transport has failed"),
         }

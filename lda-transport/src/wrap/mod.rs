@@ -1,25 +1,23 @@
-//! Transports around transports: to count, to log, to slow down, to break, to record, to hurry.
+//! Wrappers around transports that count, log, delay, break or record frames.
 //!
-//! Each takes any [`Transport`](crate::Transport) and is one, so that they can be put around each other.
+//! Each wraps any [`Transport`](crate::Transport) and implements the trait, so wrappers can be
+//! nested.
 //!
-//! | wrapper | does | keeps the contract |
+//! | wrapper | effect | keeps the contract |
 //! |---|---|---|
-//! | [`Counting`] | frames and bytes of each peer, while they go | yes |
+//! | [`Counting`] | counts frames and bytes per peer | yes |
 #![cfg_attr(
     feature = "tracing",
-    doc = "| [`Logging`] | an event of `tracing` for what goes and comes | yes |"
+    doc = "| [`Logging`] | emits `tracing` events for frames and peers | yes |"
 )]
 #![cfg_attr(
     not(feature = "tracing"),
-    doc = "| `Logging` (feature `tracing`) | an event for what goes and comes | yes |"
+    doc = "| `Logging` (feature `tracing`) | emits `tracing` events for frames and peers | yes |"
 )]
-//! | [`Delaying`] | holds back what has come | yes |
-//! | [`Failing`] | loses, doubles, changes, cuts off, by a seed | no: that is what it is for |
-//! | [`Recording`] | writes down all that happens, for [`Replaying`] | yes |
-//! | [`Spinning`] | waits awake for a while | yes |
-//!
-//! What a transport does [together](crate::Transport::together) by its own means goes past [`Delaying`] and
-//! [`Spinning`], which hand it on; the others have none, so that operations go over frames, which they see.
+//! | [`Delaying`] | delays arrivals | yes |
+//! | [`Failing`] | loses, duplicates or corrupts frames and disconnects peers, by a seed | no, on purpose |
+//! | [`Recording`] | records everything, for [`Replaying`] | yes |
+//! | [`Spinning`] | polls for a while before it sleeps | yes |
 //!
 //! ```
 //! use lda_transport::wrap::Counting;
@@ -35,7 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-/// Methods of a transport that a wrapper leaves to the one it is around.
+/// Implements methods of a transport by those of the wrapped one.
 macro_rules! inner_does {
     ($($name:ident),*) => { $(inner_does!(@ $name);)* };
     (@ id) => {
@@ -80,7 +78,7 @@ mod recording;
 mod replaying;
 mod spinning;
 
-/// When a wait is over; never, or too far off to be a time.
+/// Returns the end of a wait; `None` if it is unlimited or beyond the range of `Instant`.
 fn end_of(wait: crate::Wait) -> Option<std::time::Instant> {
     let now = std::time::Instant::now();
     match wait {
@@ -95,7 +93,7 @@ pub use delaying::Delaying;
 pub use failing::{Failing, Faults};
 #[cfg(feature = "tracing")]
 pub use logging::Logging;
-pub use record::{Broken, Entry, Happened, Log};
-pub use recording::{Recording, Trouble};
+pub use record::{Entry, Happened, Log, LogError};
+pub use recording::{Recording, RecordingStatus};
 pub use replaying::{Differences, Replaying};
 pub use spinning::Spinning;

@@ -1,20 +1,20 @@
-//! A log of all that happened at a transport, as bytes.
+//! Format of the log of a [`Recording`](super::Recording).
 //!
 //! ```text
 //! "lda-log", version: 8 bytes
-//! node u32, longest frame u64, queue's bytes u64, what it can do u8
-//! then what happened, one after the other: which u8, nanoseconds u64, and of
+//! node u32, longest frame u64, bytes of a queue u64, flags of the capabilities u8
+//! then the entries: kind u8, nanoseconds u64, and for
 //!   1 sent      peer u32, length u64, the frame
-//!   2 not sent  peer u32, length u64, why u8
+//!   2 not sent  peer u32, length u64, error u8
 //!   3 up        peer u32
 //!   4 frame     peer u32, length u64, the frame
-//!   5 room      peer u32
-//!   6 down      peer u32, length u64, words; none where it has closed
+//!   5 writable  peer u32
+//!   6 down      peer u32, length u64, text; empty if the peer has closed
 //!   7 woken
 //!   8 nothing
-//!   9 ended     length u64, words; none where this node has closed
+//!   9 ended     length u64, text; empty if this node has closed
 //! ```
-//! Numbers are little-endian.
+//! Integers are little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -26,72 +26,72 @@ use crate::transport::{Arrival, Capabilities, DisconnectReason, NodeId, ReceiveE
 
 const MAGIC: [u8; 8] = *b"lda-log\x01";
 
-/// Something that happened, and when.
+/// Entry of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Since the recording began.
+    /// Time since the recording began.
     pub time: Time,
-    /// What.
+    /// The event.
     pub happened: Happened,
 }
 
-/// What happened at a transport.
+/// Event at a transport.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Happened {
-    /// It took a frame.
+    /// The transport took a frame.
     Sent {
-        /// For whom.
+        /// Its receiver.
         to: NodeId,
-        /// What.
+        /// The frame.
         frame: Frame,
     },
-    /// It did not take a frame.
+    /// The transport did not take a frame.
     NotSent {
-        /// For whom.
+        /// Its receiver.
         to: NodeId,
-        /// Bytes of it.
+        /// Its length, in bytes.
         len: u64,
-        /// Why.
+        /// The reason.
         error: SendError,
     },
-    /// Something came.
+    /// An arrival.
     Arrived(Arrival),
-    /// Somebody waited, and nothing came.
+    /// A wait ended without an arrival.
     Nothing,
-    /// Nothing comes any more.
+    /// The transport has ended.
     Ended(ReceiveError),
 }
 
-/// Bytes that are no log, or not to the end.
+/// Reason why a log cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Broken {
-    /// Something else, or of another version.
-    #[error("it is no log of a transport, or one of another version")]
+pub enum LogError {
+    /// The bytes are not a log, or one of another version.
+    #[error("not a log of a transport, or one of another version")]
     Foreign,
-    /// It ends in the middle, as where its program was killed.
-    #[error("it is cut off after {entries} entries")]
+    /// The log ends within an entry, for example because its program was killed.
+    #[error("the log is cut off after {entries} entries")]
     CutOff {
-        /// Those that are whole.
+        /// Number of complete entries.
         entries: u64,
     },
-    /// There is no such entry.
-    #[error("entry {entry} is none: {why}")]
+    /// An entry is invalid.
+    #[error("entry {entry} is invalid: {why}")]
     Entry {
-        /// Which, from 0.
+        /// Index of the entry, from 0.
         entry: u64,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
-    /// It cannot be read.
-    #[error("it cannot be read: {0}")]
+    /// The reader failed.
+    #[error("the log cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A log as it is read, entry by entry.
+/// Reader of a log, an iterator over its entries.
 ///
-/// An entry needs as much memory as it has bytes, whatever length it claims.
+/// The memory for an entry is bounded by the bytes that follow, whatever length it claims.
 #[derive(Debug)]
 pub struct Log<R> {
     from: R,
@@ -102,22 +102,22 @@ pub struct Log<R> {
 }
 
 impl<R: Read> Log<R> {
-    /// Begins to read. Give it a reader with a buffer.
+    /// Reads the header. The reader should be buffered.
     ///
     /// # Errors
-    /// [`Broken`].
-    pub fn read(mut from: R) -> Result<Self, Broken> {
+    /// [`LogError`].
+    pub fn read(mut from: R) -> Result<Self, LogError> {
         let head: [u8; 29] = array(&mut from).map_err(|broken| match broken {
-            Broken::CutOff { .. } => Broken::Foreign,
+            LogError::CutOff { .. } => LogError::Foreign,
             other => other,
         })?;
-        let (magic, head) = head.split_first_chunk().ok_or(Broken::Foreign)?;
-        let (node, head) = head.split_first_chunk().ok_or(Broken::Foreign)?;
-        let (longest, head) = head.split_first_chunk().ok_or(Broken::Foreign)?;
-        let (queue, head) = head.split_first_chunk().ok_or(Broken::Foreign)?;
-        let [flags] = head else { return Err(Broken::Foreign) };
+        let (magic, head) = head.split_first_chunk().ok_or(LogError::Foreign)?;
+        let (node, head) = head.split_first_chunk().ok_or(LogError::Foreign)?;
+        let (longest, head) = head.split_first_chunk().ok_or(LogError::Foreign)?;
+        let (queue, head) = head.split_first_chunk().ok_or(LogError::Foreign)?;
+        let [flags] = head else { return Err(LogError::Foreign) };
         if *magic != MAGIC || *flags > 7 {
-            return Err(Broken::Foreign);
+            return Err(LogError::Foreign);
         }
         let bytes =
             |number: &[u8; 8]| usize::try_from(u64::from_le_bytes(*number)).unwrap_or(usize::MAX);
@@ -131,17 +131,17 @@ impl<R: Read> Log<R> {
         Ok(Self { from, node, capabilities, entries: 0, over: false })
     }
 
-    /// Whose it is.
+    /// Returns the node that was recorded.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// What its transport could do.
+    /// Returns the capabilities of its transport.
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    fn entry(&mut self) -> Result<Option<Entry>, Broken> {
+    fn entry(&mut self) -> Result<Option<Entry>, LogError> {
         let mut which = [0];
         if self.from.read(&mut which)? == 0 {
             return Ok(None);
@@ -191,42 +191,42 @@ impl<R: Read> Log<R> {
         Ok(Some(Entry { time, happened }))
     }
 
-    fn wrong(&self, why: String) -> Broken {
-        Broken::Entry { entry: self.entries, why }
+    fn wrong(&self, why: String) -> LogError {
+        LogError::Entry { entry: self.entries, why }
     }
 
-    fn u64(&mut self) -> Result<u64, Broken> {
+    fn u64(&mut self) -> Result<u64, LogError> {
         array(&mut self.from).map(u64::from_le_bytes)
     }
 
-    fn peer(&mut self) -> Result<NodeId, Broken> {
+    fn peer(&mut self) -> Result<NodeId, LogError> {
         array(&mut self.from).map(|bytes| NodeId(u32::from_le_bytes(bytes)))
     }
 
-    fn bytes(&mut self) -> Result<Vec<u8>, Broken> {
+    fn bytes(&mut self) -> Result<Vec<u8>, LogError> {
         let len = self.u64()?;
         let mut bytes = Vec::new();
-        // Grows as bytes come, whatever the length says.
+        // Grows with the bytes that are there, not with the claimed length.
         let read = self.from.by_ref().take(len).read_to_end(&mut bytes)?;
-        if (read as u64) < len { Err(Broken::CutOff { entries: 0 }) } else { Ok(bytes) }
+        if (read as u64) < len { Err(LogError::CutOff { entries: 0 }) } else { Ok(bytes) }
     }
 
-    fn words(&mut self) -> Result<String, Broken> {
+    fn words(&mut self) -> Result<String, LogError> {
         let bytes = self.bytes()?;
-        String::from_utf8(bytes).map_err(|_| self.wrong("words that are no text".to_owned()))
+        String::from_utf8(bytes).map_err(|_| self.wrong("text that is not UTF-8".to_owned()))
     }
 }
 
 impl<R: Read> Iterator for Log<R> {
-    type Item = Result<Entry, Broken>;
+    type Item = Result<Entry, LogError>;
 
-    /// Ends after an error.
+    /// Returns the next entry; `None` at the end and after an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {
             return None;
         }
         let entry = match self.entry() {
-            Err(Broken::CutOff { .. }) => Err(Broken::CutOff { entries: self.entries }),
+            Err(LogError::CutOff { .. }) => Err(LogError::CutOff { entries: self.entries }),
             other => other,
         };
         self.over = !matches!(entry, Ok(Some(_)));
@@ -234,11 +234,11 @@ impl<R: Read> Iterator for Log<R> {
     }
 }
 
-fn array<const N: usize>(from: &mut impl Read) -> Result<[u8; N], Broken> {
+fn array<const N: usize>(from: &mut impl Read) -> Result<[u8; N], LogError> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Broken::CutOff { entries: 0 },
-        _ => Broken::Io(error),
+        io::ErrorKind::UnexpectedEof => LogError::CutOff { entries: 0 },
+        _ => LogError::Io(error),
     })?;
     Ok(bytes)
 }
@@ -301,9 +301,6 @@ pub(super) fn write(to: &mut impl Write, entry: &Entry) -> io::Result<()> {
             put(6, Some(*peer), Some(words.as_bytes()))
         }
         Happened::Arrived(Arrival::Woken) => put(7, None, None),
-        Happened::Arrived(Arrival::Together { .. }) => {
-            Err(io::Error::other("operations by a transport's own means are not recorded"))
-        }
         Happened::Nothing => put(8, None, None),
         Happened::Ended(error) => {
             let words = if let ReceiveError::Failed(words) = error { words.as_str() } else { "" };

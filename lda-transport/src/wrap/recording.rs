@@ -1,4 +1,4 @@
-//! Everything that happens, written down.
+//! Recording of everything that happens at a transport.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,46 +10,49 @@ use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{Arrival, NodeId, ReceiveError, Transport, Unsent, Wait};
 
-/// Writes down what goes and comes, to be read as a [`Log`](super::Log) and to be [replayed](super::Replaying).
+/// Records all events of a transport, to be read as a [`Log`](super::Log) and
+/// [replayed](super::Replaying).
 ///
-/// Where it cannot write it stops writing, and says so by its [`Trouble`]; the transport goes on. Give it a writer with
-/// a buffer: it writes some bytes for each frame, on the thread of the node, and the frame.
+/// If the writer fails, the recording stops and its [`RecordingStatus`] has the error; the
+/// transport continues. The writer should be buffered: the thread of the node writes each frame and
+/// a few bytes more.
 pub struct Recording<T, W: Write> {
     inner: T,
-    /// None when something has failed.
+    /// `None` after an error.
     to: Option<W>,
-    trouble: Trouble,
+    status: RecordingStatus,
     began: Instant,
-    /// What came last was nothing: a node that polls does not fill the log.
+    /// Whether the last entry was an empty wait. Further ones are not recorded, so that polling
+    /// does not fill the log.
     idle: bool,
 }
 
-/// Whether a recording goes on. A clone says the same, wherever the transport is.
+/// Status of a recording. Clones share it, also while the transport is in use elsewhere.
 #[derive(Clone, Debug, Default)]
-pub struct Trouble(Arc<Mutex<Option<io::Error>>>);
+pub struct RecordingStatus(Arc<Mutex<Option<io::Error>>>);
 
-impl Trouble {
-    /// Why it has stopped, once.
+impl RecordingStatus {
+    /// Returns the error that has stopped the recording, once.
     pub fn take(&self) -> Option<io::Error> {
-        // Nothing is left half done under this lock.
+        // A poisoned lock is usable: no panic can leave the value inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl<T: Transport, W: Write + Send> Recording<T, W> {
-    /// Around a transport, from now on.
+    /// Wraps a transport and records it from now on.
     ///
     /// # Errors
-    /// What the writer says to the first bytes.
+    /// The error of the writer for the header.
     pub fn new(inner: T, mut to: W) -> io::Result<Self> {
         record::write_head(&mut to, inner.id(), inner.capabilities())?;
-        let (to, trouble, began) = (Some(to), Trouble::default(), Instant::now());
-        Ok(Self { inner, to, trouble, began, idle: false })
+        let (to, status, began) = (Some(to), RecordingStatus::default(), Instant::now());
+        Ok(Self { inner, to, status, began, idle: false })
     }
 
-    /// Whether it can write.
-    pub fn trouble(&self) -> Trouble {
-        self.trouble.clone()
+    /// Returns the status of the recording.
+    pub fn status(&self) -> RecordingStatus {
+        self.status.clone()
     }
 
     fn write(&mut self, happened: Happened) {
@@ -58,30 +61,16 @@ impl<T: Transport, W: Write + Send> Recording<T, W> {
             return;
         }
         let time = Time::ZERO + self.began.elapsed();
-        self.tell(|to| record::write(to, &Entry { time, happened }));
+        self.write_to(|to| record::write(to, &Entry { time, happened }));
     }
 
-    fn tell(&mut self, tell: impl FnOnce(&mut W) -> io::Result<()>) {
+    fn write_to(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) {
         if let Some(to) = &mut self.to
-            && let Err(error) = tell(to)
+            && let Err(error) = write(to)
         {
             self.to = None;
-            *self.trouble.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *self.status.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
-    }
-}
-
-/// An arrival once more; frames are shared.
-fn again(arrival: &Arrival) -> Arrival {
-    match arrival {
-        Arrival::Up { peer } => Arrival::Up { peer: *peer },
-        Arrival::Frame { peer, frame } => Arrival::Frame { peer: *peer, frame: frame.clone() },
-        Arrival::Writable { peer } => Arrival::Writable { peer: *peer },
-        Arrival::Down { peer, reason } => Arrival::Down { peer: *peer, reason: reason.clone() },
-        Arrival::Together { operation, result } => {
-            Arrival::Together { operation: *operation, result: result.clone() }
-        }
-        Arrival::Woken => Arrival::Woken,
     }
 }
 
@@ -89,7 +78,7 @@ impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
     inner_does!(id, capabilities, waker, take_buffer, release);
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), Unsent> {
-        // Shared for as long as it is written.
+        // A clone shares the bytes of the frame.
         let sent = self.inner.send(to, frame.clone());
         self.write(match &sent {
             Ok(()) => Happened::Sent { to, frame },
@@ -101,7 +90,7 @@ impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
     fn receive(&mut self, wait: Wait) -> Result<Option<Arrival>, ReceiveError> {
         let arrival = self.inner.receive(wait);
         self.write(match &arrival {
-            Ok(Some(arrival)) => Happened::Arrived(again(arrival)),
+            Ok(Some(arrival)) => Happened::Arrived(arrival.clone()),
             Ok(None) => Happened::Nothing,
             Err(error) => Happened::Ended(error.clone()),
         });
@@ -110,7 +99,7 @@ impl<T: Transport, W: Write + Send> Transport for Recording<T, W> {
 
     fn close(&mut self, patience: Duration) {
         self.inner.close(patience);
-        self.tell(W::flush);
+        self.write_to(W::flush);
     }
 }
 

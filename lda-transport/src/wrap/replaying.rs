@@ -1,4 +1,4 @@
-//! What was recorded, once more.
+//! Replay of a recording.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -8,38 +8,41 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 use std::{fmt, thread};
 
-use super::record::{Broken, Happened, Log};
+use super::record::{Happened, Log, LogError};
 use crate::frame::Frame;
 use crate::time::Time;
 use crate::transport::{
     Arrival, Capabilities, NodeId, ReceiveError, SendError, Transport, Unsent, Wait,
 };
 
-/// A transport that does what one did when it was [recorded](super::Recording), so that the program of a node can be
-/// run again, step by step: what came comes in the same order, and what is sent is compared.
+/// Transport that replays a [recording](super::Recording), so that the program of a node can be run
+/// again: arrivals come in the same order, and frames that are sent are compared with the recorded
+/// ones.
 ///
-/// Nothing waits for as long as it did, unless that is [asked for](Self::paced). Behind the end of the log comes
-/// nothing, and it ends as [`ReceiveError::Failed`].
+/// It does not wait, unless it is [paced](Self::paced). After the end of the log it returns
+/// [`ReceiveError::Failed`].
 pub struct Replaying<R> {
     log: Log<R>,
-    /// What comes next, in order: sends and arrivals are each in order, and one may be ahead of the other.
+    /// Entries that were read ahead. Sends and arrivals are each in order; the program may be ahead
+    /// in one.
     sent: VecDeque<Happened>,
-    come: VecDeque<(Time, Happened)>,
+    arrivals: VecDeque<(Time, Happened)>,
     end: Option<String>,
-    /// When the last that came had come.
+    /// Recorded time of the last arrival.
     time: Time,
     paced: bool,
     closed: bool,
-    bell: Arc<Notifier>,
+    notifier: Arc<Notifier>,
     differences: Differences,
 }
 
-/// What a program has done otherwise than when it was recorded. A clone says the same, wherever the transport is.
+/// Differences between a program and its recording. Clones share them, also while the transport is
+/// in use elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Differences(Arc<Mutex<Vec<String>>>);
 
 impl Differences {
-    /// The first ones, in words: what comes later of them follows from these.
+    /// Returns descriptions of the first differences; later ones follow from these.
     pub fn list(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -62,36 +65,36 @@ impl Wake for Notifier {
 }
 
 impl<R: Read + Send> Replaying<R> {
-    /// Of a log. Give it a reader with a buffer.
+    /// Replays a log. The reader should be buffered. A log that is cut off ends there.
     ///
     /// # Errors
-    /// [`Broken`], where it is none. One that is cut off ends there.
-    pub fn new(log: R) -> Result<Self, Broken> {
+    /// [`LogError`] if it is not a log.
+    pub fn new(log: R) -> Result<Self, LogError> {
         Ok(Self {
             log: Log::read(log)?,
             sent: VecDeque::new(),
-            come: VecDeque::new(),
+            arrivals: VecDeque::new(),
             end: None,
             time: Time::ZERO,
             paced: false,
             closed: false,
-            bell: Arc::default(),
+            notifier: Arc::default(),
             differences: Differences::default(),
         })
     }
 
-    /// Takes as long as it took.
+    /// Makes arrivals take the time that they took in the recording.
     pub fn paced(mut self) -> Self {
         self.paced = true;
         self
     }
 
-    /// What the program does otherwise.
+    /// Returns the differences to the recording.
     pub fn differences(&self) -> Differences {
         self.differences.clone()
     }
 
-    /// Reads an entry; whether there was one.
+    /// Reads an entry. Returns whether there was one.
     fn read(&mut self) -> bool {
         if self.end.is_some() {
             return false;
@@ -101,12 +104,12 @@ impl<R: Read + Send> Replaying<R> {
                 if matches!(entry.happened, Happened::Sent { .. } | Happened::NotSent { .. }) {
                     self.sent.push_back(entry.happened);
                 } else {
-                    self.come.push_back((entry.time, entry.happened));
+                    self.arrivals.push_back((entry.time, entry.happened));
                 }
                 return true;
             }
             Some(Err(broken)) => self.end = Some(broken.to_string()),
-            None => self.end = Some("the log is over".to_owned()),
+            None => self.end = Some("the log has ended".to_owned()),
         }
         false
     }
@@ -135,7 +138,7 @@ impl<R: Read + Send> Transport for Replaying<R> {
             Some(Happened::Sent { to: other, frame: sent }) => {
                 if !same(other, sent.len()) || sent != frame {
                     let difference =
-                        format!("{frame:?} goes to {to}, where {sent:?} went to {other}");
+                        format!("{frame:?} is sent to {to}, and {sent:?} was sent to {other}");
                     self.differences.note(difference);
                 }
                 return Ok(());
@@ -143,13 +146,14 @@ impl<R: Read + Send> Transport for Replaying<R> {
             Some(Happened::NotSent { to: other, len, error }) => {
                 if !same(other, usize::try_from(len).unwrap_or(usize::MAX)) {
                     let difference =
-                        format!("{frame:?} goes to {to}, where {len} bytes went to {other}");
+                        format!("{frame:?} is sent to {to}, and {len} bytes were sent to {other}");
                     self.differences.note(difference);
                 }
                 error
             }
             _ => {
-                let difference = format!("{frame:?} goes to {to}, where nothing was sent any more");
+                let difference =
+                    format!("{frame:?} is sent to {to}, and nothing was sent any more");
                 self.differences.note(difference);
                 SendError::NotUp
             }
@@ -161,12 +165,12 @@ impl<R: Read + Send> Transport for Replaying<R> {
         if self.closed {
             return Err(ReceiveError::Closed);
         }
-        // Wakers of then are in the log; one of now is heard all the same.
-        if self.bell.0.swap(false, SeqCst) {
+        // The log has the recorded wake-ups; those of this run are reported too.
+        if self.notifier.0.swap(false, SeqCst) {
             return Ok(Some(Arrival::Woken));
         }
-        while self.come.is_empty() && self.read() {}
-        let Some((time, happened)) = self.come.pop_front() else {
+        while self.arrivals.is_empty() && self.read() {}
+        let Some((time, happened)) = self.arrivals.pop_front() else {
             return Err(ReceiveError::Failed(self.end.clone().unwrap_or_default()));
         };
         if self.paced {
@@ -181,7 +185,7 @@ impl<R: Read + Send> Transport for Replaying<R> {
     }
 
     fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bell))
+        Waker::from(Arc::clone(&self.notifier))
     }
 
     fn close(&mut self, _patience: Duration) {

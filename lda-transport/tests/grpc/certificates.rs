@@ -69,8 +69,8 @@ impl Drop for Authority {
     }
 }
 
-/// Returns the errors of a rejected connection: of the first node, which accepts, and of the second,
-/// which connects.
+/// Returns the errors of a rejected connection: of the first node, which accepts, and of the
+/// second, which connects.
 fn refused(first: GrpcOptions, second: GrpcOptions) -> (ConnectError, ConnectError) {
     let first = start(0, first);
     let second = start(1, with_peer(second, 0, address(&first)));
@@ -110,7 +110,7 @@ fn without_mutual_only_the_server_needs_a_certificate() {
         secured(tls)
     };
     let (mut first, mut second) =
-        pair(one_sided("first", &["127.0.0.1"]), one_sided("second", &["nobody"]));
+        pair(one_sided("first", &["127.0.0.1"]), one_sided("second", &["unknown"]));
     check_traffic(&mut first, &mut second);
 }
 

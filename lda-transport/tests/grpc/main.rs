@@ -1,4 +1,5 @@
-//! Tests of the gRPC transport: the contract of [`Transport`](lda_transport::Transport), and the rest.
+//! Tests of the gRPC transport: the contract of [`Transport`](lda_transport::Transport), and the
+//! rest.
 
 mod certificates;
 mod common;

@@ -1,19 +1,21 @@
-//! What ranks do with frames and requests.
+//! Code of ranks: frames and requests.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::time::Duration;
 
 use lda_transport::bootstrap;
 use lda_transport::mpi::{self, Mpi, MpiError, MpiOptions};
-use lda_transport::node::{Asked, Node, Service};
-use lda_transport::rpc::{Config, Identity, MessageBuf, Outcome, RequestKind};
-use lda_transport::{Arrival, Frame, NodeId, SendError, Transport, Wait};
+use lda_transport::rpc::{
+    Action, Config, Context, Driver, Identity, MessageBuf, Outcome, Program, RequestId, RequestKind,
+};
+use lda_transport::{Arrival, Frame, NodeId, SendError, Time, Transport, Wait};
 
-/// How often all lengths are sent.
+/// Variable with the number of repetitions of all lengths.
 pub const TIMES: &str = "LDA_MPI_TIMES";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A rank to which all others are up.
+/// Starts a rank and waits until all others are up.
 fn start() -> Mpi {
     let mut node = mpi::start(&MpiOptions::default()).unwrap();
     for _ in 1..node.all().len() {
@@ -23,18 +25,7 @@ fn start() -> Mpi {
     node
 }
 
-/// A node of which all others are members.
-pub fn node(service: impl Service) -> (Node, Vec<NodeId>) {
-    let transport = mpi::start(&MpiOptions::default()).unwrap();
-    let all = transport.all();
-    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
-    let node = Node::start(Box::new(transport), Config::new(identity), service).unwrap();
-    let others: Vec<NodeId> = all.iter().copied().filter(|&it| it != node.id()).collect();
-    node.wait_for(&others, PATIENCE).unwrap();
-    (node, all)
-}
-
-/// A frame whose bytes are of its number and place.
+/// Returns a frame whose bytes depend on its number.
 fn frame(number: usize, len: usize) -> Frame {
     let mut bytes: Vec<u8> = Vec::with_capacity(len + 8);
     let mut word = number as u64;
@@ -46,7 +37,8 @@ fn frame(number: usize, len: usize) -> Frame {
     Frame::from(bytes)
 }
 
-/// From nothing to 64 MiB, beside each power of two, so at the edges of messages and queues too.
+/// Returns lengths from 0 to 64 MiB around each power of two, so also at the limits of messages and
+/// queues.
 fn all_lengths() -> Vec<usize> {
     let powers = (0..=26).map(|power| 1usize << power);
     let mut lengths: Vec<usize> =
@@ -56,7 +48,7 @@ fn all_lengths() -> Vec<usize> {
     lengths
 }
 
-/// Both send at once, and take what comes when they find no room.
+/// Both ranks send at once, and receive when there is no space.
 pub fn lengths() {
     let mut node = start();
     let peer = NodeId(1 - node.id().0);
@@ -75,14 +67,14 @@ pub fn lengths() {
             }
             continue;
         }
-        match node.receive(Wait::For(PATIENCE)).unwrap().expect("a frame or room") {
+        match node.receive(Wait::For(PATIENCE)).unwrap().expect("a frame or space") {
             Arrival::Writable { .. } => waits = false,
             Arrival::Frame { frame: found, .. } => {
                 assert!(found == frame(came, lengths[came]), "frame {came}");
                 node.release(found);
                 came += 1;
             }
-            // It has all that was sent, and so it may close first.
+            // The peer has received everything, so it may close first.
             Arrival::Down { .. } => assert_eq!((sent, came), (lengths.len(), lengths.len())),
             other => panic!("{other:?}"),
         }
@@ -126,7 +118,7 @@ pub fn twice() {
 }
 
 pub fn differ() {
-    // Of Open MPI, or of MPICH.
+    // Variables of Open MPI and of MPICH.
     let rank = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].into_iter().find_map(bootstrap::system);
     let rank: usize = rank.unwrap().parse().unwrap();
     let mut options = MpiOptions::default();
@@ -145,7 +137,7 @@ pub fn alone() {
     node.close(PATIENCE);
 }
 
-/// The others would wait for ever.
+/// One rank exits; the others would wait forever.
 pub fn leaving() {
     let mut node = start();
     if node.id() == NodeId(1) {
@@ -153,36 +145,68 @@ pub fn leaving() {
     }
     loop {
         let arrival = node.receive(Wait::Forever).unwrap();
-        assert!(!matches!(arrival, Some(Arrival::Down { .. })), "it left without a word");
+        assert!(
+            !matches!(arrival, Some(Arrival::Down { .. })),
+            "a rank that exits sends no message"
+        );
     }
 }
 
-/// Every rank asks every other, with bodies of several lengths.
+/// Answers each request with its kind and body; records the outcomes of its own requests.
+#[derive(Default)]
+struct Echo {
+    answered: usize,
+    outcomes: BTreeMap<RequestId, Outcome>,
+}
+
+impl Program for Echo {
+    fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        match action {
+            Action::Request { reply_to, kind, body } => {
+                let mut answer = MessageBuf::from(&[kind as u8][..]);
+                answer.extend_from_slice(&body);
+                cx.reply(reply_to, answer);
+                self.answered += 1;
+            }
+            Action::Completed { request, outcome } => {
+                self.outcomes.insert(request, outcome);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Every rank makes requests to every other, with bodies of several lengths.
 pub fn requests() {
-    let (node, all) = node(|asked: Asked| {
-        let mut answer = asked.message();
-        answer.extend_from_slice(&[asked.kind() as u8]);
-        answer.extend_from_slice(asked.body());
-        asked.reply(answer);
-    });
+    let transport = mpi::start(&MpiOptions::default()).unwrap();
+    let (this, all) = (transport.id(), transport.all());
+    let identity = Identity { incarnation: 1, role: 0, run: 1, configuration: 0 };
+    let mut driver = Driver::new(transport, Config::new(identity));
+    let mut program = Echo::default();
     let mut open = Vec::new();
     for len in [0, 1, 5000, 2_000_000] {
         for kind in [RequestKind::Pull, RequestKind::Push, RequestKind::Call] {
-            for &peer in all.iter().filter(|&&peer| peer != node.id()) {
+            for &peer in all.iter().filter(|&&peer| peer != this) {
                 let body = frame(len, len);
-                let pending = node.request(peer, kind, MessageBuf::from(&body[..]), PATIENCE);
-                open.push((kind, body, pending));
+                let mut cx = driver.context();
+                let request = cx.request(peer, kind, body[..].into(), PATIENCE).unwrap();
+                open.push((kind, body, request));
             }
         }
     }
-    for (kind, body, pending) in open {
-        let Outcome::Done(answer) = pending.wait() else { panic!("{kind:?}") };
-        // What pushes give is an acknowledgement and no answer.
+    // A rank leaves when its requests and those of the others to it are done.
+    while program.outcomes.len() < open.len()
+        || program.answered < open.len()
+        || !driver.endpoint().is_idle()
+    {
+        driver.step(&mut program, Time::NEVER).unwrap();
+    }
+    for (kind, body, request) in open {
+        let Outcome::Done(answer) = &program.outcomes[&request] else { panic!("{kind:?}") };
+        // The reply to a push is an acknowledgement without a body.
         if kind != RequestKind::Push {
             assert!(answer[0] == kind as u8 && answer[1..] == body[..], "{kind:?}");
         }
     }
-    let group = lda_transport::rpc::Group::new(1, all, node.id()).unwrap();
-    node.barrier(&group, PATIENCE).unwrap();
-    node.close(PATIENCE).unwrap();
+    driver.transport().close(PATIENCE);
 }

@@ -1,5 +1,5 @@
-//! Ranks of MPI jobs. Each test has `mpirun` start this program again, as many times as it needs ranks; what a
-//! rank then does is its part.
+//! Ranks of MPI jobs. Each test starts this program again by `mpirun`, once per rank; a variable of
+//! the environment selects the code of the rank.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,33 +9,33 @@ use std::{env, fs, process, thread};
 
 use lda_transport::conformance::{self, Effort, Outcome};
 
-mod collectives;
 mod frames;
 mod remote;
 
-/// Names the part of a rank.
+/// Variable with the code to run as a rank.
 const PART: &str = "LDA_MPI_PART";
-/// For a job: more than mpirun gives it.
+/// Longest time of a job: more than the limit of mpirun.
 const LONGEST: Duration = Duration::from_secs(150);
-/// Set where a machine without MPI is a failure.
+/// Variable that makes a missing MPI a failure.
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
-/// An `mpirun` and its ranks.
+/// A running `mpirun` with its ranks.
 struct Job {
     mpirun: Child,
-    /// Of its own: two that begin at once both make the one that they would share, and one of them gives up.
+    /// Directory for temporary files. Two jobs that start at once would both create a shared one,
+    /// and one would fail.
     directory: PathBuf,
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // It has taken away what it has made there, or somebody looks for what it left.
+        // Fails if `mpirun` has left files there, which then stay for diagnosis.
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// Starts ranks with a part; none where there is no `mpirun`.
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// Starts ranks. Returns `None` if there is no `mpirun`.
+#[allow(clippy::print_stderr, reason = "reports that the test is skipped")]
 fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
     static JOBS: AtomicU32 = AtomicU32::new(0);
     let number = JOBS.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
         .args(["a_rank", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env(PART, part)
         .envs(more.iter().copied())
-        // More ranks than cores, as whoever, of Open MPI before and after it had PRRTE.
+        // Allows more ranks than cores, and root, in Open MPI before and after PRRTE.
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
@@ -63,13 +63,13 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
         Ok(mpirun) => Some(Job { mpirun, directory }),
         Err(error) if env::var_os(REQUIRED).is_some() => panic!("mpirun: {error}"),
         Err(error) => {
-            eprintln!("skipped, for want of mpirun: {error}");
+            eprintln!("skipped, since mpirun cannot be started: {error}");
             None
         }
     }
 }
 
-/// How a job ends, which it does before long.
+/// Waits for the end of a job.
 fn end(mut job: Job) -> ExitStatus {
     let began = Instant::now();
     loop {
@@ -78,13 +78,13 @@ fn end(mut job: Job) -> ExitStatus {
         }
         if began.elapsed() > LONGEST {
             job.mpirun.kill().unwrap();
-            panic!("a job has not ended");
+            panic!("the job has not ended in time");
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Has ranks do a part; how the job ended, where there is an `mpirun`.
+/// Runs a job. Returns its status, or `None` if there is no `mpirun`.
 fn run(ranks: u32, part: &str) -> Option<ExitStatus> {
     Some(end(launch(ranks, part, &[])?))
 }
@@ -98,7 +98,7 @@ fn passes(ranks: u32, part: &str) {
 #[test]
 #[ignore = "started by mpirun, which the other tests run"]
 fn a_rank() {
-    match env::var(PART).expect("a part, of one of the other tests").as_str() {
+    match env::var(PART).expect("set by the other tests").as_str() {
         "remote" => remote::serve(),
         "lengths" => frames::lengths(),
         "crowd" => frames::crowd(),
@@ -107,11 +107,6 @@ fn a_rank() {
         "alone" => frames::alone(),
         "leaving" => frames::leaving(),
         "requests" => frames::requests(),
-        "collectives" => collectives::same_by_either_way(),
-        "hook" => collectives::hook(),
-        "deadline" => collectives::deadline(),
-        "mismatch" => collectives::mismatch(),
-        "left behind" => collectives::left_behind(),
         other => panic!("no part {other}"),
     }
 }
@@ -123,7 +118,7 @@ fn the_contract_holds() {
     let report = conformance::run(&mut subject, &effort);
     assert!(report.passed(), "{report}");
     let skipped = report.checks.iter().filter(|it| matches!(it.1, Outcome::Skipped(_))).count();
-    assert_eq!(skipped, 2, "no loss, no return: {report}");
+    assert_eq!(skipped, 2, "ranks are not lost and do not rejoin: {report}");
     subject.end();
 }
 
@@ -142,23 +137,23 @@ fn twenty_gigabytes_arrive() {
 }
 
 #[test]
-fn seventeen_ranks_on_few_cores_talk() {
+fn seventeen_ranks_on_few_cores_exchange_frames() {
     passes(17, "crowd");
 }
 
 #[test]
-fn a_process_begins_mpi_once() {
+fn a_process_starts_mpi_once() {
     passes(1, "twice");
 }
 
 #[test]
-fn bounds_are_the_same_everywhere() {
+fn ranks_with_different_limits_fail() {
     passes(3, "differ");
 }
 
 #[test]
-fn who_asks_for_it_is_alone() {
-    // Where there is no `mpirun`, there may be nothing that a rank of its own needs either.
+fn a_job_of_one_rank_needs_no_launcher() {
+    // Without `mpirun`, MPI may not be able to start a single rank either.
     if let Some(status) = run(1, "alone") {
         assert!(status.success(), "with mpirun: {status}");
         let mut alone = Command::new(env::current_exe().unwrap());
@@ -169,40 +164,13 @@ fn who_asks_for_it_is_alone() {
 }
 
 #[test]
-fn who_leaves_without_a_word_ends_the_job() {
+fn a_rank_that_exits_ends_the_job() {
     if let Some(status) = run(3, "leaving") {
         assert!(!status.success());
     }
 }
 
 #[test]
-fn requests_go_over_mpi() {
+fn requests_work_over_mpi() {
     passes(4, "requests");
-}
-
-#[test]
-fn operations_are_the_same_over_mpi_and_over_frames() {
-    for ranks in [1, 2, 4, 17] {
-        passes(ranks, "collectives");
-    }
-}
-
-#[test]
-fn operations_of_mpi_end_as_arrivals() {
-    passes(3, "hook");
-}
-
-#[test]
-fn a_deadline_ends_operations_of_mpi_and_frames_go_on() {
-    passes(3, "deadline");
-}
-
-#[test]
-fn ranks_that_do_not_do_the_same_hear_of_it() {
-    passes(3, "mismatch");
-}
-
-#[test]
-fn operations_that_never_end_do_not_keep_mpi_from_ending() {
-    passes(4, "left behind");
 }

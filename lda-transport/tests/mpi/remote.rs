@@ -1,8 +1,8 @@
-//! Ranks that another process has do what it wants: so that the suite, which has all nodes in one process, can
-//! be run on ranks, which are processes of their own.
+//! Ranks that are controlled by another process, so that the conformance suite, which has all nodes
+//! in one process, runs on ranks.
 //!
-//! The driver listens, and each rank connects to it. A command is a letter and what belongs to it; each has one
-//! reply, but `w`, which wakes. Numbers are `u64`, in little-endian order.
+//! The driver listens, and each rank connects to it. A command is a letter with its arguments; each
+//! has one reply, except `w`, which wakes. Integers are `u64`, little-endian.
 
 use std::env;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,7 +20,7 @@ use lda_transport::{
     Unsent, Wait,
 };
 
-/// Where the driver is.
+/// Variable with the address of the driver.
 const DRIVER: &str = "LDA_MPI_DRIVER";
 
 fn put(to: &mut impl Write, number: u64) -> io::Result<()> {
@@ -100,10 +100,10 @@ fn write_arrival(
     put_bytes(to, words)
 }
 
-/// Does what the driver wants until it hangs up.
+/// Executes the commands of the driver until it disconnects.
 pub fn serve() {
     let mut options = MpiOptions::default();
-    // So that a few frames are more than there is room for.
+    // Small limits, so that a few frames fill the queue.
     (options.queue_frames, options.queue_bytes) = (40, 300_000);
     let mut node = mpi::start(&options).unwrap();
     let stream = TcpStream::connect(env::var(DRIVER).unwrap()).unwrap();
@@ -117,7 +117,7 @@ pub fn serve() {
     to.flush().unwrap();
     let (orders, taking) = channel();
     let waker = node.waker();
-    // It wakes while the other receives.
+    // This thread reads commands, so that it can wake the other one, which receives.
     thread::spawn(move || {
         let mut from = BufReader::new(stream);
         while let Ok(order) = read_order(&mut from, &waker) {
@@ -146,7 +146,7 @@ pub fn serve() {
     }
 }
 
-/// A rank, from afar.
+/// A rank in another process.
 #[derive(Debug)]
 struct Remote {
     id: NodeId,
@@ -239,14 +239,14 @@ impl Transport for Remote {
     }
 }
 
-/// Jobs of as many ranks as the suite wants, one after the other.
+/// Jobs with the numbers of ranks that the suite needs, one after the other.
 pub struct Ranks {
     listener: TcpListener,
     job: Option<crate::Job>,
 }
 
 impl Ranks {
-    /// None where there is no `mpirun`.
+    /// Returns `None` if there is no `mpirun`.
     pub fn new() -> Option<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut ranks = Self { listener, job: None };
@@ -268,7 +268,7 @@ impl Ranks {
         nodes
     }
 
-    /// All ranks have been let go, and so their job has to end well.
+    /// Waits for the end of the job, which must succeed since all ranks were dropped.
     pub fn end(&mut self) {
         if let Some(job) = self.job.take() {
             let status = crate::end(job);

@@ -1,40 +1,42 @@
-//! What requests came to at all nodes, and whether that was promised.
+//! Log of all requests and outcomes, which checks the promises.
 
 use std::collections::BTreeSet;
 
 use lda_transport::NodeId;
 use lda_transport::rpc::{FailureReason, Outcome, RequestKind};
 
-/// Numbers of requests stand in their bodies, so that what is done can be told from what was asked.
+/// Log of a history. Bodies contain the number of their request, so executions are matched with
+/// requests.
 #[derive(Debug, Default)]
 pub struct Log {
     entries: Vec<Entry>,
-    /// Times that something was done, by all nodes.
+    /// Number of executions at all nodes.
     executions: u64,
-    /// Done, rejected, unknown for a new incarnation, unknown for something else.
+    /// Number of outcomes: done, rejected, unknown by a new incarnation, unknown otherwise.
     pub ends: [u64; 4],
-    /// Rejected because too many were being done.
+    /// Number of rejections by overload.
     pub busy: u64,
-    /// Done, and what came of it is too long to be told.
+    /// Number of executed requests whose reply was too long.
     pub untold: u64,
-    /// Requests of one peer that were done at once, at most.
+    /// Maximum number of requests of one peer that ran at once.
     pub most_doing: usize,
-    /// Whether programs go on to ask.
+    /// Whether programs make further requests.
     pub asking: bool,
-    /// Whether they go on with what they do together, how often that went well at all nodes, and at which of them
-    /// since all was healed.
+    /// Whether programs begin further collective operations.
     pub gathering: bool,
+    /// Number of successful operations at all nodes.
     pub gathered: u64,
+    /// Nodes with a successful operation since the faults ended.
     pub well: BTreeSet<NodeId>,
     /// Group and number of the last operation that any node has begun.
     pub last_begun: (u64, u64),
-    /// Requests from here on have to end well.
+    /// Number of the first request that must succeed, since the faults have ended.
     pub healed: Option<u64>,
-    /// Nodes that run with a configuration of their own.
+    /// Nodes with a configuration that differs.
     pub misfits: BTreeSet<NodeId>,
-    /// Whether nobody may be refused.
+    /// Whether no node may be refused.
     pub peaceful: bool,
-    /// What was not as promised, the first few.
+    /// The first violations.
     pub wrong: Vec<String>,
 }
 
@@ -42,7 +44,7 @@ pub struct Log {
 struct Entry {
     kind: RequestKind,
     times: u32,
-    /// Of the last time: which, and by which incarnation.
+    /// Number of the last execution, and the incarnation that executed it.
     execution: u64,
     incarnation: u64,
     end: End,
@@ -56,12 +58,12 @@ enum End {
     Unknown,
 }
 
-/// A request in four is not done.
+/// Whether the receiver rejects the request: one in four.
 pub fn is_rejected(serial: u64) -> bool {
     serial % 4 == 3
 }
 
-/// What comes of one in 16 is too long to be told.
+/// Whether the reply to the request is too long to be sent: one in 16.
 pub fn is_untold(serial: u64) -> bool {
     serial % 16 == 5
 }
@@ -71,7 +73,7 @@ pub fn serial_of(body: &[u8]) -> u64 {
 }
 
 impl Log {
-    /// Of programs that ask.
+    /// Creates the log of a history.
     pub fn new(peaceful: bool) -> Self {
         Self { asking: true, gathering: true, peaceful, ..Self::default() }
     }
@@ -80,7 +82,7 @@ impl Log {
         self.last_begun = self.last_begun.max(operation);
     }
 
-    /// Something that was done together has ended at a node; whether well.
+    /// Records the end of an operation at a node, and whether it succeeded.
     pub fn gathered(&mut self, node: NodeId, well: bool) {
         self.gathered += u64::from(well);
         if well && !self.asking {
@@ -94,7 +96,7 @@ impl Log {
         }
     }
 
-    /// The next request's number.
+    /// Returns the number of the next request.
     pub fn next(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -104,12 +106,12 @@ impl Log {
         self.entries.push(Entry { kind, times, execution, incarnation, end });
     }
 
-    /// Something is done; which time of all it is.
+    /// Records an execution. Returns its number.
     pub fn did(&mut self, serial: u64, incarnation: u64) -> u64 {
         self.executions += 1;
         let execution = self.executions;
         let Some(entry) = self.entries.get_mut(serial as usize) else {
-            self.blame(format!("request {serial} is done, which nobody made"));
+            self.blame(format!("request {serial} is executed, which was never made"));
             return execution;
         };
         let before = *entry;
@@ -120,9 +122,13 @@ impl Log {
         }
         if before.times > 0 {
             let by = before.incarnation;
-            self.blame(format!("{serial}, {before:?}, was done twice: by {by} and {incarnation}"));
+            self.blame(format!(
+                "{serial}, {before:?}, was executed twice: by {by} and {incarnation}"
+            ));
         } else if before.end == End::NotDone {
-            self.blame(format!("{serial}, {before:?}, is done after it was said not to be"));
+            self.blame(format!(
+                "{serial}, {before:?}, is executed after it was reported as not executed"
+            ));
         }
         execution
     }
@@ -133,13 +139,13 @@ impl Log {
         let pull = before.kind == RequestKind::Pull;
         let (place, end, fault) = match outcome {
             Outcome::Done(body) => {
-                // A pull that is done again may be answered by the time before.
+                // A pull that is executed again may get the reply of an earlier execution.
                 let same = body.len() >= 8
                     && &body[8..] == request
                     && (pull || serial_of(body) == before.execution);
                 let fault = (before.times == 0 || is_rejected(serial))
-                    .then_some("was not done")
-                    .or((!same).then_some("has the reply to another request, or time"));
+                    .then_some("was not executed")
+                    .or((!same).then_some("has the reply to another request, or execution"));
                 (0, End::Done, fault)
             }
             Outcome::Rejected(body) => {
@@ -147,20 +153,20 @@ impl Log {
                 self.busy += u64::from(busy);
                 let own = is_rejected(serial) && body.len() >= 2 && &body[2..] == request;
                 let fault = (!pull && before.times > 0)
-                    .then_some("was done, and rejected")
+                    .then_some("was executed, and rejected")
                     .or((!own && !busy).then_some("has the rejection of another request"));
                 (1, End::NotDone, fault)
             }
             Outcome::Unknown { reason: FailureReason::ReplyTooLong, .. } => {
-                let told = !is_untold(serial) || before.times == 0;
-                (3, End::Unknown, told.then_some("was not done, or has a short reply"))
+                let wrong = !is_untold(serial) || before.times == 0;
+                (3, End::Unknown, wrong.then_some("was not executed, or has a short reply"))
             }
             Outcome::Unknown { reason, sent } => {
                 let place = if *reason == FailureReason::NewIncarnation { 2 } else { 3 };
                 let fault =
-                    (!pull && !sent && before.times > 0).then_some("was done, and not sent");
+                    (!pull && !sent && before.times > 0).then_some("was executed, and not sent");
                 let well = self.healed.is_some_and(|healed| serial >= healed);
-                let fault = fault.or(well.then_some("was asked when all was healed"));
+                let fault = fault.or(well.then_some("was made after the faults had ended"));
                 (place, if *sent || pull { End::Unknown } else { End::NotDone }, fault)
             }
         };

@@ -1,12 +1,12 @@
-//! Endpoints under a network that loses, doubles, delays and reorders frames, cuts and silences links, and
-//! nodes that crash and start anew: every request ends as promised.
+//! Endpoints in a simulated network that loses, duplicates, delays and reorders frames, with links
+//! that are cut or silenced and nodes that crash and restart: every request ends as promised.
 
+mod collectives;
 mod log;
 mod peer;
 mod reachability;
 mod scenario;
 mod seeded_bugs;
-mod together;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,16 +17,16 @@ use lda_transport::sim::{Chaos, Coverage, FaultWindow};
 use scenario::{History, MILLISECOND, SECOND, Scenario};
 use seeded_bugs::Bug;
 
-/// A history in which all was as promised; else what was not, and what came before it.
+/// Runs a history. Panics with the violation and the events before it if a promise is broken.
 fn history(scenario: &Scenario) -> History {
-    let told = |error| {
-        let words = scenario.in_words(200).run().err();
+    let fail = |error| {
+        let words = scenario.with_text(200).run().err();
         panic!("{}\n{scenario:#?}", words.unwrap_or(error))
     };
-    scenario.run().unwrap_or_else(told)
+    scenario.run().unwrap_or_else(fail)
 }
 
-/// What many histories came to.
+/// Sums over many histories.
 #[derive(Default)]
 struct Sum {
     ends: [u64; 4],
@@ -63,7 +63,7 @@ impl Sum {
     }
 }
 
-/// On all processors.
+/// Runs histories on all cores.
 fn histories(seeds: Range<u64>) -> Sum {
     let next = AtomicU64::new(seeds.start);
     let run = || {
@@ -77,7 +77,7 @@ fn histories(seeds: Range<u64>) -> Sum {
             assert!(scenario.nodes >= 3);
             let history = self::history(&scenario);
             if seed.is_multiple_of(50) {
-                let again = scenario.run().expect("it was as promised");
+                let again = scenario.run().expect("the first run kept all promises");
                 assert_eq!(again.fingerprint, history.fingerprint, "seed {seed}");
             }
             sum.add(&history);
@@ -92,13 +92,13 @@ fn histories(seeds: Range<u64>) -> Sum {
         }
     });
     assert!(all.fewest_faults >= Some(5), "{:?}", all.fewest_faults);
-    // A fraction of what a request may take: nothing hangs until it ends by its deadline.
+    // A fraction of the deadlines: no request hangs until its deadline.
     assert!(all.slowest < SECOND * 20, "{:?}", all.slowest);
     all
 }
 
 #[test]
-fn all_is_done_where_nothing_fails() {
+fn all_requests_are_executed_without_faults() {
     let mut scenario = Scenario { asking: SECOND * 6, gap: MILLISECOND * 16, ..Scenario::calm(1) };
     scenario.options.network.full = 0.02;
     let history = history(&scenario);
@@ -111,12 +111,12 @@ fn all_is_done_where_nothing_fails() {
 }
 
 #[test]
-fn cuts_alone_cost_nothing_but_time() {
+fn cuts_only_cost_time() {
     for seed in 0..20 {
         let mut scenario = Scenario { patience: 100, ..Scenario::calm(seed) };
         scenario.options.network.detection_delay = MILLISECOND * 20;
-        let spell = FaultWindow { every: MILLISECOND * 30, lasting: MILLISECOND * 600 };
-        scenario.options.chaos = Chaos { cuts: Some(spell), ..Chaos::default() };
+        let window = FaultWindow { every: MILLISECOND * 30, lasting: MILLISECOND * 600 };
+        scenario.options.chaos = Chaos { cuts: Some(window), ..Chaos::default() };
         let History { ends, untold, gathered, .. } = history(&scenario);
         let [done, rejected, restarted, unknown] = ends;
         assert!(done > 30 && rejected > 3 && gathered > 12, "{done} {rejected} {gathered}");
@@ -125,7 +125,7 @@ fn cuts_alone_cost_nothing_but_time() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_not_done_later() {
+fn an_overloaded_request_is_not_executed_later() {
     let mut busy = 0;
     for seed in 0..20 {
         let answers = [0, 1000, 3000, 3000, 3000];
@@ -142,15 +142,15 @@ fn what_there_is_no_room_for_is_not_done_later() {
 #[test]
 fn every_push_ends_as_promised_under_every_fault() {
     let sum = histories(0..300);
-    // Each kind of end has come.
+    // Each kind of outcome has occurred.
     assert!(sum.ends.iter().all(|&sum| sum > 100), "{:?}", sum.ends);
     assert!(sum.busy > 100 && sum.gathered > 3000, "{} {}", sum.busy, sum.gathered);
-    reachability::nothing_came_where_nothing_can(&sum.coverage);
+    reachability::no_unreachable_cell_has_frames(&sum.coverage);
 }
 
 #[test]
 #[ignore = "half a minute in a release build: .ci/extended runs it"]
-#[expect(clippy::print_stdout, reason = "its table is what it is for")]
+#[expect(clippy::print_stdout, reason = "the table is the purpose of the test")]
 fn ten_thousand_histories_reach_everything() {
     const HISTORIES: u64 = 10_000;
     let begun = Instant::now();
@@ -159,15 +159,15 @@ fn ten_thousand_histories_reach_everything() {
     println!("{}", sum.coverage);
     println!(
         "{HISTORIES} histories: {} events in {seconds:.1} s; done, rejected, unknown for a new incarnation, \
-         unknown: {:?}; done together: {}; at most {:?} until all had ended",
+         unknown: {:?}; collectives: {}; at most {:?} until all had ended",
         sum.steps, sum.ends, sum.gathered, sum.slowest
     );
-    reachability::nothing_came_where_nothing_can(&sum.coverage);
-    reachability::everything_else_came(&sum.coverage, 10);
+    reachability::no_unreachable_cell_has_frames(&sum.coverage);
+    reachability::all_other_cells_have_frames(&sum.coverage, 10);
 }
 
 #[test]
-fn planted_mistakes_are_found() {
+fn seeded_bugs_are_detected() {
     for bug in Bug::ALL {
         let found = |seed| Scenario { bug: Some(bug), ..Scenario::of(seed) }.run().err();
         let found: Vec<String> = (0..20).filter_map(found).collect();
@@ -178,14 +178,14 @@ fn planted_mistakes_are_found() {
 }
 
 #[test]
-fn a_seed_is_a_history() {
+fn a_seed_determines_the_history() {
     for seed in 0..10 {
-        let run = |seed| history(&Scenario::of(seed).in_words(usize::MAX));
+        let run = |seed| history(&Scenario::of(seed).with_text(usize::MAX));
         let (one, same, other) = (run(seed), run(seed), run(seed + 1));
         assert_eq!(one.fingerprint, same.fingerprint);
         assert_eq!(one.text, same.text);
         assert_ne!(one.fingerprint, other.fingerprint);
-        // What is kept in words changes nothing.
+        // Keeping lines of text changes nothing.
         assert_eq!(one.fingerprint, history(&Scenario::of(seed)).fingerprint);
         assert!(one.text.lines().count() > 1000);
     }
@@ -198,7 +198,7 @@ fn sixteen_nodes_go_on_for_a_minute() {
 
 #[test]
 #[ignore = "an hour of the simulation, a quarter of a minute in a release build: .ci/extended runs it"]
-#[expect(clippy::print_stdout, reason = "how fast it was")]
+#[expect(clippy::print_stdout, reason = "prints its speed")]
 fn sixteen_nodes_go_on_for_an_hour() {
     let begun = Instant::now();
     let history = soak(SECOND * 3600);
@@ -206,7 +206,7 @@ fn sixteen_nodes_go_on_for_an_hour() {
     let (steps, faults) = (history.steps, history.faults);
     let rate = steps as f64 / seconds;
     println!(
-        "{steps} events, {faults} faults in {seconds:.1} s: {rate:.0} a second; {:?}",
+        "{steps} events, {faults} faults in {seconds:.1} s: {rate:.0} per second; {:?}",
         history.ends
     );
 }

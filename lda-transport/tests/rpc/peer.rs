@@ -1,4 +1,4 @@
-//! A program that asks others at random, answers at random, and writes down what comes of it.
+//! A program that makes and answers random requests and logs the outcomes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,44 +12,45 @@ use lda_transport::rpc::{
 };
 use lda_transport::rpc::{Context, Program};
 
+use crate::collectives::Operations;
 use crate::log::{Log, is_rejected, is_untold, serial_of};
-use crate::together::Together;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// Operations in a row that miss their deadline before a program asks where the others are.
+/// Number of operations in a row that miss their deadline before a program looks up the group of
+/// the others.
 const MISSED: u32 = 3;
 const KINDS: [RequestKind; 3] = [RequestKind::Pull, RequestKind::Push, RequestKind::Call];
-/// The timer by which it asks; others are answers.
+/// Timer of the next request; the others are those of answers.
 const ASK: u64 = 0;
-/// The timer by which it begins what is done together.
+/// Timer of the next operation.
 const GATHER: u64 = u64::MAX;
-/// Bytes of a reply that no transport here takes.
+/// Length of a reply that is too long for the network.
 pub const TOO_LONG: usize = 2000;
 
 pub struct Peer {
     pub log: Rc<RefCell<Log>>,
     pub nodes: u32,
-    /// Between two requests of it, at most.
+    /// Longest time between two of its requests.
     pub gap: Duration,
-    /// How long requests may take, in times.
+    /// Factor of all deadlines.
     pub patience: u32,
-    /// Milliseconds that answers take, while nodes ask.
+    /// Milliseconds that answers take while nodes make requests.
     pub times: [u32; 5],
-    /// A mistake made on purpose: what a new incarnation does not know of is asked again.
+    /// A seeded bug: requests are repeated to a new incarnation.
     pub resends: bool,
-    /// Whether a new incarnation knows in which group the others are; else it finds out, group by group, and asks
-    /// when nobody has come to some of them.
+    /// Whether a new incarnation knows the group of the others. Otherwise it goes from group to
+    /// group, and looks it up when several in a row time out.
     pub is_told: bool,
-    /// Operations in a row that have missed their deadline.
+    /// Number of operations in a row that have missed their deadline.
     missed: u32,
     open: BTreeMap<RequestId, Vec<u8>>,
-    /// Those to come, and whether it was done.
+    /// Answers to send, and whether the request was executed.
     answers: BTreeMap<u64, (ReplyHandle, bool, Vec<u8>)>,
     answered: u64,
     doing: BTreeMap<NodeId, usize>,
-    /// Those that have joined, and as what they did last.
+    /// Whether each peer has joined, and its last incarnation.
     joined: BTreeMap<NodeId, (bool, u64)>,
-    together: Together,
+    operations: Operations,
 }
 
 impl Peer {
@@ -68,25 +69,25 @@ impl Peer {
             answered: ASK,
             doing: BTreeMap::new(),
             joined: BTreeMap::new(),
-            together: Together::default(),
+            operations: Operations::default(),
         }
     }
 
-    /// Requests and operations without an end.
+    /// Returns the number of open requests and operations.
     pub fn open(&self) -> usize {
-        self.open.len() + usize::from(self.together.is_running())
+        self.open.len() + usize::from(self.operations.is_running())
     }
 
-    /// Group and number of the operation that runs.
+    /// Returns group and number of the running operation.
     pub fn running(&self) -> Option<(u64, u64)> {
-        self.together.is_running().then(|| self.together.next())
+        self.operations.is_running().then(|| self.operations.next())
     }
 
     fn gather(&mut self, cx: &mut Context<'_>) {
-        // None lasts as long as a link may be silent, or those that went on to another group.
+        // Longer than a silence of a link, and than the wait for nodes that are in another group.
         let patience = (MILLISECOND * 1500 + self.gap * 16) * self.patience;
-        self.log.borrow_mut().begins(self.together.next());
-        if let Err(what) = self.together.begin(self.nodes, patience, cx) {
+        self.log.borrow_mut().begins(self.operations.next());
+        if let Err(what) = self.operations.begin(self.nodes, patience, cx) {
             self.log.borrow_mut().blame(what);
         }
     }
@@ -109,7 +110,7 @@ impl Peer {
         }
     }
 
-    fn ask_somebody(&mut self, cx: &mut Context<'_>) {
+    fn request_at_random(&mut self, cx: &mut Context<'_>) {
         let to = NodeId(cx.rng().below(u64::from(self.nodes)) as u32);
         let kind = KINDS[cx.rng().below(3) as usize];
         let len = cx.rng().below(200) as usize;
@@ -153,7 +154,7 @@ impl Peer {
 
     fn ended(&mut self, request: RequestId, outcome: &Outcome, cx: &mut Context<'_>) {
         let Some(body) = self.open.remove(&request) else {
-            let what = format!("{request:?} ended, which {} had not open: {outcome:?}", cx.id());
+            let what = format!("{request:?} ended, which was not open at {}: {outcome:?}", cx.id());
             return self.log.borrow_mut().blame(what);
         };
         let restarted =
@@ -175,7 +176,7 @@ impl Program for Peer {
     fn start(&mut self, cx: &mut Context<'_>) {
         self.ask_later(cx);
         if self.is_told {
-            self.together.start_after(self.log.borrow().last_begun.0);
+            self.operations.start_after(self.log.borrow().last_begun.0);
         }
         self.gather(cx);
     }
@@ -208,13 +209,14 @@ impl Program for Peer {
                 }
             }
             Action::CollectiveDone { operation, result } => {
-                let ended = self.together.ended(operation, &result, self.nodes, cx.id().0);
+                let ended = self.operations.ended(operation, &result, self.nodes, cx.id().0);
                 let mut log = self.log.borrow_mut();
                 let missed = matches!(result, Err(CollectiveError::Deadline { .. }));
                 self.missed = if missed { self.missed + 1 } else { 0 };
-                // Those that were away for long would never catch up with others, who wait as long for them.
-                if self.missed == MISSED && self.together.next().0 < log.last_begun.0 {
-                    self.together.start_after(log.last_begun.0);
+                // A node that was away for long would never catch up, since the others wait as long
+                // for it.
+                if self.missed == MISSED && self.operations.next().0 < log.last_begun.0 {
+                    self.operations.start_after(log.last_begun.0);
                 }
                 match ended {
                     Ok(got) => log.gathered(cx.id(), got),
@@ -227,28 +229,31 @@ impl Program for Peer {
         }
         let (in_flight, most) = (cx.endpoint().in_flight(), cx.endpoint().config().in_flight);
         if in_flight > most {
-            self.log.borrow_mut().blame(format!("{in_flight} bytes are underway of {}", cx.id()));
+            self.log
+                .borrow_mut()
+                .blame(format!("{in_flight} bytes are in flight from {}", cx.id()));
         }
     }
 
     fn timer(&mut self, timer: u64, cx: &mut Context<'_>) {
         if timer == ASK {
             if self.log.borrow().asking {
-                self.ask_somebody(cx);
+                self.request_at_random(cx);
             }
             return;
         }
         if timer == GATHER {
             let log = self.log.borrow();
-            // What others have begun is brought to an end.
-            let goes_on = log.gathering || self.together.next() <= log.last_begun;
+            // Operations that others have begun are completed.
+            let goes_on = log.gathering || self.operations.next() <= log.last_begun;
             drop(log);
             if goes_on {
                 self.gather(cx);
             }
             return;
         }
-        let (reply_to, done, reply) = self.answers.remove(&timer).expect("it was set once");
+        let (reply_to, done, reply) =
+            self.answers.remove(&timer).expect("each timer has an answer");
         *self.doing.entry(reply_to.peer).or_default() -= 1;
         let message = MessageBuf::from(&reply[..]);
         if done {

@@ -1,23 +1,23 @@
-//! Which messages can meet which fates.
+//! Reachable combinations of message, fate and state.
 
 use lda_transport::rpc::MessageKind;
 use lda_transport::sim::{Coverage, Fate, State};
 
-/// Why no frame can be there; none where it can.
+/// Returns the reason why a cell cannot have frames; `None` if it can.
 fn unreachable(message: MessageKind, fate: Fate, state: State) -> Option<&'static str> {
     let _ = message;
     match (fate, state) {
         (fate, State::Gone | State::Away) if fate.arrives() => {
-            Some("a link that is up has two nodes that have been told so")
+            Some("both nodes of a link that is up have received `Up`")
         }
         (Fate::Cut | Fate::SenderCrashed, State::Gone) => {
-            Some("its receiver crashed, which is what counts")
+            Some("the receiver crashed, which takes precedence")
         }
         _ => None,
     }
 }
 
-pub fn nothing_came_where_nothing_can(coverage: &Coverage) {
+pub fn no_unreachable_cell_has_frames(coverage: &Coverage) {
     for (message, fate, state, count) in coverage.cells() {
         if let Some(reason) = unreachable(message, fate, state) {
             assert_eq!(count, 0, "{message:?} {fate:?} {state:?}: {reason}");
@@ -25,7 +25,7 @@ pub fn nothing_came_where_nothing_can(coverage: &Coverage) {
     }
 }
 
-pub fn everything_else_came(coverage: &Coverage, least: u64) {
+pub fn all_other_cells_have_frames(coverage: &Coverage, least: u64) {
     let few: Vec<String> = coverage
         .cells()
         .filter(|&(message, fate, state, count)| {

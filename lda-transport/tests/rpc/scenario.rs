@@ -1,4 +1,4 @@
-//! A history: what is to go wrong, by seed, and the run of it.
+//! Histories: the faults of a seed, and their run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,43 +19,44 @@ pub const SECOND: Duration = Duration::from_secs(1);
 pub struct Scenario {
     pub options: Options,
     pub nodes: u32,
-    /// Requests that each takes of another at once.
+    /// Window of each node, in requests.
     pub window: u32,
-    /// How long nodes ask, at least, and how many faults there are then, at least.
+    /// Least time in which nodes make requests.
     pub asking: Duration,
+    /// Least number of faults in that time.
     pub faults: u64,
-    /// Between two requests of a node, at most.
+    /// Longest time between two requests of a node.
     pub gap: Duration,
     pub patience: u32,
-    /// Milliseconds that answers take, while nodes ask.
+    /// Milliseconds that answers take while nodes make requests.
     pub answers: [u32; 5],
-    /// Starts that give a node another configuration than the others have.
+    /// Share of starts at which a node has another configuration.
     pub misfits: f64,
-    /// Frames that are no message when they arrive.
+    /// Share of frames that are not a message when they arrive.
     pub garbled: f64,
     pub bug: Option<Bug>,
-    /// Whether a new incarnation knows which group of nodes is the last.
+    /// Whether a new incarnation knows the last group.
     pub is_told: bool,
 }
 
-/// What came of it.
+/// Result of a history.
 pub struct History {
     pub ends: [u64; 4],
     pub most_doing: usize,
-    /// Requests that were rejected because too many were being done.
+    /// Number of rejections by overload.
     pub busy: u64,
-    /// What was done and could not be told.
+    /// Number of executed requests whose reply was too long.
     pub untold: u64,
-    /// How often what nodes do together went well, at each of them.
+    /// Number of successful collective operations at all nodes.
     pub gathered: u64,
     pub strays: u64,
-    /// How long it took at most, when all was healed, until everything had ended.
+    /// Longest time from the end of the faults until every request had ended.
     pub slow: Duration,
     pub faults: u64,
     pub steps: u64,
     pub fingerprint: u64,
     pub coverage: Coverage,
-    /// Of the last lines.
+    /// The last lines of the trace.
     pub text: String,
 }
 
@@ -79,13 +80,13 @@ impl Scenario {
         }
     }
 
-    /// Three to six nodes; each fault in four of five seeds or so, and strangers in half of
-    /// them.
+    /// Three to six nodes; each fault in about four of five seeds, and incompatible nodes in half
+    /// of them.
     pub fn of(seed: u64) -> Self {
-        let mut numbers = SplitMix64::new(!seed);
+        let mut rng = SplitMix64::new(!seed);
         let mut some = |share: f64| {
-            let most = numbers.below(1000) as f64 / 1000.0 * share;
-            if numbers.below(5) == 0 { 0.0 } else { most }
+            let most = rng.below(1000) as f64 / 1000.0 * share;
+            if rng.below(5) == 0 { 0.0 } else { most }
         };
         let mut network = Network {
             loss: some(0.15),
@@ -98,27 +99,29 @@ impl Scenario {
         };
         let strange = some(1.0) > 0.4;
         let (misfits, garbled) = if strange { (some(0.5), some(0.03)) } else { (0.0, 0.0) };
-        let farthest = [2, 20, 150][numbers.below(3) as usize];
-        network.latency = numbers.up_to(MILLISECOND * farthest);
-        network.jitter = numbers.up_to(MILLISECOND * 2);
-        network.detour = numbers.up_to(MILLISECOND * 120);
-        network.detection_delay = numbers.up_to(MILLISECOND * 100);
-        network.bandwidth = [1_000_000_000, 100_000, 30_000][numbers.below(3) as usize];
-        network.queue_bytes = 400 + numbers.below(2000) as usize;
-        let mut spell = |every: u32, lasting: u32| {
-            let every = MILLISECOND * (20 + numbers.below(u64::from(every)) as u32);
-            let spell = FaultWindow { every, lasting: MILLISECOND * lasting };
-            (numbers.below(5) > 0, spell)
+        let farthest = [2, 20, 150][rng.below(3) as usize];
+        network.latency = rng.up_to(MILLISECOND * farthest);
+        network.jitter = rng.up_to(MILLISECOND * 2);
+        network.detour = rng.up_to(MILLISECOND * 120);
+        network.detection_delay = rng.up_to(MILLISECOND * 100);
+        network.bandwidth = [1_000_000_000, 100_000, 30_000][rng.below(3) as usize];
+        network.queue_bytes = 400 + rng.below(2000) as usize;
+        let mut window_of = |every: u32, lasting: u32| {
+            let every = MILLISECOND * (20 + rng.below(u64::from(every)) as u32);
+            let window_of = FaultWindow { every, lasting: MILLISECOND * lasting };
+            (rng.below(5) > 0, window_of)
         };
-        let [cuts, silences, crashes] = [spell(200, 600), spell(300, 900), spell(200, 900)];
-        let some = |(is, spell): (bool, FaultWindow)| is.then_some(spell);
+        let [cuts, silences, crashes] =
+            [window_of(200, 600), window_of(300, 900), window_of(200, 900)];
+        let some = |(is, window_of): (bool, FaultWindow)| is.then_some(window_of);
         let (silences, crashes) = (some(silences), some(crashes));
-        // Something has to fail, or those that do not fit are refused, and no more is heard of them.
+        // Some connection has to fail; otherwise incompatible nodes are refused once and never
+        // again.
         let cuts = some(cuts).or(crashes.is_none().then_some(cuts.1));
-        let window = [1, 2, 4, 4, 8][numbers.below(5) as usize];
-        let nodes = 3 + numbers.below(4) as u32;
+        let window = [1, 2, 4, 4, 8][rng.below(5) as usize];
+        let nodes = 3 + rng.below(4) as u32;
         let slow = [[0, 0, 1, 5, 60], [0, 0, 1, 5, 60], [0, 5, 6000, 6000, 6000]];
-        let answers = slow[numbers.below(3) as usize];
+        let answers = slow[rng.below(3) as usize];
         Self {
             options: Options { seed, network, chaos: Chaos { cuts, silences, crashes }, keep: 0 },
             nodes,
@@ -143,7 +146,7 @@ impl Scenario {
             heartbeat_interval: MILLISECOND * 100,
             silence_timeout: MILLISECOND * 250,
             retry: lossy.then_some(MILLISECOND * 40),
-            piece: 128,
+            part_len: 128,
             max_content_len: 4096,
             ..Config::new(identity)
         }
@@ -153,14 +156,14 @@ impl Scenario {
         let mut world = World::new(&self.options);
         for id in (0..self.nodes).map(NodeId) {
             let (scenario, log) = (self.clone(), log.clone());
-            let mut numbers = SplitMix64::new(self.options.seed ^ u64::from(id.0) << 40);
-            world.add(id, move |birth| {
-                let mut incarnation = birth.incarnation;
+            let mut rng = SplitMix64::new(self.options.seed ^ u64::from(id.0) << 40);
+            world.add(id, move |start| {
+                let mut incarnation = start.incarnation;
                 if scenario.bug == Some(Bug::Forgets) {
                     incarnation = u64::from(id.0) + 1;
                 }
-                let misfit = numbers.chance(scenario.misfits) && log.borrow().asking;
-                let configuration = if misfit { 100 + birth.incarnation } else { 2 };
+                let misfit = rng.chance(scenario.misfits) && log.borrow().asking;
+                let configuration = if misfit { 100 + start.incarnation } else { 2 };
                 if misfit {
                     log.borrow_mut().misfits.insert(id);
                 } else {
@@ -176,11 +179,11 @@ impl Scenario {
             });
         }
         let (bug, garbled) = (self.bug, self.garbled);
-        let (mut numbers, log) = (SplitMix64::new(self.options.seed ^ 3), log.clone());
+        let (mut rng, log) = (SplitMix64::new(self.options.seed ^ 3), log.clone());
         let mut rewrite = bug.map(Bug::rewriting);
         if garbled > 0.0 || bug.is_some() {
             world.rewrite(move |from, to, frame| {
-                if log.borrow().asking && numbers.chance(garbled) {
+                if log.borrow().asking && rng.chance(garbled) {
                     return Frame::from(vec![0xff; frame.len()]);
                 }
                 match &mut rewrite {
@@ -192,10 +195,10 @@ impl Scenario {
         world
     }
 
-    /// Has the nodes ask while things fail, and again when all is healed, until everything has ended.
+    /// Runs the nodes with faults, then without, until every request has ended.
     ///
     /// # Errors
-    /// What was not as promised.
+    /// The promises that were broken.
     pub fn run(&self) -> Result<History, String> {
         let peaceful = self.misfits == 0.0 && self.garbled == 0.0;
         let log = Rc::new(RefCell::new(Log::new(peaceful)));
@@ -210,21 +213,21 @@ impl Scenario {
         if !peaceful {
             self.reconcile(&mut world, &log);
         }
-        // What is done together is done again when all have come to the same group.
+        // Operations succeed again when all nodes have reached the same group.
         let all_gathered = |world: &World<Peer>| log.borrow().well.len() == world.living().count();
         let begun = world.now();
         while !all_gathered(&world) && world.now().since(begun) < SECOND * 60 {
             world.run_for(MILLISECOND * 100);
         }
         if !all_gathered(&world) {
-            let what = format!("only {:?} do anything together", log.borrow().well);
+            let what = format!("only {:?} complete operations", log.borrow().well);
             log.borrow_mut().blame(what);
         }
         let last = world.living().filter_map(|id| world.program(id)?.running()).max();
         log.borrow_mut().last_begun = last.unwrap_or_default();
         log.borrow_mut().gathering = false;
         let mut slow = finish(&mut world);
-        // And now all ends well.
+        // From here on every request must succeed.
         let next = log.borrow().next();
         log.borrow_mut().healed = Some(next);
         for (a, kind) in (0..self.nodes)
@@ -238,7 +241,7 @@ impl Scenario {
         let log = log.borrow();
         let mut wrong = log.wrong.clone();
         if open(&world) > 0 {
-            wrong.push(format!("{} requests have no end", open(&world)));
+            wrong.push(format!("{} requests have no outcome", open(&world)));
         }
         if !wrong.is_empty() {
             let seed = self.options.seed;
@@ -260,7 +263,7 @@ impl Scenario {
         })
     }
 
-    /// Sixteen nodes for so long, and all that can go wrong.
+    /// Sixteen nodes with all faults, for this time.
     pub fn soak(seed: u64, asking: Duration) -> Self {
         let network = Network {
             latency: MILLISECOND,
@@ -276,8 +279,8 @@ impl Scenario {
             max_frame_len: 1500,
             detection_delay: MILLISECOND * 20,
         };
-        let spell = |every| Some(FaultWindow { every: SECOND * every, lasting: SECOND * 5 });
-        let chaos = Chaos { cuts: spell(2), silences: spell(3), crashes: spell(1) };
+        let window_of = |every| Some(FaultWindow { every: SECOND * every, lasting: SECOND * 5 });
+        let chaos = Chaos { cuts: window_of(2), silences: window_of(3), crashes: window_of(1) };
         Self {
             options: Options { seed, network, chaos, keep: 0 },
             nodes: 16,
@@ -291,13 +294,14 @@ impl Scenario {
         }
     }
 
-    /// The same, with what happened last in words.
-    pub fn in_words(&self, lines: usize) -> Self {
+    /// Returns the same scenario, which keeps this many lines of text.
+    pub fn with_text(&self, lines: usize) -> Self {
         let options = Options { keep: lines, ..self.options };
         Self { options, ..self.clone() }
     }
 
-    /// Ends refusals: who did not fit does now, and all come up again, when what is late has come.
+    /// Ends refusals: restarts incompatible nodes with the common configuration and reconnects all,
+    /// after late frames have arrived.
     fn reconcile(&self, world: &mut World<Peer>, log: &Rc<RefCell<Log>>) {
         world.change(|network| network.late_delivery = 0.0);
         world.run_for(SECOND * 2);
@@ -316,7 +320,7 @@ fn open(world: &World<Peer>) -> usize {
     world.living().map(|id| world.program(id).unwrap().open()).sum()
 }
 
-/// Goes on until every request has ended, or for a minute; how long that was.
+/// Runs until every request has ended, for at most a minute. Returns the time that it took.
 fn finish(world: &mut World<Peer>) -> Duration {
     let begun = world.now();
     while open(world) > 0 && world.now().since(begun) < SECOND * 60 {

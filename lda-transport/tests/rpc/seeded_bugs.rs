@@ -1,4 +1,4 @@
-//! Mistakes made on purpose, without a change of the endpoints.
+//! Bugs that are seeded without a change of the endpoints.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use lda_transport::{Frame, NodeId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Nodes that start anew as the incarnation that they were, and so do again what they have done.
+    /// Nodes restart with the same incarnation, and so execute requests again.
     Forgets,
-    /// Nodes that ask a new incarnation again what the one before may have done.
+    /// Nodes repeat pushes to a new incarnation that an earlier one may have executed.
     Resends,
-    /// Replies of which some are to the request before.
+    /// Some replies have the number of the request before.
     Crosses,
-    /// Requests that say that their sender waits for none of them.
+    /// The floor of requests is beyond their own number.
     RunsAhead,
-    /// Replies that are said to be of the next incarnation, which has done nothing.
+    /// Replies have the number of another incarnation.
     NeverAnswers,
 }
 
@@ -22,7 +22,8 @@ impl Bug {
     pub const ALL: [Self; 5] =
         [Self::Forgets, Self::Resends, Self::Crosses, Self::RunsAhead, Self::NeverAnswers];
 
-    /// What it does to frames. Places are those of the head of a message.
+    /// Returns the change that the bug makes to frames. Offsets are those of the header of a
+    /// message.
     pub fn rewriting(self) -> Box<dyn FnMut(NodeId, NodeId, Frame) -> Frame> {
         const REQUEST: u8 = 3;
         const REPLY: u8 = 4;
@@ -49,12 +50,12 @@ impl Bug {
 }
 
 impl Bug {
-    /// What the checks say of it.
+    /// Returns the message with which the checks detect it.
     pub fn found_as(self) -> &'static str {
         match self {
-            Self::Forgets | Self::Resends => "was done twice",
+            Self::Forgets | Self::Resends => "was executed twice",
             Self::Crosses => "has the reply to another request",
-            Self::RunsAhead | Self::NeverAnswers => "was asked when all was healed",
+            Self::RunsAhead | Self::NeverAnswers => "was made after the faults had ended",
         }
     }
 }

@@ -1,32 +1,33 @@
-//! Operations that all members of a group do together: a barrier, a broadcast, sums, a gathering.
+//! Collective operations of a group of nodes: barrier, broadcast, reduce-scatter, all-gather.
 //!
-//! Every member [begins](super::Endpoint::begin) the same operations of a [`Group`] in the same order; several may
-//! run at once. An operation has ended at a member when it has all that it gets, and its peers have all that it
-//! sends; they may not have begun yet.
+//! Every member [begins](super::Endpoint::begin) the same operations of a [`Group`] in the same
+//! order; several may run at once. An operation has ended at a member when the member has its
+//! result and its peers have received all that it sends. They may not have begun the operation yet.
 //!
-//! | operation | every member gets | messages of a member, in pieces | way |
+//! | operation | result of a member | sent by a member | topology |
 //! |---|---|---|---|
-//! | [barrier](Collective::Barrier) | | 3 at most | binary tree, up and down |
-//! | [broadcast](Collective::Broadcast) | what the root has | 2 times the content | binary tree |
-//! | [reduce-scatter](Collective::ReduceScatter) | its part of the sums | n − 1 parts of n | ring, or straight |
-//! | [all-gather](Collective::AllGather) | what everybody has | n − 1 contents | ring, or straight |
+//! | [barrier](Collective::Barrier) | – | at most 3 messages | binary tree, up and down |
+//! | [broadcast](Collective::Broadcast) | the content of the root | 2 times the content | binary tree |
+//! | [reduce-scatter](Collective::ReduceScatter) | its part of the sums | n − 1 parts of n | ring, or direct |
+//! | [all-gather](Collective::AllGather) | the contents of all | n − 1 contents | ring, or direct |
 //!
-//! A ring has each member send about the whole vector once, whatever their number (Patarasu and Yuan 2009,
-//! "Bandwidth optimal all-reduce algorithms"), and takes n − 1 steps one after the other. What is short goes straight
-//! to where it belongs, in one. Both add in the same order, so that a sum of `f32` has the same bits by either
-//! way and at each try.
+//! In a ring each member sends about the whole vector once, for any number of members (Patarasu and
+//! Yuan 2009, "Bandwidth optimal all-reduce algorithms"), in n − 1 sequential steps. Short contents
+//! are sent directly to their receivers, in one step. Both add in the same order, so a sum of `f32`
+//! has the same bits either way and in each run.
 //!
-//! # Pieces
-//! Contents travel in pieces of [`Config::piece`](super::Config::piece) bytes, each a request of its own that is
-//! taken at most once; so a long content is on all of its way at once. Of one operation at most eight pieces are
-//! underway to a peer. A member that has not begun an operation keeps its pieces, up to a window of each peer; more of
-//! them wait without an answer.
+//! # Parts
+//! Contents are sent in parts of [`Config::part_len`](super::Config::part_len) bytes. Each is a
+//! request that is taken at most once, so a long content moves along its whole path at once. At
+//! most eight parts of an operation are in flight to a peer. A member that has not begun an
+//! operation keeps the parts that arrive, up to a window per peer; further ones wait without an
+//! answer.
 //!
-//! # When something fails
-//! An operation ends with [`CollectiveError`] when its deadline comes, when a member is refused or starts anew, or when
-//! members do not do the same. The group is broken then, as its operations are no more the same ones everywhere: all
-//! that runs of it ends, nothing of it begins any more, and the other members are told, who do the same. Go on in a
-//! group with another id.
+//! # Failures
+//! An operation ends with a [`CollectiveError`] when its deadline passes, when a member is refused
+//! or restarts, or when members begin different operations. The group is then broken, since the
+//! numbers of its operations may differ between members: its running operations end, no more begin,
+//! and the other members are notified and do the same. Continue with a group that has another id.
 
 mod dispatch;
 mod operation;
@@ -42,10 +43,9 @@ use crate::frame::Frame;
 use crate::transport::NodeId;
 
 use super::FailureReason;
-pub(crate) use running::check;
-pub(super) use running::{Collectives, Deed};
+pub(super) use running::{Collectives, Command};
 
-/// Nodes that do operations together.
+/// Nodes that run collective operations.
 ///
 /// ```
 /// use lda_transport::NodeId;
@@ -63,20 +63,22 @@ pub struct Group {
     rank: usize,
 }
 
-/// Members that make no group.
+/// Reason why members do not form a group.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum GroupError {
-    /// This node is not in it.
+    /// This node is not a member.
     #[error("this node, {0}, is not in the group")]
     NotIn(NodeId),
-    /// Somebody is in it twice.
+    /// A node is a member twice.
     #[error("{0} is in the group twice")]
     Twice(NodeId),
 }
 
 impl Group {
-    /// A group with these members, in this order, which has to be the same everywhere, as this node sees it. Its
-    /// id tells its operations from those of others, before and beside it.
+    /// Creates a group of these members, as seen by the node `this`. The order of the members must
+    /// be the same at all of them. The id distinguishes the operations of the group from those of
+    /// other groups.
     ///
     /// # Errors
     /// [`GroupError`].
@@ -91,68 +93,68 @@ impl Group {
         Ok(Self { id, members: members.into(), rank })
     }
 
-    /// Which group it is.
+    /// Returns the id of the group.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Those in it, by rank.
+    /// Returns the members, by rank.
     pub fn members(&self) -> &[NodeId] {
         &self.members
     }
 
-    /// This node's place.
+    /// Returns the rank of this node.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// A member's place.
+    /// Returns the rank of a member.
     pub fn rank_of(&self, node: NodeId) -> Option<usize> {
         self.members.iter().position(|&member| member == node)
     }
 }
 
-/// What to do together.
+/// A collective operation, with the input of this member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Collective {
-    /// Ends nowhere before it has begun everywhere. Gives nothing.
+    /// Ends at no member before all have begun it. Has no result.
     Barrier,
-    /// Gives everybody what the root has.
+    /// Sends the content of the root to all members.
     Broadcast {
-        /// Who has it.
+        /// Member that has the content.
         root: NodeId,
-        /// What; at the root alone.
+        /// The content, at the root only.
         content: Option<Frame>,
     },
-    /// Adds vectors, and gives the member of rank r of n the sums from ⌊r·len/n⌋ to ⌊(r+1)·len/n⌋.
+    /// Adds vectors. The member of rank r of n gets the sums from ⌊r·len/n⌋ to ⌊(r+1)·len/n⌋.
     ReduceScatter {
-        /// What the vectors are of.
+        /// Type of the elements.
         element: Element,
-        /// One of them, in little-endian order; as long everywhere.
+        /// Vector of this member, little-endian, of the same length at all members.
         values: Frame,
     },
-    /// Gives everybody what everybody has, by rank. It may be of different lengths.
+    /// Sends the contents of all members to all, by rank. Their lengths may differ.
     AllGather {
-        /// What this member has.
+        /// Content of this member.
         content: Frame,
     },
 }
 
-/// What numbers are added. Integers wrap around.
+/// Element type of a sum. Integers wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Element {
-    /// Of 32 bits, without a sign or in two's complement.
+    /// Integers of 32 bits, unsigned or in two's complement.
     I32 = 1,
-    /// Of 64 bits, without a sign or in two's complement.
+    /// Integers of 64 bits, unsigned or in two's complement.
     I64 = 2,
-    /// Of 32 bits, with a point.
+    /// Floating-point numbers of 32 bits.
     F32 = 3,
 }
 
 impl Element {
-    /// Bytes of one.
+    /// Returns the bytes per element.
     pub fn bytes(self) -> usize {
         match self {
             Self::I32 | Self::F32 => 4,
@@ -161,93 +163,92 @@ impl Element {
     }
 }
 
-/// An operation of a group.
+/// Number of an operation of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId {
-    /// Of which group.
+    /// Id of the group.
     pub group: u64,
-    /// Which of its operations, from 0.
+    /// Index among the operations of the group, from 0.
     pub number: u64,
 }
 
-/// An operation that cannot begin.
+/// Reason why an operation cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BeginError {
     /// The root is not in the group.
     #[error("the root, {0}, is not in the group")]
     Root(NodeId),
-    /// Content, and it is not the root.
-    #[error("content of a broadcast is the root's alone to give: this node has {}", if *.0 { "some" } else { "none" })]
+    /// A member other than the root has content, or the root has none.
+    #[error("only the root of a broadcast has content, and always: this node has {}", if *.0 { "some" } else { "none" })]
     Content(bool),
-    /// An operation of the group has failed.
-    #[error("group {group} is broken, go on in one with another id: {reason}")]
+    /// An earlier operation of the group has failed.
+    #[error("group {group} is broken, continue with another id: {reason}")]
     Broken {
-        /// Which.
+        /// Id of the group.
         group: u64,
-        /// How the first that failed did.
+        /// Error of the first operation that has failed.
         reason: String,
     },
-    /// Bytes that are not whole numbers.
-    #[error("{bytes} bytes are not a vector of numbers of {element} bytes")]
+    /// The length of a vector is not a multiple of the element size.
+    #[error("{bytes} bytes are not a vector of elements of {element} bytes")]
     Values {
-        /// Of the vector.
+        /// Length of the vector, in bytes.
         bytes: usize,
-        /// Of a number.
+        /// Bytes per element.
         element: usize,
     },
-    /// More than [an operation takes](super::Config::max_content_len).
+    /// The content is longer than [`Config::max_content_len`](super::Config::max_content_len).
     #[error(
-        "{bytes} bytes, where an operation takes {longest}: cut them up, or raise the bound everywhere"
+        "a content of {bytes} bytes, and the limit is {longest}: split it, or raise the limit at all nodes"
     )]
     TooLong {
-        /// Of the content.
+        /// Length of the content, in bytes.
         bytes: usize,
-        /// The most.
+        /// The limit, in bytes.
         longest: u64,
     },
 }
 
-/// An operation that has failed.
+/// Reason why an operation has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CollectiveError {
-    /// Its deadline came first.
+    /// Its deadline has passed.
     #[error("it has not ended by its deadline{}", list(.missing))]
     Deadline {
-        /// Those that have not sent what they have to, or not taken what they get. None are known where the
-        /// transport does it by [its own means](crate::Transport::together).
+        /// Members that have not sent their part or not taken theirs.
         missing: Vec<NodeId>,
     },
-    /// A member is not what it was, or cannot be reached.
-    #[error("{peer} is lost to it: {}", describe(*.reason))]
+    /// A member has restarted or cannot be reached.
+    #[error("{peer} is lost: {}", describe(*.reason))]
     Lost {
-        /// Who.
+        /// The member.
         peer: NodeId,
-        /// Why.
+        /// Reason of the loss.
         reason: FailureReason,
     },
-    /// A member does something else.
+    /// A member has begun another operation.
     #[error("{peer} does not do the same: {words}")]
     Mismatch {
-        /// Who.
+        /// The member.
         peer: NodeId,
-        /// How that was seen.
+        /// The difference.
         words: String,
     },
-    /// A member has given it up; its words.
+    /// A member has ended it; contains its reason.
     #[error("{peer} has given it up: {words}")]
     Rejected {
-        /// Who.
+        /// The member.
         peer: NodeId,
-        /// Why.
+        /// Its reason.
         words: String,
     },
-    /// It has not begun here.
+    /// It has not begun at this node.
     #[error(transparent)]
     Begin(#[from] BeginError),
-    /// This node has given it up.
-    #[error("this node has given it up")]
+    /// This node has cancelled it.
+    #[error("this node has cancelled it")]
     Cancelled,
 }
 
@@ -259,11 +260,11 @@ fn list(nodes: &[NodeId]) -> String {
 fn describe(reason: FailureReason) -> &'static str {
     match reason {
         FailureReason::Deadline => "it did not answer in time",
-        FailureReason::NewIncarnation => "it has started anew",
+        FailureReason::NewIncarnation => "it has restarted",
         FailureReason::Refused => "one of the two refuses the other",
-        FailureReason::TooLong => "the transport takes no frame so long: make pieces shorter",
+        FailureReason::TooLong => "the transport takes no frame so long: make `part_len` smaller",
         FailureReason::ReplyTooLong => "the transport takes no frame as long as its reply",
-        FailureReason::Cancelled => "this node has given it up",
+        FailureReason::Cancelled => "this node has cancelled it",
         FailureReason::Closed => "this node has closed",
     }
 }

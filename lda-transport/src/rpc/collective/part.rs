@@ -1,23 +1,25 @@
-//! The body of a piece's request.
+//! Encoding of a part: the body of its request.
 //!
 //! ```text
 //!  0  group                       u64
 //!  8  operation                   u64
-//! 16  kind; element; straight; 0  u8 each
+//! 16  kind; element; direct; 0    u8 each
 //! 20  root's rank                 u32
-//! 24  bytes of the whole          u64
+//! 24  length of the whole         u64
 //! 32  origin                      u32
-//! 36  which piece                 u32
-//! 40  bytes of a piece            u32
+//! 36  index of the part           u32
+//! 40  length of a full part       u32
 //! 44  0                           u32
 //! 48  fingerprint of the members  u64
-//! 56  the piece
+//! 56  bytes of the part
 //! ```
 //!
-//! A kind of 5, and zeros from there to the piece, say that the group is broken, and words why.
+//! Kind 5, followed by zeros up to byte 56, is a notice that the group is broken; the bytes are the
+//! reason, a text.
 //!
-//! The whole is the content that it is a piece of, or the vector that is added. The origin is the rank of whose content
-//! it is, or that gets these sums; at a barrier 0 goes up the tree, and 1 down.
+//! The whole is the content that is sent, or the vector that is added. The origin is the rank of
+//! the member that owns the content or gets the sums; in a barrier 0 is sent up the tree and 1
+//! down.
 
 use std::fmt;
 
@@ -26,20 +28,20 @@ use crate::frame::Frame;
 use crate::rpc::message_buf::MessageBuf;
 use crate::transport::NodeId;
 
-/// Bytes before a piece.
+/// Length of the header of a part.
 pub(super) const TAG: usize = 56;
 
-/// What all members must have in common.
+/// Properties of an operation that must be equal at all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Which operation it is: 1 to 4.
+    /// Kind of operation, from 1 to 4.
     pub kind: u8,
-    /// Which numbers, or 0.
+    /// [`Element`](super::Element) of a sum, or 0.
     pub element: u8,
     pub root: u32,
-    /// Of the vector that is added, or 0.
+    /// Length of the vector that is added, or 0.
     pub vector: u64,
-    pub piece: u32,
+    pub part_len: u32,
     pub members: u64,
 }
 
@@ -52,23 +54,23 @@ impl fmt::Display for Shape {
             4 => write!(f, "a gathering")?,
             _ => write!(f, "an unknown operation")?,
         }
-        write!(f, " in pieces of {} bytes among members {:016x}", self.piece, self.members)
+        write!(f, " in parts of {} bytes among members {:016x}", self.part_len, self.members)
     }
 }
 
-/// A piece.
+/// A part of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub origin: u32,
     pub index: u32,
-    /// Whether it goes straight to where it belongs, and no further.
-    pub straight: bool,
-    /// Of the content that it is a piece of; where numbers are added, of their vector.
+    /// Whether it is sent directly to its receiver, which does not send it on.
+    pub direct: bool,
+    /// Length of the content, or of the vector that is added.
     pub length: u64,
     pub payload: Frame,
 }
 
-/// One fingerprint of who the members are and of their order (FNV-1a).
+/// Returns a fingerprint of the members and their order (FNV-1a).
 pub(super) fn fingerprint(members: &[NodeId]) -> u64 {
     let bytes = members.iter().flat_map(|member| member.0.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -82,12 +84,12 @@ pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> MessageBuf 
         |place: usize, bytes: &[u8]| tag[place..place + bytes.len()].copy_from_slice(bytes);
     put(0, &id.group.to_le_bytes());
     put(8, &id.number.to_le_bytes());
-    put(16, &[shape.kind, shape.element, u8::from(part.straight), 0]);
+    put(16, &[shape.kind, shape.element, u8::from(part.direct), 0]);
     put(20, &shape.root.to_le_bytes());
     put(24, &part.length.to_le_bytes());
     put(32, &part.origin.to_le_bytes());
     put(36, &part.index.to_le_bytes());
-    put(40, &shape.piece.to_le_bytes());
+    put(40, &shape.part_len.to_le_bytes());
     put(48, &shape.members.to_le_bytes());
     let mut message = MessageBuf::new();
     message.reserve(TAG + part.payload.len());
@@ -99,11 +101,11 @@ pub(super) fn encode(id: OperationId, shape: &Shape, part: &Part) -> MessageBuf 
 /// Kind of a notice.
 const NOTICE: u8 = 5;
 
-/// Says that the group of an operation is broken: a tag of nothing else, and words.
+/// Encodes a notice that the group of an operation is broken.
 pub(super) fn notice(id: OperationId, words: &str) -> MessageBuf {
-    let shape = Shape { kind: NOTICE, element: 0, root: 0, vector: 0, piece: 0, members: 0 };
+    let shape = Shape { kind: NOTICE, element: 0, root: 0, vector: 0, part_len: 0, members: 0 };
     let payload = Frame::from(words.as_bytes().to_vec());
-    encode(id, &shape, &Part { origin: 0, index: 0, straight: false, length: 0, payload })
+    encode(id, &shape, &Part { origin: 0, index: 0, direct: false, length: 0, payload })
 }
 
 pub(super) fn read_notice(body: &Frame) -> Option<(OperationId, String)> {
@@ -120,18 +122,18 @@ pub(super) fn decode(body: &Frame) -> Option<(OperationId, Shape, Part)> {
     let tag = body.first_chunk::<TAG>()?;
     let u64_at = |place: usize| tag[place..].first_chunk().copied().map(u64::from_le_bytes);
     let u32_at = |place: usize| tag[place..].first_chunk().copied().map(u32::from_le_bytes);
-    let [kind, element, straight, zero] = *tag[16..].first_chunk()?;
-    if !matches!(kind, 1..=4) || straight > 1 || zero != 0 || u32_at(44)? != 0 {
+    let [kind, element, direct, zero] = *tag[16..].first_chunk()?;
+    if !matches!(kind, 1..=4) || direct > 1 || zero != 0 || u32_at(44)? != 0 {
         return None;
     }
     let id = OperationId { group: u64_at(0)?, number: u64_at(8)? };
     let length = u64_at(24)?;
     let vector = if kind == 3 { length } else { 0 };
-    let (root, piece, members) = (u32_at(20)?, u32_at(40)?, u64_at(48)?);
-    let shape = Shape { kind, element, root, vector, piece, members };
-    let (origin, index, straight) = (u32_at(32)?, u32_at(36)?, straight == 1);
+    let (root, part_len, members) = (u32_at(20)?, u32_at(40)?, u64_at(48)?);
+    let shape = Shape { kind, element, root, vector, part_len, members };
+    let (origin, index, direct) = (u32_at(32)?, u32_at(36)?, direct == 1);
     let payload = body.slice_from(TAG);
-    Some((id, shape, Part { origin, index, straight, length, payload }))
+    Some((id, shape, Part { origin, index, direct, length, payload }))
 }
 
 #[cfg(test)]
@@ -139,13 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_comes_back() {
+    fn parts_round_trip() {
         let id = OperationId { group: 1 << 60, number: 7 };
         let members = fingerprint(&[NodeId(1), NodeId(2)]);
         assert_ne!(members, fingerprint(&[NodeId(2), NodeId(1)]));
-        let shape = Shape { kind: 3, element: 2, root: 5, vector: 99, piece: 64, members };
+        let shape = Shape { kind: 3, element: 2, root: 5, vector: 99, part_len: 64, members };
         let payload = Frame::from(vec![1, 2, 3]);
-        let part = Part { origin: 3, index: 9, straight: true, length: 99, payload };
+        let part = Part { origin: 3, index: 9, direct: true, length: 99, payload };
         let body = Frame::from(encode(id, &shape, &part).body().to_vec());
         assert_eq!(decode(&body), Some((id, shape, part)));
         for len in 0..TAG {

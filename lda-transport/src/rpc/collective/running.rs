@@ -1,9 +1,10 @@
-//! The operations of one node: which run, what has come too early, what is underway.
+//! Collective operations of one node: those that run, and the parts that arrived before an
+//! operation began.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::operation::{Operation, Out};
+use super::operation::{Operation, OutgoingPart};
 use super::part::{self, Part, Shape};
 use super::{BeginError, Collective, CollectiveError, Group, OperationId};
 use crate::frame::Frame;
@@ -12,14 +13,14 @@ use crate::rpc::{FailureReason, Outcome, ReplyHandle, RequestId, Window};
 use crate::time::Time;
 use crate::transport::NodeId;
 
-/// Pieces of an operation that are underway to a peer.
-const UNDERWAY: usize = 8;
-/// Letters of the reason that members are told.
-const LONGEST_WORDS: usize = 500;
+/// Maximum number of parts of an operation in flight to a peer.
+const MAX_PARTS_IN_FLIGHT: usize = 8;
+/// Longest reason in a notice to members, in characters.
+const MAX_REASON_LEN: usize = 500;
 
-/// What the endpoint is to do.
+/// Command for the endpoint.
 #[derive(Debug)]
-pub(in crate::rpc) enum Deed {
+pub(in crate::rpc) enum Command {
     Request {
         operation: OperationId,
         to: NodeId,
@@ -30,7 +31,7 @@ pub(in crate::rpc) enum Deed {
         reply_to: ReplyHandle,
         refusal: Option<String>,
     },
-    /// To tell a member that a group is broken.
+    /// Notifies a member that a group is broken.
     Notify {
         to: NodeId,
         message: MessageBuf,
@@ -44,29 +45,31 @@ pub(in crate::rpc) enum Deed {
 
 #[derive(Debug, Default)]
 pub(in crate::rpc) struct Collectives {
-    groups: BTreeMap<u64, SplitMix64>,
+    groups: BTreeMap<u64, GroupState>,
     running: BTreeMap<OperationId, Running>,
     timers: BTreeSet<(Time, OperationId)>,
-    /// Of which operation a request is, if of one; it may have ended meanwhile.
+    /// Operation of each open request, which may have ended; `None` for a notice.
     requests: BTreeMap<RequestId, Option<OperationId>>,
-    /// Pieces of operations that have not begun here.
-    early: BTreeMap<OperationId, Vec<Piece>>,
-    /// Of each peer what of these was answered.
-    held: BTreeMap<NodeId, Held>,
-    deeds: VecDeque<Deed>,
+    /// Parts of operations that have not begun here.
+    early: BTreeMap<OperationId, Vec<ReceivedPart>>,
+    /// Early parts that were answered, by peer.
+    early_parts: BTreeMap<NodeId, EarlyParts>,
+    commands: VecDeque<Command>,
 }
 
-/// Operations of a group.
+/// State of a group.
 #[derive(Debug, Default)]
-struct SplitMix64 {
+struct GroupState {
+    /// Number of its next operation.
     next: u64,
-    /// Why the first that has failed has.
+    /// Error of its first operation that has failed.
     failure: Option<String>,
 }
 
+/// A part with its sender.
 #[derive(Debug)]
-struct Piece {
-    /// None once answered.
+struct ReceivedPart {
+    /// `None` once answered.
     reply_to: Option<ReplyHandle>,
     peer: NodeId,
     incarnation: u64,
@@ -74,9 +77,10 @@ struct Piece {
     part: Part,
 }
 
+/// Early parts of a peer that were answered.
 #[derive(Debug, Default)]
-struct Held {
-    pieces: u32,
+struct EarlyParts {
+    parts: u32,
     bytes: u64,
 }
 
@@ -85,18 +89,18 @@ struct Running {
     operation: Operation,
     shape: Shape,
     members: Arc<[NodeId]>,
-    /// This node's rank.
+    /// Rank of this node.
     own: usize,
     deadline: Time,
-    /// By rank.
+    /// Send state of each member, by rank.
     peers: Vec<Peer>,
 }
 
 #[derive(Debug, Default)]
 struct Peer {
     out: VecDeque<Part>,
-    underway: usize,
-    /// 0 while it is not known.
+    in_flight: usize,
+    /// 0 while it is unknown.
     incarnation: u64,
 }
 
@@ -105,18 +109,18 @@ impl Running {
         self.members.iter().position(|&member| member == node)
     }
 
-    fn queue(&mut self, out: Vec<Out>) {
+    fn queue(&mut self, out: Vec<OutgoingPart>) {
         out.into_iter().for_each(|out| self.peers[out.to].out.push_back(out.part));
     }
 
     fn has_sent(&self) -> bool {
-        self.peers.iter().all(|peer| peer.out.is_empty() && peer.underway == 0)
+        self.peers.iter().all(|peer| peer.out.is_empty() && peer.in_flight == 0)
     }
 
-    /// Those that have something to do yet before it ends here.
+    /// Returns the members for which the operation still waits here.
     fn missing(&self) -> Vec<NodeId> {
         let busy =
-            |rank: &usize| self.peers[*rank].underway > 0 || !self.peers[*rank].out.is_empty();
+            |rank: &usize| self.peers[*rank].in_flight > 0 || !self.peers[*rank].out.is_empty();
         let mut missing: BTreeSet<usize> = (0..self.peers.len()).filter(busy).collect();
         missing.extend(self.operation.awaited());
         missing.into_iter().map(|rank| self.members[rank]).collect()
@@ -124,24 +128,24 @@ impl Running {
 }
 
 impl Collectives {
-    pub fn next_deed(&mut self) -> Option<Deed> {
-        self.deeds.pop_front()
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
     }
 
     pub fn next_timer(&self) -> Time {
         self.timers.first().map_or(Time::NEVER, |timer| timer.0)
     }
 
-    /// Begins an operation. Incarnations are those of the members as they are known now, or 0.
+    /// Begins an operation. `incarnation` returns the known incarnation of a member, or 0.
     pub fn begin(
         &mut self,
         group: &Group,
         collective: Collective,
-        (piece, longest): (usize, u64),
+        (part_len, longest): (usize, u64),
         deadline: Time,
         incarnation: impl Fn(NodeId) -> u64,
     ) -> Result<OperationId, BeginError> {
-        let shape = shape_of(group, &collective, piece, longest)?;
+        let shape = shape_of(group, &collective, part_len, longest)?;
         let numbers = self.groups.entry(group.id).or_default();
         if let Some(reason) = &numbers.failure {
             return Err(BeginError::Broken { group: group.id, reason: reason.clone() });
@@ -151,23 +155,23 @@ impl Collectives {
         let (members, place) = (Arc::clone(&group.members), (group.rank, group.members.len()));
         let mut out = Vec::new();
         let root = shape.root as usize;
-        let operation = Operation::new(collective, root, place, piece, longest, &mut out);
+        let operation = Operation::new(collective, root, place, part_len, longest, &mut out);
         let peer = |&member: &NodeId| Peer { incarnation: incarnation(member), ..Peer::default() };
         let peers = members.iter().map(peer).collect();
         let mut running = Running { operation, shape, members, own: group.rank, deadline, peers };
         running.queue(out);
         self.running.insert(id, running);
         self.timers.insert((deadline, id));
-        for piece in self.early.remove(&id).unwrap_or_default() {
-            self.release(&piece);
-            self.take(id, piece);
+        for received in self.early.remove(&id).unwrap_or_default() {
+            self.release(&received);
+            self.take(id, received);
         }
-        self.go_on(id);
+        self.advance(id);
         Ok(id)
     }
 
-    /// Takes a piece that a peer has sent.
-    pub fn piece(&mut self, reply_to: ReplyHandle, body: &Frame, window: Window) {
+    /// Takes a part that a peer has sent.
+    pub fn take_part(&mut self, reply_to: ReplyHandle, body: &Frame, window: Window) {
         if let Some((id, words)) = part::read_notice(body) {
             self.answer(reply_to, None);
             let peer = reply_to.peer;
@@ -175,19 +179,20 @@ impl Collectives {
         }
         let Some((id, shape, part)) = part::decode(body) else {
             return self
-                .answer(reply_to, Some("bytes that are no piece of an operation".to_owned()));
+                .answer(reply_to, Some("bytes that are not a part of an operation".to_owned()));
         };
         let ReplyHandle { peer, incarnation, .. } = reply_to;
-        let mut piece = Piece { reply_to: Some(reply_to), peer, incarnation, shape, part };
+        let mut received =
+            ReceivedPart { reply_to: Some(reply_to), peer, incarnation, shape, part };
         if self.running.contains_key(&id) {
-            self.take(id, piece);
-            return self.go_on(id);
+            self.take(id, received);
+            return self.advance(id);
         }
         match self.groups.get(&id.group) {
-            Some(SplitMix64 { failure: Some(reason), .. }) => {
+            Some(GroupState { failure: Some(reason), .. }) => {
                 self.answer(reply_to, Some(format!("group {} is broken: {reason}", id.group)));
             }
-            Some(SplitMix64 { next, .. }) if id.number < *next => {
+            Some(GroupState { next, .. }) if id.number < *next => {
                 let OperationId { group, number } = id;
                 self.answer(
                     reply_to,
@@ -195,32 +200,33 @@ impl Collectives {
                 );
             }
             _ => {
-                // An answer, as far as there is room: what waits for one keeps other requests of the peer waiting.
-                let held = self.held.entry(peer).or_default();
-                let bytes = held.bytes + piece.part.payload.len() as u64;
-                if held.pieces < window.requests && bytes <= window.bytes {
-                    *held = Held { pieces: held.pieces + 1, bytes };
-                    piece.reply_to = None;
+                // INVARIANT: answered up to a window, since an open request occupies the window of
+                // the peer, and its other requests would wait for an operation that has not begun.
+                let early_parts = self.early_parts.entry(peer).or_default();
+                let bytes = early_parts.bytes + received.part.payload.len() as u64;
+                if early_parts.parts < window.requests && bytes <= window.bytes {
+                    *early_parts = EarlyParts { parts: early_parts.parts + 1, bytes };
+                    received.reply_to = None;
                     self.answer(reply_to, None);
                 }
-                self.early.entry(id).or_default().push(piece);
+                self.early.entry(id).or_default().push(received);
             }
         }
     }
 
-    /// A piece that came early is so no more.
-    fn release(&mut self, piece: &Piece) {
-        if piece.reply_to.is_none()
-            && let Some(held) = self.held.get_mut(&piece.peer)
+    /// Removes an early part from the counts of its peer.
+    fn release(&mut self, received: &ReceivedPart) {
+        if received.reply_to.is_none()
+            && let Some(early_parts) = self.early_parts.get_mut(&received.peer)
         {
-            held.pieces -= 1;
-            held.bytes -= piece.part.payload.len() as u64;
+            early_parts.parts -= 1;
+            early_parts.bytes -= received.part.payload.len() as u64;
         }
     }
 
-    /// Takes a piece of an operation, which may have failed by the one before.
-    fn take(&mut self, id: OperationId, piece: Piece) {
-        let Piece { reply_to, peer, incarnation, shape, part } = piece;
+    /// Takes a part of an operation, which may have failed by the part before it.
+    fn take(&mut self, id: OperationId, received: ReceivedPart) {
+        let ReceivedPart { reply_to, peer, incarnation, shape, part } = received;
         let Some(running) = self.running.get_mut(&id) else {
             let words = format!("operation {} has failed", id.number);
             return reply_to
@@ -240,7 +246,7 @@ impl Collectives {
             ))
         };
         let taken = rank.and_then(same).and_then(|rank| {
-            // It may have come before the operation began, of one who is away now.
+            // The part may have arrived before the operation began, from a member that is away now.
             let known = &mut running.peers[rank].incarnation;
             *known = if *known == 0 { incarnation } else { *known };
             running.operation.take(rank, part, &mut out)
@@ -260,31 +266,31 @@ impl Collectives {
     }
 
     fn answer(&mut self, reply_to: ReplyHandle, refusal: Option<String>) {
-        self.deeds.push_back(Deed::Answer { reply_to, refusal });
+        self.commands.push_back(Command::Answer { reply_to, refusal });
     }
 
-    /// Notes which request a piece has become; a notice is of no operation.
+    /// Records the request of a part, or of a notice, which has no operation.
     pub fn sent(&mut self, request: RequestId, operation: Option<OperationId>) {
         self.requests.insert(request, operation);
     }
 
-    /// Takes the end of a request, where it is of a piece; else gives it back.
-    pub fn ended(&mut self, request: RequestId, outcome: Outcome) -> Option<Outcome> {
+    /// Takes the outcome of a request, if it is of a part; returns it otherwise.
+    pub fn request_ended(&mut self, request: RequestId, outcome: Outcome) -> Option<Outcome> {
         let Some(id) = self.requests.remove(&request) else { return Some(outcome) };
         let id = id?;
         let running = self.running.get_mut(&id)?;
         let peer = request.peer;
-        let rank = running.rank_of(peer).expect("it was sent to a member");
-        running.peers[rank].underway -= 1;
+        let rank = running.rank_of(peer).expect("parts are sent to members");
+        running.peers[rank].in_flight -= 1;
         match outcome {
-            Outcome::Done(_) => self.go_on(id),
+            Outcome::Done(_) => self.advance(id),
             Outcome::Rejected(words) => {
                 let words = String::from_utf8_lossy(&words).into_owned();
                 self.fail(id, CollectiveError::Rejected { peer, words });
             }
             Outcome::Unknown { reason: FailureReason::Deadline, .. } => {
-                // Its own, which are the same: what else is missing is told too.
-                running.peers[rank].underway += 1;
+                // All its requests have the same deadline; name everything that is missing.
+                running.peers[rank].in_flight += 1;
                 let missing = running.missing();
                 self.fail(id, CollectiveError::Deadline { missing });
             }
@@ -295,23 +301,23 @@ impl Collectives {
         None
     }
 
-    /// Sends what may be sent, and ends what has all.
-    fn go_on(&mut self, id: OperationId) {
+    /// Sends the parts that may be sent, and ends the operation if it is complete.
+    fn advance(&mut self, id: OperationId) {
         let Some(running) = self.running.get_mut(&id) else { return };
         let (deadline, shape) = (running.deadline, running.shape);
         for (peer, &to) in running.peers.iter_mut().zip(running.members.iter()) {
-            while peer.underway < UNDERWAY
+            while peer.in_flight < MAX_PARTS_IN_FLIGHT
                 && let Some(part) = peer.out.pop_front()
             {
-                peer.underway += 1;
+                peer.in_flight += 1;
                 let message = part::encode(id, &shape, &part);
-                self.deeds.push_back(Deed::Request { operation: id, to, message, deadline });
+                self.commands.push_back(Command::Request { operation: id, to, message, deadline });
             }
         }
         if running.operation.is_complete() && running.has_sent() {
-            let running = self.remove(id).expect("it is running");
+            let running = self.remove(id).expect("found above");
             let result = Ok(running.operation.into_result());
-            self.deeds.push_back(Deed::Report { operation: id, result });
+            self.commands.push_back(Command::Report { operation: id, result });
         }
     }
 
@@ -321,26 +327,29 @@ impl Collectives {
         Some(running)
     }
 
-    /// Ends an operation that has not ended, and tells the other members.
+    /// Ends an operation that has not ended, and notifies the other members.
     pub fn fail(&mut self, id: OperationId, error: CollectiveError) {
         let Some(running) = self.running.get(&id) else { return };
-        let told_by = match &error {
+        let notified_by = match &error {
             CollectiveError::Rejected { peer, .. } => Some(*peer),
             _ => None,
         };
-        let words: String = error.to_string().chars().take(LONGEST_WORDS).collect();
+        let words: String = error.to_string().chars().take(MAX_REASON_LEN).collect();
         let members = Arc::clone(&running.members);
         let own = running.own;
         for (rank, &to) in members.iter().enumerate() {
-            if rank != own && Some(to) != told_by {
+            if rank != own && Some(to) != notified_by {
                 let message = part::notice(id, &words);
-                self.deeds.push_back(Deed::Notify { to, message });
+                self.commands.push_back(Command::Notify { to, message });
             }
         }
         self.break_group(id, error);
     }
 
-    /// Ends what runs of a group, and refuses what comes of it from now on.
+    /// Ends the running operations of a group, and rejects its parts from now on.
+    //
+    // INVARIANT: a failed operation breaks the whole group. Members may disagree on which
+    // operations have ended, so parts of later ones could be taken for those of earlier ones.
     fn break_group(&mut self, id: OperationId, error: CollectiveError) {
         let reason = error.to_string();
         let numbers = self.groups.entry(id.group).or_default();
@@ -351,21 +360,21 @@ impl Collectives {
         for id in running {
             self.remove(id);
             let requests = self.requests.iter().filter(|(_, operation)| **operation == Some(id));
-            self.deeds.extend(requests.map(|(&request, _)| Deed::Cancel(request)));
-            self.deeds.push_back(Deed::Report { operation: id, result: Err(error.clone()) });
+            self.commands.extend(requests.map(|(&request, _)| Command::Cancel(request)));
+            self.commands.push_back(Command::Report { operation: id, result: Err(error.clone()) });
         }
         let early: Vec<OperationId> = self.early.range(all).map(|(id, _)| *id).collect();
         for id in early {
-            for piece in self.early.remove(&id).unwrap_or_default() {
-                self.release(&piece);
-                if let Some(reply_to) = piece.reply_to {
+            for received in self.early.remove(&id).unwrap_or_default() {
+                self.release(&received);
+                if let Some(reply_to) = received.reply_to {
                     self.answer(reply_to, Some(format!("group {} is broken: {reason}", id.group)));
                 }
             }
         }
     }
 
-    /// Ends those whose deadline has come.
+    /// Ends the operations whose deadline has passed.
     pub fn due(&mut self, now: Time) {
         while let Some(&(_, id)) = self.timers.first().filter(|timer| timer.0 <= now) {
             let missing = self.running[&id].missing();
@@ -373,27 +382,29 @@ impl Collectives {
         }
     }
 
-    /// Forgets a piece whose sender does not wait for it any more.
+    /// Drops an early part whose sender does not wait for it any more.
     pub fn forget(&mut self, reply_to: ReplyHandle) {
         let mut found = false;
-        self.early.retain(|_, pieces| {
-            let before = pieces.len();
-            pieces.retain(|piece| piece.reply_to != Some(reply_to));
-            found |= pieces.len() < before;
-            !pieces.is_empty()
+        self.early.retain(|_, parts| {
+            let before = parts.len();
+            parts.retain(|received| received.reply_to != Some(reply_to));
+            found |= parts.len() < before;
+            !parts.is_empty()
         });
         if found {
             self.answer(reply_to, None);
         }
     }
 
-    /// Takes note of a peer's incarnation: what another has begun it does not know.
-    pub fn met(&mut self, peer: NodeId, incarnation: u64) {
-        for mut pieces in std::mem::take(&mut self.early) {
-            let old = |piece: &mut Piece| piece.peer == peer && piece.incarnation != incarnation;
-            pieces.1.extract_if(.., old).for_each(|piece| self.release(&piece));
-            if !pieces.1.is_empty() {
-                self.early.insert(pieces.0, pieces.1);
+    /// Records the incarnation of a peer. Operations with an earlier one of it fail.
+    pub fn peer_joined(&mut self, peer: NodeId, incarnation: u64) {
+        for mut parts in std::mem::take(&mut self.early) {
+            let old = |received: &mut ReceivedPart| {
+                received.peer == peer && received.incarnation != incarnation
+            };
+            parts.1.extract_if(.., old).for_each(|received| self.release(&received));
+            if !parts.1.is_empty() {
+                self.early.insert(parts.0, parts.1);
             }
         }
         let mut lost = Vec::new();
@@ -409,7 +420,7 @@ impl Collectives {
         }
     }
 
-    /// Ends those that have this member.
+    /// Ends the operations with this member.
     pub fn lose(&mut self, peer: NodeId, reason: FailureReason) {
         let has = |running: &Running| running.rank_of(peer).is_some();
         let lost: Vec<OperationId> =
@@ -417,7 +428,7 @@ impl Collectives {
         lost.into_iter().for_each(|id| self.fail(id, CollectiveError::Lost { peer, reason }));
     }
 
-    /// Ends all.
+    /// Ends all operations.
     pub fn close(&mut self) {
         while let Some((&id, _)) = self.running.first_key_value() {
             self.fail(id, CollectiveError::Cancelled);
@@ -425,20 +436,11 @@ impl Collectives {
     }
 }
 
-/// Checks what this member gives.
-pub(crate) fn check(
-    group: &Group,
-    collective: &Collective,
-    longest: u64,
-) -> Result<(), BeginError> {
-    shape_of(group, collective, 0, longest).map(drop)
-}
-
-/// What must be the same everywhere; checks what this member gives.
+/// Returns the properties that must be equal at all members; checks the input of this one.
 fn shape_of(
     group: &Group,
     collective: &Collective,
-    piece: usize,
+    part_len: usize,
     longest: u64,
 ) -> Result<Shape, BeginError> {
     let (mut root, mut element, mut vector) = (0, 0, 0);
@@ -469,5 +471,5 @@ fn shape_of(
         return Err(BeginError::TooLong { bytes: length, longest });
     }
     let members = part::fingerprint(&group.members);
-    Ok(Shape { kind, element, root: root as u32, vector, piece: piece as u32, members })
+    Ok(Shape { kind, element, root: root as u32, vector, part_len: part_len as u32, members })
 }

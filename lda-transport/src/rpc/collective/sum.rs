@@ -1,39 +1,39 @@
-//! Vectors that are added.
+//! Reduce-scatter: vectors are added.
 //!
-//! The sums of the member of rank c begin with the vector of rank c + 1 and go from member to member, up to
-//! c. Terms that come straight are added in that order.
+//! The sums of the member of rank c start with the vector of rank c + 1 and move from member to
+//! member, up to c. Terms that are sent directly are added in the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::Element;
-use super::operation::{Out, Place, STRAIGHT, piece_of, pieces};
+use super::operation::{MAX_DIRECT_LEN, OutgoingPart, Place, num_parts, part_range};
 use super::part::Part;
 use crate::frame::Frame;
 
-/// Sums that move around the ring, or terms that come straight.
+/// Partial sums that move around the ring, or terms that are sent directly.
 #[derive(Debug)]
 pub(super) struct Sum {
     element: Element,
     values: Frame,
-    straight: bool,
-    /// By rank, until all are there.
+    direct: bool,
+    /// Terms of other members, by rank, until all have arrived.
     terms: BTreeMap<usize, Frame>,
-    /// This member's.
+    /// Sums of this member.
     sums: Vec<u8>,
-    /// Pieces of them.
+    /// Parts of the sums that have not arrived.
     missing: BTreeSet<u32>,
 }
 
 impl Sum {
-    pub fn new(place: Place, element: Element, values: Frame, out: &mut Vec<Out>) -> Self {
+    pub fn new(place: Place, element: Element, values: Frame, out: &mut Vec<OutgoingPart>) -> Self {
         let (rank, members) = (place.rank, place.members);
         let longest = values.len().div_ceil(members) + element.bytes();
-        let straight = members > 2 && longest <= STRAIGHT.min(place.piece);
+        let direct = members > 2 && longest <= MAX_DIRECT_LEN.min(place.part_len);
         let mut sum = Self {
             element,
             values,
-            straight,
+            direct,
             terms: BTreeMap::new(),
             sums: Vec::new(),
             missing: BTreeSet::new(),
@@ -41,16 +41,17 @@ impl Sum {
         let own = sum.range(rank, members);
         sum.sums = sum.values[own].to_vec();
         if members > 1 {
-            sum.missing = (0..pieces(sum.sums.len(), place.piece) as u32).collect();
+            sum.missing = (0..num_parts(sum.sums.len(), place.part_len) as u32).collect();
         }
-        let first = if straight { place.others().collect() } else { vec![place.last()] };
-        let to = |of: usize| if straight { of } else { place.next() };
+        let first = if direct { place.others().collect() } else { vec![place.last()] };
+        let to = |of: usize| if direct { of } else { place.next() };
         for of in first.into_iter().filter(|&of| of != rank) {
             let range = sum.range(of, members);
-            for index in 0..pieces(range.len(), place.piece) {
-                let piece = piece_of(index, range.len(), place.piece);
-                let payload = sum.values.slice(range.start + piece.start..range.start + piece.end);
-                out.push(Out { to: to(of), part: sum.part(of, index, payload) });
+            for index in 0..num_parts(range.len(), place.part_len) {
+                let part_bytes = part_range(index, range.len(), place.part_len);
+                let payload =
+                    sum.values.slice(range.start + part_bytes.start..range.start + part_bytes.end);
+                out.push(OutgoingPart { to: to(of), part: sum.part(of, index, payload) });
             }
         }
         sum
@@ -60,9 +61,9 @@ impl Sum {
         self.missing.is_empty()
     }
 
-    /// The ranks of those that have to send something yet.
+    /// Returns the ranks of members that have not sent everything.
     pub fn awaited(&self, place: Place) -> Vec<usize> {
-        if self.straight {
+        if self.direct {
             place.others().filter(|rank| !self.terms.contains_key(rank)).collect()
         } else {
             vec![place.last()]
@@ -74,11 +75,11 @@ impl Sum {
     }
 
     fn part(&self, of: usize, index: usize, payload: Frame) -> Part {
-        let (straight, length) = (self.straight, self.values.len() as u64);
-        Part { origin: of as u32, index: index as u32, straight, length, payload }
+        let (direct, length) = (self.direct, self.values.len() as u64);
+        Part { origin: of as u32, index: index as u32, direct, length, payload }
     }
 
-    /// The bytes whose sums a member gets.
+    /// Returns the bytes whose sums a member gets.
     fn range(&self, rank: usize, members: usize) -> Range<usize> {
         let size = self.element.bytes();
         let len = (self.values.len() / size) as u128;
@@ -86,35 +87,38 @@ impl Sum {
         at(rank)..at(rank + 1)
     }
 
+    /// Takes a part from the member of rank `from`. Adds the parts to send on to `out`.
     pub fn take(
         &mut self,
         place: Place,
         from: usize,
         part: Part,
-        out: &mut Vec<Out>,
+        out: &mut Vec<OutgoingPart>,
     ) -> Result<(), String> {
         let of = part.origin as usize;
-        let way = if self.straight { of == place.rank } else { from == place.last() && of != from };
-        if part.straight != self.straight || !way || of >= place.members {
-            return Err(format!("sums of {of} that come from {from}"));
+        let way = if self.direct { of == place.rank } else { from == place.last() && of != from };
+        if part.direct != self.direct || !way || of >= place.members {
+            return Err(format!("sums of {of} from {from}"));
         }
         let range = self.range(of, place.members);
         let index = part.index as usize;
-        if index >= pieces(range.len(), place.piece) {
-            return Err(format!("piece {index} of sums that have fewer"));
+        if index >= num_parts(range.len(), place.part_len) {
+            return Err(format!("part {index} of sums with fewer parts"));
         }
-        let piece = piece_of(index, range.len(), place.piece);
-        if part.payload.len() != piece.len() {
-            return Err(format!("piece {index} of sums has {} bytes", part.payload.len()));
+        let part_bytes = part_range(index, range.len(), place.part_len);
+        if part.payload.len() != part_bytes.len() {
+            return Err(format!("part {index} of sums has {} bytes", part.payload.len()));
         }
         if of == place.rank && !self.missing.contains(&part.index) {
-            return Err(format!("piece {index} of sums comes twice"));
+            return Err(format!("part {index} of sums arrived twice"));
         }
-        if self.straight {
+        if self.direct {
             if self.terms.insert(from, part.payload).is_some() {
-                return Err(format!("the term of {from} comes twice"));
+                return Err(format!("the term of {from} arrived twice"));
             }
             if self.terms.len() == place.members - 1 {
+                // INVARIANT: the order of ranks, and this member last, as around the ring: sums of
+                // `f32` depend on it.
                 let mut terms = place.others().map(|rank| &self.terms[&rank]);
                 let mut sums = terms.next().map_or_else(Vec::new, |first| first.to_vec());
                 terms.for_each(|term| add(self.element, &mut sums, term));
@@ -124,20 +128,23 @@ impl Sum {
             }
             return Ok(());
         }
-        let own = &self.values[range.start + piece.start..range.start + piece.end];
+        let own = &self.values[range.start + part_bytes.start..range.start + part_bytes.end];
         let mut sums = part.payload.to_vec();
         add(self.element, &mut sums, own);
         if of == place.rank {
-            self.sums[piece].copy_from_slice(&sums);
+            self.sums[part_bytes].copy_from_slice(&sums);
             self.missing.remove(&part.index);
         } else {
-            out.push(Out { to: place.next(), part: self.part(of, index, Frame::from(sums)) });
+            out.push(OutgoingPart {
+                to: place.next(),
+                part: self.part(of, index, Frame::from(sums)),
+            });
         }
         Ok(())
     }
 }
 
-/// Adds one vector to another, number by number.
+/// Adds `terms` to `sums`, element by element.
 fn add(element: Element, sums: &mut [u8], terms: &[u8]) {
     fn each<const N: usize>(
         sums: &mut [u8],

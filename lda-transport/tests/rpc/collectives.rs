@@ -1,4 +1,5 @@
-//! Operations that a program does with all the others, one after the other: what each gets is known beforehand.
+//! Collective operations of a program with all others, one after the other. Their results are known
+//! in advance.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,37 +8,37 @@ use lda_transport::rpc::{BeginError, Collective, CollectiveError, Element, Group
 use lda_transport::rpc::{Context, SplitMix64};
 use lda_transport::{Frame, NodeId};
 
-/// Where a program is among the operations.
+/// Progress of a program in the operations.
 #[derive(Debug, Default)]
-pub struct Together {
-    /// The group and the operation that is next, or runs.
+pub struct Operations {
+    /// Group and number of the operation that runs, or is next.
     group: u64,
     number: u64,
     running: Option<OperationId>,
 }
 
-/// Numbers that only the operation has, and of the member `rank`.
-fn numbers(id: OperationId, rank: u32) -> SplitMix64 {
-    let mut numbers = SplitMix64::new(id.group << 32 | id.number << 8 | u64::from(rank));
-    numbers.draw();
-    numbers
+/// Returns random numbers of an operation and a member.
+fn rng(id: OperationId, rank: u32) -> SplitMix64 {
+    let mut rng = SplitMix64::new(id.group << 32 | id.number << 8 | u64::from(rank));
+    rng.draw();
+    rng
 }
 
-/// What the member `rank` has, of a gathering or a broadcast.
+/// Returns the content of a member.
 fn content(id: OperationId, rank: u32) -> Vec<u8> {
-    let mut numbers = numbers(id, rank);
-    let len = numbers.below(300) as usize;
-    vec![numbers.draw() as u8; len]
+    let mut rng = rng(id, rank);
+    let len = rng.below(300) as usize;
+    vec![rng.draw() as u8; len]
 }
 
-/// How many numbers are added.
+/// Returns the length of the vectors that are added.
 fn length(id: OperationId) -> u64 {
-    numbers(id, 255).below(200)
+    rng(id, 255).below(200)
 }
 
 fn values(id: OperationId, rank: u32) -> Vec<u64> {
-    let mut numbers = numbers(id, rank);
-    (0..length(id)).map(|_| numbers.draw()).collect()
+    let mut rng = rng(id, rank);
+    (0..length(id)).map(|_| rng.draw()).collect()
 }
 
 fn sums(id: OperationId, nodes: u32, range: Range<u64>) -> Vec<u8> {
@@ -46,7 +47,7 @@ fn sums(id: OperationId, nodes: u32, range: Range<u64>) -> Vec<u8> {
     range.flat_map(|at| sum(at).to_le_bytes()).collect()
 }
 
-/// What the member `rank` should get.
+/// Returns the expected result of a member.
 fn expected(id: OperationId, nodes: u32, rank: u32) -> Vec<Vec<u8>> {
     match kind(id) {
         0 => vec![],
@@ -60,14 +61,14 @@ fn expected(id: OperationId, nodes: u32, rank: u32) -> Vec<Vec<u8>> {
 }
 
 fn kind(id: OperationId) -> u64 {
-    numbers(id, 254).below(4)
+    rng(id, 254).below(4)
 }
 
 fn root(id: OperationId, nodes: u32) -> u32 {
-    numbers(id, 253).below(u64::from(nodes)) as u32
+    rng(id, 253).below(u64::from(nodes)) as u32
 }
 
-impl Together {
+impl Operations {
     /// Begins the next operation of the group, with all nodes.
     pub fn begin(
         &mut self,
@@ -103,7 +104,7 @@ impl Together {
         let begun = match cx.endpoint().begin(&group, collective, deadline, now) {
             Ok(begun) => begun,
             Err(BeginError::Broken { .. }) => {
-                // Others have said so.
+                // Other members have notified this one.
                 self.start_after(self.group);
                 return self.begin(nodes, patience, cx);
             }
@@ -113,12 +114,12 @@ impl Together {
         if begun == id { Ok(()) } else { Err(format!("{begun:?} was begun, not {id:?}")) }
     }
 
-    /// Goes on in the group after this one.
+    /// Continues with the group after this one.
     pub fn start_after(&mut self, group: u64) {
         (self.group, self.number) = (group + 1, 0);
     }
 
-    /// Takes the end of an operation; whether all was got.
+    /// Checks the result of an operation. Returns whether it succeeded.
     pub fn ended(
         &mut self,
         id: OperationId,
@@ -127,7 +128,7 @@ impl Together {
         rank: u32,
     ) -> Result<bool, String> {
         if self.running.take() != Some(id) {
-            return Err(format!("{id:?} ended at {rank}, which did not run"));
+            return Err(format!("{id:?} ended at {rank} and did not run"));
         }
         match result {
             Ok(got) => {
@@ -144,14 +145,16 @@ impl Together {
                 // The group is broken.
                 self.start_after(self.group);
                 if matches!(error, CollectiveError::Mismatch { .. }) {
-                    return Err(format!("{id:?} at {rank}: {error}, and all do the same"));
+                    return Err(format!(
+                        "{id:?} at {rank}: {error}, although all begin the same operations"
+                    ));
                 }
                 Ok(false)
             }
         }
     }
 
-    /// Group and number of the operation that runs, or is next.
+    /// Returns group and number of the operation that runs, or is next.
     pub fn next(&self) -> (u64, u64) {
         (self.group, self.number)
     }
