@@ -20,7 +20,8 @@
 //! often have no n* at all. `lda-core/tests/polya_urn.rs` computes this figure, and tests one epoch
 //! against the enumerated law of the chain above.
 //!
-//! Cost: O(tokens + K) for pass 1, O(K_d + log K_w) per token for pass 2.
+//! Cost: O(tokens + K) for pass 1, O(K_d + log K_w) per token for pass 2. The project's lab runs this
+//! file as the sampler `polya-urn` beside those of the library.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};

@@ -41,6 +41,9 @@
 //! | exchange files with MALLET, WarpLDA, gensim, pyLDAvis | [`interop`] |
 //! | write a sampler | [`sampler`], with `examples/polya_urn.rs` |
 //!
+//! Programs of 60 to 80 lines: `examples/embed.rs` (train, save, load, infer), `incremental.rs` (new
+//! documents for a model; resuming a run) and `service_tokio.rs` (a service that trains and answers).
+//!
 //! The items at the root are those that most programs need. Modules have the rest, with algorithms,
 //! costs and sources.
 //!
