@@ -1,4 +1,4 @@
-//! Real corpora, where they are at hand: `LDA_CORPORA`, or the folder beside the repository.
+//! Readers on real corpora, which `LDA_CORPORA` names.
 
 use lda_core::Corpus;
 use lda_core::corpus::{Format, ReadError, ReadOptions, write_uci};
@@ -7,8 +7,9 @@ use lda_core::corpus::{Format, ReadError, ReadOptions, write_uci};
 mod real;
 
 #[test]
+#[ignore = "reads real corpora; .ci/extended runs it"]
 fn kos_matches_published_sizes() {
-    let Some(path) = real::file("docword.kos.txt.gz") else { return };
+    let path = real::file("docword.kos.txt.gz");
     let (corpus, report) =
         Corpus::read_with_report(path, &ReadOptions::default()).expect("a published file");
     assert_eq!((corpus.num_documents(), corpus.num_words()), (3430, 6906));
@@ -23,7 +24,7 @@ fn kos_matches_published_sizes() {
     assert_eq!(repaired, 0, "{report:?}");
     assert_eq!(corpus.fingerprint(), 0xba15_c14b_de63_75bf);
 
-    let vocabulary = real::file("vocab.kos.txt.gz").expect("it lies beside the corpus");
+    let vocabulary = real::file("vocab.kos.txt.gz");
     let corpus = corpus.with_vocabulary(vocabulary).expect("a word a line");
     assert_eq!(corpus.vocabulary().expect("just given").id("aarp"), Some(0));
 
@@ -34,21 +35,23 @@ fn kos_matches_published_sizes() {
 }
 
 #[test]
+#[ignore = "reads real corpora; .ci/extended runs it"]
 fn files_of_another_corpus_are_rejected() {
-    let Some(path) = real::file("docword.kos.txt.gz") else { return };
+    let path = real::file("docword.kos.txt.gz");
     let corpus = Corpus::read(path).expect("a published file");
-    let nips = real::file("vocab.nips.txt.gz").expect("the corpora lie together");
+    let nips = real::file("vocab.nips.txt.gz");
     let error = corpus.clone().with_vocabulary(nips).expect_err("15,283 words for 6,906");
     assert!(matches!(error, ReadError::Length { found: 15_283, expected: 6906, .. }), "{error}");
-    let times = real::file("times.nips.txt.gz").expect("the corpora lie together");
+    let times = real::file("times.nips.txt.gz");
     let error = corpus.with_dates(times).expect_err("1,740 dates for 3,430 documents");
     assert!(matches!(error, ReadError::Length { found: 1740, expected: 3430, .. }), "{error}");
 }
 
 #[test]
+#[ignore = "reads real corpora; .ci/extended runs it"]
 fn dates_belong_to_documents() {
-    let Some(path) = real::file("docword.nips.txt.gz") else { return };
-    let times = real::file("times.nips.txt.gz").expect("it lies beside the corpus");
+    let path = real::file("docword.nips.txt.gz");
+    let times = real::file("times.nips.txt.gz");
     let corpus =
         Corpus::read(path).expect("a sound file").with_dates(times).expect("a date a line");
     let dates = corpus.dates().expect("just given");

@@ -104,6 +104,9 @@ pub struct Point {
     pub changed: Option<f64>,
     /// Share of the proposals accepted in this epoch.
     pub acceptance: Option<f64>,
+    /// LDA*'s acceptance rate π of this epoch: a proposal of the current topic counts as accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance_with_repeats: Option<f64>,
     /// Metropolis-Hastings steps of the next epoch.
     pub mh_steps: Option<u32>,
     /// Log joint likelihood of the whole corpus; `None` for a baseline without assignments.
@@ -375,6 +378,7 @@ fn point(trainer: &Trainer<&Corpus>, report: Option<&EpochReport>, cpu_seconds: 
         wall_seconds: report.map_or(0.0, |report| report.seconds),
         changed: report.map(|report| report.changed),
         acceptance: report.and_then(|report| report.acceptance),
+        acceptance_with_repeats: report.and_then(|report| report.acceptance_with_repeats),
         mh_steps: report.and_then(|report| report.mh_steps),
         log_joint: Some(joint.total()),
         log_joint_doc: Some(joint.documents),

@@ -172,7 +172,8 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
             }
         }
         let outcome = sweep.outcome;
-        Outcome { totals: live.totals_delta(cx), ..outcome }
+        let repeated = outcome.tokens * cx.mh_steps as u64 - outcome.proposed;
+        Outcome { totals: live.totals_delta(cx), repeated, ..outcome }
     }
 }
 

@@ -122,6 +122,9 @@ pub struct Outcome {
     pub proposed: u64,
     /// Accepted ones of these proposals.
     pub accepted: u64,
+    /// Proposals of the current topic, which change nothing. LDA*'s algorithm 1 counts them as
+    /// accepted.
+    pub repeated: u64,
 }
 
 impl<'a, T: TopicIndex> Block<'a, T> {

@@ -180,14 +180,10 @@ impl<T: TopicIndex> Engine<T> {
         (options.mh_steps > 0).then(|| options.mh_steps * u32::from(self.rounds))
     }
 
-    /// LDA* heuristic 2: the steps of the next epoch are as many as one acceptance takes on average.
+    /// Sets the number of rounds of the next epoch by LDA*'s heuristic 2.
     fn adapt(&mut self, options: &Resolved, report: PassReport) {
         let Some(cap) = options.mh_steps_cap else { return };
-        let needed = match report.accepted {
-            0 => u64::from(cap),
-            accepted => report.proposed.div_ceil(accepted).clamp(1, u64::from(cap)),
-        };
-        self.rounds = needed.div_ceil(u64::from(options.mh_steps)) as u16;
+        self.rounds = rounds_per_acceptance(report, options.mh_steps, cap);
     }
 
     fn pass(
@@ -225,4 +221,39 @@ fn weights(alpha: &Alpha, topics: usize) -> Arc<Aligned<f32>> {
         *weight = alpha.get(k) as f32;
     }
     Arc::new(weights)
+}
+
+/// LDA* heuristic 2: as many rounds of `mh_steps` steps as one acceptance takes on average, ⌈1/π⌉
+/// steps and at most `cap`.
+///
+/// π is of the proposals of another topic than the current one. The paper's algorithm 1 also counts
+/// proposals of the current topic, as accepted; its π is larger and its heuristic takes fewer steps
+/// ([`EpochReport::acceptance_with_repeats`](crate::train::EpochReport)).
+fn rounds_per_acceptance(report: PassReport, mh_steps: u32, cap: u32) -> u16 {
+    let steps = match report.accepted {
+        0 => u64::from(cap),
+        accepted => report.proposed.div_ceil(accepted).clamp(1, u64::from(cap)),
+    };
+    steps.div_ceil(u64::from(mh_steps)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_give_one_acceptance_on_average() {
+        let rounds = |accepted, proposed, mh_steps, cap| {
+            // Proposals of the current topic do not count.
+            let report = PassReport { accepted, proposed, repeated: 1000, ..PassReport::default() };
+            rounds_per_acceptance(report, mh_steps, cap)
+        };
+        assert_eq!(rounds(25, 100, 1, 16), 4);
+        assert_eq!(rounds(24, 100, 1, 16), 5, "a fraction of a step is rounded up");
+        assert_eq!(rounds(100, 100, 1, 16), 1);
+        assert_eq!(rounds(24, 100, 2, 16), 3, "five steps take three rounds of two");
+        assert_eq!(rounds(1, 100, 1, 16), 16, "the cap holds");
+        assert_eq!(rounds(0, 100, 1, 16), 16, "without an acceptance the cap is taken");
+        assert_eq!(rounds(0, 0, 4, 16), 4);
+    }
 }

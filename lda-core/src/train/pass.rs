@@ -54,6 +54,7 @@ pub(crate) struct PassReport {
     pub changed: u64,
     pub proposed: u64,
     pub accepted: u64,
+    pub repeated: u64,
 }
 
 impl PassReport {
@@ -62,6 +63,7 @@ impl PassReport {
         self.changed += other.changed;
         self.proposed += other.proposed;
         self.accepted += other.accepted;
+        self.repeated += other.repeated;
     }
 }
 
@@ -176,6 +178,7 @@ fn merge(outcomes: Vec<Outcome>, totals: &mut [u32], report: &mut PassReport) {
             changed: outcome.changed,
             proposed: outcome.proposed,
             accepted: outcome.accepted,
+            repeated: outcome.repeated,
         });
     }
 }

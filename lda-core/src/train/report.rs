@@ -31,6 +31,10 @@ pub struct EpochReport {
     /// Share of Metropolis-Hastings proposals accepted; proposals of the current topic do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
+    /// Share of all Metropolis-Hastings proposals that were accepted, where a proposal of the current
+    /// topic counts as accepted: the acceptance rate π of LDA*'s algorithm 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub acceptance_with_repeats: Option<f64>,
     /// Metropolis-Hastings steps per token and kind of pass in the next epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mh_steps: Option<u32>,

@@ -274,6 +274,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 .map(|_| share(pass.tokens, self.corpus.num_tokens())),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
+            acceptance_with_repeats: (pass.proposed + pass.repeated > 0)
+                .then(|| share(pass.accepted + pass.repeated, pass.proposed + pass.repeated)),
             mh_steps: self.engine.mh_steps(resolved),
             log_joint: None,
             log_joint_doc: None,

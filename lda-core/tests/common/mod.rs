@@ -13,6 +13,17 @@ pub(crate) const FALSE_ALARM: f64 = 1e-6;
 /// [`FALSE_ALARM`] lies, the chi-square law is only near for full cells.
 const SMALLEST_CELL: f64 = 25.0;
 
+/// Number of draws of a test: `long` with `LDA_LONG` in the environment, else a fifth, which is
+/// enough for every mutant of `.ci/mutants.toml` and takes a fifth of the time.
+pub(crate) fn draws(long: u64) -> u64 {
+    if is_long() { long } else { long / 5 }
+}
+
+/// Whether the long versions of the tests are asked for.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LDA_LONG").is_some()
+}
+
 /// Fails unless `observed` counts look drawn from the law `expected`, in any unit (weights,
 /// probabilities or counts); says the p-value and the worst cell. A cell of expectation 0 must be
 /// empty.

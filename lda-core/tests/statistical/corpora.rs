@@ -1,16 +1,18 @@
-//! Corpora for tests: real ones where they are at hand, made ones with known topics everywhere.
+//! Corpora for tests: generated ones with known topics, and real ones where they are asked for.
 
 use lda_benches::synthetic::{Lengths, Spec};
 use lda_core::Corpus;
 use lda_core::train::{SamplerKind, SamplerOptions};
 
 #[path = "../common/real.rs"]
-mod at_hand;
+mod real_files;
+pub(crate) use real_files::required;
 
-/// The corpus of that name, where it is on this machine.
-pub(crate) fn real(name: &str) -> Option<Corpus> {
-    let path = at_hand::file(&format!("docword.{name}.txt.gz"))?;
-    Some(Corpus::read(path).expect("a published file"))
+/// The real corpus of that name.
+#[track_caller]
+pub(crate) fn real(name: &str) -> Corpus {
+    let path = real_files::file(&format!("docword.{name}.txt.gz"));
+    Corpus::read(path).expect("a published file")
 }
 
 /// A corpus drawn from the model itself, lengths spread so widely that some documents have a few

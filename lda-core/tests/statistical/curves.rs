@@ -69,9 +69,9 @@ fn exact_samplers_follow_the_exact_curve() {
 }
 
 #[test]
+#[ignore = "reads real corpora; .ci/extended runs it"]
 fn exact_samplers_follow_the_exact_curve_on_kos() {
-    let Some(kos) = real("kos") else { return };
-    curves_meet(&kos, 50, 3);
+    curves_meet(&real("kos"), 50, 3);
 }
 
 /// WarpLDA is slower by the epoch and settles elsewhere, but not far from there.

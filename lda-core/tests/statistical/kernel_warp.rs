@@ -5,7 +5,7 @@
 //! token's topic nothing moves, and the new proposals must follow the row's counts and the prior.
 //! Rows are shorter than a vector, not a multiple of one, and longer than K.
 
-use crate::common::assert_law;
+use crate::common::{assert_law, draws};
 use crate::driver::PassParams;
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::layout::RowRun;
@@ -250,9 +250,9 @@ fn check<T: TopicIndex>(axis: Axis) {
             }
             for count_own in [false, true] {
                 let row = Row::new(axis, topics, tokens, symmetric, count_own);
-                let draws = if topics == 1000 { 500_000 } else { 300_000 };
-                row.proposes::<T>(draws / tokens as u64);
-                row.judges::<T>(3000);
+                let proposals = if topics == 1000 { 1_000_000 } else { 500_000 };
+                row.proposes::<T>(draws(proposals) / tokens as u64);
+                row.judges::<T>(draws(15_000));
             }
         }
     }

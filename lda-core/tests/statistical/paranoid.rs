@@ -140,6 +140,8 @@ fn judge<T: TopicIndex>(
     assert_eq!(outcome.tokens, (before.len() / stride) as u64);
     assert_eq!(outcome.changed, changed);
     assert!(outcome.accepted <= outcome.proposed);
+    // Every token has the same number of proposals.
+    assert_eq!((outcome.proposed + outcome.repeated) % outcome.tokens.max(1), 0);
 }
 
 /// (row, token) of every token of some visits.

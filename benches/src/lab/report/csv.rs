@@ -46,7 +46,8 @@ pub(super) fn epochs(records: &[Record]) -> String {
     let mut out = format!(
         "{CELL},epoch,cpu_seconds,wall_seconds,tokens_per_cpu_second,changed,acceptance,mh_steps,\
          log_joint,log_joint_doc,log_joint_word,log_joint_per_token,perplexity,\
-         topics_per_document,complexity_ratio,log_predictive_per_token\n"
+         topics_per_document,complexity_ratio,log_predictive_per_token,\
+         acceptance_with_repeats\n"
     );
     for record in records {
         let tokens = record.outcome.tokens as f64;
@@ -72,7 +73,8 @@ pub(super) fn epochs(records: &[Record]) -> String {
                 .maybe(point.perplexity.map(|perplexity| format!("{perplexity:.3}")))
                 .maybe(point.topics_per_document.map(|topics| format!("{topics:.4}")))
                 .maybe(point.complexity_ratio().map(|ratio| format!("{ratio:.4}")))
-                .maybe(point.log_predictive.map(|log| format!("{:.6}", log / tokens)));
+                .maybe(point.log_predictive.map(|log| format!("{:.6}", log / tokens)))
+                .maybe(point.acceptance_with_repeats.map(|share| format!("{share:.6}")));
             out.push_str(&row.0);
             out.push('\n');
             before = Some(point);

@@ -39,6 +39,8 @@ pub struct Group {
     pub perplexity: Option<f64>,
     /// Acceptance of proposals in the last epoch.
     pub acceptance: Option<f64>,
+    /// Median of the last epoch's LDA* acceptance rate π.
+    pub acceptance_with_repeats: Option<f64>,
     /// Peak resident set size in bytes.
     pub peak_memory: Option<f64>,
     /// Peak resident set size in bytes per token.
@@ -121,6 +123,7 @@ fn summarise(head: &Cell, results: &Results, thresholds: &Thresholds) -> Group {
         log_joint: middle(&|r| last(r)?.score(r.outcome.tokens).log_joint),
         perplexity: middle(&|r| last(r)?.perplexity),
         acceptance: middle(&|r| last(r).and_then(|point| point.acceptance)),
+        acceptance_with_repeats: middle(&|r| last(r)?.acceptance_with_repeats),
         peak_memory: middle(&peak),
         peak_per_token: middle(&|r| peak(r).map(|bytes| bytes / tokens(r))),
         arrivals: arrivals(head, &records, thresholds),

@@ -66,7 +66,7 @@ fn section(groups: &[&Group]) -> String {
     let _ = write!(
         header,
         " M tokens / CPU s | M tokens / s | epochs | CPU s | log joint a token |{perplexity} \
-         acceptance | peak MiB |"
+         acceptance / π | peak MiB |"
     );
     rule.push_str(&"--:|".repeat(columns.figures()));
     let mut out = format!("{header}\n{rule}");
@@ -151,10 +151,20 @@ fn row(group: &Group, columns: Columns) -> String {
         group.tokens_per_second / 1e6,
         group.epochs,
         group.cpu_seconds,
-        group.acceptance.map_or_else(dash, |share| format!("{share:.3}")),
+        acceptance(group).unwrap_or_else(dash),
         group.peak_memory.map_or_else(dash, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
     );
     out
+}
+
+/// Share of the proposals accepted, without and (π of LDA*'s algorithm 1) with those of the current
+/// topic. Runs that were made before π was counted have the first only.
+fn acceptance(group: &Group) -> Option<String> {
+    let share = group.acceptance?;
+    Some(match group.acceptance_with_repeats {
+        Some(all) => format!("{share:.3} / {all:.3}"),
+        None => format!("{share:.3}"),
+    })
 }
 
 pub(super) fn short(seconds: f64) -> String {

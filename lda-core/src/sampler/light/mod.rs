@@ -171,7 +171,9 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
             start = end as usize;
             sweep.leave(block.words, word as usize);
         }
-        let outcome = sweep.outcome;
-        Outcome { totals: scratch.live.totals_delta(cx), tokens: block.z.len() as u64, ..outcome }
+        let (outcome, tokens) = (sweep.outcome, block.z.len() as u64);
+        let kinds = if proposals == Proposals::Cycle { 2 } else { 1 };
+        let repeated = tokens * kinds * cx.mh_steps as u64 - outcome.proposed;
+        Outcome { totals: scratch.live.totals_delta(cx), tokens, repeated, ..outcome }
     }
 }

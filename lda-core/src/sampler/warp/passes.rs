@@ -134,7 +134,7 @@ impl<T: TopicIndex> SimdKernel for WordPass<'_, '_, T> {
             }
             outcome.tokens += movable as u64;
         }
-        scratch.end_block(&mut outcome);
+        scratch.end_block(cx.mh_steps, &mut outcome);
         outcome
     }
 }
@@ -152,7 +152,7 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
         if let Some(moving) = block.moving.clone() {
             let block = PartialDocuments { block, moving };
             document_pass_partial(l, &axis, scratch, block, &mut streams, &mut outcome);
-            scratch.end_block(&mut outcome);
+            scratch.end_block(cx.mh_steps, &mut outcome);
             return outcome;
         }
         let mut lengths = block.lengths;
@@ -187,7 +187,7 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
             token_buffers::scatter_slots(l, block.tokens, cx.mh_steps, slots, scratch);
             outcome.tokens += tokens as u64;
         }
-        scratch.end_block(&mut outcome);
+        scratch.end_block(cx.mh_steps, &mut outcome);
         outcome
     }
 }

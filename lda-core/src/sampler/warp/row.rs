@@ -144,9 +144,12 @@ impl WarpScratch {
         });
     }
 
-    /// Ends a block: the change of each total.
-    pub(super) fn end_block(&mut self, outcome: &mut Outcome) {
+    /// Ends a block of a pass with `steps` steps per token: the change of each total, and the
+    /// proposals that repeated the current topic.
+    pub(super) fn end_block(&mut self, steps: usize, outcome: &mut Outcome) {
         self.delta.take(outcome);
+        // PERF: computed once per block; the loop over tokens counts only the other proposals.
+        outcome.repeated = outcome.tokens * steps as u64 - outcome.proposed;
     }
 
     /// Makes room for rows of `tokens` tokens together, with `proposals` proposals each.
