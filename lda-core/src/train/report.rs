@@ -72,6 +72,7 @@ impl EpochReport {
             sampled: None,
             changed: f64::NAN,
             acceptance: None,
+            acceptance_with_repeats: None,
             mh_steps: None,
             log_joint: None,
             log_joint_doc: None,
