@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// The operations of a node: none.
 #[derive(Debug, Default)]
-pub(super) struct Collectives;
+pub(super) struct Collectives {}
 
 impl Collectives {
     pub fn next_timer(&self) -> Time {
