@@ -9,7 +9,7 @@ use super::{Input, ReadError};
 
 /// Splits text into words and filters them, according to [`TextOptions`].
 ///
-/// The reader of [plain text](super::text) uses it for each line. A service that has a model and
+/// The reader of [plain text](super::Format::Text) uses it for each line. A service that has a model and
 /// receives single documents can apply the same rules without building a corpus. Cost: one lookup in
 /// the stop words per word.
 ///
