@@ -101,9 +101,10 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// A run with a [`Sampler`] of the caller. It gets everything that the library's samplers get:
     /// epochs, threads, warm-up, evaluation, checkpoints, the same bits at any thread count.
     ///
-    /// The sampler in `options` is replaced by [custom](crate::train::SamplerOptions::Custom) one, unless it is that already;
-    /// first epoch of an exclusion stays. A [memory limit](TrainOptions::memory_limit) does not count
-    /// what the sampler itself allocates. `examples/polya_urn.rs` is such a sampler.
+    /// The sampler in `options` is replaced by a
+    /// [custom](crate::train::SamplerOptions::Custom) one, unless it is that already; the first epoch
+    /// of an exclusion stays. A [memory limit](TrainOptions::memory_limit) does not count what the
+    /// sampler itself allocates. `examples/polya_urn.rs` is such a sampler.
     ///
     /// # Errors
     /// As [`with_init`](Self::with_init).
